@@ -22,7 +22,7 @@ from scipy import stats
 from sklearn.datasets import load_digits
 
 from dipedl import DIPClassifier, DriftMonitor
-from dipedl.decisions._dirichlet import Answers
+from dipedl.answers import Answers
 from dipedl.monitoring._betting import Wealth
 from dipedl.monitoring._mean import BETTORS, mean_gains, upper_bound
 from dipedl.monitoring._ranks import ReferenceRanks

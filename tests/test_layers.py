@@ -11,35 +11,30 @@ import dipedl
 
 ROOT = Path(dipedl.__file__).parent
 #: Modules below `dipedl` itself that every package may import.
-SHARED = {"_fold", "_plugins", "_validation", "_version"}
+SHARED = {"_plugins", "_version"}
 #: Private by their names, but of Python, Jupyter and scikit-learn.
 FOREIGN = {"_fields", "_loss", "_repr_html_"}
 #: Package -> what it still takes that is private in others. These tables only shrink.
 IMPORTS = {
-    "_fold": "density",
     "adapters": "density",
-    "baselines": "calibration decisions density",
-    "classifier": "calibration decisions",
-    "decisions": "evidence",
-    "density": "evidence",
+    "baselines": "density",
     "engines": "density",
-    "evidence_model": "calibration density evidence",
-    "export": "density evidence",
-    "held_out": "calibration",
-    "own_data": "calibration",
-    "pretrained": "calibration decisions density evidence",
+    "evidence_model": "density",
+    "export": "density",
+    "held_out": "density",
+    "pretrained": "density",
     "streaming": "density",
     "testing": "density",
 }
 ATTRIBUTES = {
     "baselines": "_remedy",
     "bench": "_proba_and_scores",
-    "classifier": "_dirichlet _evidence _most_probable _proba_and_scores",
     "engines": "_classifier",
     "explanation": "_alarm_rate _dirichlet _has_evidence _held_out_rows _proba_and_scores _seen",
     "export": "_factor _factors _log_constant _log_weights",
     "held_out": "_alarm_rate _calibrated_by _has_evidence",
-    "monitoring": "_alarm_threshold _answer_proba _held_out_proba _held_out_rows _most_probable",
+    "monitoring": "_alarm_threshold _answer_proba _held_out_proba _held_out_rows "
+    "_most_probable",
     "persistence": "_factors_",
     "pretrained": "_alarm_threshold _remedy",
     "streaming": "_classifier _set_moments",
@@ -47,11 +42,7 @@ ATTRIBUTES = {
 DEEP = {
     "baselines": "DAEDL DDU DeepEnsemble EDL Energy EvidentialEstimator KNNDistance MCDropout "
     "Mahalanobis MaxSoftmax PostHoc PostNet PredictiveEntropy REDL ReEDL",
-    "classifier": "DIPClassifier",
-    "decisions": "ShortDirichlet",
     "density": "DensitySelector FusedDensity MahalanobisDensity NormalScores",
-    "evidence": "CautionBudget QuantileEvidence RobustZScore ZScore",
-    "pretrained": "DIPModule",
     "serve": "ExplainRequest PredictRequest",
 }
 

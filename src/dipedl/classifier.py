@@ -9,23 +9,24 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from ._fold import check_spread, fitted_spread, predictions, spread_again
-from .calibration._given_rows import calibration_rows
+from .answers import Answers, Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
-from .decisions._dirichlet import DirichletDecisions
-from .decisions._per_sample import of_one_state
 from .density.gda import GDADensity
 from .dirichlet import Dirichlet
 from .evidence import ZScore
-from .evidence_model import EvidenceModel
-from .fitting.all_or_nothing import all_or_nothing
-from .fitting.classifiers import FittedClassifier, sparse_by_default, unfitted_classifier
-from .fitting.progress import Stopwatch
-from .held_out import memorised, warn_of_rows, warn_of_source
+from .evidence_model import EvidenceModel, check_spread
+from .fitting import (
+    FittedClassifier,
+    Stopwatch,
+    atomic,
+    sparse_by_default,
+    unfitted_classifier,
+)
+from .held_out import calibration_rows, memorised, warn_of_rows, warn_of_source
 from .inputs import (
     ColumnTypeError,
     check_weights,
@@ -36,6 +37,7 @@ from .inputs import (
     validate_inputs,
     validate_training_rows,
 )
+from .maths.scores import most_probable
 
 __all__ = ["DIPClassifier"]
 
@@ -56,7 +58,7 @@ def _can_stream(model: Any) -> bool:
     return True
 
 
-class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
+class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     r"""A classifier that knows where it has seen data: density-informed pseudo-counts (DIP-EDL).
 
     A classifier gives p(x), a density log p(x), and together they give a Dirichlet,
@@ -208,6 +210,7 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
             cv=IN_SAMPLE,
         )
 
+    @atomic
     def fit(
         self,
         X: Any,
@@ -228,7 +231,7 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
-        with all_or_nothing(self), explain_wide_weights(sample_weight):
+        with explain_wide_weights(sample_weight):
             X, y, weights, kept = validate_training_rows(self, X, y, sample_weight)
             template = unfitted_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
@@ -245,15 +248,20 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
                 pairs = given_pairs(self.cv, y, kept)
                 evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
                 evidence.memorised_ = memorised(classifier, X, classifier.indices(y), Z)
-                self.spread_ = fitted_spread(self, evidence, classifier, X, y, weights, pairs)
+                self.spread_ = evidence.fit_spread(
+                    self.spread, X, y, weights, classifier=classifier, pairs=pairs
+                )
             else:
                 evidence.calibrate(*held_out, classifier=classifier)
-                self.spread_ = spread_again(self, evidence, classifier, *held_out)
-            self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
-            self.__dict__.pop("stream_", None)
-            warn_of_rows(evidence.held_out_, self)
-            return self
+                self.spread_ = evidence.calibrate_spread(
+                    self.spread, None, *held_out, classifier=classifier
+                )
+        self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
+        self.__dict__.pop("stream_", None)
+        warn_of_rows(evidence.held_out_, self)
+        return self
 
+    @atomic
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn all that comes from held-out rows again, from ID inputs that nothing has seen.
 
@@ -268,20 +276,22 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
         sample_weight : array-like, shape (m,), optional
             Counts each row that often.
         """
-        check_is_fitted(self, "evidence_")
+        evidence, classifier, fitted = self._fitted_parts()
         X, labels = calibration_rows(self, (X, y), self.classes_)
-        check_spread(self.spread, (X, labels), getattr(self, "spread_", None))
-        evidence = copy(self.evidence_)
+        check_spread(self.spread, (X, labels), fitted)
+        evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
-        weights, classifier = check_weights(sample_weight, X), self._classifier()
+        weights = check_weights(sample_weight, X)
         evidence.calibrate(X, labels, weights, classifier=classifier)
-        spread = spread_again(self, evidence, classifier, X, labels, weights)
-        # At once: no other thread may see one without the other.
-        self.__dict__.update(evidence_=evidence, spread_=spread)
+        self.spread_ = evidence.calibrate_spread(
+            self.spread, fitted, X, labels, weights, classifier=classifier
+        )
+        self.evidence_ = evidence
         warn_of_source(evidence.held_out_, self)
         return self
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
+    @atomic
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to what was fitted before.
 
@@ -327,14 +337,16 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
 
         return merge(self, other) if isinstance(other, DIPClassifier) else NotImplemented
 
-    @of_one_state
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label under the posterior mean, shape (n,).
 
         Far from the data the mean is the prior to the last bit; the classifier breaks such ties.
         """
-        found = self._proba_and_scores(X)
-        return np.asarray(self.classes_[self._most_probable(*found)])
+        evidence, classifier, spread = self._fitted_parts()
+        _, P, scores = self._predict_parts(X, evidence, classifier)
+        P = evidence.calibrated(P, scores)
+        alpha = evidence.dirichlet(P, scores, spread).concentration
+        return np.asarray(classifier.classes[most_probable(alpha, P)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k): the posterior mean ``(1 - u) p + u prior / alpha0``."""
@@ -344,28 +356,54 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
         """Logarithm of the class probabilities, shape (n, k)."""
         return np.asarray(np.log(self.predict_proba(X)))
 
-    @of_one_state
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
-        return self._dirichlet(*self._proba_and_scores(X))
+        evidence, classifier, spread = self._fitted_parts()
+        _, P, scores = self._predict_parts(X, evidence, classifier)
+        return evidence.dirichlet(evidence.calibrated(P, scores), scores, spread)
 
-    @of_one_state
+    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
+        """Uncertainty of each input, shape (n,); higher is less sure, always.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        kind : str, default="vacuity"
+            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
+            "epistemic" and "differential_entropy" (nats). Of the calibrated classifier: "max_prob"
+            (one minus the largest probability), "entropy" (nats). Of the density: "log_density"
+            (negated, nats), which ranks like vacuity but never ties.
+        """
+        return uncertainty_by_kind(self, X, kind)
+
+    def answers(self, X: Any) -> Answers:
+        """Labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
+
+        The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of
+        one of them.
+        """
+        return answers_of(self, X)
+
+    def held_out_dirichlet(self) -> Dirichlet:
+        """The Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
+        return held_out_dirichlet(self)
+
     def score_samples(self, X: Any) -> np.ndarray:
         """Score of each input, shape (n,); higher is more typical.
 
         The log-density of its features in nats, or what the density gives in its place.
         """
-        return self._proba_and_scores(X)[1]
+        return self._predict_parts(X, *self._fitted_parts()[:2])[2]
 
-    @of_one_state
     def classifier_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the classifier and its calibrator, without the density.
 
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
-        check_is_fitted(self, "estimator_")
-        P = self._classifier().known_proba(validate_inputs(self, X), self.evidence_.columns_)
-        calibrator = self.evidence_.calibrator_
+        evidence, classifier, _ = self._fitted_parts()
+        P = evidence.predict_proba(validate_inputs(self, X), classifier)
+        calibrator = evidence.calibrator_
         return P if calibrator is None else np.asarray(calibrator.transform(P))
 
     def save(self, path: str | Path) -> None:
@@ -399,7 +437,10 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
     def evidence_(self) -> EvidenceModel:
         """The fitted evidence side; after `partial_fit` it is learned when it is asked for."""
         if "stream_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no evidence_ before it is fitted")
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with "
+                "appropriate arguments before using this estimator"
+            )
         from .streaming import learn_evidence
 
         return learn_evidence(self)
@@ -407,37 +448,50 @@ class DIPClassifier(DirichletDecisions, ClassifierMixin, BaseEstimator):
     @property
     def prior_(self) -> np.ndarray:
         """Concentration of the prior, shape (k,)."""
-        return np.asarray(self._evidence().prior)
+        return np.asarray(self.evidence_.prior)
 
     @property
     def density_(self) -> Any:
         """The fitted density."""
-        return self._evidence().density_
+        return self.evidence_.density_
 
     @property
     def normalizer_(self) -> Any:
         """The fitted normaliser; its ``source_`` says which data its statistics came from."""
-        return self._evidence().normalizer_
+        return self.evidence_.normalizer_
 
     @property
     def offset_(self) -> float:
         """Score below which `predict_ood` flags an input."""
-        return float(self._evidence().offset_)
+        return float(self.evidence_.offset_)
 
-    def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Features (n, p), the classifier's probabilities (n, k) and scores (n,) of X (n, d)."""
-        check_is_fitted(self, "estimator_")
-        X = validate_inputs(self, X)
+    def _fitted_parts(self) -> tuple[EvidenceModel, FittedClassifier, Any]:
+        """Return evidence, classifier and spread of one state: another thread may calibrate."""
+        evidence, state = self.evidence_, vars(self)
+        evidence = state["evidence_"]
+        columns = evidence.columns_
+        classifier = FittedClassifier(
+            state["estimator_"],
+            state["classes_"],
+            categories={} if columns is None else columns.categories,
+        )
+        return evidence, classifier, state.get("spread_")
+
+    def _predict_parts(
+        self, X: Any, evidence: EvidenceModel, classifier: FittedClassifier
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
         try:
-            return predictions(self.evidence_, X, self._classifier())
+            return evidence.predict(validate_inputs(self, X), classifier)
         except ColumnTypeError as error:
             refuse_table(self, error)
             raise
 
+    def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._predict_parts(X, *self._fitted_parts()[:2])
+
     def _classifier(self) -> FittedClassifier:
-        columns = self.evidence_.columns_
-        categories = {} if columns is None else columns.categories
-        return FittedClassifier(self.estimator_, self.classes_, categories=categories)
+        return self._fitted_parts()[1]
 
     def evidence_model(self, prior: np.ndarray | None = None) -> EvidenceModel:
         """The unfitted evidence side with this classifier's parameters and a prior (k,)."""

@@ -11,12 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._fold import predictions
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
-from .fitting.all_or_nothing import all_or_nothing
-from .fitting.classifiers import sparse_by_default
+from .fitting import atomic, sparse_by_default
 from .inputs import check_rate, validate_fit_inputs, validate_inputs, validate_labels
 
 __all__ = ["OODDetector"]
@@ -56,35 +54,35 @@ class OODDetector(OutlierMixin, BaseEstimator):
         self.estimator = estimator
         self.false_alarm_rate = false_alarm_rate
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit features, density and threshold on ID inputs X (n, d); no y: all are one class."""
-        with all_or_nothing(self):
-            template = DIPClassifier() if self.estimator is None else self.estimator
-            if isinstance(template, FrozenEstimator):
-                raise ValueError(
-                    "a frozen estimator is not fitted again: use the detector without fit, or call "
-                    "calibrate(X) on the classifier to set the threshold by other inputs"
-                )
-            if not hasattr(template, "evidence_model"):
-                raise TypeError(
-                    f"estimator must be a DIPClassifier, got {template!r}; give it the classifier, "
-                    "as OODDetector(DIPClassifier(forest))"
-                )
-            if self.false_alarm_rate is not None:
-                check_rate(self.false_alarm_rate)
-            X = validate_fit_inputs(self, X)
-            labels = np.zeros(X.shape[0]) if y is None else validate_labels(y)
-            check_consistent_length(X, labels)
-            # No classifier stands behind it: z is not asked for, only the score and its threshold.
-            model = template.evidence_model().set_params(normalizer=RankNormal())
-            self.evidence_: EvidenceModel = model.fit(X, labels, estimator=template.estimator)
-            return self
+        template = DIPClassifier() if self.estimator is None else self.estimator
+        if isinstance(template, FrozenEstimator):
+            raise ValueError(
+                "a frozen estimator is not fitted again: use the detector without fit, or call "
+                "calibrate(X) on the classifier to set the threshold by other inputs"
+            )
+        if not hasattr(template, "evidence_model"):
+            raise TypeError(
+                f"estimator must be a DIPClassifier, got {template!r}; give it the classifier, "
+                "as OODDetector(DIPClassifier(forest))"
+            )
+        if self.false_alarm_rate is not None:
+            check_rate(self.false_alarm_rate)
+        X = validate_fit_inputs(self, X)
+        labels = np.zeros(X.shape[0]) if y is None else validate_labels(y)
+        check_consistent_length(X, labels)
+        # No classifier stands behind it: z is not asked for, only the score and its threshold.
+        model = template.evidence_model().set_params(normalizer=RankNormal())
+        self.evidence_: EvidenceModel = model.fit(X, labels, estimator=template.estimator)
+        return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of the features of each input, shape (n,); higher is more typical."""
         check_is_fitted(self)
         if hasattr(self, "evidence_"):
-            return predictions(self.evidence_, validate_inputs(self, X))[2]
+            return self.evidence_.predict(validate_inputs(self, X))[2]
         return self.estimator.score_samples(X)  # type: ignore[union-attr]
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -115,7 +113,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
         return sparse_by_default(super().__sklearn_tags__(), getattr(template, "features", None))
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether ``fit`` was called, or the classifier inside is fitted."""
+        """Return whether ``fit`` was called, or the classifier inside is fitted."""
         try:
             check_is_fitted(self, "evidence_")
         except NotFittedError:

@@ -17,6 +17,7 @@ from .maths import evidence
 from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace, to_numpy
 from .maths.checks import check_positive, check_simplex, class_indices, counts_like, rows_like
 from .maths.special import digamma_excess
+from .writing.finding import Finding, FindingWarning, warn_caller
 
 __all__ = ["Dirichlet"]
 
@@ -52,6 +53,8 @@ class Dirichlet:
     prior : float or array, shape (k,), default=1.0
         Concentration of the prior that the evidence was added to; only `vacuity`
         depends on it.
+    caveat : Finding, optional
+        Why intervals are known to be too narrow; `credible_interval` warns of it.
 
     Raises
     ------
@@ -84,6 +87,7 @@ class Dirichlet:
     concentration: Array
     log_evidence: Array = None
     prior: Array = 1.0
+    caveat: Finding | None = None
 
     def __post_init__(self) -> None:
         alpha = as_float(self.concentration)
@@ -114,7 +118,13 @@ class Dirichlet:
             object.__setattr__(self, name, _frozen(value))
 
     @classmethod
-    def from_evidence(cls, log_evidence: Array, proba: Array, prior: Array = 1.0) -> Dirichlet:
+    def from_evidence(
+        cls,
+        log_evidence: Array,
+        proba: Array,
+        prior: Array = 1.0,
+        caveat: Finding | None = None,
+    ) -> Dirichlet:
         """Dirichlet with concentration ``prior + exp(log_evidence) * proba`` (Definition 3.1).
 
         Parameters
@@ -125,7 +135,22 @@ class Dirichlet:
             Class probabilities; rows sum to one.
         prior : float or array, shape (k,), default=1.0
             Prior concentration, > 0.
+        caveat : Finding, optional
+            As of `Dirichlet`.
         """
+        if _need_no_conversion(log_evidence, proba, prior):
+            alpha = evidence.concentration(log_evidence, proba, prior)
+            sound = (prior > 0).all() and (alpha > 0).all() and (alpha < np.inf).all()
+            if sound and not np.isnan(log_evidence).any():
+                # The checks below would convert nothing and find nothing, and take longer.
+                found = object.__new__(cls)
+                found.__dict__.update(
+                    concentration=_frozen(alpha),
+                    log_evidence=_frozen(log_evidence),
+                    prior=_frozen(prior),
+                    caveat=caveat,
+                )
+                return found
         proba = as_float(proba)
         log_evidence = as_float(log_evidence, like=proba)
         if tuple(log_evidence.shape) != tuple(proba.shape[:1]):
@@ -134,12 +159,16 @@ class Dirichlet:
                 f"{tuple(proba.shape[:1])}, got {tuple(log_evidence.shape)}"
             )
         prior = as_float(prior, like=proba)
-        return cls(evidence.concentration(log_evidence, proba, prior), log_evidence, prior)
+        alpha = evidence.concentration(log_evidence, proba, prior)
+        return cls(alpha, log_evidence, prior, caveat)
 
-    def with_strength(self, strength: Array) -> Dirichlet:
-        """The same means with total concentration `strength` (n,); vacuity and prior stay."""
+    def with_strength(self, strength: Array, caveat: Finding | None = None) -> Dirichlet:
+        """Return the same means with total concentration `strength` (n,); vacuity and prior stay.
+
+        A `caveat` is of the strength, and not taken over.
+        """
         alpha = self.mean * as_float(strength, like=self.concentration)[:, None]
-        return Dirichlet(alpha, self.log_evidence, self.prior)
+        return Dirichlet(alpha, self.log_evidence, self.prior, caveat)
 
     def __len__(self) -> int:
         return int(self.concentration.shape[0])
@@ -148,13 +177,14 @@ class Dirichlet:
         """The Dirichlets of some rows: an int, a slice, a mask or an index array."""
         if isinstance(rows, int | np.integer):
             rows = [rows]
-        return type(self)(self.concentration[rows], self.log_evidence[rows], self.prior)
+        some = self.concentration[rows], self.log_evidence[rows]
+        return type(self)(*some, self.prior, self.caveat)
 
     def __iter__(self) -> Iterator[Dirichlet]:
         return (self[i] for i in range(len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.concentration, self.log_evidence, self.prior)
+        return type(self), (self.concentration, self.log_evidence, self.prior, self.caveat)
 
     def __repr__(self) -> str:
         n, k = self.concentration.shape
@@ -173,7 +203,8 @@ class Dirichlet:
         bars = np.stack([alpha / alpha.sum(axis=1, keepdims=True), *ends], axis=-1).tolist()
         rows = f", the first {len(first)}" * (n > len(first))
         caption = f"{self!r}{rows}: vacuity, means and 95 % intervals"
-        return frame(dirichlet_table(caption, names, bars, to_numpy(first.vacuity).tolist()))
+        table = dirichlet_table(caption, names, bars, to_numpy(first.vacuity).tolist())
+        return frame(table) + ("" if self.caveat is None else self.caveat._repr_html_())
 
     @_frozen_property
     def strength(self) -> Array:
@@ -304,8 +335,11 @@ class Dirichlet:
         """Central credible interval of each class probability: (lower, upper), shapes (n, k).
 
         Quantiles of the marginal Beta(alpha_k, S - alpha_k), without a gradient. They hold the true
-        probabilities only as far as S is right: see the page "Intervals".
+        probabilities only as far as S is right: see the page "Intervals". With a `caveat` they come
+        with a `FindingWarning`.
         """
+        if self.caveat is not None:
+            warn_caller(FindingWarning(self.caveat))
         return closed_forms.credible_interval(self.concentration, self._others, level)
 
     def sample(self, size: int, rng: np.random.Generator | int) -> Array:
@@ -330,7 +364,7 @@ class Dirichlet:
         added = nu * counts_like(counts, self.concentration)
         log_added = evidence.log_or_minus_inf(namespace(added).sum(added, axis=-1))
         log_evidence = namespace(added).logaddexp(self.log_evidence, log_added)
-        return type(self)(self.concentration + added, log_evidence, self.prior)
+        return type(self)(self.concentration + added, log_evidence, self.prior, self.caveat)
 
     def predictive_log_prob(self, counts: Array) -> Array:
         """Log probability in nats of a given sequence of labels with these counts, shape (n,).
@@ -344,6 +378,17 @@ class Dirichlet:
         """
         counts = counts_like(counts, self.concentration)
         return closed_forms.log_predictive(self.concentration, counts)
+
+
+def _need_no_conversion(log_evidence: Array, proba: Array, prior: Array) -> bool:
+    """Return whether all three are float64 arrays of shapes (n,), (n, k) and (k,)."""
+    return (
+        all(type(x) is np.ndarray and x.dtype == np.float64 for x in (log_evidence, proba, prior))
+        and proba.ndim == 2
+        and proba.shape[1] > 1
+        and log_evidence.shape == proba.shape[:1]
+        and prior.shape == proba.shape[1:]
+    )
 
 
 def _frozen(value: Array) -> Array:

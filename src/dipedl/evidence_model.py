@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import special
-from sklearn.base import BaseEstimator
+from scipy import sparse, special
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ._fold import Fold, held_out_by
-from .calibration._copies import warn_of_copies
-from .calibration._seen_rows import share_seen, smallest
-from .calibration._sharpening import calibrated_in_share, sharpening_range
-from .calibration.crossfit import AUTO, IN_SAMPLE, Pairs, enough, row_hash, source_of, splits
-from .calibration.held_out import HeldOut, Origin
-from .calibration.temperature import Temperature
-from .density._fitting import clone_with_selected, fit_density, is_frozen, log_density, takes_proba
-from .density.combined._default import unfitted_density
+from .calibration.crossfit import AUTO, Pairs, row_hash
+from .calibration.temperature import Temperature, calibrate_in_share
+from .density._fitting import is_frozen, log_density
 from .density.combined._ensemble import DensityEnsemble
-from .evidence import log_evidence
-from .evidence._learned import fitted_calibrator, fitted_normalizer, threshold
+from .dirichlet import Dirichlet
+from .evidence import CautionBudget, check_increasing, log_evidence, weighted_quantile
 from .features.scaling import warn_of_gross_outliers
-from .features.transformer import (
-    compute_features,
-    fit_feature_transformer,
-    refit_feature_transformer,
+from .features.transformer import compute_features, fit_feature_transformer
+from .fitting import (
+    TOO_LARGE,
+    FittedClassifier,
+    Stopwatch,
+    note_floats,
+    one_blas_thread,
+    refuse_infinity,
 )
-from .fitting.classifiers import FittedClassifier
-from .fitting.progress import Stopwatch
-from .fitting.refusals import explain_fold_error
-from .fitting.threads import one_blas_thread
-from .inputs import check_positive_number, check_rate, input_columns, require_fitted
+from .held_out import (
+    Fold,
+    HeldOut,
+    Origin,
+    fit_folds,
+    fit_one_density,
+    held_out_by,
+    share_seen,
+    smallest,
+)
+from .inputs import (
+    InputColumns,
+    NoAnswer,
+    check_positive_number,
+    check_rate,
+    input_columns,
+)
+from .maths.checks import is_missing
 from .maths.evidence import inverse_temperature, sharpening_share
-from .maths.seeds import check_seed, seed
+from .maths.seeds import check_seed, seed, seeded_clone
+from .writing.finding import Finding
 
 __all__ = ["EvidenceModel"]
+
+INTERVALS_OF_EVIDENCE = Finding(
+    "intervals_of_evidence",
+    "warning",
+    "These intervals are often several times too narrow: their width is that of the evidence, "
+    "which says where data were seen, and not how wrong the probabilities are.",
+    remedy="Give spread=dipedl.calibration.Rehearsal() to the model.",
+)
+#: Of a spread, where one strength for all classes is known not to be enough.
+INTERVALS_FALL_SHORT = Finding(
+    "intervals_fall_short",
+    "warning",
+    "These intervals may hold less than they promise: there are few rows, a class has few of "
+    "them, or the labels are nearly without noise.",
+    remedy="diagnose() of the classifier says which.",
+)
+#: Share of held-out rows at whose score a sharpening applies in full.
+_FULL = 0.95
+_APART = 1e-6
 
 
 class EvidenceModel(BaseEstimator):
@@ -148,9 +178,11 @@ class EvidenceModel(BaseEstimator):
 
         A density that takes class probabilities gets those of the classifier for X (n, d).
         """
-        watch = Stopwatch(self.verbose)
         with one_blas_thread(Z.shape[1]):
-            self.density_ = self._fitted_density(self.density, Z, y, w, classifier, X, watch)
+            self.density_ = fit_one_density(
+                self.density, Z, y, w, X=X, classifier=classifier,
+                random_state=self.random_state, watch=Stopwatch(self.verbose),
+            )  # fmt: skip
             if isinstance(self.density_, DensityEnsemble):
                 self.density_.find_blind(Z)
         self.n_ = float(len(y) if w is None else w.sum())
@@ -177,7 +209,7 @@ class EvidenceModel(BaseEstimator):
         """
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
-        folds, source, origin = self._folds(whole, y, pairs)
+        folds, source, origin = fit_folds(self, whole, y, pairs)
         with one_blas_thread(Z.shape[1]):
             held = held_out_by(folds, whole, source, origin, seed(self.random_state))
         return self.learn(held)
@@ -214,7 +246,7 @@ class EvidenceModel(BaseEstimator):
         """
         self.n_ = self.n_ if n is None else n
         held = held.sorted()
-        self.offset_ = threshold(held, self.false_alarm_rate)
+        self.offset_ = held.threshold(self.false_alarm_rate)
         self.sharpening_ = sharpening_range(held, self.offset_)
         # Without labels the calibrator of an earlier fit stays.
         self.calibrator_ = (
@@ -230,6 +262,48 @@ class EvidenceModel(BaseEstimator):
         self.held_out_ = held
         return self
 
+    def predict(
+        self, X: Any, classifier: FittedClassifier | None = None
+    ) -> tuple[np.ndarray, Any, np.ndarray]:
+        """Return features (n, p), class probabilities (n, k) or None, and scores (n,) of X (n, d).
+
+        A finite row with numbers that classifier, features or density cannot compute with, and one
+        with a new level, or a first gap among levels, that they refuse, is unknown: its score is
+        -inf, its probabilities are equal, and its features NaN where there are none.
+        """
+
+        def predict(X: Any) -> Any:
+            # Features first: where an entry is not finite, their error names its row and column.
+            Z = compute_features(self.features_, X)
+            if classifier is None:
+                return Z, None, log_density(self.density_, Z)
+            P, none = classifier.proba_or_none(X)
+            return Z, P, np.where(none, -np.inf, log_density(self.density_, Z, P))
+
+        def unknown() -> Any:
+            k = 0 if classifier is None else len(classifier.classes)
+            Z = np.full((1, getattr(self.density_, "n_features_in_", 0)), np.nan)
+            return Z, np.full((1, k), 1 / k) if k else None, np.array([-np.inf])
+
+        if self.columns_ is not None:
+            self.columns_.refuse_other_types(X)
+        Z, P, scores = predict_by_halves(predict, X, unknown, self.columns_)
+        return Z, P, scores
+
+    def predict_proba(self, X: Any, classifier: FittedClassifier) -> np.ndarray:
+        """Return the classifier's probabilities (n, k), equal where it gives none or refuses X."""
+        k = len(classifier.classes)
+        if self.columns_ is not None:
+            self.columns_.refuse_other_types(X)
+        P: np.ndarray
+        (P,) = predict_by_halves(
+            lambda rows: classifier.proba_or_none(rows)[:1],
+            X,
+            lambda: (np.full((1, k), 1 / k),),
+            self.columns_,
+        )
+        return P
+
     def transform(self, X: Any) -> np.ndarray:
         """Features of X (n, d) that the density sees, shape (n, p)."""
         return compute_features(self.features_, X)
@@ -239,7 +313,6 @@ class EvidenceModel(BaseEstimator):
 
         `proba` (n, k), before the calibrator, is for densities that use the classifier.
         """
-        require_fitted(self, "density_")
         return log_density(self.density_, Z, proba)
 
     def calibrated(self, proba: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -251,7 +324,7 @@ class EvidenceModel(BaseEstimator):
         if self.calibrator_ is None:
             return proba
         share = sharpening_share(scores, *self.sharpening_)
-        return calibrated_in_share(self.calibrator_, proba, share)
+        return calibrate_in_share(self.calibrator_, proba, share)
 
     def sharpened(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """`calibrated` class probabilities P (n, k) with a sharpening in full on every input.
@@ -268,7 +341,6 @@ class EvidenceModel(BaseEstimator):
 
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
-        require_fitted(self, "normalizer_")
         z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
         return log_evidence(z, self.n_, self.gamma, self.max_evidence)
 
@@ -278,103 +350,221 @@ class EvidenceModel(BaseEstimator):
         if alpha is None:
             return float(self.offset_)
         check_rate(alpha, "alpha")
-        return threshold(self.held_out_, alpha, "alpha")
+        return self.held_out_.threshold(alpha, "alpha")
 
-    def _folds(
-        self, whole: Fold, y: np.ndarray, pairs: Pairs | None
-    ) -> tuple[Iterable[Fold], str, Origin]:
-        """Models with the rows that they have not seen, and where these came from.
-
-        Each is fitted when it is asked for: two of them never need memory at once.
-        """
-        if isinstance(self.cv, str) and self.cv == IN_SAMPLE:
-            source = f"the {len(y)} inputs the density was fitted on (in-sample)"
-            return [whole], source, "in-sample"
-        if is_frozen(self.density):
-            source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
-            return [whole], source, "frozen density"
-        dealt = isinstance(self.cv, str | int)
-        together = warn_of_copies(whole.X, whole.Z, dealt=dealt)
-        if pairs is None:
-            number = seed(self.random_state)
-            given, how = splits(self.cv, whole.X, y, None, number, together=together)
-            pairs = enough(given) if isinstance(self.cv, str) else list(given)
-        else:
-            how = source_of(self.cv)
-        selected = clone_with_selected(self.density_, self.density)
-        # With seeds drawn beforehand they are the same in one process and in many.
-        seeded = [self._seeded() for _ in pairs]
-        steps = [(part, train, held) for part, (train, held) in zip(seeded, pairs, strict=True)]
-        size = sum(len(held) for _, held in pairs)
-        return self._fitted_folds(steps, whole, y, selected), f"{how} of {size} inputs", "left out"
-
-    def _fitted_folds(
-        self, steps: list[Any], whole: Fold, y: np.ndarray, selected: Any
-    ) -> Iterable[Fold]:
-        """One fold after the other, each freed once its rows are scored; or all in processes."""
-        if self.n_jobs in (None, 1):
-            return (part._fold(whole, y, train, held, selected) for part, train, held in steps)
-        fits = (delayed(part._fold)(whole, y, train, held, selected) for part, train, held in steps)
-        folds: Iterable[Fold] = Parallel(n_jobs=self.n_jobs)(fits)
-        return folds
-
-    def _seeded(self) -> Self:
-        """A copy with a seed drawn, if need be."""
-        part = copy(self)
-        part.random_state = None if self.random_state is None else seed(self.random_state)
-        return part
-
-    def _fold(
-        self, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
-    ) -> Fold:
-        """Models fitted on the rows `train`, with the rows `held`."""
-        with explain_fold_error(y[train], len(y)):
-            return self._fitted_fold(whole, y, train, held, selected)
-
-    def _fitted_fold(
-        self, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
-    ) -> Fold:
-        watch = Stopwatch(self.verbose)
-        labels = np.asarray(whole.y)
-        w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))
-        X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
-        features, Z, Z_held = self.features_, whole.Z[train], whole.Z[held]
-        if features is not None and not isinstance(features, FrozenEstimator):
-            given = self._given_features()
-            features = refit_feature_transformer(
-                features, given, X, y[train], w_train, self.random_state
-            )
-            Z, Z_held = compute_features(features, X), compute_features(features, X_held)
-        classifier = whole.classifier
-        if classifier is not None:
-            classifier = classifier.refitted(X, y[train], w_train)
-            watch.say(f"fold: classifier fitted on {len(train)} rows")
-        # Settings that were selected on all classes fit a fold only if it has all classes.
-        complete = len(np.unique(y[train])) == len(np.unique(y))
-        template = selected if complete else self.density
-        with one_blas_thread(Z.shape[1]):
-            density = self._fitted_density(template, Z, y[train], w_train, classifier, X)
-        watch.say(f"fold: density fitted, {len(held)} rows held out")
-        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held, held)
-
-    def _fitted_density(
+    def fit_spread(
         self,
-        density: Any,
-        Z: np.ndarray,
-        y: np.ndarray,
-        w: np.ndarray | None,
-        classifier: FittedClassifier | None,
+        spread: Any,
         X: Any,
-        watch: Stopwatch | None = None,
+        y: np.ndarray,
+        w: np.ndarray | None = None,
+        *,
+        classifier: FittedClassifier,
+        pairs: Pairs | None = None,
     ) -> Any:
-        model = unfitted_density(density, self.random_state)
-        if isinstance(model, DensityEnsemble):
-            # Its combiner is learned from the held-out rows of the folds.
-            return model.fit_estimators(Z, y, w, watch)
-        proba = None if classifier is None or not takes_proba(model) else classifier.proba(X)
-        return fit_density(model, Z, y, w, proba)
+        """Return a copy of `spread` fitted to rows X (n, d), labels y (n,) and weights; or None.
+
+        `pairs` are the folds that a splitter gives for these rows.
+        """
+        if spread is None:
+            return None
+        Z, _, scores = self.predict(X, classifier)
+        return seeded_clone(spread, self.random_state).fit(
+            X,
+            classifier.indices(y),
+            Z,
+            classifier,
+            log_evidence=self.log_evidence(scores),
+            prior=self.prior,
+            typical=self.typical_log_evidence(),
+            calibrator=self.calibrator_,
+            sample_weight=w,
+            pairs=pairs,
+        )
+
+    def calibrate_spread(
+        self,
+        spread: Any,
+        fitted: Any,
+        X: Any,
+        y: np.ndarray | None,
+        w: np.ndarray | None = None,
+        *,
+        classifier: FittedClassifier,
+    ) -> Any:
+        """Return the spread fitted to rows X (m, d) that the classifier was not fitted on.
+
+        Without labels y the strength of the `fitted` one stays, and only what counts as typical
+        evidence is learned.
+        """
+        if y is not None:
+            frozen = replace(classifier, template=FrozenEstimator(classifier.estimator))
+            return self.fit_spread(spread, X, y, w, classifier=frozen)
+        if spread is None:
+            return None
+        again = copy(fitted)
+        again.log_evidence_ = self.typical_log_evidence()
+        return again
+
+    def dirichlet(self, proba: np.ndarray, scores: np.ndarray, spread: Any = None) -> Dirichlet:
+        """Return ``prior + exp(log_evidence) * proba`` of inputs by their scores (n,).
+
+        `proba` (n, k) are `calibrated`; a fitted `spread` gives the strength in place of the
+        evidence.
+        """
+        # The paper's preset is as published, and so are its intervals.
+        caveat = None if self.held_out_.origin == "in-sample" else INTERVALS_OF_EVIDENCE
+        found = Dirichlet.from_evidence(self.log_evidence(scores), proba, self.prior, caveat)
+        if spread is None:
+            return found
+        short = getattr(spread, "falls_short", False)
+        strength = spread.strength(found.log_evidence)
+        return found.with_strength(strength, INTERVALS_FALL_SHORT if short else None)
+
+    def typical_log_evidence(self) -> float:
+        """Return the median log-evidence of held-out rows, in nats."""
+        held = self.held_out_
+        middle = weighted_quantile(held.scores, 0.5, held.weights)
+        return float(self.log_evidence(np.array([middle]))[0])
 
     def _given_features(self) -> Any:
         # A density that was fitted before knows its own features.
         given = self.features is None and is_frozen(self.density)
         return "passthrough" if given else self.features
+
+
+def check_spread(
+    spread: Any, calibration: tuple[Any, np.ndarray | None] | None, fitted: Any = None
+) -> None:
+    """Raise unless `spread` is None or a learner, with labels to learn from or `fitted` before."""
+    if spread is None:
+        return
+    if isinstance(spread, type) or not hasattr(spread, "fit") or not hasattr(spread, "strength"):
+        raise TypeError(
+            "spread must be None or an object with fit and strength, such as "
+            f"dipedl.calibration.Rehearsal(), got {spread!r}"
+        )
+    if calibration is not None and calibration[1] is None and fitted is None:
+        raise ValueError(
+            "spread needs labels, and the calibration rows have none: give them with their labels "
+            "y, or set spread=None"
+        )
+
+
+def sharpening_range(held: HeldOut, offset: float) -> tuple[float, float]:
+    """Scores at which a sharpening begins and is in full, the first below the second.
+
+    The first is the lowest finite held-out score that is not flagged: `held` is sorted, and
+    `offset` is the alarm threshold.
+    """
+    scores, weights = held.scores[held.finite], held.counts[held.finite]
+    if not len(scores):
+        return 0.0, 1.0
+    low = float(scores[min(np.searchsorted(scores, offset), len(scores) - 1)])
+    above = np.searchsorted(np.cumsum(weights), _FULL * weights.sum() * (1 - 1e-12))
+    high = float(scores[min(above, len(scores) - 1)])
+    # Further apart than the rounding of float32.
+    return low, max(high, low + _APART * max(1.0, abs(low)))
+
+
+def fitted_calibrator(calibrator: Any, held: HeldOut, n: float) -> Any:
+    """A fitted copy of the calibrator (None stands for the default); None for "passthrough"."""
+    if isinstance(calibrator, str) and calibrator == "passthrough":
+        return None
+    if calibrator is not None and not hasattr(calibrator, "transform"):
+        raise TypeError(
+            "calibrator must be None, 'passthrough' or an object with fit and transform, such "
+            f"as Temperature(), got {calibrator!r}"
+        )
+    copy = Temperature() if calibrator is None else clone(calibrator, safe=False)
+    extra: dict[str, Any] = {"n": n} if has_fit_parameter(copy, "n") else {}
+    return copy.fit(held.proba, held.labels, held.weights, **extra)
+
+
+def fitted_normalizer(
+    normalizer: Any, held: HeldOut, *, n: float, gamma: float, prior: np.ndarray | None
+) -> Any:
+    """A fitted copy of the normaliser; None stands for the default."""
+    copy = CautionBudget() if normalizer is None else _cloned_normalizer(normalizer)
+    unlabelled = held.labels is None and held.proba is not None
+    if unlabelled and has_fit_parameter(copy, "y"):
+        raise ValueError(
+            f"y is needed: normalizer {type(copy).__name__} learns from labels, and "
+            f"{held.source} have none; give calibrate(X, y), or fit with a normalizer that "
+            "needs no labels, such as dipedl.evidence.QuantileEvidence()"
+        )
+    offered = {"proba": held.proba, "y": held.labels, "n": n, "gamma": gamma}
+    if prior is not None:
+        offered["prior"] = prior
+    wanted = {k: v for k, v in offered.items() if has_fit_parameter(copy, k)}
+    copy.fit(held.scores, held.weights, source=held.source, **wanted)
+    check_increasing(copy, held.scores)
+    return copy
+
+
+def _cloned_normalizer(normalizer: Any) -> Any:
+    if not hasattr(normalizer, "fit") or not hasattr(normalizer, "transform"):
+        raise TypeError(
+            "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
+            f"got {normalizer!r}"
+        )
+    return clone(normalizer, safe=False)
+
+
+def predict_by_halves(
+    predict: Callable[[Any], tuple[Any, ...]],
+    X: Any,
+    unknown: Callable[[], tuple[Any, ...]],
+    columns: InputColumns | None = None,
+) -> tuple[Any, ...]:
+    """Return ``predict(X)``, or the result of ``unknown()`` for rows without an answer.
+
+    Both are tuples of arrays with an entry for each row of X (n, d). Without an answer are finite
+    rows whose numbers overflow in a part of the model, and rows with a level, or
+    a gap among levels, that no row of the fit had in its `columns`, if a part of the model refuses
+    them. They are found by halves, so that no answer depends on another row.
+
+    Raises
+    ------
+    Exception
+        That of ``predict`` if it has another cause, such as a row that is not finite itself.
+    """
+    try:
+        return predict(X)
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        overflow = isinstance(error, NoAnswer) or TOO_LARGE in str(error)
+        if columns is not None:
+            note_floats(error, columns, X)
+        if not overflow:
+            if columns is None or not columns.new(X).any():
+                raise
+        refusal = error
+    n = X.shape[0]
+    if n == 1:
+        if overflow and not _finite(X, columns):
+            refuse_infinity(refusal, X)
+            raise refusal
+        return unknown()
+    try:
+        halves = np.arange(n // 2), np.arange(n // 2, n)
+        parts = [
+            predict_by_halves(predict, _safe_indexing(X, rows), unknown, columns) for rows in halves
+        ]
+    except Exception:
+        # That of all rows, so that the row number in it is right.
+        refuse_infinity(refusal, X)
+        raise refusal from None
+    return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
+
+
+def _finite(row: Any, columns: InputColumns | None) -> bool:
+    """Return whether no number of a row (array, table, sparse) is missing or infinite."""
+    plain = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
+    values = plain.tolist()
+    if columns is not None and columns.levels:
+        texts = columns.of_text()
+        values = [v for name, v in zip(columns.names, values, strict=True) if name not in texts]
+    floats = [value for value in values if isinstance(value, float)]
+    return not any(map(is_missing, values)) and bool(np.isfinite(floats).all())

@@ -1,25 +1,76 @@
-"""Held-out rows: what makes them worth little is said at once, with the remedy."""
+"""Held-out rows: predictions on rows that nothing was fitted on, which all thresholds rest on.
+
+Rows are held out by folds, or given apart from the fit. What makes them worth little (too few, seen
+before, of one class, copies of one another) is said at once, with the remedy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
+from scipy import sparse, stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_consistent_length
 
-from ._fold import like
-from .calibration._seen_rows import share_of_copies
-from .calibration.held_out import HeldOut
-from .fitting.classifiers import FittedClassifier
-from .fitting.progress import warn_caller
-from .inputs import numbers
-from .writing.finding import Finding, FindingWarning
+from .calibration.crossfit import IN_SAMPLE, Pairs, enough, row_hash, source_of, splits
+from .calibration.pseudo_outliers import make_pseudo_outliers
+from .density._fitting import (
+    clone_with_selected,
+    fit_density,
+    for_own_rows,
+    is_frozen,
+    log_density,
+    takes_proba,
+)
+from .density.combined._default import unfitted_density
+from .density.combined._ensemble import DensityEnsemble
+from .evidence import alarm_threshold
+from .features.dense_rows import is_narrow
+from .features.transformer import compute_features, refit_feature_transformer
+from .fitting import FittedClassifier, Stopwatch, explain_fold_error, one_blas_thread
+from .inputs import (
+    column,
+    is_frame,
+    is_pandas,
+    numbers,
+    of_text,
+    present,
+    validate_inputs,
+    validate_labels,
+)
+from .maths.checks import check_magnitude
+from .maths.scores import lowered
+from .maths.seeds import seed
+from .writing.finding import Finding, FindingWarning, warn_caller
 from .writing.numbers import plain_labels
 
+__all__ = ["HeldOut", "Origin"]
+
+#: How held-out rows were got: left out of a fit; passed as calibration rows; passed as calibration
+#: rows but also present in the training rows; the training rows themselves; or the training rows of
+#: a model whose density came fitted.
+Origin = Literal["left out", "given", "given twice", "in-sample", "frozen density"]
+#: Only the score of what cannot be computed with is lower, in float32 too.
+LOWEST = float(np.finfo(np.float32).min)
+_KEPT = 1000
+#: Share of new rows beyond what chance explains, and the level of the test for more.
+_MORE, _LEVEL = 0.05, 1e-3
+#: A column of which more than this share of different rows have a value of their own is continuous,
+_CONTINUOUS = 0.5
+#: unless more than this share of the steps from one value to the next are the same: a grid.
+_ON_GRID = 0.1
+#: Of fewer different rows nothing can be said.
+_FEWEST_DISTINCT = 30
+#: A smaller share of copies among the rows hardly moves a threshold.
+_MANY = 0.05
 MOST, FEWEST = 1000, 100
 #: A rise of the Brier score is no chance from so many standard errors on, and large from so much.
 _SIGMAS, _RISE = 3.0, 0.01
@@ -36,6 +87,500 @@ _FEW_ERRORS = 10
 #: A smaller share of copies hardly moves a quantile of the held-out rows.
 _MOST_COPIES = 0.5
 _SURER = "It is surer of the labels of these rows than half-way between two rows of one class"
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Predictions on ID rows that neither the density nor the classifier was fitted on.
+
+    Attributes
+    ----------
+    scores : ndarray, shape (m,)
+        Log-density in nats, or the score of a density that fuses several; -inf where the density
+        is zero. Ascending once `sorted`.
+    source : str
+        Where the rows came from, in words.
+    weights : ndarray, shape (m,), or None
+        How many inputs each row stands for.
+    proba : ndarray, shape (m, k), or None
+        Probabilities of the classifier, after its calibrator.
+    labels : ndarray, shape (m,), or None
+        Indices 0..k-1 of the true classes.
+    components : ndarray, shape (m, c), or None
+        Scores of the parts of a density that has several.
+    component_names : tuple of str
+        Their names.
+    origin : Origin
+        Where the rows came from, as far as guarantees depend on it.
+    """
+
+    scores: np.ndarray
+    source: str
+    weights: np.ndarray | None = None
+    proba: Any = None
+    labels: Any = None
+    components: np.ndarray | None = None
+    component_names: tuple[str, ...] = ()
+    origin: Origin = "left out"
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights; the number of rows without weights."""
+        return float(len(self.scores) if self.weights is None else self.weights.sum())
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The weights, shape (m,); ones without weights."""
+        return np.ones(len(self.scores)) if self.weights is None else self.weights
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Rows of finite score, shape (m,), bool."""
+        return np.asarray(np.isfinite(self.scores))
+
+    @property
+    def labelled(self) -> bool:
+        """True if the classifier's probabilities and the true classes are known."""
+        return self.proba is not None and self.labels is not None
+
+    @property
+    def wrong(self) -> np.ndarray:
+        """Rows that the classifier gets wrong, shape (m,), bool; only if `labelled`."""
+        return np.asarray(self.proba.argmax(axis=1) != self.labels)
+
+    def average(self, values: np.ndarray) -> float:
+        """Weighted mean of one value per row."""
+        return float(np.average(values, weights=self.counts))
+
+    def sorted(self) -> HeldOut:
+        """The rows of positive weight, by ascending score."""
+        kept = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
+        rows = kept[np.argsort(self.scores[kept], kind="stable")]
+
+        def taken(array: Any) -> Any:
+            return None if array is None else array[rows]
+
+        return replace(
+            self,
+            scores=self.scores[rows],
+            weights=taken(self.weights),
+            proba=taken(self.proba),
+            labels=taken(self.labels),
+            components=taken(self.components),
+        )
+
+    def threshold(self, rate: float, name: str = "false_alarm_rate") -> float:
+        """Return the score below which at most a share `rate` of new ID inputs lies.
+
+        So low that rounding flags nothing; with a warning that names the argument, `LOWEST` where
+        there are too few rows for another.
+        """
+        threshold = alarm_threshold(self.scores, rate, self.weights)
+        if threshold > -np.inf or not np.isfinite(self.scores).all():
+            return float(lowered(threshold))
+        warn_caller(
+            f"{name}={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out inputs, got "
+            f"{self.total:g}: predict_ood will flag nothing but rows that cannot be computed with; "
+            "hold out more (sample_weight counts rows: its sum is their number) or ask for a "
+            "higher rate"
+        )
+        return LOWEST
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A fitted density and a fitted classifier, with rows that neither has seen.
+
+    Attributes
+    ----------
+    density : density estimator
+        Fitted; of a `DensityEnsemble` only the estimators are.
+    features : transformer or None
+        From inputs to what the density sees.
+    classifier : FittedClassifier or None
+        Without one the held-out rows have no probabilities.
+    X, y, w : array-like (m, d), ndarray (m,) or None, ndarray (m,) or None
+        Inputs, labels (class indices if there is a classifier) and weights.
+    Z : ndarray, shape (m, p)
+        Features of X.
+    rows : ndarray of int, shape (m,), or None
+        Which rows of the fit on all rows these are; None if they are none of them.
+    """
+
+    density: Any
+    features: Any
+    classifier: FittedClassifier | None
+    X: Any
+    y: np.ndarray | None
+    w: np.ndarray | None
+    Z: np.ndarray
+    rows: np.ndarray | None = None
+
+    def proba(self, X: Any) -> np.ndarray | None:
+        """Class probabilities of X (n, d), shape (n, k); None without a classifier."""
+        return None if self.classifier is None else self.classifier.proba(X)
+
+    def scores_of(self, rows: np.ndarray) -> np.ndarray:
+        """Scores of some of the rows, by their numbers; no row is its own neighbour."""
+        density, Z = for_own_rows(self.density), self.Z[rows]
+        P = self.proba(_safe_indexing(self.X, rows)) if takes_proba(density) else None
+        if isinstance(density, DensityEnsemble):
+            # As rows of folds are scored: nothing is held down for being out of reach.
+            return density.combine(density.component_scores(Z, P))
+        return log_density(density, Z, P)
+
+    def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
+        """Components of pseudo-outliers made of the rows, by kind.
+
+        With a warning, without the kinds that the features or the classifier refuse by any error:
+        between two codes of a category there may be no third.
+        """
+        rows = numbers(self.X.toarray() if is_narrow(self.X) else self.X)
+        if rows is None:
+            return {}
+        labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
+        made = make_pseudo_outliers(rows, labels, sample_weight=self.w, random_state=random_state)
+        found = {}
+        for kind in list(made):
+            # One kind at a time: of wide data the features of all take more memory than the models.
+            seen = self._seen(kind, like(self.X, made.pop(kind)))
+            if seen is not None:
+                found[kind] = self.density.component_scores(*seen)
+        return found
+
+    def _seen(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Features and class probabilities of X; None if features or classifier refuse X."""
+        try:
+            proba = self.proba(X)
+            return compute_features(self.features, X), proba
+        except Exception as error:
+            warn_caller(
+                f"pseudo-outliers of kind {kind!r} are left out of the choice of a density: "
+                f"features or classifier refuse them ({type(error).__name__}: {error})"
+            )
+            return None
+
+
+def fit_folds(
+    evidence: Any, whole: Fold, y: np.ndarray, pairs: Pairs | None
+) -> tuple[Iterable[Fold], str, Origin]:
+    """Fit the parts of an evidence model without some rows; say where these rows came from.
+
+    Parameters
+    ----------
+    evidence : EvidenceModel
+        With features and density fitted to all rows.
+    whole : Fold
+        All rows, and what was fitted to them.
+    y : ndarray, shape (n,)
+        Labels.
+    pairs : list of (train, held-out) ndarray of int, optional
+        What ``cv`` gives for these rows, where it has been asked before.
+
+    Returns
+    -------
+    folds : iterable of Fold
+        Each is fitted when it is asked for: two of them never need memory at once. With `n_jobs`
+        all are fitted in processes.
+    source : str
+        Where the held-out rows came from, in words.
+    origin : Origin
+    """
+    if isinstance(evidence.cv, str) and evidence.cv == IN_SAMPLE:
+        source = f"the {len(y)} inputs the density was fitted on (in-sample)"
+        return [whole], source, "in-sample"
+    if is_frozen(evidence.density):
+        source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
+        return [whole], source, "frozen density"
+    dealt = isinstance(evidence.cv, str | int)
+    together = warn_of_copies(whole.X, whole.Z, dealt=dealt)
+    if pairs is None:
+        number = seed(evidence.random_state)
+        given, how = splits(evidence.cv, whole.X, y, None, number, together=together)
+        pairs = enough(given) if isinstance(evidence.cv, str) else list(given)
+    else:
+        how = source_of(evidence.cv)
+    selected = clone_with_selected(evidence.density_, evidence.density)
+    steps = [(_seeded(evidence), whole, y, train, held, selected) for train, held in pairs]
+    source = f"{how} of {sum(len(held) for _, held in pairs)} inputs"
+    if evidence.n_jobs in (None, 1):
+        return (_fit_fold(*step) for step in steps), source, "left out"
+    folds: Iterable[Fold] = Parallel(n_jobs=evidence.n_jobs)(
+        delayed(_fit_fold)(*step) for step in steps
+    )
+    return folds, source, "left out"
+
+
+def _seeded(evidence: Any) -> Any:
+    """Return a copy with a seed drawn, if need be: the same in one process and in many."""
+    part = copy(evidence)
+    part.random_state = None if part.random_state is None else seed(part.random_state)
+    return part
+
+
+def _fit_fold(
+    evidence: Any, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
+) -> Fold:
+    """Fit classifier, features and density on the rows `train`; `held` are the rows of the fold.
+
+    `selected` is the unfitted density with the settings that the fit on all rows has selected.
+    """
+    with explain_fold_error(y[train], len(y)):
+        watch, random_state = Stopwatch(evidence.verbose), evidence.random_state
+        labels = np.asarray(whole.y)
+        w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))
+        X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
+        features, Z, Z_held = whole.features, whole.Z[train], whole.Z[held]
+        if features is not None and not isinstance(features, FrozenEstimator):
+            given = evidence.features
+            features = refit_feature_transformer(
+                features, given, X, y[train], w_train, random_state
+            )
+            Z, Z_held = compute_features(features, X), compute_features(features, X_held)
+        classifier = whole.classifier
+        if classifier is not None:
+            classifier = classifier.refitted(X, y[train], w_train)
+            watch.say(f"fold: classifier fitted on {len(train)} rows")
+        # Settings that were selected on all classes fit a fold only if it has all classes.
+        complete = len(np.unique(y[train])) == len(np.unique(y))
+        density = fit_one_density(
+            selected if complete else evidence.density, Z, y[train], w_train,
+            X=X, classifier=classifier, random_state=random_state,
+        )  # fmt: skip
+        watch.say(f"fold: density fitted, {len(held)} rows held out")
+        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held, held)
+
+
+def fit_one_density(
+    density: Any,
+    Z: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray | None,
+    *,
+    X: Any,
+    classifier: FittedClassifier | None,
+    random_state: Any,
+    watch: Stopwatch | None = None,
+) -> Any:
+    """Return the density, None for the default, fitted on features Z (n, p), labels and weights.
+
+    One that takes class probabilities gets those of the classifier for X (n, d); of a
+    `DensityEnsemble` the estimators are fitted, and not their combiner.
+    """
+    model = unfitted_density(density, random_state)
+    with one_blas_thread(Z.shape[1]):
+        if isinstance(model, DensityEnsemble):
+            return model.fit_estimators(Z, y, w, watch)
+        proba = None if classifier is None or not takes_proba(model) else classifier.proba(X)
+        return fit_density(model, Z, y, w, proba)
+
+
+def held_out_by(
+    folds: Iterable[Fold], whole: Fold, source: str, origin: Origin, random_state: int
+) -> HeldOut:
+    """Predictions of all folds on their rows; a `DensityEnsemble` learns its combiner from them.
+
+    The folds are asked one after the other, and none is kept. No row scores higher than the model
+    of all rows, `whole`, scores it: that has seen the row, so where it scores lower the scores of
+    the fold are on another level than those of new rows will be. Where rows repeat, as those of a
+    few categories do, their scores are equal too, and a difference of level flags them all.
+    """
+    held, rows = _seen_by(folds, whole.density, source, random_state)
+    if rows is None:
+        return replace(held, origin=origin)
+    scores = np.minimum(held.scores, whole.scores_of(rows))
+    return replace(held, scores=scores, origin=origin)
+
+
+def _seen_by(
+    folds: Iterable[Fold], density: Any, source: str, random_state: int
+) -> tuple[HeldOut, np.ndarray | None]:
+    """Predictions of the folds alone, and the numbers of the rows."""
+    ensemble = isinstance(density, DensityEnsemble)
+    asked = [
+        _Predictions.of(fold, random_state if ensemble and not i else None)
+        for i, fold in enumerate(folds)
+    ]
+    proba, labels = _joined([part.proba for part in asked]), _joined([part.y for part in asked])
+    weights, rows = _joined([part.w for part in asked]), _joined([part.rows for part in asked])
+    if not ensemble:
+        scores = np.concatenate([part.scores for part in asked])
+        return HeldOut(scores, source, weights, proba, labels), rows
+    components = density.merge_folds([part.failed for part in asked], [p.scores for p in asked])
+    m = sum(part.size for part in asked)
+    density.fit_combiner(
+        components,
+        np.zeros(m, int) if labels is None else labels,
+        # Errors of the classifier are known only where labels are.
+        proba=None if labels is None else proba,
+        sample_weight=weights,
+        pseudo_outliers=asked[0].pseudo_outliers,
+    ).warn_if_blind()
+    columns = np.column_stack(list(components.values()))
+    names = tuple(components)
+    scores = density.combine_held_out(components, weights)
+    return HeldOut(scores, source, weights, proba, labels, columns, names), rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Predictions:
+    """Predictions of a fold: of an ensemble the components, by name, and candidates that failed."""
+
+    size: int
+    rows: np.ndarray | None
+    scores: Any
+    proba: np.ndarray | None
+    y: np.ndarray | None
+    w: np.ndarray | None
+    failed: dict[str, str]
+    pseudo_outliers: dict[str, dict[str, np.ndarray]]
+
+    @classmethod
+    def of(cls, fold: Fold, random_state: int | None) -> Self:
+        """Predictions on the rows of the fold, and on pseudo-outliers of them if seeded."""
+        P, density = fold.proba(fold.X), fold.density
+        made = {} if random_state is None else fold.pseudo_outlier_scores(random_state)
+        if isinstance(density, DensityEnsemble):
+            scores: Any = density.component_scores(fold.Z, P)
+        else:
+            scores = log_density(density, fold.Z, P)
+        failed = getattr(density, "failed_", {})
+        return cls(len(fold.Z), fold.rows, scores, P, fold.y, fold.w, failed, made)
+
+
+def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
+
+
+def calibration_rows(
+    model: Any, calibration: Any, classes: np.ndarray
+) -> tuple[Any, np.ndarray | None]:
+    """Held-out inputs (m, d) and their labels, checked against the fitted inputs and classes."""
+    if not (isinstance(calibration, tuple | list) and len(calibration) == 2):
+        raise TypeError(
+            f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
+        )
+    try:
+        X, y = validate_inputs(model, calibration[0]), calibration[1]
+        check_magnitude("X", X)
+        y = None if y is None else validate_labels(y)
+        check_consistent_length(X, y)
+    except ValueError as error:
+        raise ValueError(f"calibration rows: {error}") from None
+    if X.shape[0] < 2:
+        raise ValueError(
+            "calibration rows: 1 row cannot show how scores vary; give 100 or more, or leave "
+            "calibration out and the rows in fit, which then holds rows out by itself"
+        )
+    if y is None:
+        return X, None
+    if of_text(y) != of_text(np.asarray(classes)):
+        raise ValueError(
+            f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
+            "give both the same labels"
+        )
+    unseen = np.setdiff1d(y, classes)
+    if len(unseen):
+        raise ValueError(
+            f"y of the calibration rows holds labels {unseen.tolist()} that fit has not seen, the "
+            f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
+        )
+    if len(np.unique(y)) < 2:
+        warn_caller(
+            f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
+            "thresholds are learned for it alone, and inputs of other classes may be flagged as "
+            "OOD; give rows of every class"
+        )
+    return X, y
+
+
+def smallest(keys: np.ndarray) -> np.ndarray:
+    """The thousand smallest hashes of rows, ascending: a sample of the rows by content."""
+    return np.sort(keys)[:_KEPT]
+
+
+def share_of_copies(kept: np.ndarray) -> float:
+    """Return the share of rows that have a copy, by the hashes `kept` of `smallest`."""
+    counts = np.unique(kept, return_counts=True)[1]
+    return float(counts[counts > 1].sum() / max(len(kept), 1))
+
+
+def share_seen(keys: np.ndarray, kept: np.ndarray | None) -> float:
+    """Share of the rows with hashes `keys` (m,) that were given to a fit; 0 if that may be chance.
+
+    `kept` are the smallest hashes of the rows of the fit, None if they are unknown. New rows repeat
+    old ones about as often as those repeat one another.
+    """
+    if kept is None:
+        return 0.0
+    known = keys if len(kept) < _KEPT else keys[keys <= kept[-1]]
+    seen = np.isin(known, kept)
+    by_chance = min(1.0, share_of_copies(kept) + _MORE)
+    surprising = stats.binom.sf(seen.sum() - 1, len(seen), by_chance) < _LEVEL
+    return float(seen.mean()) if surprising else 0.0
+
+
+def warn_of_copies(X: Any, Z: np.ndarray, *, dealt: bool) -> bool:
+    """Return whether many rows of X (n, d) are copies of others, not by chance; warn if so.
+
+    Values of a continuous column are looked at, of X if it holds numbers, else of its features Z
+    (n, p). Rows of a few categories or of rounded numbers repeat, and so will new ones. `dealt`
+    says whether folds are dealt out by content, which keeps copies together.
+    """
+    copies = _count_copies(row_hash(X), _number_columns(X, Z))
+    if copies <= _MANY * len(Z):
+        return False
+    effect = (
+        "copies are kept together, so that no row is held out of a fit on its copy;"
+        if dealt
+        else "cv may hold a row out of a fit on its copy, and then too many new rows are flagged: "
+        "leave cv at its default or give a splitter that keeps copies together;"
+    )
+    warn_caller(
+        f"{copies} of {len(Z)} rows are copies of other rows, and their values are too fine for "
+        f"chance: {effect} drop duplicates, or count them by sample_weight"
+    )
+    return True
+
+
+def _number_columns(X: Any, Z: np.ndarray) -> Iterable[np.ndarray]:
+    """Columns of numbers, (n,) each: of a table or an array, else of the features."""
+    if is_frame(X):
+        parts = (np.asarray(column(X, j)) for j in range(X.shape[1]))
+        return [part for part in parts if part.dtype.kind in "iuf"]
+    numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    return X.T if numeric else Z.T
+
+
+def _count_copies(keys: np.ndarray, columns: Iterable[np.ndarray]) -> int:
+    """Rows that repeat another one, by the continuous column that shows the most of them."""
+    first, row = np.unique(keys, return_index=True, return_inverse=True)[1:]
+    if len(first) == len(keys) or len(first) < _FEWEST_DISTINCT:
+        return 0
+    return max((_repeats(values[first], row) for values in columns), default=0)
+
+
+def _repeats(values: np.ndarray, row: np.ndarray) -> int:
+    """Repeats of rows with a value of their own; 0 if the column is not continuous.
+
+    `values` (m,) are those of the different rows, `row` (n,) says which of these each row is. Gaps,
+    and what was put into them, are shared by rows that differ.
+    """
+    distinct, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+    own = (counts == 1)[where] & np.isfinite(values)
+    if own.sum() <= _CONTINUOUS * len(values) or _on_grid(distinct[np.isfinite(distinct)]):
+        return 0
+    return int(own[row].sum() - own.sum())
+
+
+def _on_grid(distinct: np.ndarray) -> bool:
+    """Return whether ascending values lie on a grid not much finer than they are many."""
+    steps = np.diff(distinct.astype(np.float64))
+    same = np.unique(np.round(steps / np.median(steps), 6), return_counts=True)[1]
+    return bool(same.max() > _ON_GRID * len(steps))
 
 
 def warn_of_rows(held: HeldOut, clf: Any) -> None:
@@ -56,7 +601,7 @@ def warn_of_source(held: HeldOut, clf: Any) -> None:
 
 
 def seen_before(held: HeldOut, clf: Any) -> bool:
-    """Whether the classifier has learned the held-out rows, as far as that can be told."""
+    """Return whether the classifier has learned the held-out rows, as far as can be told."""
     source = _source(held, clf)
     return source.severity == "warning" and source.code != "calibration_in_sample"
 
@@ -104,7 +649,7 @@ def _source(held: HeldOut, clf: Any) -> Finding:
 
 
 def _came_fitted(clf: Any) -> bool:
-    """Whether the classifier was fitted before: frozen, or a module's network."""
+    """Return whether the classifier was fitted before: frozen, or a module's network."""
     return isinstance(clf.estimator, FrozenEstimator) if hasattr(clf, "estimator") else True
 
 
@@ -254,7 +799,7 @@ def _pct(share: float | int | str) -> str:
 
 
 def _own_rows(clf: Any) -> str:
-    """How thresholds stop coming from the rows of the fit."""
+    """Return the remedy for thresholds that come from the rows of the fit."""
     given = (
         "Leave cv at its default" if hasattr(clf, "estimator") else "Give fit_density held_out=0.1"
     )
@@ -262,7 +807,7 @@ def _own_rows(clf: Any) -> str:
 
 
 def _more_rows(clf: Any, needed: int) -> str:
-    """How more rows are held out."""
+    """Return the remedy for too few held-out rows."""
     given = f"give at least {needed} rows to {clf._calibrated_by}"
     return f"Hold out at least {needed} rows: {given}" + (
         ", or more rows to fit" if clf._has_evidence else ""
@@ -270,7 +815,7 @@ def _more_rows(clf: Any, needed: int) -> str:
 
 
 def _every_class(held: HeldOut, clf: Any) -> str:
-    """How rows of every class are held out."""
+    """Return the remedy for held-out rows of one class."""
     rows = f"rows of every class to {clf._calibrated_by}."
     if held.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
         return (
@@ -281,7 +826,7 @@ def _every_class(held: HeldOut, clf: Any) -> str:
 
 
 def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray) -> bool | None:
-    """Whether a classifier has learned rows X (n, d) of class indices y (n,) by heart.
+    """Return whether a classifier knows rows X (n, d) of class indices y (n,) by heart.
 
     Half-way between a row and the nearest one of its class, in the features Z (n, p), a classifier
     is surer of the class than at the rows, whose labels may be noise; one that has learned them is
@@ -331,3 +876,36 @@ def nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         if len(rows) > 1:
             found[rows] = rows[_nearest(Z[rows])]
     return found
+
+
+def like(X: Any, rows: np.ndarray) -> Any:
+    """Numbers (n, d) in the form of X: its columns with their names, dtypes and whole numbers."""
+    if sparse.issparse(X):
+        return type(X)(_in_dtype(rows, X.dtype))
+    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
+        return _in_dtype(rows, X.dtype)
+    parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
+    if not is_frame(X):
+        return np.column_stack(parts)
+    if not is_pandas(X):
+        return type(X)(parts)
+    frame = type(X)(rows, columns=X.columns)
+    for j, part in enumerate(parts):
+        frame.isetitem(j, part)
+    return frame
+
+
+def _column_like(part: Any, values: np.ndarray) -> Any:
+    """Numbers (n,) in the form of a column: an array of objects, or a series."""
+    dtype = np.asarray(part).dtype
+    values = _in_dtype(values, np.asarray(present(part)).dtype if dtype.kind == "O" else dtype)
+    if isinstance(part, np.ndarray):
+        return values.astype(object)
+    if hasattr(part, "iloc"):
+        return type(part)(values).astype(part.dtype)
+    return type(part)(part.name, values).cast(part.dtype)
+
+
+def _in_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The values, rounded where the dtype is of whole numbers or booleans."""
+    return (np.rint(values) if dtype.kind in "iub" else values).astype(dtype)

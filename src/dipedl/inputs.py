@@ -246,7 +246,8 @@ def validate_labels(y: Any) -> np.ndarray:
         # scikit-learn makes floats of pandas' nullable whole numbers, and these end at 2**53.
         y = y.to_numpy(dtype)
     labels = np.asarray(column_or_1d(y, warn=True))
-    gaps = [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
+    whole = labels.dtype.kind in "biuSU"
+    gaps = [] if whole else [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
     if gaps:
         raise ValueError(
             f"y must hold a label for each row, but it contains NaN, None or another gap in "
@@ -742,6 +743,8 @@ class InputColumns:
         if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not self.levels:
             return
         if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
+            return
+        if not self.levels and isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
             return
         types = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
         last = {dtype: j for j, dtype in enumerate(types)}

@@ -47,7 +47,7 @@ class Normalizer(Protocol):
 
 @runtime_checkable
 class UncertaintyClassifier(Protocol):
-    """What metrics, tables and plots may call on a method, and nothing else."""
+    """A method as metrics, tables and plots see it: they call nothing else."""
 
     classes_: np.ndarray
 

@@ -2,17 +2,17 @@
 
 import pytest
 
-from dipedl.calibration import _candidates
+from dipedl.calibration import rehearsal
 
 
 @pytest.fixture(scope="module")
 def few_candidates():
     """Trees take a second to fit: `Rehearsal` mixes two candidates. Gives what mixes them all."""
-    whole = _candidates._bending
+    whole = rehearsal._bending
 
     def few(n, p, random_state):
         return {name: whole(n, p, random_state)[name] for name in ("linear", "kernel")}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_candidates, "_bending", few)
+        patch.setattr(rehearsal, "_bending", few)
         yield whole

@@ -9,9 +9,9 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import KFold
 
 from dipedl import DIPClassifier
-from dipedl.calibration._copies import warn_of_copies
 from dipedl.calibration.crossfit import content_folds
 from dipedl.density import GDADensity, KNNDensity
+from dipedl.held_out import warn_of_copies
 
 
 def copies_said(X):

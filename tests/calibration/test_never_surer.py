@@ -8,9 +8,10 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier
-from dipedl.calibration._sharpening import calibrated_in_share, sharpening_range
-from dipedl.calibration.held_out import HeldOut
+from dipedl.calibration.temperature import calibrate_in_share
 from dipedl.density import GDADensity
+from dipedl.evidence_model import sharpening_range
+from dipedl.held_out import HeldOut
 from dipedl.maths.scores import entropy
 from dipedl.pretrained import DIPModule
 
@@ -95,7 +96,7 @@ def test_the_guarantee_holds_with_a_calibrator_that_is_no_temperature(study, rng
     clf = DIPClassifier(GaussianNB(), GDADensity(), calibrator=PerClassIsotonic()).fit(X, y)
     assert study.counts(study.of_classifier(clf), study.wild(X, 4000, rng), 1e-12)[2] == 0
     bare = clf.estimator_.predict_proba(X)
-    full, none = (calibrated_in_share(clf.evidence_.calibrator_, bare, w) for w in np.eye(2)[:, :1])
+    full, none = (calibrate_in_share(clf.evidence_.calibrator_, bare, w) for w in np.eye(2)[:, :1])
     surer = (full.max(1) > bare.max(1)) | (entropy(full) < entropy(bare))
     assert surer.any() and not surer.all()
     np.testing.assert_array_equal(none[surer], bare[surer])

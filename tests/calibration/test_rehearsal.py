@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier, Dirichlet, load
-from dipedl.calibration import Rehearsal, _candidates, crossfit
-from dipedl.calibration._candidates import mixture_weights
+from dipedl.calibration import Rehearsal, crossfit, rehearsal
+from dipedl.calibration.rehearsal import mixture_weights
 from dipedl.datasets import load_known_truth
 from dipedl.density import GDADensity
 from dipedl.evidence import QuantileEvidence
@@ -67,7 +67,7 @@ def test_intervals_hold_the_truth_where_those_of_the_evidence_do_not(data, plain
 
 @pytest.mark.slow
 def test_the_error_of_a_model_that_cannot_say_the_truth_is_estimated(few_candidates, monkeypatch):
-    monkeypatch.setattr(_candidates, "_bending", few_candidates)
+    monkeypatch.setattr(rehearsal, "_bending", few_candidates)
     data = load_known_truth("checker", {}, n_samples=1000)
     clf = fitted(data, spread=Rehearsal())
     gap = clf.predict_dirichlet(data.X_test).mean - data.truth["test"]

@@ -9,7 +9,7 @@ from scipy import optimize
 from sklearn.base import clone
 
 from dipedl.evidence import CautionBudget, QuantileEvidence, log_evidence
-from dipedl.evidence._budget import BrierLoss, LogLoss
+from dipedl.evidence.caution_budget import BrierLoss, LogLoss
 
 FLAT = np.ones(4)
 

@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier, load
-from dipedl.calibration import Rehearsal, _candidates
+from dipedl.calibration import Rehearsal, rehearsal
 from dipedl.datasets import load_known_truth
 from dipedl.density import GDADensity
 from dipedl.explanation import FindingWarning
@@ -20,9 +20,9 @@ SHORT = {"intervals_of_a_rare_class", "intervals_without_noise"}
 @pytest.fixture(scope="module", autouse=True)
 def one_candidate():
     """The others take seconds, and what is found does not depend on them."""
-    whole = _candidates._bending
+    whole = rehearsal._bending
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_candidates, "_bending", lambda *a: {"linear": whole(*a)["linear"]})
+        patch.setattr(rehearsal, "_bending", lambda *a: {"linear": whole(*a)["linear"]})
         yield
 
 

@@ -10,9 +10,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier
-from dipedl.calibration._seen_rows import share_seen, smallest
 from dipedl.calibration.crossfit import row_hash
 from dipedl.density import GDADensity
+from dipedl.held_out import share_seen, smallest
 
 FOREST = RandomForestClassifier(30, random_state=0)
 LEAVES = RandomForestClassifier(30, min_samples_leaf=2, random_state=0)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
-from dipedl.fitting.refusals import answered
+from dipedl.evidence_model import predict_by_halves
 from dipedl.inputs import NoAnswer
 
 LARGE = 1e300
@@ -40,7 +40,7 @@ def doubled(asked):
 def test_each_row_is_answered_as_it_is_alone(refused):
     X, asked = np.arange(1.0, len(refused) + 1)[:, None], []
     X[refused] = LARGE
-    found, nothing = answered(doubled(asked), X, lambda: (np.array([-1.0]), None))
+    found, nothing = predict_by_halves(doubled(asked), X, lambda: (np.array([-1.0]), None))
     np.testing.assert_array_equal(found, np.where(refused, -1.0, 2 * X[:, 0]))
     assert nothing is None
     # Each refused row is met once in each of the halvings.
@@ -53,7 +53,7 @@ def test_a_row_that_is_not_finite_keeps_its_number(place, other):
     X[other] = LARGE
     X[place] = np.nan
     with pytest.raises(ValueError, match=f"NaN at row {place}"):
-        answered(doubled([]), X, lambda: (np.array([-1.0]), None))
+        predict_by_halves(doubled([]), X, lambda: (np.array([-1.0]), None))
 
 
 def test_any_other_error_is_raised_at_once():
@@ -64,7 +64,7 @@ def test_any_other_error_is_raised_at_once():
         raise ValueError("unknown categories")
 
     with pytest.raises(ValueError, match="unknown categories"):
-        answered(ask, np.ones((8, 1)), lambda: (None,))
+        predict_by_halves(ask, np.ones((8, 1)), lambda: (None,))
     assert asked == [8]
 
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import dipedl
 from dipedl import DIPClassifier, DriftMonitor
+from dipedl.answers import Answers
 from dipedl.baselines import Mahalanobis
-from dipedl.decisions._dirichlet import Answers
 from dipedl.density import GDADensity
 from dipedl.monitoring import ColumnBins
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from ..classifier import DIPClassifier
 from ..detector import OODDetector
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 
 __all__ = ["PyODDetector"]
 

@@ -8,14 +8,13 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from ..calibration._given_rows import calibration_rows
-from ..calibration.held_out import HeldOut
-from ..decisions._per_sample import PerSampleDecisions
+from ..answers import Decisions
 from ..explanation import BaselineCard, explain
+from ..held_out import HeldOut, calibration_rows
 from ..inputs import check_weights
 
 
-class HeldOutDecisions(PerSampleDecisions):
+class HeldOutDecisions(Decisions):
     """`calibrate`, and the questions that `dipedl.DIPClassifier` answers, for a baseline.
 
     The score is the negated uncertainty of the method; probabilities are its own, uncalibrated.
@@ -25,6 +24,8 @@ class HeldOutDecisions(PerSampleDecisions):
 
     #: Share of ID inputs that `predict_ood` flags unless told otherwise.
     false_alarm_rate = 0.05
+    _has_evidence = False
+    _rejects_by = "uncertainty"
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep predictions on ID inputs that ``fit`` has not seen, for all decisions.

@@ -86,7 +86,7 @@ def _numbers(X: Any) -> np.ndarray:
 
 
 def _holds_numbers(X: Any) -> bool:
-    """Whether all types are of numbers; a text stays one though it holds digits alone."""
+    """Return whether all types are of numbers; a text stays one though it holds digits alone."""
     found = X.dtypes if hasattr(X, "dtypes") else getattr(X, "dtype", None)
     types = found if isinstance(found, Iterable) else [found]
     return all(getattr(t, "kind", "f") in "biuf" and "tring" not in str(t) for t in types)
@@ -218,7 +218,7 @@ def given_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pairs
 
 
 def source_of(cv: Any) -> str:
-    """What to call rows that a splitter or an iterable of pairs holds out."""
+    """Return the name of rows that a splitter or an iterable of pairs holds out."""
     return f"held-out parts of {type(check_cv(cv)).__name__}"
 
 
@@ -250,7 +250,7 @@ def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Pairs:
 
 
 def _positions(rows: Any, kept: np.ndarray) -> np.ndarray:
-    """Where the given rows are among the kept ones; the others are left out."""
+    """Return the places of the given rows among the kept ones; the others are left out."""
     rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
     rows = rows[np.isin(rows, kept)]
     return np.asarray(np.searchsorted(kept, rows))

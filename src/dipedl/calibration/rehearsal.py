@@ -1,4 +1,4 @@
-"""How far probabilities are from the truth: rehearsed where the truth is known."""
+"""Error of probabilities, rehearsed where the truth is known; the strength it supports."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting.all_or_nothing import all_or_nothing
-from ..fitting.classifiers import FittedClassifier
-from ..fitting.progress import warn_caller
+from ..fitting import FittedClassifier, atomic, explain_fold_error
 from ..maths.evidence import supported_strength, vacuity
 from ..maths.seeds import seed
-from ._candidates import Candidate, Folds, candidates, mixture_weights
+from ..writing.finding import warn_caller
 from .crossfit import Pairs, content_folds, enough, fold_pairs, row_hash
 from .temperature import Temperature
 
@@ -33,6 +36,16 @@ RARE, SURE = 0.1, 0.98
 #: Bounds of the strength. At the lowest, intervals are widest where no class is nearly sure; those
 #: of probabilities near 0 or 1 are narrow again, since nearly all mass lies at the end.
 _LOWEST, _HIGHEST, _TINY = 0.5, 1e6, 1e-300
+#: Boosted trees of wider rows take minutes.
+_WIDEST = 100
+_MAX_ITER, _LANDMARKS = 300, 100
+#: A probability is at least this where its logarithm is an input.
+_LEAST = 1e-6
+#: Shares move in the third digit after that.
+_EM_STEPS = 200
+
+#: Training rows and held-out rows of each fold, and labels of all rows (n,) as the fold has them.
+Folds = list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 class Rehearsal(BaseEstimator):
@@ -98,6 +111,7 @@ class Rehearsal(BaseEstimator):
     def __init__(self, random_state: Any = None) -> None:
         self.random_state = random_state
 
+    @atomic
     def fit(
         self,
         X: Any,
@@ -133,43 +147,42 @@ class Rehearsal(BaseEstimator):
         pairs : list of (train, held-out) ndarray of int, optional
             Folds of the rows; None deals them out by their content, copies together.
         """
-        with all_or_nothing(self):
-            number = seed(self.random_state)
-            w = np.ones(len(y)) if sample_weight is None else sample_weight
-            # In an order that depends on what rows hold and not on where they stand.
-            order = np.lexsort((w, y, row_hash(X, number)))
-            X, y, Z, w = _safe_indexing(X, order), y[order], Z[order], w[order]
-            u = vacuity(log_evidence[order], prior)[:, None]
-            if len(np.unique(y[w > 0])) < 2 or (w > 0).sum() < _FEWEST:
-                return self._unsupported(float(typical), float(w.sum()))
-            if pairs is None:
-                folds = list(fold_pairs(content_folds(X, y, _FOLDS, number, together=True)))
-            else:
-                place = np.argsort(order)
-                folds = [(np.sort(place[train]), np.sort(place[held])) for train, held in pairs]
-            held_out = np.unique(np.concatenate([held for _, held in folds]))
-            # Rows that no fold holds out get their truth by a fit to those that are held out.
-            fewest = min(len(held_out), *(len(train) for train, _ in folds))
-            weights = None if sample_weight is None else w
-            found = candidates(classifier, X, Z, weights, number, fewest=fewest)
-            stage = _Stage(found, folds, w, calibrator, u, prior / prior.sum())
-            real = stage.played(found, [(train, held, y) for train, held in folds])
-            truth = stage.truth(real, y, of_all=pairs is not None)
-            again = stage.rehearsed(real, truth, np.random.default_rng(number))
-            q, own = truth[again.rows], 1.0 if found[0].frozen is not None else again.trained
-            self.error_ = max(
-                _mean(own * _squares(again.own - q), again.w),
-                _mean(again.trained * _squares(again.mixture - q), again.w) + _excess(real),
-            )
-            self.strength_ = _strength(_mean(1 - _squares(real.own), real.w), self.error_)
-            self.shares_ = {c.name: s for c, s in zip(found, real.shares, strict=True) if s}
-            self.log_evidence_, self.n_ = float(typical), float(w[held_out].sum())
-            counts = np.bincount(real.y, real.w, minlength=len(prior))
-            # Rounding may lead beyond one.
-            self.rarest_ = min(1.0, float(counts.min() / counts.mean()))
-            self.confidence_ = min(1.0, _mean(real.own.max(axis=1), real.w))
-            self.refits_ = stage.refits
-            return self
+        number = seed(self.random_state)
+        w = np.ones(len(y)) if sample_weight is None else sample_weight
+        # In an order that depends on what rows hold and not on where they stand.
+        order = np.lexsort((w, y, row_hash(X, number)))
+        X, y, Z, w = _safe_indexing(X, order), y[order], Z[order], w[order]
+        u = vacuity(log_evidence[order], prior)[:, None]
+        if len(np.unique(y[w > 0])) < 2 or (w > 0).sum() < _FEWEST:
+            return self._unsupported(float(typical), float(w.sum()))
+        if pairs is None:
+            folds = list(fold_pairs(content_folds(X, y, _FOLDS, number, together=True)))
+        else:
+            place = np.argsort(order)
+            folds = [(np.sort(place[train]), np.sort(place[held])) for train, held in pairs]
+        held_out = np.unique(np.concatenate([held for _, held in folds]))
+        # Rows that no fold holds out get their truth by a fit to those that are held out.
+        fewest = min(len(held_out), *(len(train) for train, _ in folds))
+        weights = None if sample_weight is None else w
+        found = candidates(classifier, X, Z, weights, number, fewest=fewest)
+        stage = _Stage(found, folds, w, calibrator, u, prior / prior.sum())
+        real = stage.played(found, [(train, held, y) for train, held in folds])
+        truth = stage.truth(real, y, of_all=pairs is not None)
+        again = stage.rehearsed(real, truth, np.random.default_rng(number))
+        q, own = truth[again.rows], 1.0 if found[0].frozen is not None else again.trained
+        self.error_ = max(
+            _mean(own * _squares(again.own - q), again.w),
+            _mean(again.trained * _squares(again.mixture - q), again.w) + _excess(real),
+        )
+        self.strength_ = _strength(_mean(1 - _squares(real.own), real.w), self.error_)
+        self.shares_ = {c.name: s for c, s in zip(found, real.shares, strict=True) if s}
+        self.log_evidence_, self.n_ = float(typical), float(w[held_out].sum())
+        counts = np.bincount(real.y, real.w, minlength=len(prior))
+        # Rounding may lead beyond one.
+        self.rarest_ = min(1.0, float(counts.min() / counts.mean()))
+        self.confidence_ = min(1.0, _mean(real.own.max(axis=1), real.w))
+        self.refits_ = stage.refits
+        return self
 
     def _unsupported(self, typical: float, n: float) -> Self:
         """Nothing can be rehearsed: the lowest strength."""
@@ -185,7 +198,7 @@ class Rehearsal(BaseEstimator):
 
     @property
     def falls_short(self) -> bool:
-        """Whether the strength is known not to be enough: too few rows, a rare class, no noise."""
+        """True if the strength is known to be too high: few rows, a rare class, no noise."""
         return self.rarest_ < RARE or self.confidence_ > SURE
 
     def strength(self, log_evidence: np.ndarray) -> np.ndarray:
@@ -196,7 +209,7 @@ class Rehearsal(BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Played:
-    """What fits to some labels gave for the rows (m,) that they had not seen.
+    """Predictions of fits to some labels for the rows (m,) that they had not seen.
 
     `y` and `w` are labels and weights (m,), `own` the probabilities (m, k) as the model gives them,
     `mixture` those of the mixed candidates, which have these `shares`. `trained` (m,) is the
@@ -243,7 +256,7 @@ class _Stage:
         return _Played(rows, y, w, own, np.asarray(mixture), shares, np.concatenate(trained))
 
     def truth(self, real: _Played, y: np.ndarray, *, of_all: bool) -> np.ndarray:
-        """What labels are drawn from, shape (n, k): the mixture, or the label where there is none.
+        """Return the probabilities (n, k) that labels are drawn from: the mixture, or the label.
 
         `of_all`: rows that no fold holds out get it by one more fit, to the rows of all folds.
         """
@@ -313,3 +326,88 @@ def _squares(rows: np.ndarray) -> np.ndarray:
 
 def _mean(values: np.ndarray, w: np.ndarray) -> float:
     return float(np.average(values, weights=w))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A classifier, the rows X (n, .) as it takes them, and their weights (n,) or None.
+
+    `frozen` are probabilities (n, k) that no fit changes, of the classifier it stands for.
+    """
+
+    name: str
+    classifier: FittedClassifier
+    X: Any
+    w: np.ndarray | None
+    frozen: np.ndarray | None = None
+
+    def cross_fitted(self, folds: Folds) -> np.ndarray:
+        """Probabilities (m, k) of the held-out rows of all folds, by fits to their labels (n,)."""
+        found = []
+        for train, held, labels in folds:
+            w, y = None if self.w is None else self.w[train], self.classifier.classes[labels[train]]
+            with explain_fold_error(y, len(labels)):
+                fitted = self.classifier.refitted(_safe_indexing(self.X, train), y, w)
+            found.append(fitted.proba(_safe_indexing(self.X, held)))
+        return np.concatenate(found)
+
+
+def candidates(
+    classifier: FittedClassifier, X: Any, Z: np.ndarray, w: np.ndarray | None, random_state: int,
+    *, fewest: int,
+) -> list[Candidate]:  # fmt: skip
+    """The classifier itself on inputs X (n, d), then the others on features Z (n, p).
+
+    A frozen classifier cannot be fitted again: a recalibration of its probabilities stands for it.
+    `fewest` are the rows of the smallest fit.
+    """
+    own = Candidate("classifier", classifier, X, w)
+    if isinstance(classifier.template, FrozenEstimator):
+        P = classifier.proba(X)
+        again = _of(LogisticRegression(max_iter=_MAX_ITER), classifier)
+        log_proba = np.log(np.maximum(P, _LEAST))
+        own = Candidate("recalibrated classifier", again, log_proba, w, P)
+    others = _bending(min(len(Z) // 2, fewest), Z.shape[1], random_state)
+    return [own, *(Candidate(name, _of(m, classifier), Z, w) for name, m in others.items())]
+
+
+def _of(model: Any, classifier: FittedClassifier) -> FittedClassifier:
+    return FittedClassifier(None, classifier.classes, model)
+
+
+def _bending(most_landmarks: int, p: int, random_state: int) -> dict[str, Any]:
+    """Unfitted classifiers of features (n, p), cheap ones of different kinds."""
+    # Loads for 0.3 s, which only a rehearsal shall pay.
+    from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+
+    landmarks = max(1, min(_LANDMARKS, most_landmarks))
+    kernel = Nystroem(gamma=0.5 / p, n_components=landmarks, random_state=random_state)
+    found = {
+        "linear": make_pipeline(StandardScaler(), LogisticRegression(max_iter=_MAX_ITER)),
+        "trees": ExtraTreesClassifier(100, min_samples_leaf=3, random_state=random_state),
+        "kernel": make_pipeline(
+            StandardScaler(), kernel, LogisticRegression(C=3.0, max_iter=_MAX_ITER)
+        ),
+    }
+    if p <= _WIDEST:
+        found["boosting"] = HistGradientBoostingClassifier(
+            max_iter=60, max_leaf_nodes=8, random_state=random_state
+        )
+    return found
+
+
+def mixture_weights(own: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Weights of c models in the mixture of highest likelihood, by EM, shape (c,).
+
+    Parameters
+    ----------
+    own : ndarray, shape (m, c)
+        Probability that each model gives the label of each row.
+    w : ndarray, shape (m,)
+        Weights of the rows.
+    """
+    shares = np.full(own.shape[1], 1 / own.shape[1])
+    for _ in range(_EM_STEPS):
+        part = (own + _LEAST) * shares
+        shares = np.average(part / part.sum(axis=1, keepdims=True), axis=0, weights=w)
+    return shares

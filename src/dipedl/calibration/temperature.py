@@ -10,11 +10,12 @@ from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
 from ..maths.array_namespace import unmasked
 from ..maths.checks import class_indices, on_simplex
 from ..maths.evidence import inverse_temperature
+from ..maths.scores import entropy
 
 __all__ = ["Temperature"]
 
@@ -78,6 +79,7 @@ class Temperature(BaseEstimator):
         self.bounds = bounds
         self.confidence = confidence
 
+    @atomic
     def fit(
         self,
         scores: np.ndarray,
@@ -102,36 +104,33 @@ class Temperature(BaseEstimator):
         n : float, optional
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
-        with all_or_nothing(self):
-            low, high = _checked_bounds(self.bounds)
-            margin = _checked_margin(self.confidence)
-            log_p = _log_probabilities(scores, kind)
-            if not len(log_p):
-                raise ValueError(f"scores must have shape (m, k) with m >= 1, got {log_p.shape}")
-            if kind == "logits" and on_simplex(scores).all():
-                raise ValueError(
-                    "scores are probabilities (rows sum to one), and kind='logits' was said; "
-                    "give kind='probabilities'"
-                )
-            labels = class_indices(y, *log_p.shape)
-            weights = check_weights(sample_weight, log_p)
-            total = float(len(labels) if weights is None else weights.sum())
-            rows = total if n is None else n
-            check_positive_number("n", rows)
-            u = log_p.shape[1] / (log_p.shape[1] + rows)
+        low, high = _checked_bounds(self.bounds)
+        margin = _checked_margin(self.confidence)
+        log_p = _log_probabilities(scores, kind)
+        if not len(log_p):
+            raise ValueError(f"scores must have shape (m, k) with m >= 1, got {log_p.shape}")
+        if kind == "logits" and on_simplex(scores).all():
+            raise ValueError(
+                "scores are probabilities (rows sum to one), and kind='logits' was said; "
+                "give kind='probabilities'"
+            )
+        labels = class_indices(y, *log_p.shape)
+        weights = check_weights(sample_weight, log_p)
+        total = float(len(labels) if weights is None else weights.sum())
+        rows = total if n is None else n
+        check_positive_number("n", rows)
+        u = log_p.shape[1] / (log_p.shape[1] + rows)
 
-            def nll(log_t: float) -> float:
-                own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
-                return float(
-                    -np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights)
-                )
+        def nll(log_t: float) -> float:
+            own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
+            return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
 
-            best, lowest = _minimum(nll, np.log(low), np.log(high))
-            chosen = _nearest_to_one(nll, best, lowest + margin / total)
-            self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
-            self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
-            self.kind_, self.n_ = kind, total
-            return self
+        best, lowest = _minimum(nll, np.log(low), np.log(high))
+        chosen = _nearest_to_one(nll, best, lowest + margin / total)
+        self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
+        self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
+        self.kind_, self.n_ = kind, total
+        return self
 
     def transform(self, scores: np.ndarray, share: np.ndarray | None = None) -> np.ndarray:
         """Class probabilities (n, k) at `temperature_`, from what `fit` was told to expect.
@@ -150,6 +149,25 @@ class Temperature(BaseEstimator):
             return np.asarray(scores)
         share = np.ones(len(log_p)) if share is None else share
         return _tempered(log_p, 1 / inverse_temperature(self.temperature_, share)[:, None])
+
+
+def calibrate_in_share(calibrator: Any, proba: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return calibrated class probabilities (n, k); those that get surer, in a share (n,) only.
+
+    Surer are a larger largest probability or a smaller entropy. A temperature applies in that share
+    of its inverse; what any other calibrator gives is mixed with `proba`.
+    """
+    if type(calibrator) is Temperature and calibrator.kind_ == "probabilities":
+        if calibrator.temperature_ == 1:
+            return proba
+        with np.errstate(divide="ignore"):
+            log_p = np.log(proba / proba.sum(axis=1, keepdims=True))
+        return _tempered(log_p, 1 / inverse_temperature(calibrator.temperature_, share)[:, None])
+    calibrated = np.asarray(calibrator.transform(proba))
+    surer = calibrated.max(axis=1) > proba.max(axis=1)
+    surer |= entropy(calibrated) < entropy(proba)
+    w = np.where(surer, share, 1.0)[:, None]
+    return np.asarray((1 - w) * proba + w * calibrated)
 
 
 def _tempered(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:

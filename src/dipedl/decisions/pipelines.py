@@ -46,7 +46,7 @@ def predict_ood(model: Any, X: Any, alpha: float | None = None) -> np.ndarray:
 
 
 def predict_set(model: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
-    """Which classes it may be, shape (n, k); see `DIPClassifier.predict_set`."""
+    """Classes that may be the true one, shape (n, k); see `DIPClassifier.predict_set`."""
     return np.asarray(_of_last_step(model, "predict_set", X, coverage))
 
 

@@ -11,7 +11,7 @@ from scipy import special
 
 from ..inputs import check_rate
 from ..maths.scores import lowered
-from ._checks import held_out_array, weights_or_ones
+from .p_values import held_out_array, weights_or_ones
 
 __all__ = ["RejectCurve", "Rejection", "reject_curve", "risk_upper_bound"]
 
@@ -92,7 +92,7 @@ class Rejection:
 
     @property
     def rejected(self) -> np.ndarray:
-        """Which inputs get no answer, shape (n,), bool."""
+        """Inputs without an answer, shape (n,), bool."""
         return ~self.accepted
 
     def filled(self, marker: Any) -> np.ndarray:
@@ -145,7 +145,7 @@ def reject_curve(
     confidence: float = 0.9,
     weights: npt.ArrayLike | None = None,
 ) -> RejectCurve:
-    r"""What error rate can be promised if only the most certain inputs are answered.
+    r"""Return the error rates that can be promised if only the most certain inputs are answered.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _ascending(
 
 
 def _ranks(total: float) -> np.ndarray:
-    """How many inputs each step answers, ascending; the last one all of them."""
+    """Return the numbers of inputs that each step answers, ascending; the last is all."""
     # A hair less: 0.05 * 20 inputs must not become 2 by the last bit.
     shares = np.arange(1, _STEPS + 1) / _STEPS * (1 - 1e-12)
     return np.unique(np.ceil(total * shares))

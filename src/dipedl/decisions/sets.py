@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..evidence import weighted_quantile
 from ..inputs import check_rate
 from ..maths.checks import class_indices
-from ._checks import class_probabilities, held_out_array, weights_or_ones
+from .p_values import class_probabilities, held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]
 
@@ -67,7 +67,7 @@ def conformal_quantile(
 
 
 def nonconformity(proba: npt.ArrayLike, method: str = "lac") -> np.ndarray:
-    """How ill each label fits each input, shape (n, k); higher = worse.
+    """Nonconformity of each label with each input, shape (n, k); higher = worse fit.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def prediction_sets(
     method: str = "lac",
     weights: npt.ArrayLike | None = None,
 ) -> np.ndarray:
-    """Which classes belong to the prediction set of each input, shape (n, k), bool.
+    """Return the classes in the prediction set of each input, shape (n, k), bool.
 
     If the N held-out rows and a new one are exchangeable, and the held-out probabilities come from
     the same model as the new ones, the true class is in the set with probability >= `coverage`,

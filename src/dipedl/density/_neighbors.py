@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from ..fitting.threads import one_blas_thread
+from ..fitting import one_blas_thread
 
 _CHUNK_BYTES = 1 << 22
 #: Inputs whose products are made at once, and those that are decided at once.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..inputs import validate_features, validate_fit_features
 from ..maths.array_namespace import is_tensor, to_numpy
 from ._mixin import LogDensityMixin

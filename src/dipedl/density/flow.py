@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..inputs import validate_features, validate_fit_features
 from ..maths.array_namespace import unmasked
 from ..nn.device import as_tensor, limit_threads, resolve_device, seed_generators

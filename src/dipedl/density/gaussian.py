@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..gaussians.factor import (
     GaussianFactor,
     condition_number,

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..gaussians import by_class
 from ..gaussians.factor import GaussianFactor, rank
 from ..gaussians.moments import Moments

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..inputs import check_weights, validate_features, validate_fit_features
 from ..maths.special import LOG_2PI
 from ._mixin import LogDensityMixin

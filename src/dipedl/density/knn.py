@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from ..calibration.crossfit import row_hash
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..inputs import require_fitted, validate_features, validate_fit_features
 from ..maths.array_namespace import unmasked
 from ..maths.seeds import seed

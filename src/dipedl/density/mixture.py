@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..inputs import validate_features, validate_fit_features
 from ._mixin import LogDensityMixin
 from ._scaling import fit_scaler

@@ -5,13 +5,16 @@ A normaliser maps a log-density in nats to a dimensionless z; the pseudo-count i
 """
 
 from .caution_budget import CautionBudget
-from .identity import Identity
-from .monotone import check_increasing
-from .pseudo_count import log_evidence
-from .quantile import QuantileEvidence
+from .normalizers import (
+    Identity,
+    QuantileEvidence,
+    RankNormal,
+    RobustZScore,
+    ZScore,
+    check_increasing,
+    log_evidence,
+)
 from .quantiles import alarm_threshold, weighted_quantile
-from .rank_normal import RankNormal
-from .zscore import RobustZScore, ZScore
 
 __all__ = [
     "CautionBudget",

@@ -1,35 +1,38 @@
-"""As much caution as a stated budget of held-out ID loss pays for."""
+"""Caution bought with a stated budget of held-out ID loss."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy import special
 
-from ..calibration.held_out import HeldOut
-from ..fitting.all_or_nothing import all_or_nothing
-from ..inputs import check_positive_number
-from ._base import SOURCE
-from ._budget import LOSSES, highest_keeping, spend
-from ._checked_rows import checked_rows
-from ._logistic import (
-    LogisticNormalizer,
+from ..fitting import atomic
+from ..inputs import check_positive_number, prior_vector
+from ..maths.checks import check_simplex, class_indices
+from .normalizers import (
+    SOURCE,
+    BaseNormalizer,
+    bounded_z,
     half_point_log_odds,
     lower_tail_unit,
-    prior_strength,
+    weighted_scores,
 )
 from .quantiles import weighted_quantile
 
 __all__ = ["CautionBudget"]
 
-_MEASURES = (*LOSSES, "accuracy")
 #: Standard deviations below the median from which a held-out row is like no other, by the quantile
 #: of a normal that few such rows do not move; and the most of them that are left out.
 _FAR, _QUANTILE, _NORMAL, _MOST_FAR = 10.0, 0.1, 1.2815515655446004, 0.01
+#: Log-odds above the half-point's at which evidence counts as full: 1 - sigmoid(40) = 4e-18.
+_FULL = 40.0
+_BISECTIONS = 45
 
 
-class CautionBudget(LogisticNormalizer):
+class CautionBudget(BaseNormalizer):
     """Bounded evidence whose half-point lies as high as a budget of held-out ID loss allows.
 
     ``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``: the evidence
@@ -42,9 +45,9 @@ class CautionBudget(LogisticNormalizer):
 
     where `full` is the loss at full evidence, ``u = alpha0 / (alpha0 + n gamma)``: that of the bare
     classifier but for the weight of the prior. `lowest` is the lowest loss of the half-points
-    below: `full`, or less where the classifier is too sure of its rarest rows. What doubt earns
-    there pays for no doubt elsewhere. ``prior_loss - full`` is what the classifier gains over the
-    prior: with noisy labels it is less than the loss, and all there is to lose.
+    below: `full`, or less where the classifier is too sure of its rarest rows: the loss gained by
+    doubting those is not added to the budget. ``prior_loss - full`` is what the classifier gains
+    over the prior: with noisy labels it is less than the loss, and all there is to lose.
     ``prior_loss / m`` is what one of the m held-out rows costs when only the prior predicts it. It
     leaves a classifier without held-out errors something to spend.
 
@@ -123,6 +126,7 @@ class CautionBudget(LogisticNormalizer):
         self.slope = slope
         self.confidence = confidence
 
+    @atomic
     def fit(
         self,
         log_density: np.ndarray,
@@ -162,46 +166,61 @@ class CautionBudget(LogisticNormalizer):
             If anything is missing, out of range or constant, or if rows of zero density alone
             cost more than the budget.
         """
-        with all_or_nothing(self):
-            self._check_parameters()
-            rows = checked_rows(log_density, sample_weight, proba, y, source)
-            if n is None or prior is None:
-                raise ValueError(
-                    f"{type(self).__name__} needs n and prior, the number of training samples and "
-                    f"the prior concentration, got n={n!r}, prior={prior!r}"
-                )
-            full, alpha = prior_strength(n, prior, gamma, rows.proba.shape[1])
-            self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
-            kept = self.counted(rows)
-            counted = rows
-            if not kept.all():
-                counted = replace(rows, weights=np.where(kept, rows.counts, 0.0)).sorted()
-            scores, counts = counted.scores[counted.finite], counted.counts[counted.finite]
-            self.scale_ = lower_tail_unit(scores, counts, type(self).__name__)
-            if self.measure == "accuracy":
-                self._give_up_answers(counted)
-            else:
-                self._spend(counted, full, alpha)
-            return self._learned(rows.counts, source)
+        self._check_parameters()
+        scores, weights = weighted_scores(log_density, sample_weight)
+        P, labels = _classified(proba, y, len(log_density), source)
+        _require_scores(scores, source)
+        if sample_weight is not None:
+            present = np.asarray(sample_weight) > 0
+            P, labels = P[present], labels[present]
+        if n is None or prior is None:
+            raise ValueError(
+                f"{type(self).__name__} needs n and prior, the number of training samples and "
+                f"the prior concentration, got n={n!r}, prior={prior!r}"
+            )
+        check_positive_number("n", n)
+        check_positive_number("gamma", gamma)
+        full, alpha = float(n) * float(gamma), prior_vector(prior, P.shape[1])
+        self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
+        total = float(weights.sum())
+        kept = self.counted(scores, weights)
+        if not kept.all():
+            rows = np.flatnonzero(kept)
+            rows = rows[np.argsort(scores[rows], kind="stable")]
+            scores, weights, P, labels = scores[rows], weights[rows], P[rows], labels[rows]
+        finite = np.isfinite(scores)
+        self.scale_ = lower_tail_unit(scores[finite], weights[finite], type(self).__name__)
+        if self.measure == "accuracy":
+            t = self._give_up_answers(scores, weights, P.argmax(axis=1) == labels)
+        else:
+            t = self._spend(scores, weights, P, labels, full, alpha)
+        if t == -np.inf:
+            self._refuse(scores, source)
+        self.location_, self.n_, self.source_ = t, total, source
+        return self
 
-    def counted(self, rows: HeldOut) -> np.ndarray:
-        """Whether the budget counts each of m held-out rows, shape (m,)."""
-        seen = rows.finite
-        scores, counts = rows.scores[seen], rows.counts[seen]
-        median, low = (weighted_quantile(scores, q, counts) for q in (0.5, _QUANTILE))
+    def counted(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return whether the budget counts each of m held-out rows, shape (m,)."""
+        finite = np.isfinite(scores)
+        some, counts = scores[finite], weights[finite]
+        median, low = (weighted_quantile(some, q, counts) for q in (0.5, _QUANTILE))
         # A limit that is too far for a float is infinitely far.
         with np.errstate(over="ignore"):
-            far = seen & (rows.scores < median - _FAR * (median - low) / _NORMAL)
-        few = far.sum() == 1 or rows.average(far) <= _MOST_FAR
+            far = finite & (scores < median - _FAR * (median - low) / _NORMAL)
+        few = far.sum() == 1 or np.average(far, weights=weights) <= _MOST_FAR
         left_out = few and low < median and self.confidence == 0.5
-        return ~far if left_out else np.ones(len(rows), dtype=bool)
+        return ~far if left_out else np.ones(len(scores), dtype=bool)
+
+    def _apply(self, scores: np.ndarray) -> np.ndarray:
+        return bounded_z(self, scores)
 
     def _check_parameters(self) -> None:
         _check_number("budget", self.budget)
         if not 0 <= self.budget <= 1:
             raise ValueError(f"budget must lie in [0, 1], a share of the loss, got {self.budget!r}")
-        if self.measure not in _MEASURES:
-            raise ValueError(f"measure must be one of {_MEASURES}, got {self.measure!r}")
+        if self.measure not in (*LOSSES, "accuracy"):
+            names = (*LOSSES, "accuracy")
+            raise ValueError(f"measure must be one of {names}, got {self.measure!r}")
         check_positive_number("slope", self.slope)
         _check_number("confidence", self.confidence)
         if not 0.5 <= self.confidence < 1:
@@ -209,51 +228,250 @@ class CautionBudget(LogisticNormalizer):
         if self.measure == "accuracy" and self.confidence != 0.5:
             raise ValueError("measure='accuracy' has no confidence; leave confidence=0.5")
 
-    def _give_up_answers(self, rows: HeldOut) -> None:
-        right = ~rows.wrong
-        accuracy = rows.average(right)
-        t = highest_keeping(rows.scores, rows.counts, right, float(self.budget))
-        self._set_half_point(t, rows)
+    def _give_up_answers(self, scores: np.ndarray, weights: np.ndarray, right: np.ndarray) -> float:
+        accuracy = float(np.average(right, weights=weights))
+        t = highest_keeping(scores, weights, right, float(self.budget))
         self.exhausted_ = bool(right.any())
         self.full_loss_ = self.lowest_loss_ = 1 - accuracy
-        self.loss_ = 1 - rows.average(right & (rows.scores >= t))
+        self.loss_ = 1 - float(np.average(right & (scores >= t), weights=weights))
         self.allowed_loss_ = 1 - (1 - float(self.budget)) * accuracy
+        return t
 
-    def _spend(self, rows: HeldOut, full: float, prior: np.ndarray) -> None:
+    def _spend(
+        self,
+        scores: np.ndarray,
+        weights: np.ndarray,
+        P: np.ndarray,
+        labels: np.ndarray,
+        full: float,
+        prior: np.ndarray,
+    ) -> float:
         alpha0 = float(prior.sum())
-        center = float(np.median(rows.scores[rows.finite]))
+        center = float(np.median(scores[np.isfinite(scores)]))
         # A score that is too far for a float is infinitely far.
         with np.errstate(over="ignore"):
-            x = self.slope * (rows.scores - center) / self.scale_
-        spent = spend(
-            rows,
-            LOSSES[self.measure].of(rows.proba, rows.labels, prior / alpha0),
+            x = self.slope * (scores - center) / self.scale_
+        result = highest_half_point(
+            LOSSES[self.measure].of(P, labels, prior / alpha0),
             x,
+            weights,
             log_odds=self.log_odds_,
             log_ratio=float(np.log(full / alpha0)),
             budget=self.budget,
             confidence=float(self.confidence),
         )
-        self._set_half_point(center + spent.half_point * self.scale_ / self.slope, rows)
-        self.exhausted_ = spent.exhausted
-        self.full_loss_, self.lowest_loss_, self.loss_, self.allowed_loss_ = spent[2:]
+        self.exhausted_ = result.exhausted
+        self.full_loss_, self.lowest_loss_, self.loss_, self.allowed_loss_ = result[2:]
+        return center + result.half_point * self.scale_ / self.slope
 
-    def _set_half_point(self, location: float, rows: HeldOut) -> None:
-        if location == -np.inf and rows.finite.all():
+    def _refuse(self, scores: np.ndarray, source: str) -> None:
+        """Raise ValueError: even the lowest half-point costs more than the budget."""
+        zero = int((~np.isfinite(scores)).sum())
+        if not zero:
             raise ValueError(
-                f"{len(rows.scores)} rows from {rows.source} are too few to keep "
-                f"budget={self.budget:g} with confidence={self.confidence:g}; hold out more, raise "
-                "the budget or lower the confidence"
+                f"{len(scores)} rows from {source} are too few to keep budget={self.budget:g} with "
+                f"confidence={self.confidence:g}; hold out more, raise the budget or lower the "
+                "confidence"
             )
-        if location == -np.inf:
-            raise ValueError(
-                f"{int((~rows.finite).sum())} of {len(rows)} log-densities from {rows.source} "
-                f"are -inf, and these rows alone cost more than budget={self.budget:g} of the "
-                f"held-out {self.measure}; use a density with unbounded support or raise the budget"
-            )
-        self.location_ = location
+        raise ValueError(
+            f"{zero} of {len(scores)} log-densities from {source} are -inf, and these rows alone "
+            f"cost more than budget={self.budget:g} of the held-out {self.measure}; use a density "
+            "with unbounded support or raise the budget"
+        )
 
 
 def _check_number(name: str, value: Any) -> None:
     if not isinstance(value, int | float | np.number) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}")
+
+
+def _classified(
+    proba: np.ndarray | None, y: np.ndarray | None, m: int, source: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (m, k) and class indices (m,), checked."""
+    if proba is None or y is None:
+        raise ValueError(
+            "CautionBudget needs proba and y, held-out class probabilities and labels, "
+            f"and {source} have none; without a classifier use normalizer=QuantileEvidence()"
+        )
+    P = np.asarray(proba, dtype=np.float64)
+    if P.ndim != 2 or P.shape[0] != m or P.shape[1] < 2:
+        raise ValueError(
+            f"proba must have shape ({m}, k) with k >= 2, got {P.shape}; "
+            "for one class use normalizer=QuantileEvidence()"
+        )
+    check_simplex("proba", P)
+    return P, class_indices(y, m, P.shape[1])
+
+
+def _require_scores(scores: np.ndarray, source: str) -> None:
+    bad = np.isnan(scores) | (scores == np.inf)
+    if bad.any() or not np.isfinite(scores).any():
+        shown = scores[bad][0] if bad.any() else "-inf throughout"
+        raise ValueError(
+            f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got {shown} "
+            f"from {source}; use a density with unbounded support"
+        )
+
+
+@dataclass(frozen=True)
+class BrierLoss:
+    """``|mean - onehot|^2 = bare + 2 u cross + u^2 square``, each (m,): a parabola in u."""
+
+    bare: np.ndarray
+    cross: np.ndarray
+    square: np.ndarray
+
+    @classmethod
+    def of(cls, proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Self:
+        """From probabilities (m, k), labels (m,) and the prior's mean (k,)."""
+        gap = proba.copy()
+        gap[np.arange(len(y)), y] -= 1.0
+        pull = base - proba
+        inner = np.einsum
+        return cls(inner("ij,ij->i", gap, gap), inner("ij,ij->i", gap, pull), (pull**2).sum(axis=1))
+
+    def __call__(self, u: np.ndarray | float) -> np.ndarray:
+        """Loss of each row at vacuity u, shape (m,)."""
+        return np.asarray(self.bare + u * (2 * self.cross + u * self.square))
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """``-log((1 - u) own + u base)`` with the probabilities (m,) of the row's own class."""
+
+    own: np.ndarray
+    base: np.ndarray
+
+    @classmethod
+    def of(cls, proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Self:
+        """From probabilities (m, k), labels (m,) and the prior's mean (k,)."""
+        return cls(proba[np.arange(len(y)), y], base[y])
+
+    def __call__(self, u: np.ndarray | float) -> np.ndarray:
+        """Loss of each row at vacuity u, in nats, shape (m,)."""
+        return np.asarray(-np.log((1 - u) * self.own + u * self.base))
+
+
+LOSSES: dict[str, type[BrierLoss] | type[LogLoss]] = {"brier": BrierLoss, "nll": LogLoss}
+
+
+class HalfPoint(NamedTuple):
+    """The end of a budget: half-point in log-odds, whether it is exhausted, and four losses."""
+
+    half_point: float
+    exhausted: bool
+    full_loss: float
+    lowest_loss: float
+    loss: float
+    allowed_loss: float
+
+
+def highest_half_point(
+    loss: BrierLoss | LogLoss,
+    x: np.ndarray,
+    weights: np.ndarray,
+    *,
+    log_odds: float,
+    log_ratio: float,
+    budget: float,
+    confidence: float,
+) -> HalfPoint:
+    """The highest half-point within the budget, with what it costs.
+
+    `x` (m,) are the scores of the rows in log-odds, `weights` (m,) how often each counts,
+    `log_odds` those of full evidence at the half-point, `log_ratio` the log of full evidence over
+    alpha0; the rest as in `CautionBudget`.
+    """
+
+    def losses(t: float) -> np.ndarray:
+        # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
+        missing = np.logaddexp(0.0, t - log_odds - x)
+        return loss(special.expit(missing - log_ratio))
+
+    def average(values: np.ndarray) -> float:
+        return float(np.average(values, weights=weights))
+
+    bare = loss(special.expit(-log_ratio))
+    full_loss = average(bare)
+    gain = loss(1.0) - bare
+    per_row = average(loss(1.0)) / max(weights.sum(), 1.0)
+    share = bare if full_loss <= average(gain) else gain
+    share = share if average(share) >= per_row else np.full_like(bare, per_row)
+    unit = average(share)
+
+    def over(cost: np.ndarray) -> bool:
+        # Rounding of a mean must not make free what is not, nor costly what is free.
+        return _upper_mean(cost - budget * share, weights, confidence) > 1e-12 * unit
+
+    t, exhausted, lowest = _highest_within(_grid(x, log_odds), bare, losses, over, average)
+    # At -inf even the lowest half-point costs too much: the caller refuses it.
+    lost = average(losses(t)) if t > -np.inf else np.nan
+    return HalfPoint(t, exhausted, full_loss, lowest, lost, lowest + float(budget) * unit)
+
+
+def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
+    """Upper confidence limit of the weighted mean; the mean at 0.5."""
+    mean = float(np.average(values, weights=weights))
+    error = np.sqrt(float(np.average((values - mean) ** 2, weights=weights)) / weights.sum())
+    return float(mean + special.ndtri(confidence) * error)
+
+
+def _highest_within(
+    grid: np.ndarray,
+    bare: np.ndarray,
+    losses: Callable[[float], np.ndarray],
+    over: Callable[[np.ndarray], bool],
+    average: Callable[[np.ndarray], float],
+) -> tuple[float, bool, float]:
+    """Highest t within the budget, whether the budget ends there, and the lowest loss below it.
+
+    What a half-point costs is its loss above the lowest so far, beginning with that of full
+    evidence, `bare` (m,): the loss gained by doubting wrong predictions is not added to the budget.
+    The first t of the `grid` that
+    is over the budget ends the search; between it and the one before, the last t within is found
+    by bisection. It is at most the end of the grid, where all ID inputs are in doubt.
+    """
+    best, lowest, last = bare, average(bare), None
+    for t in grid:
+        now = losses(t)
+        if over(now - best):
+            break
+        last = t
+        if average(now) < lowest:
+            best, lowest = now, average(now)
+    else:
+        return float(grid[-1]), False, lowest
+    return _last_within(lambda t: not over(losses(t) - best), last, t), True, lowest
+
+
+def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
+    """Steps of one below the lowest score, and scores of geometrically growing rank above it.
+
+    Scores and log-odds have slope and scale divided out.
+    """
+    finite = np.sort(scores[np.isfinite(scores)])
+    below = finite[0] - np.arange(np.ceil(_FULL - min(log_odds, 0.0)), 0, -1.0)
+    ranks = np.unique(np.geomspace(1, len(finite), 100).round().astype(int)) - 1
+    return np.concatenate([below, finite[ranks]])
+
+
+def _last_within(within: Callable[[float], bool], low: float | None, high: float) -> float:
+    if low is None:
+        return -np.inf
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return float(low)
+
+
+def highest_keeping(
+    scores: np.ndarray, weights: np.ndarray, right: np.ndarray, budget: float
+) -> float:
+    """Highest score with at most the share `budget` of the weight of right rows strictly below."""
+    if not right.any():
+        return float(scores.max())
+    values, inverse = np.unique(scores[right], return_inverse=True)
+    mass = np.bincount(inverse, weights=weights[right])
+    below = np.cumsum(mass) - mass
+    return float(values[below <= budget * mass.sum() * (1 + 1e-12)].max())

@@ -10,10 +10,10 @@ from scipy import special
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ..calibration.held_out import HeldOut
 from ..decisions.p_values import conformal_p_values
 from ..evidence import weighted_quantile
 from ..features.pipelines import names_after
+from ..held_out import HeldOut
 from ..inputs import last_step_with, validate_rows
 from ..maths.scores import most_probable, placements
 from ..writing.numbers import plain_labels

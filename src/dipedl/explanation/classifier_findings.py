@@ -10,8 +10,8 @@ from scipy import special, stats
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from ..calibration.held_out import HeldOut
 from ..evidence import alarm_threshold
+from ..held_out import HeldOut
 from ..maths.evidence import inverse_temperature, sharpening_share
 from ..metrics import ece
 from ..writing.finding import Finding, Number

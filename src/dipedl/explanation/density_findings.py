@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import Pipeline
 
-from ..calibration.held_out import HeldOut
 from ..features.encoding import PARTS
 from ..features.pipelines import names_after
+from ..held_out import HeldOut
 from ..maths.scores import max_prob
 from ..writing.finding import Finding, Number
 from .classifier_findings import uncalibrated

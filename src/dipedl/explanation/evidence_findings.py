@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..calibration.held_out import HeldOut
 from ..calibration.rehearsal import RARE, SURE, Rehearsal
 from ..evidence import CautionBudget, weighted_quantile
 from ..evidence_model import EvidenceModel
-from ..held_out import seen_before
+from ..held_out import HeldOut, seen_before
 from ..writing.finding import Finding, Number
 
 _LOW = 0.01
@@ -171,7 +170,9 @@ def _counted(evidence: EvidenceModel) -> HeldOut:
     held, normalizer = evidence.held_out_, evidence.normalizer_
     if not isinstance(normalizer, CautionBudget):
         return held
-    return replace(held, weights=np.where(normalizer.counted(held), held.counts, 0.0))
+    return replace(
+        held, weights=np.where(normalizer.counted(held.scores, held.counts), held.counts, 0.0)
+    )
 
 
 def _cost_numbers(held: HeldOut, mean: np.ndarray) -> dict[str, Number]:

@@ -18,7 +18,6 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from ..fitting.progress import warn_caller
 from ..inputs import (
     EMPTY,
     LEVEL,
@@ -35,6 +34,7 @@ from ..inputs import (
     numbers,
     present,
 )
+from ..writing.finding import warn_caller
 from .pipelines import classifier_inside, input_sources, known_levels
 
 #: Where a value is put that is missing in a column without gaps, in standard deviations.

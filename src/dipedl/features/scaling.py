@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..fitting.progress import warn_caller
 from ..inputs import column_names, is_frame, numbers
+from ..writing.finding import warn_caller
 from .pipelines import Back, Source, input_sources, known_levels, names_after, sources_after
 
 #: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the

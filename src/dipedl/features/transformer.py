@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from ..fitting.refusals import columns_noted, explain_dtype_error, refusals_noted
+from ..fitting import columns_noted, explain_dtype_error, refusals_noted
 from ..inputs import NO_DATES, NoAnswer, column_names, date_columns, is_frame
 from ..maths.checks import CORRECT
 from ..maths.seeds import seed, seeded_clone

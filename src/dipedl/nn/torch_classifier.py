@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..fitting.all_or_nothing import all_or_nothing
+from ..fitting import all_or_nothing
 from ..inputs import NoAnswer
 from ..maths.array_namespace import unmasked
 from ..maths.checks import check_magnitude

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..calibration import row_hash
-from ..calibration._seen_rows import share_seen
+from ..held_out import share_seen
 from ..metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .explaining import reasons

@@ -18,7 +18,7 @@ _TYPES = {
     "DIPClassifier": ".classifier",
     "OODDetector": ".detector",
     "EvidenceModel": ".evidence_model",
-    "calibration.HeldOut": ".calibration.held_out",
+    "calibration.HeldOut": ".held_out",
     "calibration.Rehearsal": ".calibration.rehearsal",
     "calibration.Temperature": ".calibration.temperature",
     "density.NormalScores": ".density.combined._normal_scores",

@@ -19,16 +19,21 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from ..calibration._seen_rows import share_seen, smallest
+from ..answers import Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
-from ..calibration.held_out import Origin
 from ..calibration.rehearsal import Rehearsal
-from ..decisions._dirichlet import DirichletDecisions
-from ..decisions._per_sample import PerSampleDecisions
 from ..dirichlet import Dirichlet
 from ..evidence import ZScore
 from ..evidence_model import EvidenceModel
-from ..held_out import FEWEST, MOST, less_sure_between, warn_of_source
+from ..held_out import (
+    FEWEST,
+    MOST,
+    Origin,
+    less_sure_between,
+    share_seen,
+    smallest,
+    warn_of_source,
+)
 from ..maths.array_namespace import to_numpy
 from ..maths.checks import on_simplex
 from ..nn.batches import Unpack, as_call, check_rereadable, device_of, holds_tensors, moved
@@ -75,7 +80,7 @@ def _of_call(method: Callable[..., Any]) -> Any:
     return answer
 
 
-class DIPModule(DirichletDecisions, nn.Module):
+class DIPModule(Decisions, nn.Module):
     r"""A trained classifier that knows where it has seen data; fit once, forward many.
 
     The network is frozen. One pass over its training data learns a density of its features, a
@@ -503,12 +508,13 @@ class DIPModule(DirichletDecisions, nn.Module):
     # arguments; or these arguments themselves, with the options of the method by name. One number
     # per input (or per class) comes as a tensor on the device of the density; names of classes
     # (`Rejection`, cards) come as numpy arrays.
-    p_value = _of_call(DirichletDecisions.p_value)
-    predict_set = _of_call(DirichletDecisions.predict_set)
-    predict_with_reject = _of_call(DirichletDecisions.predict_with_reject)
-    uncertainty = _of_call(DirichletDecisions.uncertainty)
-    answers = _of_call(DirichletDecisions.answers)
-    explain = _of_call(DirichletDecisions.explain)
+    p_value = _of_call(Decisions.p_value)
+    predict_set = _of_call(Decisions.predict_set)
+    predict_with_reject = _of_call(Decisions.predict_with_reject)
+    uncertainty = _of_call(uncertainty_by_kind)
+    answers = _of_call(answers_of)
+    held_out_dirichlet = held_out_dirichlet
+    explain = _of_call(Decisions.explain)
 
     def predict_ood(  # type: ignore[override]
         self, *args: Any, alpha: float | None = None, **kwargs: Any
@@ -685,10 +691,7 @@ class DIPModule(DirichletDecisions, nn.Module):
 
     def _snapshot(self) -> Self:
         # A compiler has one state; the evidence stays with the rows that it was learned from.
-        return self if torch.compiler.is_compiling() else PerSampleDecisions._snapshot(self)
-
-    def _evidence(self) -> EvidenceModel:
-        return self.evidence_
+        return self if torch.compiler.is_compiling() else Decisions._snapshot(self)
 
     def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""

@@ -12,18 +12,21 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
 
-from .._fold import typical_evidence
-from ..calibration.held_out import HeldOut
 from ..calibration.rehearsal import Rehearsal
 from ..calibration.temperature import Temperature
-from ..decisions._narrow import ShortDirichlet
 from ..density.combined._normal_scores import NormalScores
 from ..dirichlet import Dirichlet
-from ..evidence import CautionBudget, Identity, log_evidence
-from ..evidence._base import AffineNormalizer
-from ..evidence._logistic import LogisticNormalizer
-from ..evidence_model import EvidenceModel
-from ..fitting.classifiers import FittedClassifier
+from ..evidence import (
+    CautionBudget,
+    Identity,
+    QuantileEvidence,
+    RobustZScore,
+    ZScore,
+    log_evidence,
+)
+from ..evidence_model import INTERVALS_FALL_SHORT, EvidenceModel
+from ..fitting import FittedClassifier
+from ..held_out import HeldOut
 from ..inputs import check_positive_number, check_rate, prior_vector
 from ..maths.array_namespace import to_numpy
 from ..maths.evidence import (
@@ -71,7 +74,8 @@ torch.utils._pytree._register_namedtuple(
 
 PASSTHROUGH = "passthrough"
 #: Normalisers whose map is in `maths.evidence`; Identity is affine.
-_MAPS: tuple[Any, ...] = (LogisticNormalizer, AffineNormalizer, Identity)
+_BOUNDED = (CautionBudget, QuantileEvidence)
+_MAPS: tuple[Any, ...] = (*_BOUNDED, ZScore, RobustZScore, Identity)
 _NUMBERS = (
     "temperature",
     "location",
@@ -120,7 +124,7 @@ class EvidenceHead(nn.Module):
         _check_calibrator(calibrator)
         self.normalizer = CautionBudget() if normalizer is None else normalizer
         _check_normalizer(self.normalizer)
-        self.bounded = isinstance(self.normalizer, LogisticNormalizer)
+        self.bounded = isinstance(self.normalizer, _BOUNDED)
         self.slope = float(getattr(self.normalizer, "slope", 1.0))
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
@@ -212,8 +216,8 @@ class EvidenceHead(nn.Module):
         found = self(log_density, logits)
         prior = self.prior.to(found.concentration.dtype)
         short = self.supported is not None and self.supported.learned().falls_short
-        kind = ShortDirichlet if short else Dirichlet
-        return kind(found.concentration, found.log_evidence, prior)
+        caveat = INTERVALS_FALL_SHORT if short else None
+        return Dirichlet(found.concentration, found.log_evidence, prior, caveat)
 
     def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
         given = state.get(f"{prefix}prior")
@@ -288,7 +292,7 @@ class SupportedStrength(nn.Module):
             FittedClassifier(columns, np.arange(k), columns),
             log_evidence=evidence.log_evidence(held.scores),
             prior=evidence.prior,
-            typical=typical_evidence(evidence),
+            typical=evidence.typical_log_evidence(),
             calibrator=evidence.calibrator_,
         )
         numbers = [getattr(found, name) for name in _LEARNED]

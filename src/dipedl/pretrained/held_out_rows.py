@@ -11,8 +11,8 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
-from ..calibration.held_out import HeldOut, Origin
 from ..gaussians.factor import explain_rows
+from ..held_out import HeldOut, Origin
 from ..maths.array_namespace import to_numpy
 from ..maths.scores import confidence
 from .class_gaussians import ClassGaussians

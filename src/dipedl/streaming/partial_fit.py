@@ -10,13 +10,11 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length
 
-from .._fold import like
 from ..density._fitting import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
-from ..fitting.classifiers import FittedClassifier, require_proba, unfitted_classifier
-from ..fitting.progress import warn_caller
-from ..fitting.refusals import explain_dtype_error
+from ..fitting import FittedClassifier, explain_dtype_error, require_proba, unfitted_classifier
+from ..held_out import like
 from ..inputs import (
     FLOATS,
     check_weights,
@@ -26,6 +24,7 @@ from ..inputs import (
     validate_labels,
 )
 from ..maths.seeds import seed
+from ..writing.finding import warn_caller
 from .row_sample import RowSample, in_share, row_keys
 from .stream import BY_CONTENT, Stream, can_be_standardised, same_content
 
@@ -33,15 +32,6 @@ from .stream import BY_CONTENT, Stream, can_be_standardised, same_content
 HELD_SHARE, HELD_MOST = 0.1, 5000
 #: Rows are held out by keys of another seed than that of any fold.
 KEY_SEED = 0x5EED
-
-
-def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
-    """Add a batch to a `DIPClassifier`; the model itself, which gets its new state at once."""
-    learned = copy(model)
-    _learn_batch(learned, X, y, classes, sample_weight)
-    # Another thread sees the model of before, or this one.
-    model.__dict__ = vars(learned)
-    return model
 
 
 def merge(model: Any, other: Any) -> Any:
@@ -65,8 +55,8 @@ def learn_evidence(model: Any) -> EvidenceModel:
     return evidence
 
 
-def _learn_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-    """Take in one batch, replacing attributes and changing none in place."""
+def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+    """Add a batch to a `DIPClassifier`, replacing attributes and changing none in place."""
     if getattr(model, "spread", None) is not None:
         raise ValueError(
             "spread is learned by fits to all rows, which partial_fit does not keep: set "
@@ -101,6 +91,7 @@ def _learn_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -
         _teach(model, part, X)
     _drop_learned(model)
     model.stream_ = stream
+    return model
 
 
 def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any]) -> None:

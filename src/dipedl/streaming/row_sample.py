@@ -31,7 +31,7 @@ def row_keys(X: Any, labels: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def in_share(keys: np.ndarray, share: float) -> np.ndarray:
-    """Which keys (n,) belong to the lowest share of all, shape (n,)."""
+    """Return which keys (n,) belong to the lowest share of all, shape (n,)."""
     return np.asarray(keys.astype(np.float64) < share * _SPACE)
 
 

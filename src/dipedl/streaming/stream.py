@@ -1,4 +1,4 @@
-"""What a model has seen of rows that come in batches: sums, and rows that are held out of them."""
+"""A summary of rows that come in batches: sums, and rows that are held out of them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
-from ..calibration.held_out import HeldOut
 from ..density._fitting import log_density
 from ..density.combined._composed import add_rows, merged_part
 from ..density.gaussian import GaussianDensity
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
 from ..features.transformer import compute_features
-from ..fitting.classifiers import FittedClassifier
+from ..fitting import FittedClassifier
 from ..gaussians.by_class import TiedMoments
 from ..gaussians.moments import Moments
+from ..held_out import HeldOut
 from ..inputs import input_columns
 from .row_sample import RowSample
 
@@ -65,7 +65,7 @@ class Stream:
         return self._with_features(Z, y, classes, w)
 
     def merged(self, other: Stream, classes: np.ndarray) -> Self:
-        """What both have seen; rows that are held out no more are in the density."""
+        """Return the sum of both; rows that are held out no more are in the density."""
         held, freed = self.held.merged(other.held)
         merged = replace(self, density=_sum(self, other), held=held, n=self.n + other.n)
         if "Z" in freed.rows:
@@ -73,7 +73,7 @@ class Stream:
         return merged.with_rows(freed.rows["X"], freed.labels, classes, freed.counts)
 
     def same_rows(self, other: Stream) -> bool:
-        """Whether both have seen the same rows: as many, and the same are held out."""
+        """Return whether both have seen the same rows: as many, and the same are held out."""
         a, b = self.held, other.held
         alike = self.n == other.n and len(a) > 0 and np.array_equal(a.keys, b.keys)
         return alike and all(
@@ -141,7 +141,7 @@ class Stream:
 
 
 def can_be_standardised(density: Any) -> bool:
-    """Whether an unfitted density of inputs gives that of standardised ones."""
+    """Return whether an unfitted density of inputs gives that of standardised ones."""
     return isinstance(density, _GAUSSIANS) and density.shrinkage != "ledoit-wolf"
 
 
@@ -160,7 +160,7 @@ def scaler_of(density: Any) -> StandardScaler:
 
 
 def same_content(a: Any, b: Any) -> bool:
-    """Whether two fitted parts hold the same numbers; a frozen one is what it holds."""
+    """Return whether two fitted parts hold the same numbers; a frozen one is what it holds."""
     a, b = (part.estimator if isinstance(part, FrozenEstimator) else part for part in (a, b))
     return a is b or joblib.hash(a) == joblib.hash(b)
 

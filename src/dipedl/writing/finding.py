@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
-from .notebook import frame
-
+#: Packages between a line of the user and a warning: this one, and those that call it.
+_PASSED_THROUGH = {"dipedl", "sklearn", "joblib"}
 Number = float | int | str
 #: In the order in which a reader wants them.
 _SEVERITIES = ("warning", "note", "ok")
@@ -53,6 +55,8 @@ class Finding:
 
     def _repr_html_(self) -> str:
         """The finding for a notebook."""
+        from .notebook import frame
+
         return frame(_listed([self]))
 
 
@@ -62,6 +66,17 @@ class FindingWarning(UserWarning):
     def __str__(self) -> str:
         """The finding and its remedy."""
         return f"{self.args[0].text} {self.args[0].remedy}"
+
+
+def warn_caller(message: str | UserWarning) -> None:
+    """Warn in the name of the first line on the way here that is not of this package."""
+    frame, level = sys._getframe(1), 2
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").split(".")[0] in _PASSED_THROUGH
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,8 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """The page for a notebook; checks that found nothing are folded away."""
+        from .notebook import frame
+
         passed = self.of("ok")
         others = (*self.of("warning"), *self.of("note"))
         head = f"<p><strong>{escape(self._counts())}</strong><br>From: {escape(self.source)}</p>"

@@ -11,9 +11,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ...features.transformer import compute_features, fit_feature_transformer
-from ...fitting.all_or_nothing import all_or_nothing
-from ...fitting.classifiers import (
+from ...fitting import (
     accepted_arguments,
+    all_or_nothing,
     class_probabilities,
     fitted_classifier,
     take_input_tags,

@@ -13,9 +13,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ...fitting.all_or_nothing import all_or_nothing
-from ...fitting.classifiers import (
+from ...fitting import (
     accepted_arguments,
+    all_or_nothing,
     class_probabilities,
     fitted_classifier,
     take_input_tags,

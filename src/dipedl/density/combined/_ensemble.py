@@ -16,8 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from ...calibration.crossfit import content_folds, fold_pairs
 from ...calibration.pseudo_outliers import make_pseudo_outliers
 from ...features.scaling import RANGES
-from ...fitting.all_or_nothing import all_or_nothing
-from ...fitting.progress import Stopwatch
+from ...fitting import Stopwatch, all_or_nothing
 from ...inputs import (
     check_weights,
     require_fitted,

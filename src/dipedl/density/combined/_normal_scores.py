@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from ...evidence import RankNormal
-from ...evidence._logistic import lower_tail_unit
+from ...evidence.normalizers import lower_tail_unit
 
 
 class NormalScores(RankNormal):

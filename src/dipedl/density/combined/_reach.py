@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from ...evidence._logistic import lower_tail_unit
+from ...evidence.normalizers import lower_tail_unit
 from ...features.scaling import FEW, RANGES, limits, outside_of
 
 #: Lower-tail units that the ceiling lies below the lowest held-out score: no half-point is as low.

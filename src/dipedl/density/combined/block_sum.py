@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ...calibration.crossfit import splits
-from ...fitting.all_or_nothing import all_or_nothing
+from ...fitting import all_or_nothing
 from ...inputs import check_weights, validate_features, validate_fit_features
 from .._fitting import fitted_density, is_estimator, log_density
 from .._mixin import LogDensityMixin

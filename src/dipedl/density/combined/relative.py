@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from ...fitting.all_or_nothing import all_or_nothing
+from ...fitting import all_or_nothing
 from ...inputs import check_weights, require_fitted, validate_features, validate_fit_features
 from .._fitting import as_density, clone_with_selected, fitted_density, log_density
 from .._mixin import LogDensityMixin

@@ -14,9 +14,14 @@ import numpy as np
 
 from ...calibration.rehearsal import Rehearsal
 from ...calibration.temperature import Temperature
-from ...evidence import Identity, RankNormal
-from ...evidence._base import AffineNormalizer
-from ...evidence._logistic import LogisticNormalizer
+from ...evidence import (
+    CautionBudget,
+    Identity,
+    QuantileEvidence,
+    RankNormal,
+    RobustZScore,
+    ZScore,
+)
 from ...maths.evidence import DISPLAYED
 from .._nodes.builder import Tensor
 from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
@@ -45,9 +50,9 @@ def calibrated(
 
 def normalised(scores: Tensor, normalizer: Any) -> Tensor:
     """Normalised scores z (n,) of a fitted normaliser."""
-    if isinstance(normalizer, AffineNormalizer):
+    if isinstance(normalizer, ZScore | RobustZScore):
         return (scores - normalizer.location_) / normalizer.scale_
-    if isinstance(normalizer, LogisticNormalizer):
+    if isinstance(normalizer, CautionBudget | QuantileEvidence):
         distance = (scores - normalizer.location_) / normalizer.scale_
         return -soft_plus(-(normalizer.log_odds_ + normalizer.slope * distance))
     if isinstance(normalizer, RankNormal):

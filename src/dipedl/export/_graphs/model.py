@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto
 
 from ...density._fitting import takes_proba
-from ...fitting.classifiers import FittedClassifier
+from ...fitting import FittedClassifier
 from ...maths.checks import TOLERANCE
 from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities

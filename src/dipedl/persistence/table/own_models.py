@@ -43,7 +43,7 @@ def _rows_fit(held: Any, sizes: c.Sizes) -> None:
         labels = held.labels
         known = labels.dtype.kind in "iu" and 0 <= labels.min() <= labels.max() < sizes["k"]
         c.need(known, "have labels of none")
-    from ...calibration.held_out import Origin
+    from ...held_out import Origin
 
     c.one_of(*get_args(Origin))(held.origin, sizes)
 
@@ -64,7 +64,7 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
     kind = getattr(evidence.calibrator_, "kind_", "probabilities")
     c.need(kind == "probabilities", "have a calibrator of logits")
     c.need(np.diff(evidence.sharpening_) > 0, "sharpen from above")
-    from ...evidence.monotone import check_increasing
+    from ...evidence import check_increasing
 
     # A map that overflows is refused for what it gives, without warnings.
     with np.errstate(all="ignore"):

@@ -1,23 +1,51 @@
-"""Decisions about single inputs, as methods of a fitted classifier, module or baseline."""
+"""Answers of a fitted model: p-values, alarms, sets of classes, rejection, uncertainties."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
-from ..calibration.held_out import HeldOut
-from ..evidence._learned import threshold
-from ..fitting.progress import warn_caller
-from ..inputs import check_rate
-from ..maths.scores import bare_uncertainty_of, raised
-from .p_values import conformal_p_values
-from .rejection import RejectCurve, Rejection, reject_curve
-from .sets import conformal_quantile, prediction_sets
+from .decisions.p_values import conformal_p_values
+from .decisions.rejection import RejectCurve, Rejection, reject_curve
+from .decisions.sets import conformal_quantile, prediction_sets
+from .dirichlet import Dirichlet
+from .held_out import HeldOut
+from .inputs import check_rate
+from .maths.scores import bare_uncertainty_of, most_probable, raised, uncertainty_of
+from .writing.finding import warn_caller
+
+__all__ = ["Answers", "Decisions"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers of a model to n inputs, out of one pass over them.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (n,)
+        As ``predict`` gives them.
+    dirichlet : Dirichlet
+        As ``predict_dirichlet``.
+    p_values : ndarray, shape (n,)
+        As ``p_value``.
+    flagged : ndarray of bool, shape (n,)
+        Where ``predict_ood`` says -1.
+    confidence : ndarray, shape (n,)
+        Largest class probability of the calibrated classifier, without the density.
+    """
+
+    labels: np.ndarray
+    dirichlet: Dirichlet
+    p_values: np.ndarray
+    flagged: np.ndarray
+    confidence: np.ndarray
 
 
 def of_one_state(method: _Method) -> _Method:
@@ -30,32 +58,32 @@ def of_one_state(method: _Method) -> _Method:
     return cast(_Method, answer)
 
 
-class PerSampleDecisions:
+class Decisions:
     """OOD p-values, alarms, prediction sets and rejection, with thresholds from held-out rows.
 
-    The one mixin of `dipedl.DIPClassifier`, `dipedl.DIPModule` (both through `DirichletDecisions`)
-    and the baselines. The guarantees are exact for held-out rows that the model has not used and
-    that are exchangeable with new ones; cross-fitting follows them closely but carries no proof. No
-    guarantee holds for OOD inputs or after a shift. See the page "Decisions" of the documentation.
+    The one mixin of `dipedl.DIPClassifier`, `dipedl.DIPModule` and the baselines. The guarantees
+    are exact for held-out rows that the model has not used and that are exchangeable with new ones;
+    cross-fitting follows them closely but carries no proof. No guarantee holds for OOD inputs or
+    after a shift. See the page "Decisions" of the documentation.
 
-    A subclass gives the held-out rows, and class probabilities and scores of inputs. As it stands
-    here a model has no more than these two: its answer is the most probable class, and its own
-    uncertainty is the negated score.
+    A subclass gives class probabilities and scores of inputs, and has an `evidence_`, from which
+    Dirichlets come; or, as a baseline, held-out rows alone: its answer is then the most probable
+    class, and its own uncertainty the negated score.
     """
 
     classes_: np.ndarray
+    evidence_: Any
     #: How the model gets held-out rows, for error messages.
     _calibrated_by: ClassVar[str] = "clf.calibrate(X, y)"
     #: Which uncertainty rejects unless another is asked for.
-    _rejects_by: ClassVar[str] = "uncertainty"
+    _rejects_by: ClassVar[str] = "total"
     #: Whether a density gives evidence, `evidence_`.
-    _has_evidence: ClassVar[bool] = False
+    _has_evidence: ClassVar[bool] = True
 
     if TYPE_CHECKING:
         false_alarm_rate: float
 
-        def _held_out_rows(self) -> HeldOut: ...
-        def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]: ...
+        def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 
     @of_one_state
     def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
@@ -80,7 +108,9 @@ class PerSampleDecisions:
         dipedl.decisions.conformal_p_values : the formula.
         """
         held = self._held_out_rows()
-        p = conformal_p_values(self._scores(X), held.scores, held.weights, random_state)
+        p = conformal_p_values(
+            self._proba_and_scores(X)[1], held.scores, held.weights, random_state
+        )
         return self._as_answer(p)
 
     @of_one_state
@@ -95,7 +125,7 @@ class PerSampleDecisions:
             Share of ID inputs that may be flagged, in (0, 1); default: `false_alarm_rate`.
         """
         threshold = self._alarm_threshold(alpha)
-        return self._as_answer(np.where(self._scores(X) < threshold, -1, 1))
+        return self._as_answer(np.where(self._proba_and_scores(X)[1] < threshold, -1, 1))
 
     @of_one_state
     def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> np.ndarray:
@@ -229,7 +259,7 @@ class PerSampleDecisions:
         --------
         dipedl.explain : how to read a card.
         """
-        from ..explanation import explain
+        from .explanation import explain
 
         return explain(self._snapshot(), X, top)
 
@@ -246,44 +276,64 @@ class PerSampleDecisions:
         --------
         dipedl.diagnose : the checks.
         """
-        from ..explanation import diagnose
+        from .explanation import diagnose
 
         return diagnose(self._snapshot())
 
     def _snapshot(self) -> Self:
-        """The model with the attributes that it has now."""
+        """Return the model with the attributes that it has now."""
+        # What `partial_fit` leaves to the first question is learned once, and kept.
+        hasattr(self, "evidence_")
         now = object.__new__(type(self))
         vars(now).update(vars(self))
         return now
 
+    def _held_out_rows(self) -> HeldOut:
+        held: HeldOut = self.evidence_.held_out_
+        return held
+
+    def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return class probabilities (n, k) that the evidence weighs, and scores (n,), of X."""
+        _, P, scores = self._seen(X)
+        return self.evidence_.calibrated(P, scores), scores
+
+    def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
+        found: Dirichlet = self.evidence_.dirichlet(P, scores, getattr(self, "spread_", None))
+        return found
+
     @property
     def _alarm_rate(self) -> float:
-        """Share of ID inputs that `predict_ood` may flag unless told otherwise."""
-        return self.false_alarm_rate
-
-    def _scores(self, X: Any) -> np.ndarray:
-        """Scores (n,) of inputs, higher = more typical."""
-        return self._proba_and_scores(X)[1]
+        """Share of ID inputs that `predict_ood` may flag unless another is asked for."""
+        # That of the fit, whatever was given to set_params since.
+        return float(
+            self.evidence_.false_alarm_rate if self._has_evidence else self.false_alarm_rate
+        )
 
     def _answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Class probabilities (n, k) of the answers."""
-        return P
+        """Return the class probabilities (n, k) of the answers."""
+        return np.asarray(self._dirichlet(P, scores).mean) if self._has_evidence else P
 
     def _most_probable(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Indices of the labels, shape (n,)."""
-        return np.asarray(self._answer_proba(P, scores).argmax(axis=1))
+        """Return the indices of the labels, shape (n,)."""
+        if not self._has_evidence:
+            return np.asarray(P.argmax(axis=1))
+        return most_probable(self._dirichlet(P, scores).concentration, P)
 
     def _uncertainty_by(
         self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray
     ) -> np.ndarray:
-        """Uncertainty (n,) of answers by its name; asks for probabilities where it needs them."""
-        return bare_uncertainty_of(kind, proba, lambda: scores)
+        """Return an uncertainty (n,) by its name; asks for probabilities where it needs them."""
+        if not self._has_evidence:
+            return bare_uncertainty_of(kind, proba, lambda: scores)
+        return uncertainty_of(kind, lambda: self._dirichlet(proba(), scores), proba, lambda: scores)
 
     def _alarm_threshold(self, alpha: float | None) -> float:
-        """Score below which at most a share `alpha` of ID inputs lies."""
+        """Return the score below which at most a share `alpha` of ID inputs lies."""
+        if self._has_evidence:
+            return float(self.evidence_.threshold(alpha))
         given = {"false_alarm_rate": self._alarm_rate} if alpha is None else {"alpha": alpha}
         ((name, rate),) = given.items()
-        return threshold(self._held_out_rows(), check_rate(rate, name), name)
+        return self._held_out_rows().threshold(check_rate(rate, name), name)
 
     def _as_answer(self, values: np.ndarray) -> np.ndarray:
         """Numbers per input in the kind of array that the model answers with."""
@@ -344,3 +394,47 @@ def _fault(held: HeldOut) -> str:
     if held.origin == "in-sample":
         return "are the ones that it was fitted on"
     return "are all of one class" if (held.labels == held.labels[0]).all() else ""
+
+
+@of_one_state
+def uncertainty_by_kind(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray:
+    """Uncertainty of each input, shape (n,); higher is less sure, always.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, d)
+        Inputs.
+    kind : str, default="vacuity"
+        Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
+        "epistemic" and "differential_entropy" (nats). Of the calibrated classifier: "max_prob"
+        (one minus the largest probability), "entropy" (nats). Of the density: "log_density"
+        (negated, nats), which ranks like vacuity but never ties.
+    """
+    P, scores = model._proba_and_scores(X)
+    u: np.ndarray = model._as_answer(model._uncertainty_by(kind, lambda: P, scores))
+    return u
+
+
+@of_one_state
+def answers_of(model: Any, X: Any) -> Answers:
+    """Return labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
+
+    The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of one
+    of them.
+    """
+    P, scores = model._proba_and_scores(X)
+    held, found = model._held_out_rows(), model._dirichlet(P, scores)
+    return Answers(
+        np.asarray(model.classes_[most_probable(found.concentration, P)]),
+        found,
+        conformal_p_values(scores, held.scores, held.weights),
+        scores < model._alarm_threshold(None),
+        model.evidence_.sharpened(P, scores).max(axis=1),
+    )
+
+
+@of_one_state
+def held_out_dirichlet(model: Any) -> Dirichlet:
+    """Return the Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
+    found: Dirichlet = model._dirichlet(model._held_out_proba(), model._held_out_rows().scores)
+    return found

@@ -1,10 +1,16 @@
-"""Classifiers: cloned, fitted, called for probabilities, with checks."""
+"""Fits and calls of parts: classifiers, remedies for their errors, threads, progress, state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import cache, lru_cache, wraps
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -13,23 +19,36 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import ThreadpoolController
 
-from ..inputs import (
+from .inputs import (
+    NO_DATES,
     InputColumns,
     categories,
+    date_columns,
     empty_columns,
+    is_pandas,
+    mixed_columns,
     weight_argument,
     weights_passed,
     with_categories,
 )
-from ..maths.checks import check_simplex, on_simplex
-from ..maths.seeds import seeded_clone
-from .refusals import answered, explain_dtype_error, refusals_noted, refuse_dates, refuse_infinity
-from .threads import one_thread_if_small
+from .maths.checks import check_no_infinity, check_simplex, on_simplex
+from .maths.seeds import seeded_clone
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _PROBA = "predict_proba of the estimator"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
 _REFUSALS = (ValueError, KeyError, TypeError)
+#: What scikit-learn says of numbers that float32 or float64 cannot hold.
+TOO_LARGE = "too large for dtype"
+#: What PyTorch calls a dtype of NumPy.
+_OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
+_ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
+#: With more features products are large enough for threads.
+_FEW_FEATURES = 128
+#: With more entries a classifier has enough to do for threads.
+_FEW_ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,22 +100,10 @@ class FittedClassifier:
         P[none] = 1 / P.shape[1]
         return self._aligned(P), none
 
-    def known_proba(self, X: Any, columns: InputColumns | None) -> np.ndarray:
-        """Class probabilities (n, k), equal where the classifier gives none or refuses the row.
-
-        `columns` are those of the inputs of the fit.
-        """
-        if columns is not None:
-            columns.refuse_other_types(X)
-        k = len(self.classes)
-        equal = (np.full((1, k), 1 / k),)
-        P: np.ndarray
-        (P,) = answered(lambda rows: self.proba_or_none(rows)[:1], X, lambda: equal, columns)
-        return P
-
     def _given(self, X: Any) -> np.ndarray:
-        """What the estimator gives, a column for each class that it knows."""
-        return _answers(self.estimator, with_categories(X, self.categories), len(self.labels()))
+        """Return the estimator's probabilities, a column for each class that it knows."""
+        X = with_categories(X, self.categories) if self.categories else X
+        return _answers(self.estimator, X, len(self.labels()))
 
     def _aligned(self, P: np.ndarray) -> np.ndarray:
         """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
@@ -245,3 +252,202 @@ def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
     known = hasattr(classifier, "__sklearn_tags__") and not isinstance(classifier, type)
     tags.input_tags.sparse = features is None and known and get_tags(classifier).input_tags.sparse
     return tags
+
+
+@contextmanager
+def refusals_noted(*, transform: bool = False) -> Iterator[None]:
+    """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`.
+
+    Overflows are not warned of: a row that ends in no number is answered as unknown.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except Exception as error:
+        if "unknown categories" in str(error):
+            error.add_note(
+                "features, or the steps of the pipeline given as estimator, refuse rows that they "
+                "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
+            )
+        elif "category not in the training set" in str(error):
+            error.add_note(
+                "XGBoost refuses new categories of polars: give it pandas, with which they count "
+                "as missing, and drop columns of which hardly a value comes twice"
+            )
+        elif transform:
+            error.add_note(
+                "this is an error of transform, of features or of the steps of the pipeline given "
+                "as estimator: rows are held out in fit, and new ones come in prediction, so it "
+                "must take any rows, of any number"
+            )
+        raise
+
+
+@contextmanager
+def explain_dtype_error(X: Any) -> Iterator[None]:
+    """Adds the remedy to an error of a network that computes in another dtype than that of X."""
+    try:
+        yield
+    except Exception as error:
+        words = re.findall("[a-z]+", str(error).lower())
+        known, given = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
+        other = known - {given}
+        if given in known and len(other) == 1 and "float" in min(other):
+            error.add_note(
+                f"X is {given}: give X.astype({min(other)!r}), in fit and in predictions"
+            )
+        raise
+
+
+@contextmanager
+def columns_noted(X: Any) -> Iterator[None]:
+    """Adds the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
+    try:
+        yield
+    except ValueError as error:
+        refuse_infinity(error, X)
+        raise
+    except TypeError as error:
+        refuse_dates(error, X)
+        mixed = mixed_columns(X)
+        if mixed:
+            error.add_note(
+                f"X has mixed types in the columns {mixed}: make each one type, such as "
+                f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
+            )
+        raise
+
+
+@contextmanager
+def explain_fold_error(y: np.ndarray, n: int) -> Iterator[None]:
+    """Adds to an error of a fit to rows of labels y (m,) that these are a fold of n rows."""
+    try:
+        yield
+    except Exception as error:
+        classes, counts = np.unique(y, return_counts=True)
+        error.add_note(
+            f"this was a fit to one fold, {len(y)} of {n} rows, {counts.min()} of class "
+            f"{classes[counts.argmin()].tolist()!r}: cv holds the others out. Give settings that "
+            "fewer rows allow too, such as fewer folds to a classifier that cross-validates by "
+            "itself; or give held-out rows as fit(X, y, calibration=(X_held, y_held)), by which "
+            "nothing is fitted again"
+        )
+        raise
+
+
+def note_floats(error: Exception, columns: InputColumns, X: Any) -> None:
+    """Add to an error the columns of X (n, d) that were of whole numbers in fit, and are floats."""
+    if columns.dtypes is None or not is_pandas(X):
+        return
+    for name, was, now in zip(X.columns, columns.dtypes, X.dtypes, strict=True):
+        if was.startswith(("int", "uint")) and now.kind == "f":
+            error.add_note(
+                f"X has {now} in column {name!r}, and fit had {was} there: pandas makes floats of "
+                "whole numbers with a gap. If the classifier takes it as a category, fill its gaps "
+                f"or drop their rows, and give X.astype({{{name!r}: {was!r}}}); a gap needs a "
+                "category of its own in fit"
+            )
+
+
+def refuse_dates(error: Exception, X: Any) -> None:
+    """Raise ValueError if an error of a fit to X (n, d) is about its dates or times."""
+    dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
+    if dates:
+        raise ValueError(f"X has dates in column {dates[0]!r}{NO_DATES}") from error
+
+
+def refuse_infinity(error: Exception, X: Any) -> None:
+    """Raise ValueError with row and column if an error is about an infinite number of X (n, d)."""
+    if TOO_LARGE in str(error):
+        try:
+            check_no_infinity("X", X)
+        except ValueError as found:
+            raise found from None
+
+
+def one_blas_thread(features: int) -> AbstractContextManager[object]:
+    """BLAS on one thread around products of rows of few features.
+
+    Waking a pool of threads takes longer than such a product, on a busy machine by far.
+    """
+    if features > _FEW_FEATURES:
+        return nullcontext()
+    limits: AbstractContextManager[object] = _blas().limit(limits=1)
+    return limits
+
+
+def one_thread_if_small(X: Any) -> AbstractContextManager[object]:
+    """BLAS and OpenMP on one thread around a fit to few rows X (n, d), or answers to them.
+
+    Threads of OpenMP wait for one another by spinning: where another process has the core, a fit of
+    boosted trees to some hundred rows takes a hundred times as long. A number of threads that an
+    estimator was given, as ``n_jobs`` of XGBoost, is kept.
+    """
+    if math.prod(X.shape) > _FEW_ENTRIES:
+        return nullcontext()
+    controller = _all(len(sys.modules))
+    if all(library.num_threads == 1 for library in controller.lib_controllers):
+        return nullcontext()
+    limits: AbstractContextManager[object] = controller.limit(limits=1)
+    return limits
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    # Once: to look through the libraries of the process takes milliseconds.
+    return ThreadpoolController().select(user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _all(modules: int) -> ThreadpoolController:
+    # Again when more modules were imported, which may have brought libraries of their own.
+    return ThreadpoolController()
+
+
+class Stopwatch:
+    """Prints what was done and how long it took since the last line; silent if not `verbose`."""
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self.last = time.perf_counter()
+
+    def say(self, done: str) -> None:
+        """Print one line, and count the seconds of the next one from now."""
+        now = time.perf_counter()
+        if self.verbose:
+            print(f"[dipedl] {done}: {now - self.last:.2f} s", flush=True)
+        self.last = now
+
+
+@contextmanager
+def all_or_nothing(model: Any, *but: type[Exception]) -> Iterator[None]:
+    """If the block raises, the attributes of `model` are those from before it.
+
+    Attributes must be replaced in the block, not changed in place. Errors of the types `but` keep
+    what was set, as does a KeyboardInterrupt.
+    """
+    before = dict(vars(model))
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, but):
+            vars(model).clear()
+            vars(model).update(before)
+        raise
+
+
+def atomic(fit: _Method) -> _Method:
+    """Return the fit run on a copy of the model, which takes the new state over at once.
+
+    Another thread sees the model of before or that of after, and an error leaves it as it was.
+    """
+
+    @wraps(fit)
+    def fit_copy(model: Any, *args: Any, **kwargs: Any) -> Any:
+        learned = object.__new__(type(model))
+        vars(learned).update(vars(model))
+        fit(learned, *args, **kwargs)
+        model.__dict__ = vars(learned)
+        return model
+
+    return cast(_Method, fit_copy)

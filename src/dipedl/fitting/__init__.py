@@ -1,1 +1,0 @@
-"""Estimators, features and densities: cloned, fitted and called, with checks."""
