@@ -68,8 +68,8 @@ def surplus(bare: np.ndarray, *answers: np.ndarray) -> np.ndarray:
 def of_classifier(clf: DIPClassifier) -> Ask:
     def ask(X: np.ndarray) -> Answers:
         # One pass gives the probabilities that the evidence weighs, and the scores.
-        P, scores = clf._proba_and_scores(X)
-        mean = np.asarray(clf._dirichlet(P, scores).mean)
+        P, scores = clf.proba_and_scores(X)
+        mean = np.asarray(clf.dirichlet_of(P, scores).mean)
         return Answers(scores < clf.offset_, surplus(clf.estimator_.predict_proba(X), P, mean))
 
     return ask

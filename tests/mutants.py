@@ -476,8 +476,8 @@ MUTANTS = [
     Mutant(
         "decisions turned round",
         "answers.py",
-        "np.where(self._proba_and_scores(X)[1] < threshold, -1, 1)",
-        "np.where(self._proba_and_scores(X)[1] < threshold, 1, -1)",
+        "np.where(self.proba_and_scores(X)[1] < threshold, -1, 1)",
+        "np.where(self.proba_and_scores(X)[1] < threshold, 1, -1)",
         "test_classifier.py::test_far_from_the_data_it_knows_nothing_and_predict_follows_the_classifier",
     ),
     Mutant(

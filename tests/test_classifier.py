@@ -344,7 +344,7 @@ def test_weights_that_a_part_cannot_use_are_refused(iris):
 def test_every_kind_of_uncertainty_rises_off_the_data_or_says_how(iris, fitted):
     X, _ = iris
     d = fitted.predict_dirichlet(X)
-    P = fitted._proba_and_scores(X)[0]
+    P = fitted.proba_and_scores(X)[0]
     expected = {k: getattr(d, k) for k in KINDS[:5]} | {
         "max_prob": 1 - P.max(1),
         "entropy": -(P * np.log(P)).sum(1),

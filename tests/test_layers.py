@@ -27,17 +27,9 @@ IMPORTS = {
     "testing": "density",
 }
 ATTRIBUTES = {
-    "baselines": "_remedy",
-    "bench": "_proba_and_scores",
-    "engines": "_classifier",
-    "explanation": "_alarm_rate _dirichlet _has_evidence _held_out_rows _proba_and_scores _seen",
     "export": "_factor _factors _log_constant _log_weights",
-    "held_out": "_alarm_rate _calibrated_by _has_evidence",
-    "monitoring": "_alarm_threshold _answer_proba _held_out_proba _held_out_rows "
-    "_most_probable",
     "persistence": "_factors_",
-    "pretrained": "_alarm_threshold _remedy",
-    "streaming": "_classifier _set_moments",
+    "streaming": "_set_moments",
 }
 DEEP = {
     "baselines": "DAEDL DDU DeepEnsemble EDL Energy EvidentialEstimator KNNDistance MCDropout "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -73,17 +73,17 @@ class Decisions:
 
     classes_: np.ndarray
     evidence_: Any
+    false_alarm_rate: float
     #: How the model gets held-out rows, for error messages.
-    _calibrated_by: ClassVar[str] = "clf.calibrate(X, y)"
+    calibrated_by: ClassVar[str] = "clf.calibrate(X, y)"
     #: Which uncertainty rejects unless another is asked for.
     _rejects_by: ClassVar[str] = "total"
     #: Whether a density gives evidence, `evidence_`.
-    _has_evidence: ClassVar[bool] = True
+    has_evidence: ClassVar[bool] = True
 
-    if TYPE_CHECKING:
-        false_alarm_rate: float
-
-        def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return features (n, p), class probabilities (n, k) and scores (n,) of X."""
+        raise NotImplementedError
 
     @of_one_state
     def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
@@ -107,10 +107,8 @@ class Decisions:
         --------
         dipedl.decisions.conformal_p_values : the formula.
         """
-        held = self._held_out_rows()
-        p = conformal_p_values(
-            self._proba_and_scores(X)[1], held.scores, held.weights, random_state
-        )
+        held = self.held_out_rows()
+        p = conformal_p_values(self.proba_and_scores(X)[1], held.scores, held.weights, random_state)
         return self._as_answer(p)
 
     @of_one_state
@@ -124,8 +122,8 @@ class Decisions:
         alpha : float, optional
             Share of ID inputs that may be flagged, in (0, 1); default: `false_alarm_rate`.
         """
-        threshold = self._alarm_threshold(alpha)
-        return self._as_answer(np.where(self._proba_and_scores(X)[1] < threshold, -1, 1))
+        threshold = self.alarm_threshold(alpha)
+        return self._as_answer(np.where(self.proba_and_scores(X)[1] < threshold, -1, 1))
 
     @of_one_state
     def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> np.ndarray:
@@ -155,10 +153,10 @@ class Decisions:
         --------
         dipedl.decisions.prediction_sets : the formulas.
         """
-        held, labels = self._held_out_rows(), self._held_out_labels("predict_set")
+        held, labels = self.held_out_rows(), self._held_out_labels("predict_set")
         sets = prediction_sets(
-            self._answer_proba(*self._proba_and_scores(X)),
-            self._answer_proba(held.proba, held.scores),
+            self.answer_proba(*self.proba_and_scores(X)),
+            self.answer_proba(held.proba, held.scores),
             labels,
             coverage=coverage,
             method=method,
@@ -168,7 +166,7 @@ class Decisions:
         if held.total < needed:
             warn_caller(
                 f"coverage={coverage:g} needs at least {np.ceil(needed):g} held-out inputs, got "
-                f"{held.total:g}: every set holds all classes; {self._remedy()}"
+                f"{held.total:g}: every set holds all classes; {self.calibration_remedy()}"
             )
         return self._as_answer(sets)
 
@@ -214,9 +212,9 @@ class Decisions:
         """
         kind = self._rejects_by if kind is None else kind
         threshold = self._reject_threshold(risk, coverage, confidence, kind)
-        given = self._proba_and_scores(X)
+        given = self.proba_and_scores(X)
         u = self._uncertainty_by(kind, lambda: given[0], given[1])
-        labels = np.asarray(self.classes_[self._most_probable(*given)])
+        labels = np.asarray(self.classes_[self.label_indices(*given)])
         level = None if risk is None else confidence
         return Rejection(labels, u <= threshold, threshold, kind, risk, coverage, level)
 
@@ -235,8 +233,8 @@ class Decisions:
         --------
         dipedl.decisions.reject_curve : how.
         """
-        labels, held = self._held_out_labels("reject_curve"), self._held_out_rows()
-        wrong = self._most_probable(held.proba, held.scores) != labels
+        labels, held = self._held_out_labels("reject_curve"), self.held_out_rows()
+        wrong = self.label_indices(held.proba, held.scores) != labels
         u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
@@ -288,88 +286,94 @@ class Decisions:
         vars(now).update(vars(self))
         return now
 
-    def _held_out_rows(self) -> HeldOut:
+    def held_out_rows(self) -> HeldOut:
+        """Return the held-out rows that every threshold rests on."""
         held: HeldOut = self.evidence_.held_out_
         return held
 
-    def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return class probabilities (n, k) that the evidence weighs, and scores (n,), of X."""
-        _, P, scores = self._seen(X)
+        _, P, scores = self.predict_parts(X)
         return self.evidence_.calibrated(P, scores), scores
 
-    def _dirichlet(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
+    def dirichlet_of(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
+        """Return the Dirichlets of inputs by their probabilities (n, k) and scores (n,)."""
         found: Dirichlet = self.evidence_.dirichlet(P, scores, getattr(self, "spread_", None))
         return found
 
     @property
-    def _alarm_rate(self) -> float:
+    def alarm_rate(self) -> float:
         """Share of ID inputs that `predict_ood` may flag unless another is asked for."""
         # That of the fit, whatever was given to set_params since.
         return float(
-            self.evidence_.false_alarm_rate if self._has_evidence else self.false_alarm_rate
+            self.evidence_.false_alarm_rate if self.has_evidence else self.false_alarm_rate
         )
 
-    def _answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    def answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the class probabilities (n, k) of the answers."""
-        return np.asarray(self._dirichlet(P, scores).mean) if self._has_evidence else P
+        return np.asarray(self.dirichlet_of(P, scores).mean) if self.has_evidence else P
 
-    def _most_probable(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    def label_indices(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the indices of the labels, shape (n,)."""
-        if not self._has_evidence:
+        if not self.has_evidence:
             return np.asarray(P.argmax(axis=1))
-        return most_probable(self._dirichlet(P, scores).concentration, P)
+        return most_probable(self.dirichlet_of(P, scores).concentration, P)
 
     def _uncertainty_by(
         self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray
     ) -> np.ndarray:
         """Return an uncertainty (n,) by its name; asks for probabilities where it needs them."""
-        if not self._has_evidence:
+        if not self.has_evidence:
             return bare_uncertainty_of(kind, proba, lambda: scores)
-        return uncertainty_of(kind, lambda: self._dirichlet(proba(), scores), proba, lambda: scores)
+        return uncertainty_of(
+            kind, lambda: self.dirichlet_of(proba(), scores), proba, lambda: scores
+        )
 
-    def _alarm_threshold(self, alpha: float | None) -> float:
+    def alarm_threshold(self, alpha: float | None) -> float:
         """Return the score below which at most a share `alpha` of ID inputs lies."""
-        if self._has_evidence:
+        if self.has_evidence:
             return float(self.evidence_.threshold(alpha))
-        given = {"false_alarm_rate": self._alarm_rate} if alpha is None else {"alpha": alpha}
+        given = {"false_alarm_rate": self.alarm_rate} if alpha is None else {"alpha": alpha}
         ((name, rate),) = given.items()
-        return self._held_out_rows().threshold(check_rate(rate, name), name)
+        return self.held_out_rows().threshold(check_rate(rate, name), name)
 
     def _as_answer(self, values: np.ndarray) -> np.ndarray:
         """Numbers per input in the kind of array that the model answers with."""
         return values
 
-    def _remedy(self) -> str:
-        return f"give it labelled in-distribution rows that fit has not seen: {self._calibrated_by}"
+    def calibration_remedy(self) -> str:
+        """Return how the model gets held-out rows, for errors about those that it has."""
+        return f"give it labelled in-distribution rows that fit has not seen: {self.calibrated_by}"
 
-    def _held_out_proba(self) -> np.ndarray:
-        held = self._held_out_rows()
+    def held_out_proba(self) -> np.ndarray:
+        """Return the class probabilities (m, k) of the held-out rows; ValueError without any."""
+        held = self.held_out_rows()
         if held.proba is None:
             raise ValueError(
                 f"the held-out inputs of this model ({held.source}) have no class probabilities; "
-                + self._remedy()
+                + self.calibration_remedy()
             )
         return np.asarray(held.proba)
 
     def _held_out_labels(self, method: str) -> np.ndarray:
-        self._held_out_proba()
-        held = self._held_out_rows()
+        self.held_out_proba()
+        held = self.held_out_rows()
         fault = _fault(held)
         if held.labels is None or fault:
             raise ValueError(
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
-                f"this model ({held.source}) {fault}; {self._remedy()}"
+                f"this model ({held.source}) {fault}; {self.calibration_remedy()}"
             )
         return np.asarray(held.labels)
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
-        return self._uncertainty_by(kind, self._held_out_proba, self._held_out_rows().scores)
+        return self._uncertainty_by(kind, self.held_out_proba, self.held_out_rows().scores)
 
     def _reject_threshold(
         self, risk: float | None, coverage: float | None, confidence: float, kind: str
     ) -> float:
         if coverage is not None and risk is None:
-            u, weights = self._held_out_uncertainty(kind), self._held_out_rows().weights
+            u, weights = self._held_out_uncertainty(kind), self.held_out_rows().weights
             return float(raised(conformal_quantile(u, coverage, weights)))
         if risk is None or coverage is not None:
             raise ValueError(
@@ -380,9 +384,9 @@ class Decisions:
         if threshold == -np.inf:
             warn_caller(
                 f"risk={risk:g} cannot be promised with confidence={confidence:g} from "
-                f"{self._held_out_rows().total:g} held-out inputs: everything is rejected; the "
+                f"{self.held_out_rows().total:g} held-out inputs: everything is rejected; the "
                 f"smallest risk that can be is {curve.upper.min():.3g}. Ask for that, or hold out "
-                f"more rows: {self._calibrated_by}"
+                f"more rows: {self.calibrated_by}"
             )
         return threshold
 
@@ -410,7 +414,7 @@ def uncertainty_by_kind(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray
         (one minus the largest probability), "entropy" (nats). Of the density: "log_density"
         (negated, nats), which ranks like vacuity but never ties.
     """
-    P, scores = model._proba_and_scores(X)
+    P, scores = model.proba_and_scores(X)
     u: np.ndarray = model._as_answer(model._uncertainty_by(kind, lambda: P, scores))
     return u
 
@@ -422,13 +426,13 @@ def answers_of(model: Any, X: Any) -> Answers:
     The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of one
     of them.
     """
-    P, scores = model._proba_and_scores(X)
-    held, found = model._held_out_rows(), model._dirichlet(P, scores)
+    P, scores = model.proba_and_scores(X)
+    held, found = model.held_out_rows(), model.dirichlet_of(P, scores)
     return Answers(
         np.asarray(model.classes_[most_probable(found.concentration, P)]),
         found,
         conformal_p_values(scores, held.scores, held.weights),
-        scores < model._alarm_threshold(None),
+        scores < model.alarm_threshold(None),
         model.evidence_.sharpened(P, scores).max(axis=1),
     )
 
@@ -436,5 +440,5 @@ def answers_of(model: Any, X: Any) -> Answers:
 @of_one_state
 def held_out_dirichlet(model: Any) -> Dirichlet:
     """Return the Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
-    found: Dirichlet = model._dirichlet(model._held_out_proba(), model._held_out_rows().scores)
+    found: Dirichlet = model.dirichlet_of(model.held_out_proba(), model.held_out_rows().scores)
     return found

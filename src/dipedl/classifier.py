@@ -487,10 +487,12 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             refuse_table(self, error)
             raise
 
-    def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
         return self._predict_parts(X, *self._fitted_parts()[:2])
 
-    def _classifier(self) -> FittedClassifier:
+    def fitted_classifier(self) -> FittedClassifier:
+        """Return the fitted classifier with a column of probabilities for each class."""
         return self._fitted_parts()[1]
 
     def evidence_model(self, prior: np.ndarray | None = None) -> EvidenceModel:

@@ -637,7 +637,7 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             "The density came fitted, and is judged on the rows given to fit. If they are the rows "
             "it learned from, they look more typical than new ones.",
             {"source": source},
-            f"Call {clf._calibrated_by} with rows that the density has not seen.",
+            f"Call {clf.calibrated_by} with rows that the density has not seen.",
         )
     if held.origin == "given twice":
         return _given_twice(source)
@@ -685,12 +685,12 @@ def _frozen(held: HeldOut, clf: Any) -> Finding:
         "warning" if suspect else "note",
         f"The classifier came fitted, and is judged on the rows given to fit. {tail}",
         numbers,
-        f"Call {clf._calibrated_by} with rows that the classifier has not seen.",
+        f"Call {clf.calibrated_by} with rows that the classifier has not seen.",
     )
 
 
 def _size(held: HeldOut, clf: Any) -> Finding:
-    m, rate = held.total, clf._alarm_rate
+    m, rate = held.total, clf.alarm_rate
     least = int(np.ceil(1 / rate)) - 1
     steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
     covering = int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2))
@@ -771,7 +771,7 @@ def _labels(held: HeldOut, clf: Any) -> Finding:
         f"The held-out rows have no {missing}: whether the density says more than the "
         "classifier, what the evidence costs, and which class suffers cannot be told.",
         {"missing": missing},
-        f"Give rows with labels to {clf._calibrated_by}.",
+        f"Give rows with labels to {clf.calibrated_by}.",
     )
 
 
@@ -803,20 +803,20 @@ def _own_rows(clf: Any) -> str:
     given = (
         "Leave cv at its default" if hasattr(clf, "estimator") else "Give fit_density held_out=0.1"
     )
-    return f"{given}, or call {clf._calibrated_by} with rows that nothing was fitted on."
+    return f"{given}, or call {clf.calibrated_by} with rows that nothing was fitted on."
 
 
 def _more_rows(clf: Any, needed: int) -> str:
     """Return the remedy for too few held-out rows."""
-    given = f"give at least {needed} rows to {clf._calibrated_by}"
+    given = f"give at least {needed} rows to {clf.calibrated_by}"
     return f"Hold out at least {needed} rows: {given}" + (
-        ", or more rows to fit" if clf._has_evidence else ""
+        ", or more rows to fit" if clf.has_evidence else ""
     )
 
 
 def _every_class(held: HeldOut, clf: Any) -> str:
     """Return the remedy for held-out rows of one class."""
-    rows = f"rows of every class to {clf._calibrated_by}."
+    rows = f"rows of every class to {clf.calibrated_by}."
     if held.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
         return (
             "Let the held-out parts of cv= hold every class, as those of StratifiedKFold(5) do, or "

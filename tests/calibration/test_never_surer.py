@@ -86,7 +86,7 @@ def test_the_timid_classifiers_here_are_sharpened_on_typical_inputs(study):
     scores, (_, high) = clf.score_samples(X), clf.evidence_.sharpening_
     typical = X[scores >= high]
     sharpened = clf.classifier_proba(typical)
-    np.testing.assert_allclose(clf._proba_and_scores(typical)[0], sharpened, rtol=1e-12)
+    np.testing.assert_allclose(clf.proba_and_scores(typical)[0], sharpened, rtol=1e-12)
     bare = clf.estimator_.predict_proba(typical)
     assert sharpened.max(axis=1).mean() > bare.max(axis=1).mean() + 0.05
 

@@ -125,7 +125,7 @@ def within_chance(hits, level):
 def test_p_values_are_ranks_among_the_held_out_rows_and_alarms_are_small_ones(model):
     X, _ = draw(2, NEW)
     p = model.p_value(X)
-    held = model._held_out_rows()
+    held = model.held_out_rows()
     assert p.shape == (NEW,) and p.dtype == np.float64 and len(held) == HELD
     ranks = np.rint(p * (HELD + 1))
     np.testing.assert_allclose(p * (HELD + 1), ranks, atol=1e-9)

@@ -124,8 +124,10 @@ def test_held_out_dirichlets_are_the_model_s_own_of_those_rows(rng):
 def test_answers_are_those_of_the_methods_out_of_one_pass(clf, rng, monkeypatch):
     X = np.concatenate([draw(rng, 40)[0], FAR])
     apart = clf.predict(X), clf.predict_dirichlet(X), clf.p_value(X), clf.predict_ood(X)
-    passes, seen = [], DIPClassifier._seen
-    monkeypatch.setattr(DIPClassifier, "_seen", lambda *args: passes.append(1) or seen(*args))
+    passes, seen = [], DIPClassifier.predict_parts
+    monkeypatch.setattr(
+        DIPClassifier, "predict_parts", lambda *args: passes.append(1) or seen(*args)
+    )
     answers = clf.answers(X)
     assert len(passes) == 1
     np.testing.assert_array_equal(answers.labels, apart[0])

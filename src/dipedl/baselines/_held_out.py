@@ -24,7 +24,7 @@ class HeldOutDecisions(Decisions):
 
     #: Share of ID inputs that `predict_ood` flags unless told otherwise.
     false_alarm_rate = 0.05
-    _has_evidence = False
+    has_evidence = False
     _rejects_by = "uncertainty"
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -41,7 +41,7 @@ class HeldOutDecisions(Decisions):
         """
         check_is_fitted(self, "classes_")
         X, labels = calibration_rows(self, (X, y), self.classes_)
-        P, scores = self._proba_and_scores(X)
+        P, scores = self.proba_and_scores(X)
         indices = None if labels is None else np.searchsorted(self.classes_, labels)
         source = f"{X.shape[0]} held-out inputs"
         weights = check_weights(sample_weight, X)
@@ -69,7 +69,7 @@ class HeldOutDecisions(Decisions):
         cards: Any = explain(self, X, top)
         return list(cards)
 
-    def _proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         # Each of the two asks the method itself: one class has no Dirichlet, another no samples.
         return self.predict_proba(X), -self.uncertainty(X)  # type: ignore[attr-defined]
 
@@ -77,12 +77,12 @@ class HeldOutDecisions(Decisions):
         """Density behind the score, what it sees of X (n, d), and its transformer; None without."""
         return None
 
-    def _held_out_rows(self) -> HeldOut:
+    def held_out_rows(self) -> HeldOut:
         check_is_fitted(self, "classes_")
         if not hasattr(self, "held_out_"):
             raise NotFittedError(
                 f"{type(self).__name__} has no held-out rows to take thresholds from; "
-                + self._remedy()
+                + self.calibration_remedy()
             )
         return self.held_out_
 

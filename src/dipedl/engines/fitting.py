@@ -282,7 +282,7 @@ def _stream(clf: DIPClassifier, held: FrameSample, columns: tuple[Column, ...], 
     """What a merge with another model needs."""
     evidence = clf.evidence_
     X, fine, _ = as_inputs(columns, held.rows["frame"], held.rows["number"])
-    rows = {"Z": evidence.transform(X), "P": clf._classifier().proba(X)}
+    rows = {"Z": evidence.transform(X), "P": clf.fitted_classifier().proba(X)}
     labels = as_classes(held.labels[fine], clf.classes_)
     parts = (held.keys[fine], labels, held.counts[fine], rows, ask.calibration)
     sample = RowSample(*parts, share=HELD_SHARE)

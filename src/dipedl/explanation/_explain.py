@@ -78,9 +78,9 @@ def explain_rarest(clf: Any, X: Any) -> list[Card]:
 def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     clf, before = last_step_with("explain", clf)
     arriving = X if before is None else before.transform(validate_rows(X))
-    if not clf._has_evidence:
+    if not clf.has_evidence:
         return _baseline_cards(clf, X, arriving, before, top)
-    Z, proba, scores = clf._seen(arriving)
+    Z, proba, scores = clf.predict_parts(arriving)
     # Of a row that overflows there are no features, and nothing to read in them.
     overflows = np.isnan(Z).any(axis=1)
     Z = np.where(overflows[:, None], 0.0, Z)
@@ -89,7 +89,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     evidence_side = clf.evidence_
     held: HeldOut = evidence_side.held_out_
     P = evidence_side.calibrated(proba, scores)
-    dirichlet = clf._dirichlet(P, scores)
+    dirichlet = clf.dirichlet_of(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held.scores, held.weights)
     columns = evidence_side.columns_
@@ -110,7 +110,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
             n=float(evidence_side.n_),
             p_value=float(p_values[i]),
             held_out=held.total,
-            false_alarm_rate=float(clf._alarm_rate),
+            false_alarm_rate=float(clf.alarm_rate),
             score=float(scores[i]),
             typical_score=typical,
             parts=() if overflows[i] else parts[i],
@@ -121,8 +121,8 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
 
 
 def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> list[BaselineCard]:
-    held: HeldOut = clf._held_out_rows()
-    P, scores = clf._proba_and_scores(arriving)
+    held: HeldOut = clf.held_out_rows()
+    P, scores = clf.proba_and_scores(arriving)
     labels, typical = clf.predict(arriving), weighted_quantile(held.scores, 0.5, held.weights)
     p_values = conformal_p_values(scores, held.scores, held.weights)
     dirichlet = clf.predict_dirichlet(arriving) if hasattr(clf, "predict_dirichlet") else None
@@ -144,7 +144,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
             typical_uncertainty=-typical,
             p_value=float(p_values[i]),
             held_out=held.total,
-            false_alarm_rate=float(clf._alarm_rate),
+            false_alarm_rate=float(clf.alarm_rate),
             parts=parts[i],
         )
         for i in range(len(P))

@@ -44,7 +44,7 @@ def probability_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Temperature, and confidence against accuracy."""
     if not held.labelled:
         return
-    if clf._has_evidence and hasattr(clf.evidence_.calibrator_, "temperature_"):
+    if clf.has_evidence and hasattr(clf.evidence_.calibrator_, "temperature_"):
         yield _temperature(held, clf)
     yield _confidence(held, clf)
 
@@ -139,7 +139,7 @@ def _confidence(held: HeldOut, clf: Any) -> Finding:
 
 def _honest_confidence(clf: Any, *, timid: bool) -> str:
     """Remedy where confidence is not accuracy."""
-    if not clf._has_evidence:
+    if not clf.has_evidence:
         return (
             "The probabilities of a baseline are its own: "
             f"DIPClassifier(FrozenEstimator({type(clf).__name__}(...))) calibrates them on rows "
@@ -172,7 +172,7 @@ def _beyond_a_temperature(clf: Any) -> str:
 def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     """Collapsed classes, false alarms by class, and by part of the density."""
     names = tuple(map(str, plain_labels(np.asarray(clf.classes_))))
-    threshold = alarm_threshold(held.scores, clf._alarm_rate, held.weights)
+    threshold = alarm_threshold(held.scores, clf.alarm_rate, held.weights)
     flagged, reachable = held.scores < threshold, np.isfinite(threshold)
     if held.labelled:
         k = len(names)
@@ -183,7 +183,7 @@ def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
         yield from _thin_classes(names, rows)
         if reachable:
             yield _alarms(held, clf, names, flagged)
-    if reachable and clf._has_evidence:
+    if reachable and clf.has_evidence:
         yield from _parts(held, clf.evidence_.density_, flagged)
 
 
@@ -251,7 +251,7 @@ def _thin_classes(names: Names, rows: np.ndarray) -> Iterator[Finding]:
 
 
 def _alarms(held: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Finding:
-    rate = clf._alarm_rate
+    rate = clf.alarm_rate
     shares, p_values = _alarms_by_class(held, len(names), flagged)
     overall = held.average(flagged)
     numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": rate}
@@ -275,7 +275,7 @@ def _alarms(held: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Findi
             "The rate of false alarms holds over all inputs, not within each class. More rows of "
             "that class even it out."
             + " Or a density with a covariance per class and shrinkage does."
-            * clf._has_evidence,
+            * clf.has_evidence,
         )
     return Finding("alarms_by_class", "ok", text, numbers)
 

@@ -42,7 +42,7 @@ def information_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
     tied = _largest_tie(held)
     if tied > _MOST_TIED:
         yield _constant(tied, held, clf)
-    elif held.labelled and clf._has_evidence:
+    elif held.labelled and clf.has_evidence:
         yield _compared(held, clf)
 
 
@@ -57,7 +57,7 @@ def _largest_tie(held: HeldOut) -> float:
 
 def _constant(tied: float, held: HeldOut, clf: Any) -> Finding:
     numbers: dict[str, Number] = {"share_tied": tied, "spread": score_range(held)}
-    if not clf._has_evidence:
+    if not clf.has_evidence:
         return Finding(
             "score_constant",
             "warning",

@@ -54,18 +54,18 @@ def rows_of_model(model: Any, X: Any) -> Rows:
 
 def held_out_rows(model: Any) -> Rows:
     """Of the held-out rows of a model, each with its rank in place of its p-value."""
-    held, given = model._held_out_rows(), model._held_out_proba()
-    P = to_numpy(model._answer_proba(given, held.scores))
+    held, given = model.held_out_rows(), model.held_out_proba()
+    P = to_numpy(model.answer_proba(given, held.scores))
     if hasattr(model, "held_out_dirichlet"):
         u = to_numpy(model.held_out_dirichlet().vacuity)
         confidence = model.evidence_.sharpened(given, held.scores).max(axis=1)
     else:
         u, confidence = 1 - P.max(axis=1), P.max(axis=1)
     known = held.labels is not None and held.origin != "in-sample"
-    right = model._most_probable(given, held.scores) == held.labels if known else None
+    right = model.label_indices(given, held.scores) == held.labels if known else None
     # Half a step below the p-value of a new row that is just as typical: no new row can tie.
     rank = (_rows_below(held.scores, held.counts) + 0.5) / (held.total + 1)
-    flagged = 1.0 * (held.scores < model._alarm_threshold(None))
+    flagged = 1.0 * (held.scores < model.alarm_threshold(None))
     return Rows(rank, u, flagged, P, confidence, None, held.weights, right)
 
 
@@ -79,13 +79,13 @@ def _rows_below(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def is_fresh(model: Any) -> bool:
     """Whether the held-out rows were given apart from the fit: exchangeable with new rows."""
-    return bool(model._held_out_rows().origin == "given")
+    return bool(model.held_out_rows().origin == "given")
 
 
 def fingerprint(model: Any) -> str:
     """A name of a fitted model by its held-out rows and its classes."""
     try:
-        held = model._held_out_rows()
+        held = model.held_out_rows()
     except AttributeError:
         raise TypeError(
             "model must be a fitted model with p-values (DIPClassifier, DIPModule, or a baseline "

@@ -129,13 +129,13 @@ class DriftMonitor(BaseEstimator):
             )
         rng = np.random.default_rng(self.random_state)
         self.model_, self.classes_ = name, np.asarray(model.classes_)
-        self.source_ = model._held_out_rows().source if X is None else f"{len(rows)} given rows"
+        self.source_ = model.held_out_rows().source if X is None else f"{len(rows)} given rows"
         self.reference_ = ReferenceRanks.of(rows.p_values, rows.weights, rng, both=fresh)
         self.usual_ = {
             name: upper_bound(values, rows.weights, rate * SPENT[name] / 2)
             for name, values in _means(rows).items()
         }
-        known = model._held_out_rows().proba is not None
+        known = model.held_out_rows().proba is not None
         self.bias_ = confidence_bias(held_out_rows(model)) if known else (0.0, 0.0)
         self.columns_ = bins_of(X) if columns is None else tuple(columns)
         return self._begun()

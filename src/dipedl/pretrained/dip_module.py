@@ -176,7 +176,7 @@ class DIPModule(Decisions, nn.Module):
     tensor([ 1, -1])
     """
 
-    _calibrated_by: ClassVar[str] = "module.calibrate(loader)"
+    calibrated_by: ClassVar[str] = "module.calibrate(loader)"
 
     def __init__(
         self,
@@ -528,7 +528,7 @@ class DIPModule(Decisions, nn.Module):
         scores = now.score_samples(*args, **kwargs)
         if alpha is None:
             return now.head.flags(scores)
-        return torch.where(scores >= now._alarm_threshold(alpha), 1, -1)
+        return torch.where(scores >= now.alarm_threshold(alpha), 1, -1)
 
     def describe(self) -> str:
         """The layer that the density sees, its shape, and how to take another."""
@@ -580,7 +580,7 @@ class DIPModule(Decisions, nn.Module):
         self._check_fitted()
         kept = self.kept
         if kept.is_empty:
-            raise ValueError(f"this DIPModule holds no held-out rows; {self._remedy()}")
+            raise ValueError(f"this DIPModule holds no held-out rows; {self.calibration_remedy()}")
         if kept.model is None:
             # Of a state that was loaded: its fit has warned already.
             with warnings.catch_warnings():
@@ -693,7 +693,7 @@ class DIPModule(Decisions, nn.Module):
         # A compiler has one state; the evidence stays with the rows that it was learned from.
         return self if torch.compiler.is_compiling() else Decisions._snapshot(self)
 
-    def _seen(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
         self._check_fitted()
         inputs = as_call(self.source.call, moved(X, self.density_.origin.device))

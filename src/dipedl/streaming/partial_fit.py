@@ -42,7 +42,7 @@ def merge(model: Any, other: Any) -> Any:
     blank = copy(model.evidence_)
     vars(merged).pop("evidence_", None)
     if "Z" in merged.stream_.held.rows:
-        merged.evidence_ = merged.stream_.learned(blank, model._classifier())
+        merged.evidence_ = merged.stream_.learned(blank, model.fitted_classifier())
     return merged
 
 

@@ -106,7 +106,7 @@ def _predict(
     dirichlet, scores = None, None
     with _alone(found, f"predict {split}", memory):
         if hasattr(model, "_dirichlet") and not bare:
-            P, scores = model._proba_and_scores(rows)
+            P, scores = model.proba_and_scores(rows)
             dirichlet = model._dirichlet(P, scores)
             P = dirichlet.mean
         else:
@@ -134,7 +134,7 @@ def _uncertainty(
     return uncertainty_of(
         kind,
         lambda: dirichlet,
-        lambda: model._proba_and_scores(rows)[0],
+        lambda: model.proba_and_scores(rows)[0],
         lambda: np.asarray(scores),
     )
 
