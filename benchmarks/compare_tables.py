@@ -8,7 +8,7 @@ from typing import Any
 
 from receipts import receipt, table, where
 
-from dipedl.writing import write_file
+from dipedl.writing.files import write_file
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "comparison.md"

@@ -31,7 +31,7 @@ from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.studies import sweeps, toys
 from dipedl.bench.tables.table import latest, paper_suite
 from dipedl.bench.tables.trivial import stored_trivial_lines
-from dipedl.writing import write_file
+from dipedl.writing.files import write_file
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"

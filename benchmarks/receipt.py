@@ -9,7 +9,7 @@ from typing import Any
 
 from dipedl.bench.results.receipt import config_hash
 from dipedl.bench.results.receipt import receipt as of_now
-from dipedl.writing import write_file
+from dipedl.writing.files import write_file
 
 ROOT = Path(__file__).parent.parent
 

@@ -9,7 +9,7 @@ from scale_tables import examples, fitting, plans, rates, scoring, simulation
 from service_tables import page_speed, serve_load
 from spectra_tables import spectra_densities, spectra_features
 
-from dipedl.writing import write_file
+from dipedl.writing.files import write_file
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"

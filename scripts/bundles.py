@@ -29,7 +29,7 @@ from pixel_codec import decoded, encoded
 from dipedl.bench.names import refuse_unknown
 from dipedl.bench.spec.suite import chosen_ood, first_there, load_suite
 from dipedl.datasets.files.fetch import fetch
-from dipedl.writing import write_file
+from dipedl.writing.files import write_file
 
 #: Files of each data set and OOD set, as their loaders ask for them.
 FILES_OF: dict[str, tuple[str, ...]] = {

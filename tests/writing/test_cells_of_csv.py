@@ -2,7 +2,7 @@
 
 import pytest
 
-from dipedl.writing import cell
+from dipedl.writing.cells import cell
 
 FORMULAS = [
     "=1+1",

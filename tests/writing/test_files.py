@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dipedl
-from dipedl.writing import whole_file, writable_target, write_file
+from dipedl.writing.files import whole_file, writable_target, write_file
 
 ROOT = Path(dipedl.__file__).parent
 

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dipedl.writing import LiveLine, live_line
+from dipedl.writing import live_line
+from dipedl.writing.live_line import LiveLine
 
 
 class Terminal(io.StringIO):

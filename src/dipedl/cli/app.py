@@ -16,7 +16,8 @@ from rich.console import Console
 
 from .. import __version__, density
 from .._plugins import EXTRAS, explain_missing
-from ..writing import LiveLine, writable_target, write_file
+from ..writing.files import writable_target, write_file
+from ..writing.live_line import LiveLine
 from .bench import bench
 from .own_data.answer import explain, score
 from .own_data.learn import fit

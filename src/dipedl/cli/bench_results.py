@@ -16,7 +16,7 @@ from rich.text import Text
 
 from .._plugins import explain_missing
 from ..bench.names import reason
-from ..writing import writable_target, write_file
+from ..writing.files import writable_target, write_file
 from .terminal import fail, names_in
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..writing import check_is_no_input, writable_target
+from ..writing.files import check_is_no_input, writable_target
 from .terminal import exit_on, fail, names_in, one_line, warnings_as_notes
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from sklearn.pipeline import Pipeline
 
 from ..spectra import Failure, Spectra
 from ..spectra.files.fits import stem
-from ..writing import cell, probability_names, whole_file
+from ..writing.cells import cell, probability_names
+from ..writing.files import whole_file
 from .terminal import one_line
 
 _UNKNOWN = "unknown"

@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from ..bench.names import reason
-from ..writing import printable_name
+from ..writing.cells import printable_name
 
 
 @contextmanager

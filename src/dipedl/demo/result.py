@@ -13,7 +13,7 @@ import numpy as np
 from ..datasets import Dataset
 from ..dirichlet import Dirichlet
 from ..explanation import Card, Diagnosis
-from ..writing import write_file
+from ..writing.files import write_file
 from ..writing.numbers import plain
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .._plugins import optional
 from ..own_data.tables.mistake import Mistake
-from ..writing import sha256_of, write_file
+from ..writing.files import sha256_of, write_file
 from .parts import STREAMED, Part
 
 _MANIFEST, _TOTAL, _LOCK = "_dipedl.json", "_accounting.json", "_lock"

@@ -22,7 +22,7 @@ import pyarrow.parquet
 from .._plugins import optional
 from ..own_data.tables.mistake import Mistake
 from ..own_data.tables.reading import frame_of
-from ..writing import printable_name
+from ..writing.cells import printable_name
 
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..own_data.tables.mistake import Mistake
-from ..writing import write_file
+from ..writing.files import write_file
 from .protocol import Tree
 
 Result = TypeVar("Result")

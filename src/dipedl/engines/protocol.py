@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import joblib
 
 from ..own_data.tables.mistake import Mistake
-from ..writing import secret_key, write_file
+from ..writing.files import secret_key, write_file
 from .files import DataFile
 from .parts import Part
 

@@ -23,7 +23,7 @@ from ..own_data.tables.mistake import Mistake, check_named
 from ..own_data.tables.reading import Refused
 from ..own_data.tables.writing import table_writer
 from ..persistence import save
-from ..writing import sha256_of
+from ..writing.files import sha256_of
 from .answers_folder import AnswersFolder, identity
 from .files import Rows
 from .local import LocalEngine

@@ -15,7 +15,7 @@ from ..own_data.models import check_model, title
 from ..own_data.saved import TableModel
 from ..own_data.tables.mistake import Mistake, WrongOption, listed
 from ..own_data.tables.reading import Refused
-from ..writing import printable_name
+from ..writing.cells import printable_name
 from .fitting import Ask, Fitted, fit, like
 from .protocol import Engine
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._plugins import explain_missing
 from .._version import __version__
-from ..writing import writable_target, write_file
+from ..writing.files import writable_target, write_file
 from ..writing.numbers import plain_labels
 from ._fitted import evidence_owner, kind_of, unfrozen
 

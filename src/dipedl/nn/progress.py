@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TextIO
 
-from ..writing import LiveLine
+from ..writing.live_line import LiveLine
 
 __all__ = ["TextProgress"]
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..writing import writable_target, write_file
+from ..writing.files import writable_target, write_file
 from .checks import check_choice, check_data, check_flag, check_integer, check_number
 from .device import (
     device_type,

@@ -17,7 +17,7 @@ from ..explanation import Diagnosis, FindingWarning
 from ..features.scaling import FarRowsWarning
 from ..maths.checks import on_simplex
 from ..metrics import accuracy, brier_score, ece
-from ..writing import printable_name
+from ..writing.cells import printable_name
 from .findings import diagnosed
 from .gathering import Gathered, gathered
 from .models import check_model, classifier, components, title

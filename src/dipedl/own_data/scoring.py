@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..classifier import DIPClassifier
 from ..decisions import prediction_sets
-from ..writing import probability_names
+from ..writing.cells import probability_names
 from .explaining import reasons
 from .saved import TableModel
 from .tables.columns import check_known

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._plugins import optional
 from .._version import __version__
-from ..writing import write_file
+from ..writing.files import write_file
 
 FORMAT_VERSION = 4
 #: Names the work in the error of a package that is missing.

@@ -14,7 +14,7 @@ from ..demo import MODELS
 from ..own_data.learning import Order, learn
 from ..own_data.saved import keep
 from ..own_data.tables.reading import open_table
-from ..writing import write_file
+from ..writing.files import write_file
 from .models import Models
 from .page.pictures import Pictures
 

@@ -20,7 +20,7 @@ from ..own_data.scoring import Answered, Wanted, answered
 from ..own_data.tables.columns import Column
 from ..own_data.tables.kinds import CATEGORY, DATE, NUMERIC
 from ..own_data.tables.mistake import Mistake, WrongOption, listed, meant
-from ..writing import sha256_of
+from ..writing.files import sha256_of
 from .problems import Problem
 
 #: Most columns of which a usual value may be changed, and values of one that are tried.

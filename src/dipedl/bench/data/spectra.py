@@ -20,7 +20,7 @@ from ... import datasets, spectra
 from ...datasets.files.fetch import cache_folder
 from ...datasets.files.sources import INGREDIENTS
 from ...spectra import Spectra
-from ...writing import whole_file
+from ...writing.files import whole_file
 from ..results.damage import damaged_files, read_npy, read_npz, seal
 from ..results.receipt import config_hash
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...writing import SUMS, read_sums, sha256_of, write_sums
+from ...writing.files import SUMS, read_sums, sha256_of, write_sums
 
 _AGAIN = "run the suite again: it makes what is damaged again, and nothing else"
 

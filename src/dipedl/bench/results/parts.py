@@ -12,7 +12,7 @@ from scipy.special import softmax
 from ...dirichlet import Dirichlet
 from ...evidence import log_evidence
 from ...metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
-from ...writing import whole_file
+from ...writing.files import whole_file
 from .damage import read_npz
 
 __all__ = ["Parts", "read_parts", "score_dirichlets", "write_parts"]

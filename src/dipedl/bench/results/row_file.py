@@ -14,7 +14,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from ...writing import writable_target, write_file
+from ...writing.files import writable_target, write_file
 from ...writing.numbers import plain
 
 _KEY = ("suite", "profile", "method", "config_hash", "seed")

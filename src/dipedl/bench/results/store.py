@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ...writing import sync_folder, whole_file, write_file
+from ...writing.files import sync_folder, whole_file, write_file
 from .damage import damaged_files, read_json, read_npz, read_weights, seal
 from .row_file import RowFile, as_line
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...writing import write_file
+from ...writing.files import write_file
 from ..results.damage import read_json
 from ..results.receipt import machine
 from ..spec.build import settings_named

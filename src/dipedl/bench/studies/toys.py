@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...writing import write_file
+from ...writing.files import write_file
 from ..results.damage import read_json
 from ..results.store import make_root
 

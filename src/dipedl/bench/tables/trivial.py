@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...writing import write_file
+from ...writing.files import write_file
 from ..data.loaders import LOADERS
 from ..data.splits import make_splits
 from ..names import reason

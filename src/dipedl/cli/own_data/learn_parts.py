@@ -137,7 +137,7 @@ def merge(
         from ...engines.tables import merged
         from ...own_data.saved import keep, read_model, rows_learned
         from ...own_data.tables.writing import check_writable
-        from ...writing import sha256_of
+        from ...writing.files import sha256_of
 
         if len(models) < 2:
             fail("merge needs two models or more: dipedl merge a.dipedl b.dipedl")

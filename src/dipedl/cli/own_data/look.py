@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...writing import printable_name
+from ...writing.cells import printable_name
 from ..terminal import echo, names_in, one_line
 from . import options, running
 

@@ -16,7 +16,7 @@ import typer
 from ..._plugins import EXTRAS, explain_missing
 from ...bench.names import reason
 from ...own_data.tables.mistake import WrongOption, as_typed
-from ...writing import LiveLine
+from ...writing.live_line import LiveLine
 from ..terminal import echo, fail, names_in, warnings_as_notes
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..._plugins import optional
-from ...writing import LiveLine, whole_file
+from ...writing.files import whole_file
+from ...writing.live_line import LiveLine
 from .sources import FILES, RemoteFile
 
 DataDir = str | os.PathLike[str] | None

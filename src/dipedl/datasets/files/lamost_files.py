@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, cast
 from urllib.parse import urlsplit
 
-from ...writing import read_sums, sha256_of, whole_file, write_sums
+from ...writing.files import read_sums, sha256_of, whole_file, write_sums
 from .fetch import cache_folder, download
 from .sources import RemoteFile
 

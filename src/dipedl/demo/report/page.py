@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...writing import write_file
+from ...writing.files import write_file
 from .. import DemoResult, ModelResult, Row, SetScore
 from ..rows import BARE, DIP, ID, NO_MODEL
 from ..summary import SET_TITLES, cautions, findings, headline, of_hundred

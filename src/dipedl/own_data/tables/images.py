@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..._plugins import optional
-from ...writing import printable_name, sha256_of
+from ...writing.cells import printable_name
+from ...writing.files import sha256_of
 from .mistake import Mistake
 
 #: Columns beside the features.

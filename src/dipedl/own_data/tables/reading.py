@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
-from ...writing import printable_name
+from ...writing.cells import printable_name
 from . import formats
 from .csv_records import ENDS, Records, numbered
 from .formats import Format, check_utf8, format_of, open_bytes

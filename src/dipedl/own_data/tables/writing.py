@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ...writing import cell, check_is_no_input, whole_file, writable_target
+from ...writing.cells import cell
+from ...writing.files import check_is_no_input, whole_file, writable_target
 from .mistake import Mistake, WrongOption
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
