@@ -11,7 +11,7 @@ import numpy as np
 from ..maths.array_namespace import unmasked
 from .crossfit import row_hash
 
-__all__ = ["KINDS", "make_pseudo_outliers"]
+__all__ = ["make_pseudo_outliers"]
 
 
 def make_pseudo_outliers(
