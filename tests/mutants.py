@@ -167,7 +167,7 @@ MUTANTS = [
     ),
     Mutant(
         "made-up rows lose the dtype of their columns",
-        "held_out.py",
+        "inputs.py",
         "return type(part)(values).astype(part.dtype)",
         "return type(part)(values)",
         "fitting/test_any_classifier.py::test_made_up_rows_keep_the_dtype_of_each_column",

@@ -13,7 +13,7 @@ from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
@@ -39,10 +39,9 @@ from .fitting import FittedClassifier, Stopwatch, explain_fold_error, one_blas_t
 from .inputs import (
     column,
     is_frame,
-    is_pandas,
     numbers,
     of_text,
-    present,
+    rows_in_form_of,
     validate_inputs,
     validate_labels,
 )
@@ -246,7 +245,7 @@ class Fold:
         found = {}
         for kind in list(made):
             # One kind at a time: of wide data the features of all take more memory than the models.
-            seen = self._seen(kind, like(self.X, made.pop(kind)))
+            seen = self._seen(kind, rows_in_form_of(self.X, made.pop(kind)))
             if seen is not None:
                 found[kind] = self.density.component_scores(*seen)
         return found
@@ -841,7 +840,7 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
         return None
     some = np.linspace(0, len(Z) - 1, min(len(Z), MOST)).astype(int)
     values, y, Z = values[some], y[some], Z[some]
-    middle = like(X, (values + values[nearest_of_class(Z, y)]) / 2)
+    middle = rows_in_form_of(X, (values + values[nearest_of_class(Z, y)]) / 2)
     P = classifier.proba(_safe_indexing(X, some))
     try:
         between = classifier.proba(middle)
@@ -876,36 +875,3 @@ def nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         if len(rows) > 1:
             found[rows] = rows[_nearest(Z[rows])]
     return found
-
-
-def like(X: Any, rows: np.ndarray) -> Any:
-    """Numbers (n, d) in the form of X: its columns with their names, dtypes and whole numbers."""
-    if sparse.issparse(X):
-        return type(X)(_in_dtype(rows, X.dtype))
-    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
-        return _in_dtype(rows, X.dtype)
-    parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
-    if not is_frame(X):
-        return np.column_stack(parts)
-    if not is_pandas(X):
-        return type(X)(parts)
-    frame = type(X)(rows, columns=X.columns)
-    for j, part in enumerate(parts):
-        frame.isetitem(j, part)
-    return frame
-
-
-def _column_like(part: Any, values: np.ndarray) -> Any:
-    """Numbers (n,) in the form of a column: an array of objects, or a series."""
-    dtype = np.asarray(part).dtype
-    values = _in_dtype(values, np.asarray(present(part)).dtype if dtype.kind == "O" else dtype)
-    if isinstance(part, np.ndarray):
-        return values.astype(object)
-    if hasattr(part, "iloc"):
-        return type(part)(values).astype(part.dtype)
-    return type(part)(part.name, values).cast(part.dtype)
-
-
-def _in_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """The values, rounded where the dtype is of whole numbers or booleans."""
-    return (np.rint(values) if dtype.kind in "iub" else values).astype(dtype)

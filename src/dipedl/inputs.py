@@ -997,3 +997,36 @@ def last_step(model: Any) -> tuple[Any, Any]:
     inner, between = last_step(model.steps[-1][1])
     before = model.steps[:-1] if between is None else [*model.steps[:-1], ("before", between)]
     return inner, Pipeline(before) if before else None
+
+
+def rows_in_form_of(X: Any, rows: np.ndarray) -> Any:
+    """Return numbers (n, d) in the form of X: with its names, dtypes and whole numbers."""
+    if sparse.issparse(X):
+        return type(X)(_in_dtype(rows, X.dtype))
+    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
+        return _in_dtype(rows, X.dtype)
+    parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
+    if not is_frame(X):
+        return np.column_stack(parts)
+    if not is_pandas(X):
+        return type(X)(parts)
+    frame = type(X)(rows, columns=X.columns)
+    for j, part in enumerate(parts):
+        frame.isetitem(j, part)
+    return frame
+
+
+def _column_like(part: Any, values: np.ndarray) -> Any:
+    """Return numbers (n,) in the form of a column: an array of objects, or a series."""
+    dtype = np.asarray(part).dtype
+    values = _in_dtype(values, np.asarray(present(part)).dtype if dtype.kind == "O" else dtype)
+    if isinstance(part, np.ndarray):
+        return values.astype(object)
+    if hasattr(part, "iloc"):
+        return type(part)(values).astype(part.dtype)
+    return type(part)(part.name, values).cast(part.dtype)
+
+
+def _in_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return the values, rounded where the dtype is of whole numbers or booleans."""
+    return (np.rint(values) if dtype.kind in "iub" else values).astype(dtype)

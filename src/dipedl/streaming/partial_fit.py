@@ -14,12 +14,12 @@ from ..density._fitting import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
 from ..fitting import FittedClassifier, explain_dtype_error, require_proba, unfitted_classifier
-from ..held_out import like
 from ..inputs import (
     FLOATS,
     check_weights,
     known_classes,
     prior_vector,
+    rows_in_form_of,
     validate_fit_features,
     validate_labels,
 )
@@ -169,7 +169,7 @@ def _teach(model: Any, rows: RowSample, X: Any) -> None:
     weights = {} if (rows.counts == 1).all() else {"sample_weight": rows.counts}
     form = rows.rows["X"]
     if isinstance(X, np.ndarray) or hasattr(X, "columns"):
-        form = like(X, form)
+        form = rows_in_form_of(X, form)
     with explain_dtype_error(form):
         model.estimator_.partial_fit(form, rows.labels, classes=model.classes_, **weights)
     require_proba(model.estimator_)
