@@ -967,8 +967,8 @@ MUTANTS = [
     Mutant(
         "held-out scores above those of the final model",
         "held_out.py",
-        "scores = np.minimum(held.scores, whole.scores_of(rows))",
-        "scores = held.scores",
+        "scores = np.minimum(scores, whole.scores_of(rows))",
+        "scores = scores",
         "calibration/test_discrete_alarms.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
     ),
     Mutant(

@@ -36,7 +36,7 @@ from .held_out import (
     Origin,
     fit_folds,
     fit_one_density,
-    held_out_by,
+    predict_held_out,
     share_seen,
     smallest,
 )
@@ -211,7 +211,7 @@ class EvidenceModel(BaseEstimator):
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source, origin = fit_folds(self, whole, y, pairs)
         with one_blas_thread(Z.shape[1]):
-            held = held_out_by(folds, whole, source, origin, seed(self.random_state))
+            held = predict_held_out(folds, whole, source, origin, seed(self.random_state))
         return self.learn(held)
 
     def calibrate(
@@ -231,7 +231,7 @@ class EvidenceModel(BaseEstimator):
         kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
         seeds = seed(self.random_state)
         with one_blas_thread(Z.shape[1]):
-            held = held_out_by([fold], fold, f"{X.shape[0]} {kind}", origin, seeds)
+            held = predict_held_out([fold], fold, f"{X.shape[0]} {kind}", origin, seeds)
         return self.learn(held)
 
     def learn(self, held: HeldOut, *, n: float | None = None) -> Self:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -190,6 +190,20 @@ class HeldOut:
 
 
 @dataclass(frozen=True, eq=False)
+class FoldPredictions:
+    """Predictions of a fold: of an ensemble the components, by name, and candidates that failed."""
+
+    size: int
+    rows: np.ndarray | None
+    scores: Any
+    proba: np.ndarray | None
+    y: np.ndarray | None
+    w: np.ndarray | None
+    failed: dict[str, str]
+    pseudo_outliers: dict[str, dict[str, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
 class Fold:
     """A fitted density and a fitted classifier, with rows that neither has seen.
 
@@ -230,6 +244,17 @@ class Fold:
             # As rows of folds are scored: nothing is held down for being out of reach.
             return density.combine(density.component_scores(Z, P))
         return log_density(density, Z, P)
+
+    def predict(self, random_state: int | None) -> FoldPredictions:
+        """Return predictions for the rows of the fold; if seeded, for pseudo-outliers of them too."""
+        P, density = self.proba(self.X), self.density
+        made = {} if random_state is None else self.pseudo_outlier_scores(random_state)
+        if isinstance(density, DensityEnsemble):
+            scores: Any = density.component_scores(self.Z, P)
+        else:
+            scores = log_density(density, self.Z, P)
+        failed = getattr(density, "failed_", {})
+        return FoldPredictions(len(self.Z), self.rows, scores, P, self.y, self.w, failed, made)
 
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Components of pseudo-outliers made of the rows, by kind.
@@ -377,80 +402,47 @@ def fit_one_density(
         return fit_density(model, Z, y, w, proba)
 
 
-def held_out_by(
+def predict_held_out(
     folds: Iterable[Fold], whole: Fold, source: str, origin: Origin, random_state: int
 ) -> HeldOut:
-    """Predictions of all folds on their rows; a `DensityEnsemble` learns its combiner from them.
+    """Return predictions of all folds on their rows; a `DensityEnsemble` learns its combiner.
 
     The folds are asked one after the other, and none is kept. No row scores higher than the model
     of all rows, `whole`, scores it: that has seen the row, so where it scores lower the scores of
     the fold are on another level than those of new rows will be. Where rows repeat, as those of a
     few categories do, their scores are equal too, and a difference of level flags them all.
     """
-    held, rows = _seen_by(folds, whole.density, source, random_state)
-    if rows is None:
-        return replace(held, origin=origin)
-    scores = np.minimum(held.scores, whole.scores_of(rows))
-    return replace(held, scores=scores, origin=origin)
-
-
-def _seen_by(
-    folds: Iterable[Fold], density: Any, source: str, random_state: int
-) -> tuple[HeldOut, np.ndarray | None]:
-    """Predictions of the folds alone, and the numbers of the rows."""
+    density = whole.density
     ensemble = isinstance(density, DensityEnsemble)
-    asked = [
-        _Predictions.of(fold, random_state if ensemble and not i else None)
-        for i, fold in enumerate(folds)
+    parts = [
+        fold.predict(random_state if ensemble and not i else None) for i, fold in enumerate(folds)
     ]
-    proba, labels = _joined([part.proba for part in asked]), _joined([part.y for part in asked])
-    weights, rows = _joined([part.w for part in asked]), _joined([part.rows for part in asked])
-    if not ensemble:
-        scores = np.concatenate([part.scores for part in asked])
-        return HeldOut(scores, source, weights, proba, labels), rows
-    components = density.merge_folds([part.failed for part in asked], [p.scores for p in asked])
-    m = sum(part.size for part in asked)
-    density.fit_combiner(
-        components,
-        np.zeros(m, int) if labels is None else labels,
-        # Errors of the classifier are known only where labels are.
-        proba=None if labels is None else proba,
-        sample_weight=weights,
-        pseudo_outliers=asked[0].pseudo_outliers,
-    ).warn_if_blind()
-    columns = np.column_stack(list(components.values()))
-    names = tuple(components)
-    scores = density.combine_held_out(components, weights)
-    return HeldOut(scores, source, weights, proba, labels, columns, names), rows
+    proba, labels, weights, rows = (
+        _concatenate([getattr(part, name) for part in parts])
+        for name in ("proba", "y", "w", "rows")
+    )
+    columns, names = None, ()
+    if ensemble:
+        components = density.merge_folds([p.failed for p in parts], [p.scores for p in parts])
+        m = sum(part.size for part in parts)
+        density.fit_combiner(
+            components,
+            np.zeros(m, int) if labels is None else labels,
+            # Errors of the classifier are known only where labels are.
+            proba=None if labels is None else proba,
+            sample_weight=weights,
+            pseudo_outliers=parts[0].pseudo_outliers,
+        ).warn_if_blind()
+        columns, names = np.column_stack(list(components.values())), tuple(components)
+        scores = density.combine_held_out(components, weights)
+    else:
+        scores = np.concatenate([part.scores for part in parts])
+    if rows is not None:
+        scores = np.minimum(scores, whole.scores_of(rows))
+    return HeldOut(scores, source, weights, proba, labels, columns, names, origin)
 
 
-@dataclass(frozen=True, eq=False)
-class _Predictions:
-    """Predictions of a fold: of an ensemble the components, by name, and candidates that failed."""
-
-    size: int
-    rows: np.ndarray | None
-    scores: Any
-    proba: np.ndarray | None
-    y: np.ndarray | None
-    w: np.ndarray | None
-    failed: dict[str, str]
-    pseudo_outliers: dict[str, dict[str, np.ndarray]]
-
-    @classmethod
-    def of(cls, fold: Fold, random_state: int | None) -> Self:
-        """Predictions on the rows of the fold, and on pseudo-outliers of them if seeded."""
-        P, density = fold.proba(fold.X), fold.density
-        made = {} if random_state is None else fold.pseudo_outlier_scores(random_state)
-        if isinstance(density, DensityEnsemble):
-            scores: Any = density.component_scores(fold.Z, P)
-        else:
-            scores = log_density(density, fold.Z, P)
-        failed = getattr(density, "failed_", {})
-        return cls(len(fold.Z), fold.rows, scores, P, fold.y, fold.w, failed, made)
-
-
-def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+def _concatenate(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
 
 
