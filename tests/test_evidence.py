@@ -70,7 +70,7 @@ def test_in_sample_statistics_push_held_out_points_down_by_several_sd():
     z = {}
     for cv in ("in-sample", 5, 20):
         model = EvidenceModel(density, "passthrough", ZScore(), cv=cv).fit(X, y)
-        scores = model.score_features(model.transform(X_new))
+        scores = model.predict(X_new)[2]
         z[cv] = model.normalizer_.transform(scores).mean()
     assert z["in-sample"] < -5
     assert abs(z[5]) < 1.5 and abs(z[20]) < 0.5

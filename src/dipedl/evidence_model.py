@@ -308,13 +308,6 @@ class EvidenceModel(BaseEstimator):
         """Features of X (n, d) that the density sees, shape (n, p)."""
         return compute_features(self.features_, X)
 
-    def score_features(self, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
-        """Score of inputs by their features Z (n, p), shape (n,).
-
-        `proba` (n, k), before the calibrator, is for densities that use the classifier.
-        """
-        return log_density(self.density_, Z, proba)
-
     def calibrated(self, proba: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Class probabilities (n, k) after the calibrator, for inputs of `scores` (n,).
 

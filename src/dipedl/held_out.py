@@ -246,7 +246,7 @@ class Fold:
         return log_density(density, Z, P)
 
     def predict(self, random_state: int | None) -> FoldPredictions:
-        """Return predictions for the rows of the fold; if seeded, for pseudo-outliers of them too."""
+        """Return predictions for the rows of the fold; if seeded, for pseudo-outliers too."""
         P, density = self.proba(self.X), self.density
         made = {} if random_state is None else self.pseudo_outlier_scores(random_state)
         if isinstance(density, DensityEnsemble):
