@@ -23,8 +23,8 @@ from .fitting import (
     FittedClassifier,
     Stopwatch,
     atomic,
+    clone_classifier,
     sparse_by_default,
-    unfitted_classifier,
 )
 from .held_out import calibration_rows, memorised, warn_of_rows, warn_of_source
 from .inputs import (
@@ -233,7 +233,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """
         with explain_wide_weights(sample_weight):
             X, y, weights, kept = validate_training_rows(self, X, y, sample_weight)
-            template = unfitted_classifier(self.estimator, self.random_state)
+            template = clone_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
             evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
             held_out = None if calibration is None else calibration_rows(self, calibration, classes)

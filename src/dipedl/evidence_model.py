@@ -250,13 +250,13 @@ class EvidenceModel(BaseEstimator):
         self.sharpening_ = sharpening_range(held, self.offset_)
         # Without labels the calibrator of an earlier fit stays.
         self.calibrator_ = (
-            fitted_calibrator(self.calibrator, held, self.n_)
+            fit_calibrator(self.calibrator, held, self.n_)
             if held.labelled
             else getattr(self, "calibrator_", None)
         )
         if held.proba is not None:
             held = replace(held, proba=self.calibrated(held.proba, held.scores))
-        self.normalizer_ = fitted_normalizer(
+        self.normalizer_ = fit_normalizer(
             self.normalizer, held, n=self.n_, gamma=self.gamma, prior=self.prior
         )
         self.held_out_ = held
@@ -460,8 +460,8 @@ def sharpening_range(held: HeldOut, offset: float) -> tuple[float, float]:
     return low, max(high, low + _APART * max(1.0, abs(low)))
 
 
-def fitted_calibrator(calibrator: Any, held: HeldOut, n: float) -> Any:
-    """A fitted copy of the calibrator (None stands for the default); None for "passthrough"."""
+def fit_calibrator(calibrator: Any, held: HeldOut, n: float) -> Any:
+    """Return a fitted copy of the calibrator, None for the default; None for "passthrough"."""
     if isinstance(calibrator, str) and calibrator == "passthrough":
         return None
     if calibrator is not None and not hasattr(calibrator, "transform"):
@@ -474,11 +474,17 @@ def fitted_calibrator(calibrator: Any, held: HeldOut, n: float) -> Any:
     return copy.fit(held.proba, held.labels, held.weights, **extra)
 
 
-def fitted_normalizer(
+def fit_normalizer(
     normalizer: Any, held: HeldOut, *, n: float, gamma: float, prior: np.ndarray | None
 ) -> Any:
-    """A fitted copy of the normaliser; None stands for the default."""
-    copy = CautionBudget() if normalizer is None else _cloned_normalizer(normalizer)
+    """Return a fitted copy of the normaliser; None stands for the default."""
+    normalizer = CautionBudget() if normalizer is None else normalizer
+    if not hasattr(normalizer, "fit") or not hasattr(normalizer, "transform"):
+        raise TypeError(
+            "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
+            f"got {normalizer!r}"
+        )
+    copy = clone(normalizer, safe=False)
     unlabelled = held.labels is None and held.proba is not None
     if unlabelled and has_fit_parameter(copy, "y"):
         raise ValueError(
@@ -493,15 +499,6 @@ def fitted_normalizer(
     copy.fit(held.scores, held.weights, source=held.source, **wanted)
     check_increasing(copy, held.scores)
     return copy
-
-
-def _cloned_normalizer(normalizer: Any) -> Any:
-    if not hasattr(normalizer, "fit") or not hasattr(normalizer, "transform"):
-        raise TypeError(
-            "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
-            f"got {normalizer!r}"
-        )
-    return clone(normalizer, safe=False)
 
 
 def predict_by_halves(

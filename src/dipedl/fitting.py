@@ -75,7 +75,7 @@ class FittedClassifier:
         if isinstance(template, FrozenEstimator):
             return cls(template, classes, template, None, categories(X))
         keywords = {} if w is None else weight_argument(template, w)
-        estimator, known = fitted_classifier(template, X, y, keywords)
+        estimator, known = fit_classifier(template, X, y, keywords)
         return cls(estimator, classes, template, known, categories(X))
 
     def refitted(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
@@ -119,7 +119,7 @@ class FittedClassifier:
         if self.known is not None:
             return self.known
         known = np.asarray(getattr(self.estimator, "classes_", self.classes))
-        # It was fitted to the numbers of all classes, see `fitted_classifier`.
+        # It was fitted to the numbers of all classes, see `fit_classifier`.
         coded = np.array_equal(known, np.arange(len(self.classes)))
         return self.classes if coded else known
 
@@ -134,7 +134,7 @@ class FittedClassifier:
         return np.asarray(order[np.searchsorted(self.classes, y, sorter=order)])
 
 
-def unfitted_classifier(estimator: Any, random_state: Any = None) -> Any:
+def clone_classifier(estimator: Any, random_state: Any = None) -> Any:
     """A clone of the classifier, checked; None stands for logistic regression."""
     if estimator is None:
         return LogisticRegression(max_iter=1000)
@@ -165,7 +165,7 @@ def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
     }
 
 
-def fitted_classifier(
+def fit_classifier(
     template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]
 ) -> tuple[Any, np.ndarray | None]:
     """A fitted clone of the template, and the labels that it knows by their number, if it does.

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from ..density._fitting import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
-from ..fitting import FittedClassifier, explain_dtype_error, require_proba, unfitted_classifier
+from ..fitting import FittedClassifier, clone_classifier, explain_dtype_error, require_proba
 from ..inputs import (
     FLOATS,
     check_weights,
@@ -96,7 +96,7 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
 
 def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
     """Set out with no rows, to hold some of a dtype."""
-    template = unfitted_classifier(model.estimator, model.random_state)
+    template = clone_classifier(model.estimator, model.random_state)
     model.classes_ = known_classes(template, classes)
     if len(model.classes_) < 2:
         raise ValueError(

@@ -15,9 +15,9 @@ from ...fitting import (
     accepted_arguments,
     all_or_nothing,
     class_probabilities,
-    fitted_classifier,
+    clone_classifier,
+    fit_classifier,
     take_input_tags,
-    unfitted_classifier,
 )
 from ...inputs import check_class_counts, known_classes, validate_inputs, validate_inputs_and_labels
 from .._held_out import HeldOutDecisions
@@ -44,10 +44,10 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             X, y = validate_inputs_and_labels(self, X, y)
             check_class_counts(y)
             self._check_parameters(y)
-            estimator = unfitted_classifier(self.estimator)
+            estimator = clone_classifier(self.estimator)
             classes = known_classes(estimator, y)
             keywords = accepted_arguments(estimator, validation=validation)
-            self.estimator_, known = fitted_classifier(estimator, X, y, keywords)
+            self.estimator_, known = fit_classifier(estimator, X, y, keywords)
             own = getattr(self.estimator_, "classes_", classes) if known is None else known
             self.classes_ = np.asarray(own)
             self._fit_score(X, y)

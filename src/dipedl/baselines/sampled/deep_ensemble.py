@@ -17,9 +17,9 @@ from ...fitting import (
     accepted_arguments,
     all_or_nothing,
     class_probabilities,
-    fitted_classifier,
+    clone_classifier,
+    fit_classifier,
     take_input_tags,
-    unfitted_classifier,
 )
 from ...inputs import check_class_counts, validate_inputs, validate_inputs_and_labels
 from .._held_out import HeldOutDecisions
@@ -198,7 +198,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
                 )
                 rows, labels = _resampled(X, y, seed) if self.bootstrap else (X, y)
                 member = _member(template, seed)
-                members.append(fitted_classifier(member, rows, labels, keywords)[0])
+                members.append(fit_classifier(member, rows, labels, keywords)[0])
             self.members_ = members
             self.classes_ = np.unique(y)
             self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
@@ -299,7 +299,7 @@ def _template(estimator: Any, seeded: bool) -> Any:
         raise TypeError(
             f"estimator must not be frozen, got {estimator!r}: every member is a newly fitted clone"
         )
-    template = unfitted_classifier(estimator)
+    template = clone_classifier(estimator)
     if seeded and not _seed_names(template):
         raise TypeError(
             f"estimator must have a parameter random_state, got {estimator!r}: without one all "
