@@ -58,6 +58,13 @@ def of_one_state(method: _Method) -> _Method:
     return cast(_Method, answer)
 
 
+def copy_of_now(model: Any) -> Any:
+    """Return the model with the attributes that it has now, which nobody else replaces."""
+    now = object.__new__(type(model))
+    vars(now).update(vars(model))
+    return now
+
+
 class Decisions:
     """OOD p-values, alarms, prediction sets and rejection, with thresholds from held-out rows.
 
@@ -282,8 +289,7 @@ class Decisions:
         """Return the model with the attributes that it has now."""
         # What `partial_fit` leaves to the first question is learned once, and kept.
         hasattr(self, "evidence_")
-        now = object.__new__(type(self))
-        vars(now).update(vars(self))
+        now: Self = copy_of_now(self)
         return now
 
     def held_out_rows(self) -> HeldOut:

@@ -19,7 +19,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from ..answers import Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
+from ..answers import (
+    Decisions,
+    answers_of,
+    copy_of_now,
+    held_out_dirichlet,
+    uncertainty_by_kind,
+)
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..calibration.rehearsal import Rehearsal
 from ..dirichlet import Dirichlet
@@ -691,7 +697,7 @@ class DIPModule(Decisions, nn.Module):
 
     def _snapshot(self) -> Self:
         # A compiler has one state; the evidence stays with the rows that it was learned from.
-        return self if torch.compiler.is_compiling() else Decisions._snapshot(self)
+        return self if torch.compiler.is_compiling() else copy_of_now(self)
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
