@@ -259,6 +259,24 @@ def test_classes_do_not_depend_on_the_types_of_the_files(frame, labels, kinds, t
     assert found.classes == expected.classes
 
 
+def test_an_empty_text_is_a_gap(frame, tmp_path):
+    """As in the fit of one file."""
+    town = np.where(np.arange(len(frame)) % 9, np.where(frame["y"] == "p", "here", "there"), "")
+    ask = Ask(types={}, reservoir=500, calibration=100)
+    for name, value in (("empty", " "), ("gap", None)):
+        (tmp_path / name).mkdir()
+        of = frame.assign(town=np.where(town == "", value, town))
+        of.to_parquet(tmp_path / name / "0.parquet", index=False)
+    empty, gap = (
+        fit(linear_with_gaps(), tmp_path / name, "y", ask=ask) for name in ("empty", "gap")
+    )
+    rows = of.drop(columns="y")
+    assert rows["town"].isna().any()
+    np.testing.assert_array_equal(
+        empty.classifier.predict_proba(rows), gap.classifier.predict_proba(rows)
+    )
+
+
 def test_versions_are_classes_of_their_own_and_digits_in_texts_stay_texts(frame):
     ask = Ask(types={}, reservoir=500, calibration=100)
     versions = frame.assign(y=frame["y"].map({"p": "1", "q": "1.0", "r": "2.0-beta"}))

@@ -84,7 +84,7 @@ class Reading:
             why = "no class: the entry is missing"
             refused = [Refused(int(i), self.target, why) for i in numbers[~known]]
             gone = {self.target, *self.drop} - {self.key}
-            kept = frame.loc[known].drop(columns=sorted(gone))
+            kept = frame.loc[known].drop(columns=sorted(gone)).apply(with_gaps)
             texts = labels[known].to_numpy(dtype=object).astype(str)
             yield Batch(kept.reset_index(drop=True), texts, numbers[known], refused, dtype)
             first += len(frame)
