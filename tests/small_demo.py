@@ -4,8 +4,14 @@ import fcntl
 import pickle
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from unittest.mock import patch
+
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
 
 from dipedl import demo
+from dipedl.demo import models, runner
 
 
 def small_demo(folder):
@@ -18,6 +24,10 @@ def small_demo(folder):
     return pickle.loads(kept.read_bytes())
 
 
+def small_network(*_, **__):
+    return MLPClassifier((16, 16), max_iter=300, random_state=0)
+
+
 def computed():
     seen = []
 
@@ -27,7 +37,11 @@ def computed():
         yield
 
     sizes = {"n_train": 400, "n_resamples": 40, "grid": 15}
-    return demo.run(("linear", "forest"), **sizes, progress=progress), seen
+    with (
+        patch.object(models, "RandomForestClassifier", partial(RandomForestClassifier, 20)),
+        patch.object(runner, "MLPClassifier", small_network),
+    ):
+        return demo.run(("linear", "forest"), **sizes, progress=progress), seen
 
 
 def linear_only(result):

@@ -9,8 +9,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dipedl import DIPClassifier, OODDetector, density
 from dipedl.density import (
-    DensitySelector,
-    FusedDensity,
     GaussianDensity,
     GDADensity,
     KernelDensity,
@@ -56,11 +54,6 @@ def test_sklearn_contract(estimator, check):
         DIPClassifier(GaussianNB(), GDADensity("tied"), normalizer=RankNormal(), cv=3),
         DIPClassifier.paper(density=GDADensity("diag")),
         OODDetector(),
-        GDADensity("tied"),
-        GDADensity("diag", class_weights="empirical"),
-        GaussianDensity("diag"),
-        DensitySelector(),
-        FusedDensity(),
     ]
 )
 def test_sklearn_contract_of_variants(estimator, check):

@@ -38,11 +38,11 @@ def own_name(page):
 
 
 def with_code():
-    """Pages that have code; that of the longest is run by other tests too, in parts."""
-    long = ("network-to-onnx", "spectra", "own-csv", "onnx", "failures", "diagnostics")
+    """Pages that have code; tutorials and what trains a network are slow."""
+    long = ("onnx", "diagnostics", "spectra-data", "training", "deploy", "serve", "spectra")
     for page in PAGES:
         if "```" in page.read_text(encoding="utf-8"):
-            slow = [pytest.mark.slow] if page.stem in long else []
+            slow = [pytest.mark.slow] * (page.stem in long or page.parent.name == "tutorials")
             yield pytest.param(page, id=own_name(page), marks=slow)
 
 
@@ -66,6 +66,7 @@ def test_links_lead_somewhere():
     assert missing == []
 
 
+@pytest.mark.slow
 def test_first_block_of_the_readme_gives_the_table_beside_it(monkeypatch):
     """Flagged and mean confidence on the unknown digits, at our rate of false alarms."""
     names = run(blocks(README)[0], "readme_0", monkeypatch)

@@ -61,7 +61,7 @@ KINDS = {
     "polars": polars,
 }
 FOREST = DIPClassifier(RandomForestClassifier(5, random_state=0), GDADensity(), random_state=0)
-LINEAR = DIPClassifier(LogisticRegression(), GDADensity())
+LINEAR = DIPClassifier(LogisticRegression(), GDADensity(), cv=2)
 EXPECTED = clone(FOREST).fit(GAPS, Y).predict_proba(GAPS)
 
 
@@ -99,7 +99,7 @@ def test_text_with_gaps_of_a_nullable_type():
         LogisticRegression(),
     )
     answers = [
-        DIPClassifier(pipeline, GDADensity()).fit(rows, Y).predict_proba(rows)
+        DIPClassifier(pipeline, GDADensity(), cv=2).fit(rows, Y).predict_proba(rows)
         for kind in (object, "string")
         for rows in [frame(X).assign(job=job.where(job.notna(), np.nan).astype(kind))]
     ]
@@ -177,7 +177,9 @@ def test_dates_that_the_steps_let_through_are_refused_by_name(steps, kind):
     table = DATED.assign(when=DATED.when.dt.date) if kind == "objects" else DATED
     if kind == "polars":
         table = pytest.importorskip("polars").DataFrame(table.to_dict("list"))
-    model = DIPClassifier(make_pipeline(clone(steps), RandomForestClassifier(3)), GDADensity())
+    model = DIPClassifier(
+        make_pipeline(clone(steps), RandomForestClassifier(3)), GDADensity(), cv=2
+    )
     with pytest.raises(ValueError, match=r"dates in column 'when'.*month, weekday"):
         model.fit(table, Y)
 
@@ -186,7 +188,9 @@ def test_dates_that_the_steps_encode_go_through():
     encoded = ColumnTransformer([("when", OneHotEncoder(handle_unknown="ignore"), ["when"]), KEPT])
     encoded.set_params(transformers=[encoded.transformers[0], ("a", "passthrough", ["a"])])
     table = DATED.assign(when=DATED.when.dt.month.map("2020-{:02}-01".format).astype("M8[s]"))
-    clf = DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity()).fit(table, Y)
+    clf = DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity(), cv=2).fit(
+        table, Y
+    )
     assert np.isfinite(clf.score_samples(table)).all()
 
 

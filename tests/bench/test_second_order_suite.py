@@ -136,6 +136,7 @@ def test_distances_are_those_to_the_tenth_neighbour():
     np.testing.assert_array_equal(found, [9.0, 9.0])
 
 
+@pytest.mark.slow
 def test_a_frozen_classifier_is_not_fitted_on_the_rows_that_are_given(tmp_path):
     """Against the first half of the rows, and the second, put together here."""
     made = work(tmp_path, ["frozen"])

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -214,16 +213,6 @@ def test_stages_are_told_in_a_terminal_and_in_a_log(terminal, monkeypatch, capsy
     assert re.findall(r"\[./2\] \w+ +0\.0 s\n", written) == [
         f"[{i}/2] {name:<18}   0.0 s\n" for i, name in ((1, "one"), (2, "two"))
     ]
-
-
-@pytest.mark.slow
-def test_the_real_command_without_colour(tmp_path):
-    done = dipedl("demo", "--models", "linear", cwd=tmp_path, NO_COLOR="1")
-    assert done.returncode == 0, done.stderr
-    assert "\x1b" not in done.stdout + done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "report.json"}
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    assert SimpleNamespace(**json.loads((tmp_path / "report.json").read_text())["receipt"]).n_train
 
 
 def test_main_in_this_process(monkeypatch, capsys):

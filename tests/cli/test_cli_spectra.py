@@ -338,6 +338,7 @@ def test_bad_input_of_classify(fitted, folder, tmp_path):
     assert done.exit_code == 2 and "--false-alarms must be in (0, 1), got 5" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_astropy_it_says_how_to_get_it(folder, tmp_path):
     code = "import sys; sys.modules['astropy'] = None; from dipedl.cli import main; main()"
     done = subprocess.run(

@@ -112,6 +112,7 @@ def test_a_model_that_is_given_twice_is_refused(days, fitted, tmp_path):
 
 def test_a_plan_is_told_and_nothing_written(days, tmp_path):
     words = ("fit", days / "one", "--target", "y", "--dry-run", "--out", tmp_path / "no.dipedl")
+    words = (*words, "--model", "linear", "--workers", "1")
     out = run(*words)
     assert "3, with 600 rows, read twice" in out and "MB for this process" in out
     assert re.search(r"Time: +about [\d,]+ s, measured on 600 rows", out)

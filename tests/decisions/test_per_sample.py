@@ -11,7 +11,7 @@ from dipedl.decisions import conformal_p_values, prediction_sets
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 
-REPETITIONS = 200
+REPETITIONS = 120
 CLASSES = np.array(["ash", "birch", "cedar"])
 CENTRES = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
 FAR = np.full((1, 2), 60.0)
@@ -39,7 +39,7 @@ def clf():
 
 @pytest.fixture(scope="module")
 def repetitions():
-    """200 times: rows set aside, thresholds from them, one new input; the fit stays."""
+    """Many times: rows set aside, thresholds from them, one new input; the fit stays."""
     rng = np.random.default_rng(2)
     model, (X_many, y_many) = fit(rng), draw(rng, 2000)
     found = {"p": [], "lac": [], "aps": [], "risk": [], "answered": []}

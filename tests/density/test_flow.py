@@ -330,6 +330,7 @@ def test_the_paper_density_is_stated_with_its_training():
     assert clone(paper).flow == paper.flow
 
 
+@pytest.mark.slow
 def test_a_tiny_paper_density_learns():
     """The published form, four sizes smaller."""
     X = np.random.default_rng(0).binomial(255, [[0.2] * 4] * 200) / 255

@@ -72,9 +72,8 @@ def test_answers_do_not_depend_on_engine_and_cuts(kept, answers, tmp_path, engin
     assert json.loads((out / "_accounting.json").read_text())["rows"] == 200
 
 
-@pytest.mark.parametrize("batch", [1, 7])
-def test_rows_at_once_do_not_matter(kept, answers, tmp_path, monkeypatch, batch):
-    monkeypatch.setattr(scoring, "BATCH", batch)
+def test_rows_at_once_do_not_matter(kept, answers, tmp_path, monkeypatch):
+    monkeypatch.setattr(scoring, "BATCH", 7)
     found = score(kept / "model.dipedl", kept / "new" / "ship=a" / "0.parquet", tmp_path / "out")
     check_equal(answers_in(tmp_path / "out"), {"0.parquet": answers["ship=a/0.parquet"]})
     assert found.rows == 40

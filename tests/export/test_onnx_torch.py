@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.exceptions import NotFittedError
@@ -278,8 +278,8 @@ def rows_network():
 LABELS = torch.arange(300) % 3
 
 
-def fitted(network, inputs, **settings):
-    return DIPModule(network.eval(), **settings).fit_density([(inputs, LABELS)])
+def fitted(network, inputs, **options):
+    return DIPModule(network.eval(), **options).fit_density([(inputs, LABELS)])
 
 
 def exported(module, example, opset=18):
@@ -323,6 +323,7 @@ def drawn(shape, largest):
     return st.tuples(small, st.integers(0, largest)).map(lambda pair: pair[0] * 10.0 ** pair[1])
 
 
+@settings(max_examples=25)
 @given(drawn((1, 7, 7), 12))
 def test_a_convolutional_network(images_graph, X):
     module, _, session = images_graph
@@ -391,6 +392,7 @@ def rows_graph(request):
     return module, of_network, exported(module, X[:3])[1]
 
 
+@settings(max_examples=25)
 @given(drawn((4,), 18))
 def test_every_covariance_and_both_precisions(rows_graph, X):
     module, dtype, session = rows_graph
@@ -467,7 +469,8 @@ def test_a_function_that_leaves_torch_is_refused():
         torch_graph(module, torch.zeros(2, 4), opset=18)
 
 
-@pytest.mark.parametrize("wrong", [pytest.param("double", marks=pytest.mark.slow), "bfloat16"])
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", ["double", "bfloat16"])
 def test_what_onnxruntime_cannot_run_is_refused(wrong):
     network = images_network()
     module = fitted(network, torch.randn(300, 1, 7, 7))

@@ -70,23 +70,23 @@ def test_own_steps_are_those_before_the_classifier(estimator, names):
 def test_a_scaler_of_its_own_changes_nothing():
     """Standardising the standardised would only change last bits."""
     plain = DIPClassifier(density=GDADensity()).fit(X, Y)
-    clf = DIPClassifier(make_pipeline(StandardScaler(), LAST), GDADensity()).fit(X, Y)
+    clf = DIPClassifier(make_pipeline(StandardScaler(), LAST), GDADensity(), cv=2).fit(X, Y)
     assert type(clf.evidence_.features_) is StandardScaler
     np.testing.assert_array_equal(clf.score_samples(X), plain.score_samples(X))
 
 
 def test_the_density_sees_the_steps_standardised_and_each_fold_fits_them_again():
-    clf = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity()).fit(X, Y)
+    clf = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity(), cv=2).fit(X, Y)
     Z = PCA(2).fit_transform(X)
     np.testing.assert_allclose(clf.evidence_.transform(X), Z / Z.std(axis=0), atol=1e-9)
     same = make_pipeline(PCA(2), StandardScaler())
-    given = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity(), features=same).fit(X, Y)
+    given = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity(), features=same, cv=2).fit(X, Y)
     np.testing.assert_allclose(clf.evidence_.held_out_.scores, given.evidence_.held_out_.scores)
 
 
 def test_a_frozen_pipeline_is_used_as_it_is():
     fitted = make_pipeline(PCA(2), LAST).fit(X[::2], Y[::2])
-    clf = DIPClassifier(FrozenEstimator(fitted), GDADensity()).fit(X[1::2], Y[1::2])
+    clf = DIPClassifier(FrozenEstimator(fitted), GDADensity(), cv=2).fit(X[1::2], Y[1::2])
     inner = clf.evidence_.features_[0].estimator
     assert inner[0] is fitted[0]
     search = GridSearchCV(make_pipeline(PCA(2), LAST), {}, cv=2).fit(X, Y)
@@ -95,7 +95,7 @@ def test_a_frozen_pipeline_is_used_as_it_is():
 
 def test_weights_count_rows_in_the_standardiser_too():
     w = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
-    scaler = DIPClassifier(make_pipeline(MinMaxScaler(), LAST), GDADensity())
+    scaler = DIPClassifier(make_pipeline(MinMaxScaler(), LAST), GDADensity(), cv=2)
     weighted = scaler.fit(X, Y, w).evidence_.features_[-1]
     Z = MinMaxScaler().fit_transform(X).repeat(w.astype(int), axis=0)
     np.testing.assert_allclose(weighted.mean_, Z.mean(axis=0))
@@ -129,8 +129,8 @@ def test_gaps_that_the_steps_leave_to_the_classifier_are_encoded(sparse):
     new, labels = customers(seed=1)
     boosting = HistGradientBoostingClassifier(max_iter=10, random_state=0)
     steps = [coded(sparse), *([DenseRows()] if sparse else [])]
-    whole = DIPClassifier(make_pipeline(*steps, boosting), GDADensity())
-    for model in (whole, make_pipeline(*steps, DIPClassifier(boosting, GDADensity()))):
+    whole = DIPClassifier(make_pipeline(*steps, boosting), GDADensity(), cv=2)
+    for model in (whole, make_pipeline(*steps, DIPClassifier(boosting, GDADensity(), cv=2))):
         model.fit(frame, y)
         assert model.score(new, labels) > 0.7
         assert (dipedl.predict_ood(model, new) == -1).mean() < 0.12
@@ -164,7 +164,7 @@ def test_sparse_rows_from_the_steps_before_are_taken(levels):
     frame["town"] = [f"town {i % levels}" for i in range(300)]
     encoder = OneHotEncoder(handle_unknown="ignore")
     prepare = make_column_transformer((encoder, ["job", "town"]), (StandardScaler(), ["age"]))
-    model = make_pipeline(prepare, DIPClassifier(LAST, GDADensity())).fit(frame, y)
+    model = make_pipeline(prepare, DIPClassifier(LAST, GDADensity(), cv=2)).fit(frame, y)
     assert model[-1].evidence_.features_.steps[0][0] == ("dense" if levels == 30 else "reduce")
     unseen = frame[:3].assign(job="astronaut", town="nowhere", age=400.0)
     assert (dipedl.predict_ood(model, unseen) == -1).all()
@@ -179,7 +179,7 @@ def test_identifiers_that_the_steps_encode_are_warned_of_where_fit_is_called():
         make_column_transformer((OneHotEncoder(handle_unknown="ignore"), columns)), LAST
     )
     with pytest.warns(UserWarning, match=r"\['customer'\] of levels that hardly come tw") as said:
-        DIPClassifier(model, GDADensity()).fit(frame, y)
+        DIPClassifier(model, GDADensity(), cv=2).fit(frame, y)
     assert [w.filename for w in said if "hardly" in str(w.message)] == [__file__]
 
 
@@ -202,7 +202,9 @@ def test_lists_of_texts(common, step):
     assert (clf.predict_ood(unknown) == -1).all()
     np.testing.assert_array_equal(clf.predict_proba(new), clf.predict_proba(np.array(new)))
     if step == "dense":
-        (card,) = DIPClassifier(clf.estimator, GDADensity()).fit(seen, y).explain(["cat cat word3"])
+        (card,) = (
+            DIPClassifier(clf.estimator, GDADensity(), cv=2).fit(seen, y).explain(["cat cat word3"])
+        )
         assert {"cat", "word3"} <= {entry["name"] for entry in card.parts[0]["features"]}
         words = TfidfVectorizer().fit(seen)
         (cat,) = [entry for entry in card.parts[0]["features"] if entry["name"] == "cat"]
@@ -344,7 +346,9 @@ def test_a_part_of_no_columns_changes_nothing(part, none):
     frame = frame.fillna({"income": 0.0})
     numbers = ("numbers", StandardScaler(), ["age", "income"])
     models = [
-        DIPClassifier(make_pipeline(ColumnTransformer(parts), LAST), GDADensity()).fit(frame, y)
+        DIPClassifier(make_pipeline(ColumnTransformer(parts), LAST), GDADensity(), cv=2).fit(
+            frame, y
+        )
         for parts in ([numbers], [numbers, ("none", part, none)])
     ]
     with_it, without = ([str(card) for card in model.explain(frame[:3])] for model in models)
@@ -396,6 +400,6 @@ def test_dates_of_polars_beside_numbers_go_through_a_pipeline_that_encodes_them(
     levels = OneHotEncoder(handle_unknown="ignore")
     parts = [("age", StandardScaler(), ["age"]), ("day", levels, ["day"])]
     with pytest.warns(UserWarning, match="hardly come twice"):
-        clf = DIPClassifier(make_pipeline(ColumnTransformer(parts), LAST), GDADensity())
+        clf = DIPClassifier(make_pipeline(ColumnTransformer(parts), LAST), GDADensity(), cv=2)
         clf.fit(table, y)
     assert clf.predict_proba(table).shape == (60, 2)

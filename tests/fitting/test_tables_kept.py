@@ -37,23 +37,25 @@ def preparation():
 
 
 def table():
-    return DIPClassifier(TakesAnything(), GDADensity()).fit(categories(FRAME), Y), categories(NEW)
+    return DIPClassifier(TakesAnything(), GDADensity(), cv=2).fit(categories(FRAME), Y), categories(
+        NEW
+    )
 
 
 def own_steps():
     model = make_pipeline(preparation(), LogisticRegression())
-    return DIPClassifier(model, GDADensity()).fit(FRAME, Y), NEW
+    return DIPClassifier(model, GDADensity(), cv=2).fit(FRAME, Y), NEW
 
 
 def frozen():
     model = make_pipeline(preparation(), LogisticRegression()).fit(FRAME, Y)
-    return DIPClassifier(FrozenEstimator(model), GDADensity()).fit(NEW, Y), NEW
+    return DIPClassifier(FrozenEstimator(model), GDADensity(), cv=2).fit(NEW, Y), NEW
 
 
 def texts():
     rows = [f"{job} {region}" for job, region in zip(FRAME.job, FRAME.region, strict=True)]
     model = make_pipeline(TfidfVectorizer(), MultinomialNB())
-    return DIPClassifier(model, GDADensity()).fit(rows, Y), rows[:9]
+    return DIPClassifier(model, GDADensity(), cv=2).fit(rows, Y), rows[:9]
 
 
 @pytest.mark.parametrize("make", [own_steps, frozen, texts, table])
@@ -89,7 +91,7 @@ def test_a_graph_has_the_steps_of_the_classifier(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     X = FRAME[["age", "owner"]].to_numpy(dtype=float)
     model = make_pipeline(RobustScaler(), LogisticRegression())
-    clf = DIPClassifier(model, GDADensity()).fit(X, Y)
+    clf = DIPClassifier(model, GDADensity(), cv=2).fit(X, Y)
     clf.export_onnx(tmp_path / "model.onnx")
     graph = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     found = graph.run(["probabilities"], {"X": X})[0]

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 fuzz = import_module("run")
 
 #: Tries of each, for about a second; 50 of any other.
-TRIES = {"http_bodies": 400, "inputs": 300, "onnx_extremes": 400, "model_files": 200, "kills": 8,
-         "pieces": 4, "forged_models": 25}  # fmt: skip
+TRIES = {"http_bodies": 300, "inputs": 300, "onnx_extremes": 400, "model_files": 200, "kills": 8,
+         "pieces": 3, "forged_models": 15}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", fuzz.modules())

@@ -134,6 +134,7 @@ def test_an_interrupted_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path,
     assert_same_run(resumed, run(None, settings=settings))
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_no_more_than_its_epoch(tmp_path):
     path = str(tmp_path / "run.pt")
     code = KILLED.format(tests=os.path.dirname(__file__), path=path)

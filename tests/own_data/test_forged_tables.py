@@ -138,7 +138,7 @@ def test_no_text_is_taken_for_a_table(model, change):
         table_model(model, Path("forged.dipedl"))
 
 
-@pytest.mark.parametrize("change", ["no facts", "no name", "deep"])
+@pytest.mark.parametrize("change", ["no facts", "deep"])
 def test_no_command_ends_in_a_traceback(folder, monkeypatch, change):
     monkeypatch.chdir(folder)
     name = forged(folder, (CHANGES | TEXTS)[change])

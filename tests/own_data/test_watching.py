@@ -56,6 +56,7 @@ def test_the_page_gives_the_measured_accuracy_of_each_window_with_labels(run, ke
     assert all(0.5 < float(cells[name][1]) < 1 for name in ("1 to 300", "901 to 1,200"))
 
 
+@pytest.mark.slow
 def test_monitors_of_one_state_wait_for_each_other_and_lose_no_row(kept, tmp_path):
     state = tmp_path / "state"
     days = [stream(kept, tmp_path, f"{i}.csv", 20 + i, n=60) for i in range(2)]

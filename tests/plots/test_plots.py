@@ -124,6 +124,7 @@ def test_dirichlet_bars_refuse_many_inputs_and_wrong_names():
         plots.dirichlet_bars(Dirichlet(np.ones((1, 3))), class_names=["a", "b"])
 
 
+@pytest.mark.slow
 def test_nothing_touches_pyplot():
     code = (
         "import sys, numpy as np\n"
