@@ -14,11 +14,10 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import dipedl
-from dipedl import density, testing
+from dipedl import density
 from dipedl._plugins import attach, explain_missing, plugin_files, public_names
 
 ROOT = Path(dipedl.__file__).parent
-TESTS = Path(__file__).parent
 FOLDERS = sorted(p.parent for p in ROOT.glob("*/__init__.py") if "attach(" in p.read_text("utf-8"))
 FILES = [
     path
@@ -226,11 +225,3 @@ print(*density.__all__, model.predict_ood(100 * X[:1]))
 """
     expected = sorted([*density.__all__, "StudentDensity"])
     assert run(extended, "-c", code).split() == [*expected, "[-1]"]
-
-
-@pytest.mark.slow
-def test_a_new_density_file_is_checked_without_an_edit(extended):
-    suite = str(TESTS / "density" / "test_conformance.py")
-    options = ("-q", "-p", "no:cacheprovider", "--rootdir", str(TESTS.parent), "-k", "Student")
-    report = run(extended, "-m", "pytest", suite, *options, "-o", "addopts=")
-    assert f"{len(testing.DENSITY_CHECKS)} passed" in report

@@ -276,7 +276,7 @@ def test_folds_have_the_features_of_the_fit():
 def test_false_alarms_hold_on_tables_whose_new_rows_have_new_levels():
     """One town in nine is new. Before folds had the levels of the fit, 9 % were flagged."""
     flagged = []
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         (frame, y), (new, _) = customers(200, seed), customers(1000, 1000 + seed)
         for table in (frame, new):

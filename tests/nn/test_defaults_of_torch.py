@@ -12,7 +12,6 @@ from torch import nn
 import dipedl
 from dipedl import baselines
 from dipedl.baselines import DeepEnsemble, MCDropout
-from dipedl.calibration import Rehearsal
 from dipedl.density import FlowDensity
 from dipedl.nn import (
     MLP,
@@ -174,7 +173,6 @@ CASES = {
 }
 MODULES = {
     "full": of_module(),
-    "spread": pytest.param(of_module(spread=Rehearsal()), marks=pytest.mark.slow),
     "low-rank": of_module(density=ClassGaussians("low-rank", rank=2)),
     "float64": of_module(
         torch.float64, density=ClassGaussians("tied", coordinates="polar", dtype=torch.float64)
