@@ -35,7 +35,6 @@ DEEP = {
     "baselines": "DAEDL DDU DeepEnsemble EDL Energy EvidentialEstimator KNNDistance MCDropout "
     "Mahalanobis MaxSoftmax PostHoc PostNet PredictiveEntropy REDL ReEDL",
     "density": "DensitySelector FusedDensity MahalanobisDensity NormalScores",
-    "serve": "ExplainRequest PredictRequest",
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,7 +120,7 @@ def export_onnx(
     writable_target(path)  # before the work starts
     model = unfrozen(model)
     _check_arguments(opset, dtype, max_constant_mb)
-    if _is_module(model):
+    if hasattr(model, "named_parameters"):
         proto = _module_graph(model, example, opset, dtype)
     else:
         proto = _estimator_graph(model, example, opset, dtype or "float64", max_constant_mb)
@@ -179,11 +178,6 @@ def _name(density: Any) -> str:
     inner = unfrozen(density)
     choice = getattr(inner, "choice_", None)
     return type(inner).__name__ + (f": {choice}" if choice else "")
-
-
-def _is_module(model: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> ModelProto:

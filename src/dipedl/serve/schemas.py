@@ -21,16 +21,13 @@ _MATRIX: dict[str, Any] = {
 _CARD: dict[str, Any] = {"rows": _NAMED["rows"], "top": 3}
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-
-
-class Rows(_Strict):
+class Rows(BaseModel):
     """Rows by the names of their columns, or as a matrix; null is a gap.
 
     The cells are checked before: an error of each would take more memory than the body.
     """
 
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
     model: str | None = Field(None, description="Name of the model, if several are served.")
     rows: SkipValidation[list[dict[str, Cell]] | None] = Field(
         None, description="One object per row."

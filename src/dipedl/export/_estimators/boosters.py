@@ -1,7 +1,7 @@
 """LightGBM's and XGBoost's classifiers as parts of a graph, read from their own JSON.
 
-Both are recognised by name and not imported. LightGBM compares in float64; XGBoost rounds
-inputs to float32 and goes left where they are strictly below a threshold.
+LightGBM compares in float64; XGBoost rounds inputs to float32 and goes left where they are strictly
+below a threshold.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from ...persistence.homes import is_type
 from .._nodes.builder import Tensor
 from .._nodes.ops import softmax, two_classes
 from .trees import Tree, as_compared, summed
@@ -20,10 +21,9 @@ from .trees import Tree, as_compared, summed
 
 def booster(model: Any, X: Tensor) -> Tensor | None:
     """Class probabilities (n, k) of a fitted booster; None for other classifiers."""
-    kind = f"{type(model).__module__.split('.')[0]}.{type(model).__name__}"
-    if kind == "lightgbm.LGBMClassifier":
+    if is_type(type(model), "lightgbm", "LGBMClassifier"):
         return _lightgbm(model, X)
-    return _xgboost(model, X) if kind == "xgboost.XGBClassifier" else None
+    return _xgboost(model, X) if is_type(type(model), "xgboost", "XGBClassifier") else None
 
 
 def _lightgbm(model: Any, X: Tensor) -> Tensor | None:
