@@ -88,7 +88,7 @@ class OutlierScoreDensity(LogDensityMixin, BaseEstimator):
         return -np.asarray(detector.decision_function(X), dtype=np.float64)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether ``fit`` was called, or the detector was fitted before."""
+        """Return whether ``fit`` was called, or the detector was fitted before."""
         return hasattr(self, "detector_") or _is_fitted(self.detector)
 
 

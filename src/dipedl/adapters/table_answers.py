@@ -90,5 +90,5 @@ def _table_model(model: DIPClassifier) -> TableModel:
 
 
 def _load_pyfunc(path: str) -> TableAnswers:
-    """What MLflow calls with the file of a model."""
+    """Load the file of a model, as MLflow calls it."""
     return TableAnswers(load(path))

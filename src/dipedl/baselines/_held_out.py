@@ -87,5 +87,5 @@ class HeldOutDecisions(Decisions):
         return self.held_out_
 
     def _forget_held_out(self) -> None:
-        """What a fit begins with: rows that were held out before say nothing of the new model."""
+        """Forget rows that were held out from an earlier fit."""
         vars(self).pop("held_out_", None)

@@ -26,7 +26,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def is_folder_name(name: str) -> bool:
-    """Whether a suite or profile may be called so: its results lie in a folder of that name."""
+    """Return whether a suite or profile may have this name, which is that of a folder."""
     return re.fullmatch(r"[\w-][\w.-]*", name) is not None
 
 

@@ -174,5 +174,5 @@ class _Progress:
 
 
 def _command() -> str:
-    """What was typed, to type it again."""
+    """Return the command that was typed, to type it again."""
     return shlex.join(["dipedl", *sys.argv[1:]])

@@ -165,7 +165,7 @@ def _below(
 
 
 def _kinds(cells: Sequence[Cell | None], intervals: bool) -> list[str]:
-    """What stands below one another in the cells of a line."""
+    """Return the texts below one another in the cells of a line."""
     there = [cell for cell in cells if cell is not None]
     kinds = ["ours"]
     if intervals and any(cell.over_seeds for cell in there):

@@ -1,4 +1,4 @@
-"""What all commands share: names between commas, errors and warnings in one line."""
+"""Texts of all commands: names between commas, errors and warnings in one line."""
 
 from __future__ import annotations
 

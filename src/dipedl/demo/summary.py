@@ -60,7 +60,7 @@ class SetFinding:
 
     @property
     def easy(self) -> bool:
-        """Whether a trivial detector does well."""
+        """Return whether a trivial detector does well."""
         return self.trivial >= _EASY
 
     @property

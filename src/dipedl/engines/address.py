@@ -1,4 +1,4 @@
-"""Whether a Ray cluster answers at an address: Ray itself would wait for minutes."""
+"""A question to the Ray cluster at an address: Ray itself would wait for minutes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _read(connection: socket.socket, size: int, until: float) -> bytes:
 
 
 def _is_answer(frames: Iterator[tuple[int, int, bytes]]) -> bool:
-    """Whether a message of gRPC comes, or an error of gRPC, which has no message."""
+    """Return whether a message of gRPC comes, or an error of gRPC, which has no message."""
     if next(frames)[0] != _SETTINGS:
         return False
     for kind, flags, payload in frames:

@@ -213,7 +213,7 @@ class _Reader(NamedTuple):
 
 
 def _reader(file: Any) -> _Reader:
-    """That of a file, by how it begins."""
+    """Return the reader of a file, by its first bytes."""
     head = file.read(6)
     file.seek(0)
     found = next((reader for magic, reader in _READERS.items() if head.startswith(magic)), None)

@@ -57,7 +57,7 @@ _COPIES = 4
 
 @dataclass(frozen=True)
 class Ask:
-    """What `fit` is asked for beside the model.
+    """Options of `fit` beside the model.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ def _adds_up(clf: DIPClassifier) -> bool:
 
 
 def _stream(clf: DIPClassifier, held: FrameSample, columns: tuple[Column, ...], ask: Ask) -> Stream:
-    """What a merge with another model needs."""
+    """Return the stream that a merge with another model needs."""
     evidence = clf.evidence_
     X, fine, _ = as_inputs(columns, held.rows["frame"], held.rows["number"])
     rows = {"Z": evidence.transform(X), "P": clf.fitted_classifier().proba(X)}
@@ -294,7 +294,7 @@ def _frozen(part: Any) -> FrozenEstimator:
 
 
 def _notes(clf: DIPClassifier, more: list[str], n: int, rows: int) -> list[str]:
-    """What is of all rows and what of the n of the reservoir."""
+    """Return notes on the parts fitted on all rows, and on the n of the reservoir."""
     if rows <= n:
         return []
     what = ["the classifier", "the features", *left_as_fitted(clf.evidence_.density_)]

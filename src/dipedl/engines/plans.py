@@ -1,4 +1,4 @@
-"""What scoring a data set, or a fit in two passes, will take, before it runs."""
+"""Time and memory of scoring a data set, or of a fit in two passes, before it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FLOAT = 8
 
 @dataclass(frozen=True)
 class Plan:
-    """What scoring will take, by a sample that was answered.
+    """Time and memory of scoring, by a sample that was answered.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ def plan(
     wanted: Wanted = AT_SCALE,
     workers: int = 1,
 ) -> Plan:
-    """What `score` will take: some rows are answered, nothing is written. As `score`.
+    """Estimate time and memory of `score`: some rows are answered, nothing is written. As `score`.
 
     The rate is that of one of so many `workers`, which share the cores of this machine.
     """

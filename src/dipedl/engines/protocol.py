@@ -1,4 +1,4 @@
-"""What every engine does: a map over tasks, and a sum of their results in a fixed order."""
+"""The work of every engine: a map over tasks, and a sum of their results in a fixed order."""
 
 from __future__ import annotations
 

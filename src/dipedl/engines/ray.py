@@ -225,7 +225,7 @@ class _Actor:
 
 
 def _never_began(error: Exception) -> bool:
-    """Whether a worker could not be made, as one that cannot load the function: not one that died.
+    """Return whether a worker could not be made, as one that cannot load the function.
 
     Ray does not try again to make it.
     """
@@ -233,7 +233,7 @@ def _never_began(error: Exception) -> bool:
 
 
 def _lost(function: Callable[[Any], Any], task: Any) -> Any:
-    """What becomes of a task that no worker survives; Mistake if the function does not say."""
+    """Return the result of a task that no worker survives; Mistake if the function gives none."""
     few = ", the last time with few rows at once" if hasattr(function, "smaller") else ""
     why = f"its worker died again and again{few}: {_MEMORY}"
     if hasattr(function, "lost"):

@@ -125,7 +125,7 @@ class Refusals:
 
     @classmethod
     def of(cls, part: str, refused: list[Refused]) -> Self:
-        """Those of a part, or of some of its rows."""
+        """Return the refusals of a part, or of some of its rows."""
         return cls(len(refused), tuple((part, one) for one in refused[:NAMED]))
 
     def __add__(self, other: Refusals) -> Refusals:
@@ -153,7 +153,7 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class First:
-    """What the first pass finds in rows; ``a + b`` is what it finds in both.
+    """Result of the first pass over rows; ``a + b`` is that over both.
 
     `columns`, `numeric` and `empty` count by column the rows that have it, those of batches where
     it holds numbers, and those of batches where it holds nothing; `dtypes` rows by that of the
@@ -212,7 +212,7 @@ class FirstPass:
     sizes: Sizes
 
     def __call__(self, part: Part) -> First:
-        """What is found in a part."""
+        """Return the result of a part."""
         if part.trouble:
             return self.lost(part, part.trouble)
         found = self._of(part.name, None)
@@ -229,7 +229,7 @@ class FirstPass:
         return None if reading is None else replace(self, reading=reading)
 
     def lost(self, part: Part, why: str) -> First:
-        """What is found in a part that no worker survives."""
+        """Return the result of a part that no worker survives."""
         return replace(self._of(part.name, None), troubles=((part.name, why),))
 
     def _of(self, part: str, batch: Batch | None) -> First:
@@ -309,7 +309,7 @@ def classes_named(first: First, *, as_text: bool) -> np.ndarray:
 
 
 def whole_numbers(texts: Iterable[str]) -> bool:
-    """Whether all labels are whole numbers as they are written."""
+    """Return whether all labels are whole numbers as they are written."""
     return all(text.lstrip("-").isdigit() and str(int(text)) == text for text in texts)
 
 

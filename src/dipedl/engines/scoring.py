@@ -72,7 +72,7 @@ class Accounting(Count):
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a part: its rows, why it failed if it did, the rows answered at once."""
+    """Result of a part: its rows, the reason if it failed, the rows answered at once."""
 
     name: str
     count: Count
@@ -178,7 +178,7 @@ class Scorer:
         return made if made.batch >= _FEWEST else None
 
     def lost(self, part: Part, why: str) -> Done:
-        """What becomes of a part that no worker survives."""
+        """Return the result of a part that no worker survives."""
         return _failed(part, why)
 
     def pieces(self, part: Part) -> Iterator[tuple[pd.DataFrame, list[Refused]]]:

@@ -19,7 +19,7 @@ from .reading import HeldRule, Reading, Refusals, as_classes
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """What the second pass sums; ``a + b`` is that of the rows of both."""
+    """Sums of the second pass; ``a + b`` are those of the rows of both."""
 
     rows: int
     sums: Sums | None

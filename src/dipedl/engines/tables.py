@@ -24,7 +24,7 @@ _DENSITIES: dict[str, Any] = {"default": None, "gaussians": GDADensity()}
 
 @dataclass(frozen=True)
 class OrderInParts(Order):
-    """What a fit in two passes is asked for; see ``dipedl fit --help``."""
+    """Options of a fit in two passes; see ``dipedl fit --help``."""
 
     density: str = "default"
     key: str | None = None

@@ -152,7 +152,7 @@ def _estimator_graph(
 
 
 def _facts(model: Any) -> dict[str, Any]:
-    """What the metadata say of a model, beside its outputs."""
+    """Return the metadata of a model, beside its outputs."""
     module, detector = (kind_of(model) == kind for kind in ("DIPModule", "OODDetector"))
     known = model if module else evidence_owner(model)
     learned = model if module else known.evidence_

@@ -1,4 +1,4 @@
-"""Whether a stream of rows is still like the rows a model knows, with a stated false-alarm rate."""
+"""Tests of a stream of rows for drift from the rows a model knows, at a stated false-alarm rate."""
 
 from ._accuracy import Estimate
 from ._columns import ColumnBins

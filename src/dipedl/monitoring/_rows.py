@@ -1,4 +1,4 @@
-"""What a monitor sees of a batch: plain numbers per row, from answers or from a model."""
+"""Batches as a monitor sees them: plain numbers per row, from answers or from a model."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _rows_below(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def is_fresh(model: Any) -> bool:
-    """Whether the held-out rows were given apart from the fit: exchangeable with new rows."""
+    """Return whether held-out rows were given apart from the fit: exchangeable with new rows."""
     return bool(model.held_out_rows().origin == "given")
 
 

@@ -182,7 +182,7 @@ class DriftMonitor(BaseEstimator):
         return self._taken(rows_of_answers(answers), X, labels, batch)
 
     def report(self) -> DriftReport:
-        """What is known so far."""
+        """Return the report so far."""
         check_is_fitted(self, "model_")
         limits = {test: self.limit(test) for test in SPENT}
         highest = {test: float(self.wealth_[test].highest) for test in SPENT}

@@ -1,4 +1,4 @@
-"""What a monitor has to say: plain values, a page of text, a page for a notebook."""
+"""Report of a monitor: plain values, a page of text, a page for a notebook."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DriftReport:
 
     @property
     def alarm(self) -> bool:
-        """Whether any test has raised an alarm."""
+        """Return whether any test has raised an alarm."""
         return bool(self.alarms)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is wrong with a table before anything is fitted."""
+"""Problems of a table before anything is fitted."""
 
 from __future__ import annotations
 

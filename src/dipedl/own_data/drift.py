@@ -1,4 +1,4 @@
-"""Whether rows differ from those of the fit: column by column, and by their p-values."""
+"""Differences of rows from those of the fit: column by column, and by their p-values."""
 
 from __future__ import annotations
 
@@ -128,6 +128,6 @@ def _most(shares: pd.Series) -> str:
 
 
 def _notable(distance: float, m: int, n: int, level: float) -> bool:
-    """Whether a difference of shares is large, and larger than chance makes it (Kolmogorov)."""
+    """Return whether a difference of shares is large, and more than chance (Kolmogorov)."""
     chance = np.sqrt(np.log(2 / level) / 2 * (1 / max(m, 1) + 1 / max(n, 1)))
     return bool(distance >= _LARGE and distance > chance)

@@ -79,6 +79,6 @@ def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
 
 
 def reasons(clf: DIPClassifier, X: Any) -> list[str]:
-    """What is new in each row of X (n, d); else its least usual columns; else how rare it is."""
+    """Name the news in each row of X (n, d); else its least usual columns; else how rare it is."""
     cards = explain_rarest(clf, X)
     return [card.reason or card.summary().splitlines()[1].strip() for card in cards]

@@ -48,7 +48,7 @@ _BY_TIME = 4
 
 @dataclass(frozen=True)
 class Order:
-    """What a fit is asked for; see ``dipedl fit --help``."""
+    """Options of a fit; see ``dipedl fit --help``."""
 
     target: str
     model: str = "boosting"
@@ -165,7 +165,7 @@ def unfitted(
 
 
 def watched(fit: Callable[[], T]) -> tuple[T, list[warnings.WarningMessage], float]:
-    """What a fit gives, its warnings and its seconds."""
+    """Return the result of a fit, its warnings and its seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -266,7 +266,7 @@ def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> lis
 
 
 def _notes_of_network(table: Table, X: pd.DataFrame) -> list[str]:
-    """Whether a network gives probabilities of images, or their logarithms, but no features."""
+    """Return whether a network gives probabilities of images, or their logarithms, no features."""
     if table.format.kind != IMAGES or not table.format.packed:
         return []
     outputs = X.to_numpy()

@@ -1,4 +1,4 @@
-"""What a report says of a model on a test table: the numbers, before any page is made."""
+"""Numbers of a report on a model and a test table, before any page is made."""
 
 from __future__ import annotations
 

@@ -84,12 +84,12 @@ class TableModel:
 
     @property
     def named(self) -> bool:
-        """Whether the classifier gets a table, not an array."""
+        """Return whether the classifier gets a table, not an array."""
         return hasattr(self.classifier, "feature_names_in_")
 
     @property
     def of_images(self) -> bool:
-        """Whether its table is a folder of images."""
+        """Return whether its table is a folder of images."""
         return self.facts.get("images") is not None
 
     @property
@@ -110,7 +110,7 @@ class TableModel:
     def inputs(
         self, frame: pd.DataFrame, rows: np.ndarray
     ) -> tuple[Any, np.ndarray, list[Refused]]:
-        """What the classifier gets of rows with these numbers, and the rest as of `as_inputs`."""
+        """Return inputs of the classifier from rows of these numbers; the rest as `as_inputs`."""
         X, fine, refused = as_inputs(self.columns, frame, rows)
         return X if self.named else X.to_numpy(), fine, refused
 
@@ -146,7 +146,7 @@ def read_any(path: Path) -> Any:
 
 
 def is_of_table(model: Any) -> bool:
-    """Whether a model was made of a table by ``dipedl fit``."""
+    """Return whether a model was made of a table by ``dipedl fit``."""
     return hasattr(model, _KEPT)
 
 
@@ -170,7 +170,7 @@ def plain_model(
 
 
 def inspected(path: Path) -> dict[str, Any]:
-    """What a file says of itself: nothing in it is built or executed."""
+    """Return the description in a file: nothing in it is built or executed."""
     _check_file(path)
     try:
         manifest = describe(path)

@@ -53,7 +53,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of each row: input columns beside the answer, sets, reasons, fields."""
+    """Options of an answer: input columns beside it, sets, reasons, fields."""
 
     columns: Sequence[str] = ()
     coverage: float = 0.9

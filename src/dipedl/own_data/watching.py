@@ -25,7 +25,7 @@ _MOST_CUTS = 10
 
 @dataclass
 class Watched:
-    """What came of a stream: the report after its last row, and the rows that were left out."""
+    """Result of a stream: the report after its last row, and the rows that were left out."""
 
     report: DriftReport
     refused: list[Refused] = field(default_factory=list)
@@ -87,7 +87,7 @@ def watch(
 
 
 def bins_of_column(column: Column, n: int) -> ColumnBins:
-    """What was usual in a column of the n rows of the fit, as a monitor counts it."""
+    """Return the usual values of a column of the n rows of the fit, as a monitor counts them."""
     known, gaps = n * (1 - column.missing), n * column.missing
     if column.kind == CATEGORY:
         counts = np.array([*(known * np.array(column.shares)), 0.0, gaps])

@@ -246,12 +246,12 @@ def plain(value: Any, sizes: Sizes) -> None:
 
 
 def maybe(check: Check) -> Check:
-    """What `check` asks for, or None."""
+    """Apply `check`, unless the value is None."""
     return lambda value, sizes: None if value is None else check(value, sizes)
 
 
 def either(*checks: Check) -> Check:
-    """What one of the checks asks for."""
+    """Require that one of the checks passes."""
 
     def check(value: Any, sizes: Sizes) -> None:
         errors = []

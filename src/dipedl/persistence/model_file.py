@@ -171,7 +171,7 @@ def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """What a file holds, without building anything: look before you load.
+    """Describe the content of a file, without building anything: look before you load.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def ours(*names: str, **lengths: str) -> Check:
 
 
 def fitted(check: Check) -> Check:
-    """What `check` asks for, and fitted if it is of a library that says so."""
+    """Apply `check`, and require a fitted object if it is of a library that says so."""
 
     def check_both(value: Any, sizes: Sizes) -> None:
         check(value, sizes)

@@ -1,4 +1,4 @@
-"""What lies in a skops archive, read within its size: no compression, no array beyond its file."""
+"""Content of a skops archive, read within its size: no compression, no array beyond its file."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Served:
 
     @cached_property
     def only_numbers(self) -> bool:
-        """Whether all columns are numeric."""
+        """Return whether all columns are numeric."""
         return all(column.kind == NUMERIC for column in self.columns)
 
     @cached_property

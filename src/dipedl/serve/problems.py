@@ -20,7 +20,7 @@ OTHERS = 1_000
 
 
 class Problem(Exception):
-    """What a client can mend or must wait for: status, field of the request, reason."""
+    """Error that a client can mend or must wait for: status, field of the request, reason."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ _CELLS = _NUMBERS | {bool, str}
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a classifier gets of n rows, their numbers in the request, and refused rows."""
+    """Inputs of a classifier from n rows, their numbers in the request, and refused rows."""
 
     X: Any
     rows: np.ndarray

@@ -28,7 +28,7 @@ _log = logging.getLogger("dipedl.serve")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
+    """Return whether an address can be reached from this machine alone."""
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
@@ -167,7 +167,7 @@ def _most_connections() -> int | None:
 
 
 class LoopErrors:
-    """What fails outside requests, such as an accept without a free descriptor, in the log."""
+    """Log failures outside requests, such as an accept without a free descriptor."""
 
     def __init__(self) -> None:
         self._next = 0.0

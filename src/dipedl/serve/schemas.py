@@ -66,7 +66,7 @@ class RefusedRow(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a model says of one row; only the wanted fields are there."""
+    """Answer of a model to one row; only the wanted fields are there."""
 
     row: int = Field(description="Its number in the request, from 1.")
     label: str | None = None
@@ -145,7 +145,7 @@ class PicturesOfModel(BaseModel):
 
 
 class Drift(BaseModel):
-    """What the monitor of a model says of the rows that were answered since it was loaded."""
+    """Report of a model's monitor on the rows that were answered since it was loaded."""
 
     model: str
     version: str

@@ -67,7 +67,7 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether rows are answered."""
+        """Return whether rows are answered."""
         return self._worker is not None and not self._worker.done()
 
     async def predict(self, request: Request) -> Response:
@@ -150,7 +150,7 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
 
     async def _answered(self, waited: Any) -> Any:
-        """What a model says; an error about its inputs is one of the request."""
+        """Return the answer of a model; an error about its inputs is one of the request."""
         try:
             return await waited
         except ValueError as error:
@@ -169,7 +169,7 @@ class Service:
         return served, arrow_inputs(served, body, *limits), wanted
 
     def _note(self, request: Request, served: Served, inputs: Inputs) -> None:
-        """What the log says of a request."""
+        """Return the entry of a request in the log."""
         counts = {"rows": len(inputs.rows), "refused": len(inputs.refused)}
         request.state.facts |= {"model": served.name, "version": served.version, **counts}
         if self.settings.log_inputs:

@@ -1,4 +1,4 @@
-"""What a service is asked for: limits, the token, what is logged."""
+"""Settings of a service: limits, the token, what is logged."""
 
 from __future__ import annotations
 

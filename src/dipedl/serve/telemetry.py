@@ -1,4 +1,4 @@
-"""What a service did: counts and histograms for Prometheus, one line of JSON per request."""
+"""Telemetry of a service: counts and histograms for Prometheus, one line of JSON per request."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _log = logging.getLogger("dipedl.serve")
 
 
 class Watching:
-    """What was answered since a model was loaded, as its monitor sees it.
+    """Answers since a model was loaded, as its monitor sees them.
 
     Parameters
     ----------

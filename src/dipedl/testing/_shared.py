@@ -1,4 +1,4 @@
-"""What checks say, and those that densities and methods with an uncertainty share."""
+"""Messages of checks, and the checks that densities and methods with an uncertainty share."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class LiveLine:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook, and not a terminal with IPython."""
+    """Return whether this process is the kernel of a notebook, and not a terminal with IPython."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None

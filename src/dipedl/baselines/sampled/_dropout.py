@@ -67,7 +67,7 @@ def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
 
 
 def _around_dropout(network: Network) -> tuple[Callable[[Tensor], Tensor], nn.Module]:
-    """What computes the input of the part with the first dropout, and the rest."""
+    """Return a function for the input of the part with the first dropout, and that part."""
     if not _drops(network.body):
         return network.features, network.head
     if type(network).features is not Network.features:

@@ -92,7 +92,7 @@ SPECTRA_SHIFTED: dict[str, tuple[str, ...]] = {
 
 
 class Looked(NamedTuple):
-    """What is known of the rows of a split, each array (n,).
+    """Facts of the rows of a split, each array (n,).
 
     `row` is where a spectrum stands in its source, `label` its class (-1 if it has none of the
     known ones); `snr` and `redshift` are NaN where they are not known.
@@ -149,7 +149,7 @@ def check_spectra_there(config: Mapping[str, Any], folder: str | None, origin: s
 
 
 def looked_at(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> dict[str, Looked]:
-    """What is known of the rows of every split; parameters as in `spectra_splits`."""
+    """Return the facts of the rows of every split; parameters as in `spectra_splits`."""
     with _kept(config, seed, keep) as folder:
         return _read(folder)
 
@@ -199,7 +199,7 @@ def _folder(config: Mapping[str, Any], seed: int, place: Path) -> Path:
 
 
 def are_kept(config: Mapping[str, Any], seed: int, keep: Path) -> bool:
-    """Whether the features of a data set and seed are kept, so that no file is read for them."""
+    """Return whether features of a data set and seed are kept, so that no file is read for them."""
     return (_folder(config, seed, keep) / _PLAN).exists()
 
 

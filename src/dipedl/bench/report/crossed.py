@@ -57,7 +57,7 @@ _SECTIONS = {
 
 
 def values(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the templates show, from the rows of one crossed suite and one profile."""
+    """Return the content of the templates, from the rows of one crossed suite and one profile."""
     kept = latest(rows)
     found = crossed(bench_table(kept))
     main = found.named("bare", "ours", "baseline")

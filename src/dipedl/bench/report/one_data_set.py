@@ -63,7 +63,7 @@ class View:
     best: Mapping[str, float]
 
     def is_best(self, line: Line, name: str) -> bool:
-        """Whether a cell is the best of its column, as printed; trivial detectors do not count."""
+        """Return whether a cell is the best of its column, as printed, without trivial ones."""
         cell = line.cells.get(name)
         judged = line.cost is not None and cell is not None and name in self.best
         return bool(judged and cell and round(cell.mean, 4) == self.best[name])
@@ -78,7 +78,7 @@ def sections(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def values(store: Store) -> dict[str, Any]:
-    """What the templates of the sections show.
+    """Content of the templates of the sections.
 
     Experiments that were not run, and images or spectra that are not there, are left out, and the
     page says so.
@@ -110,7 +110,7 @@ def values(store: Store) -> dict[str, Any]:
 
 
 def _parts(store: Store, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Parts], str]:
-    """What the sweeps are made of, and why it is not there."""
+    """Return the parts of the sweeps, and why they are not there."""
     if all(row["method"] != _METHOD for row in rows):
         return [], "DIP-EDL was not run"
     try:
@@ -120,7 +120,7 @@ def _parts(store: Store, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Parts]
 
 
 def _sizes(table: BenchTable) -> dict[str, str]:
-    """What the caption on the split says of sizes."""
+    """Return the sizes in the caption on the split."""
     ood = [f"{set_title(s, table.suite)}: {table.n[f'ood/{s}']:,}" for s in table.ood]
     rows = captions_of(table.suite).rows
     moved = [
@@ -217,7 +217,7 @@ def _has_arrays(store: Store, row: Mapping[str, Any]) -> bool:
 
 
 def _about(store: Store, table: BenchTable) -> dict[str, Any]:
-    """What the file of the suite says of profile and methods, and what to write after --methods."""
+    """Return profile and methods in the file of the suite, and what to write after --methods."""
     names = [line.name for line in table.lines]
     try:
         suite = load_suite(store.suite)

@@ -59,7 +59,7 @@ class Trends:
 
 
 def title_of(split: str, suite: str) -> str:
-    """What the spectra of a split are called."""
+    """Return the name of the spectra of a split."""
     return "Test spectra" if split == "test" else set_title(_plain(split), suite)
 
 

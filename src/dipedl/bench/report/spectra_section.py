@@ -55,7 +55,7 @@ class SpectraSection:
 
 
 def shows_spectra(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether rows are of spectra."""
+    """Return whether rows are of spectra."""
     return any(_data(row).get("dataset") in SPECTRA for row in rows)
 
 

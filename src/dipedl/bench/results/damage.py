@@ -20,7 +20,7 @@ def seal(folder: Path) -> None:
 
 
 def damaged_files(folder: Path) -> list[str]:
-    """What is wrong with each file of a folder: gone, or not as it was when the folder was sealed.
+    """Return the damage of each file of a folder: gone, or changed since the folder was sealed.
 
     The files of a folder without checksums, as earlier versions left them, need only be readable.
     """
@@ -51,7 +51,7 @@ def _unreadable(file: Path) -> str:
 
 
 def read_json(path: Path, remedy: str = _AGAIN) -> Any:
-    """What a JSON file holds; a ValueError names a file that is damaged, and the remedy."""
+    """Return the content of a JSON file; a ValueError names a damaged file and the remedy."""
     return _read(path, lambda: json.loads(path.read_text(encoding="utf-8")), remedy)
 
 

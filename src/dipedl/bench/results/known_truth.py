@@ -1,4 +1,4 @@
-"""What intervals and uncertainties say of class probabilities that are known."""
+"""Scores of intervals and uncertainties where class probabilities are known."""
 
 from __future__ import annotations
 

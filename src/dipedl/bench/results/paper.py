@@ -73,7 +73,7 @@ def published_toy() -> dict[float, Published]:
 
 
 def same_method(one: str, other: str) -> bool:
-    """Whether two names differ in nothing but case and punctuation, as ``R-EDL`` and ``redl``."""
+    """Return whether two names differ in case and punctuation alone, as ``R-EDL`` and ``redl``."""
     return _plain(one) == _plain(other)
 
 

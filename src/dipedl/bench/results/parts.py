@@ -1,4 +1,4 @@
-"""What DIP-EDL is made of, split by split: its ablation and its sweeps derive from nothing else."""
+"""Parts of DIP-EDL, split by split: its ablation and its sweeps derive from nothing else."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Parts:
         return tuple(split for split in self.proba if split != self.known)
 
     def dirichlets(self, gamma: float = 1.0) -> dict[str, Dirichlet]:
-        """What DIP-EDL answers for every split."""
+        """Return the answers of DIP-EDL for every split."""
         evidence = {split: log_evidence(z, self.n, gamma) for split, z in self.z.items()}
         return {s: Dirichlet.from_evidence(e, self.proba[s]) for s, e in evidence.items()}
 
@@ -74,7 +74,7 @@ def write_parts(path: Path, parts: Parts) -> None:
 
 
 def read_parts(path: Path) -> Parts:
-    """What `write_parts` kept; probabilities to about six digits."""
+    """Return the parts that `write_parts` kept; probabilities to about six digits."""
     found = read_npz(path)
     splits = [name.removeprefix("z/") for name in found if name.startswith("z/")]
     logs = {split: found[f"log_p/{split}"].astype(np.float64) for split in splits}

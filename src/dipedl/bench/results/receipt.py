@@ -1,4 +1,4 @@
-"""What a number depends on, written beside it."""
+"""Receipt of a number: what it depends on, written beside it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _threads() -> int:
 
 
 def _cpuinfo(key: str) -> list[str]:
-    """What Linux says of each core."""
+    """Return the values of a key that Linux has for each core."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     return [line.partition(": ")[2] for line in lines if line.startswith(key)]

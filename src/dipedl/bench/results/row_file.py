@@ -74,7 +74,7 @@ class RowFile:
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What no two rows share."""
+    """Return the values that no two rows share."""
     return tuple(row[name] for name in _KEY)
 
 

@@ -64,6 +64,6 @@ def _total_cost(own: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) 
 
 
 def was_resumed(row: Mapping[str, Any]) -> bool:
-    """Whether a part of a row was trained by more than one process."""
+    """Return whether a part of a row was trained by more than one process."""
     parts = [row.get("own", {}), *row.get("parts", {}).values()]
     return any(part.get("resumed") for part in parts)

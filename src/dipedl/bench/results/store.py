@@ -158,7 +158,7 @@ class Store:
         return found
 
     def has_row(self, method: str, config_hash: str, seed: int) -> bool:
-        """Whether there is a row of this method, with these settings and this seed."""
+        """Return whether there is a row of this method, with these settings and this seed."""
         return (self.suite, self.profile, method, config_hash, seed) in self._rows.keys()
 
     def append(self, row: Mapping[str, Any]) -> bool:
@@ -181,11 +181,11 @@ class Store:
         return folder.with_name(f".{folder.name}.training") / "checkpoint"
 
     def has_arrays(self, name: str, config_hash: str, seed: int) -> bool:
-        """Whether the arrays of a trained part are there, all of them."""
+        """Return whether the arrays of a trained part are there, all of them."""
         return (self.arrays_folder(name, config_hash, seed) / _RECEIPT).exists()
 
     def receipt(self, name: str, config_hash: str, seed: int) -> dict[str, Any]:
-        """What training and scoring of a part cost."""
+        """Return the cost of training and scoring of a part."""
         path = self.arrays_folder(name, config_hash, seed) / _RECEIPT
         receipt: dict[str, Any] = read_json(path)
         return receipt
@@ -200,7 +200,7 @@ class Store:
         return found
 
     def damage(self, name: str, config_hash: str, seed: int) -> list[str]:
-        """What is wrong with the stored arrays of a part, file by file; all of them are read."""
+        """Return the damage of the stored arrays of a part, file by file; all of them are read."""
         folder = self.arrays_folder(name, config_hash, seed)
         if not folder.is_dir():
             return ["a run was killed while it wrote them"] if _partial(folder).is_dir() else []
@@ -213,7 +213,7 @@ class Store:
         (folder / _RECEIPT).unlink(missing_ok=True)
 
     def is_waiting(self, name: str, config_hash: str, seed: int) -> bool:
-        """Whether the arrays of a part wait to be made again; not if they have been deleted."""
+        """Return whether arrays of a part wait to be made again; not if they have been deleted."""
         there = self.arrays_folder(name, config_hash, seed).is_dir()
         return there and not self.has_arrays(name, config_hash, seed)
 
@@ -282,7 +282,7 @@ class Store:
 
 
 def _lost_files(folder: Path) -> list[str]:
-    """What a folder lacks, going by its receipt; of a method no training rows are kept."""
+    """Return files that a folder lacks by its receipt; of a method no training rows are kept."""
     if not (folder / _RECEIPT).is_file():
         return [f"{_RECEIPT} is gone"]
     splits: set[str] = set()

@@ -30,7 +30,7 @@ class Clock:
         return sum(seconds) / len(seconds) if seconds else None
 
     def too_late(self, part: Part | Cell) -> bool:
-        """Whether the part will probably not be finished within the budget.
+        """Return whether the part will probably not be finished within the budget.
 
         One that can pause need not be: it may begin while there is time.
         """

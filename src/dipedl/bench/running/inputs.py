@@ -1,4 +1,4 @@
-"""What a part is given: rows by split, and the trained parts below it."""
+"""Inputs of a part: rows by split, and the trained parts below it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _with_network(step: PartStep) -> Inputs:
 
 
 def _remembered(step: PartStep, network: Any, X: Rows) -> Memory:
-    """What the network was stored to answer for whole splits; other rows it is asked for once."""
+    """Return stored answers of the network for whole splits; it answers other rows once."""
     part, memory = step.unit.below["classifier"], Memory()
     stored = step.place.store.load(part.name, part.digest, step.seed)
     for split, rows in X.items():

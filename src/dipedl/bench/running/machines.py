@@ -41,7 +41,7 @@ class SoFar:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What is known of earlier processes: nothing where the file is damaged or not there."""
+    """Return the records of earlier processes: none where the file is damaged or not there."""
     with suppress(OSError, ValueError):
         return dict(read_json(file))
     return {}

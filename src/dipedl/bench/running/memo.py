@@ -30,7 +30,7 @@ class Spent:
 
     @classmethod
     def until_now(cls) -> Spent:
-        """What both clocks show; differences of it count."""
+        """Return the times of both clocks; differences of them count."""
         return cls(time.perf_counter(), time.process_time())
 
     @contextmanager
@@ -144,7 +144,7 @@ class Memoised(ClassifierMixin, BaseEstimator):
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Tags:
-        """What the classifier takes."""
+        """Return the keywords that the classifier takes."""
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags

@@ -97,7 +97,7 @@ def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _in_one_pass(model: Any, few: np.ndarray) -> bool:
-    """Whether head and features of a network of `dipedl.nn` are what its methods answer."""
+    """Return whether head and features of a network of `dipedl.nn` are what its methods answer."""
     if not hasattr(model, "apply_network"):
         return False
     logits, features = np.split(_logits_and_features(model, few), [len(model.classes_)], axis=1)

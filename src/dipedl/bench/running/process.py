@@ -55,7 +55,7 @@ def _context() -> Any:
 
 
 def _followed(pipe: Connection, say: Say) -> Outcome | None:
-    """What the process says last; None if it ended without a word."""
+    """Return the last message of the process; None if it ended without one."""
     while True:
         try:
             kind, message = pipe.recv()

@@ -38,7 +38,7 @@ class StoppedError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run did."""
+    """Result of a run."""
 
     #: New rows.
     rows: list[dict[str, Any]] = field(default_factory=list)

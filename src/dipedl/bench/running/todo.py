@@ -28,7 +28,7 @@ def planned_work(
     rows: Sequence[Mapping[str, Any]] | None = None,
     say: Say = lambda text: None,
 ) -> list[Work]:
-    """What is to be done of the profile of a place, checked; None is all of it.
+    """Return the work that is left of the profile of a place, checked; None is all of it.
 
     All methods, and all data sets, get the first seed before any gets the second. Where the suite
     names alternatives of an OOD set, that of `rows` is taken; None stands for those of the place.

@@ -67,7 +67,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether it is there again, and no further apart; infinite ones must be equal."""
+        """Return whether it is there again, and no further apart; infinite ones must be equal."""
         if self.again is None:
             return False
         return self.again == self.published or abs(self.again - self.published) <= self.tolerance
@@ -93,7 +93,7 @@ class Verified:
 
     @property
     def agrees(self) -> bool:
-        """Whether every metric does."""
+        """Return whether every metric does."""
         return not self.why and all(one.agrees for one in self.metrics.values())
 
     def as_json(self) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def _told(row: Row, config: Mapping[str, Any]) -> str:
 
 
 def _only(planned: Iterable[Work], keys: Collection[Key]) -> list[Work]:
-    """What is planned, without the rows that are not asked for."""
+    """Return the plan without the rows that are not asked for."""
     found: list[Work] = []
     for work in planned:
         if isinstance(work, MethodWork):

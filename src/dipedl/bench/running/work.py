@@ -1,4 +1,4 @@
-"""What a run has to do: methods with the trained parts below them, and cells of a crossed suite."""
+"""Work of a run: methods with the trained parts below them, and cells of a crossed suite."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PartStep:
         return self.place.store.checkpoint(self.unit.name, self.unit.digest, self.seed)
 
     def damage(self) -> list[str]:
-        """What is wrong with its stored arrays, file by file."""
+        """Return the damage of its stored arrays, file by file."""
         return self.place.store.damage(self.unit.name, self.unit.digest, self.seed)
 
     def forget(self) -> None:
@@ -63,7 +63,7 @@ class PartStep:
         shutil.rmtree(self.checkpoint.parent, ignore_errors=True)
 
     def is_done(self, alone: bool) -> bool:
-        """Whether its arrays are stored; `alone` says that no other run is at work on it."""
+        """Return whether its arrays are stored; `alone` says that no other run is at work on it."""
         done = self.place.store.has_arrays(self.unit.name, self.unit.digest, self.seed)
         if done and alone:  # killed between its last two steps
             self.forget()
@@ -170,12 +170,12 @@ class CellWork:
         return {f"{self.title}: {r}": f"{self.title}: {m}" for r, m in self.lacking().items()}
 
     def damage(self) -> list[str]:
-        """What is wrong with the stored weights of its classifier, if a row still needs them."""
+        """Return the damage of the stored weights of its classifier, if a row still needs them."""
         unit = self.unit
         return self.place.store.damage(unit.name, unit.digest, self.seed) if self.lacking() else []
 
     def is_done(self, alone: bool) -> bool:
-        """Whether every row is there."""
+        """Return whether every row is there."""
         return not self.wanted or not self.lacking()
 
     def finish(self) -> list[Row]:

@@ -118,7 +118,7 @@ def settings_named(name: str, value: Any) -> Iterator[Any]:
 
 
 def accepts(function: Any, argument: str) -> bool:
-    """Whether a function takes an argument of this name."""
+    """Return whether a function takes an argument of this name."""
     return argument in inspect.signature(function).parameters
 
 

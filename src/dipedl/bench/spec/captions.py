@@ -30,7 +30,7 @@ class Released(Frozen):
 
 
 class Collapse(Frozen):
-    """What is weak in a method as published, and what the healthy configuration does instead."""
+    """Weakness of a method as published, and what the healthy configuration does instead."""
 
     cause: str
     cure: str
@@ -73,7 +73,7 @@ class Page(Frozen):
 
 
 class Captions(Frozen):
-    """What tables, pages and reports say of a suite."""
+    """Texts of tables, pages and reports on a suite."""
 
     #: What its inputs are called: plural, and singular with the article.
     rows: str
@@ -127,7 +127,7 @@ def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
 
 
 def is_own_data(row: Mapping[str, Any]) -> bool:
-    """Whether a row is of data that the paper has no numbers of, whatever its suite is called."""
+    """Return whether the paper has no numbers of the data of a row, whatever its suite."""
     captions = captions_of(row["suite"])
     sizes = row.get("n", {})
     other = any(sizes.get(split, n) != n for split, n in captions.paper_rows.items())

@@ -1,4 +1,4 @@
-"""What is run in a crossed suite: cells (data set, classifier, seed), and the methods in each."""
+"""Cells of a crossed suite (data set, classifier, seed), and the methods in each."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CellMethod:
         return {row: config_hash(self.config(cell, kind)) for row, kind in self.kinds.items()}
 
     def runs_in(self, cell: Cell) -> bool:
-        """Whether the method is run with the classifier of a cell."""
+        """Return whether the method is run with the classifier of a cell."""
         return self.entry.classifiers is None or cell.classifier in self.entry.classifiers
 
 

@@ -1,4 +1,4 @@
-"""What a suite's file may say: profiles, methods, and the data sets and classifiers it crosses."""
+"""Entries of a suite's file: profiles, methods, and the data sets and classifiers it crosses."""
 
 from __future__ import annotations
 
@@ -198,6 +198,6 @@ class MeasureEntry(Frozen):
     miss: str = "{value:+.3f}"
 
     def good(self, value: float) -> bool:
-        """Whether a number is within the bounds."""
+        """Return whether a number is within the bounds."""
         low = self.least is None or value >= self.least
         return low and (self.most is None or value <= self.most)

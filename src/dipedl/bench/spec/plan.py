@@ -1,4 +1,4 @@
-"""What is to be trained: methods of a suite, completed by a profile, and the parts below them."""
+"""Plan of a training: methods of a suite, completed by a profile, and the parts below them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Part:
 
     @property
     def can_pause(self) -> bool:
-        """Whether its training can stop at a deadline and go on later."""
+        """Return whether its training can stop at a deadline and go on later."""
         return accepts(class_of(self.table["estimator"], self.where).fit, "deadline")
 
     def built(self, seed: int, **given: Any) -> Any:
@@ -79,7 +79,7 @@ def plan(
 
 
 def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None) -> Table:
-    """What `dipedl.bench.data.splits.make_splits` is given; plain values."""
+    """Arguments of `dipedl.bench.data.splits.make_splits`; plain values."""
     return {
         "dataset": profile.dataset,
         "ood": list(chosen_ood(suite, profile) if ood is None else ood),

@@ -81,7 +81,7 @@ class Suite(Frozen):
 
     @property
     def crossed(self) -> bool:
-        """Whether data sets are crossed with classifiers."""
+        """Return whether data sets are crossed with classifiers."""
         return bool(self.datasets)
 
     def profile(self, name: str) -> Profile:

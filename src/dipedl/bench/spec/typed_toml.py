@@ -1,4 +1,4 @@
-"""What suites and studies share: TOML read into frozen typed models, and errors that say where."""
+"""TOML of suites and studies, read into frozen typed models, and errors that say where."""
 
 from __future__ import annotations
 

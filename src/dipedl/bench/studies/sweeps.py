@@ -87,7 +87,7 @@ def parts_file(store: Store, row: Mapping[str, Any]) -> Path:
 
 
 def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
-    """What a run has kept of a density-informed method, or what was published of it, by seed.
+    """Return the parts of a density-informed method, from a run or as published, by seed.
 
     Seeds of which nothing is there are left out; FileNotFoundError if there is no other.
     """

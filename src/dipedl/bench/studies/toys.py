@@ -34,7 +34,7 @@ class Toys:
 
 
 def load_toys(root: str | os.PathLike[str]) -> Toys:
-    """What has been kept below the folder of all results."""
+    """Return the results kept below the folder of all results."""
     folder = Path(root) / FOLDER
     drawing = folder / _DRAWING
     text = drawing.read_text(encoding="utf-8") if drawing.exists() else ""

@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def differs(self) -> bool | None:
-        """Whether ours and the paper's are more than two standard deviations apart.
+        """Return whether ours and the paper's are more than two standard deviations apart.
 
         The standard deviation is that of the difference of one run of ours and one of theirs,
         ``sqrt(sd_ours^2 + sd_paper^2)``; half a unit of the paper's last decimal is allowed on top,

@@ -21,7 +21,7 @@ _RANKED = "auroc/stars"
 
 @dataclass(frozen=True)
 class Regime:
-    """What a method does in one configuration, over seeds.
+    """Results of a method in one configuration, over seeds.
 
     `recalls` has one cell per class; `auroc` is that on stars, where they were scored.
     """
@@ -67,7 +67,7 @@ class CollapseLine:
 
     @property
     def collapsed(self) -> bool:
-        """Whether it loses a class in any seed as published."""
+        """Return whether it loses a class in any seed as published."""
         return self.published is not None and self.published.lost > 0
 
 

@@ -1,4 +1,4 @@
-"""What a method cost: the last columns of a table."""
+"""Cost of a method: the last columns of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..results.rows import was_resumed
 
 @dataclass(frozen=True)
 class Cost:
-    """What a method costs per seed with all its parts, as if it shared none; means over seeds.
+    """Cost of a method per seed with all its parts, as if it shared none; means over seeds.
 
     Seeds whose training was resumed are left out where there are others: part of it was done twice.
     Wall seconds to train and to predict all splits, processor seconds over all cores of training

@@ -1,4 +1,4 @@
-"""What the rows show of our default, and where it falls short: computed sentences."""
+"""Computed sentences on our default, and on where it falls short."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED = 3
 
 
 def findings(table: BenchTable) -> list[str]:
-    """What the default does against all others, a sentence or two for each set; for one profile."""
+    """Compare the default with all others, a sentence or two for each set; for one profile."""
     line = _line(table, DEFAULT)
     if line is None:
         return []

@@ -1,4 +1,4 @@
-"""What a table shows, in a few computed sentences."""
+"""Headline of a table: a few computed sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METHOD = "dip-edl"
 
 
 def headline(table: BenchTable) -> list[str]:
-    """What happened, in a few sentences; empty if no density-informed method was run.
+    """Return a few sentences on the result; empty if no density-informed method was run.
 
     Beside the paper it is about DIP-EDL, without the paper's numbers about our default.
     """
@@ -73,7 +73,7 @@ def _met(line: Line) -> Iterator[str]:
 
 
 def met(name: str, cell: Cell) -> bool:
-    """Whether a cell is as good as the paper's, at the paper's number of decimals."""
+    """Return whether a cell is as good as the paper's, at the paper's number of decimals."""
     if cell.paper is None:
         raise ValueError("cell must hold the paper's number to be compared with")
     ours = round(cell.mean, cell.paper.decimals)
@@ -100,7 +100,7 @@ def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
 
 
 def trivial_sentences(table: BenchTable) -> list[str]:
-    """What the best detector without a model reaches on each set."""
+    """Return the sentence on the best detector without a model on each set."""
     said = []
     for ood in table.ood if table.trivial else ():
         name = f"auroc/{ood}"

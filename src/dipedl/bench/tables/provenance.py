@@ -44,7 +44,7 @@ def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What the numbers depend on: everything that occurs in the rows, once."""
+    """Return what the numbers depend on: everything that occurs in the rows, once."""
     versions = {f"{name} {v}" for row in rows for name, v in row["versions"].items()}
     made = [part for row in rows for part in (row, row.get("own", {}), *_parts(row))]
     return {

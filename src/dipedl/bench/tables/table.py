@@ -84,7 +84,7 @@ class BenchTable:
 
     @property
     def crossed(self) -> bool:
-        """Whether methods are compared on several data sets and classifiers."""
+        """Return whether methods are compared on several data sets and classifiers."""
         return any(line.dataset for line in self.lines)
 
     @property
@@ -94,7 +94,7 @@ class BenchTable:
 
     @property
     def beside_paper(self) -> bool:
-        """Whether any cell has a number of the paper beside it."""
+        """Return whether any cell has a number of the paper beside it."""
         return any(cell.paper for line in self.lines for cell in line.cells.values())
 
     @property
@@ -193,7 +193,7 @@ def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a line is of."""
+    """Return data set, classifier and method of a line."""
     return row.get("dataset", ""), row.get("classifier", ""), row["method"]
 
 
@@ -239,7 +239,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
 
 
 def _title(row: Mapping[str, Any]) -> str:
-    """That of the captions, where the one that the row carries says more than was done."""
+    """Return the title in the captions, where that of the row says more than was done."""
     better = captions_of(row["suite"]).titles.get(row["profile"], {})
     return str(better.get(row["method"], row["title"]))
 

@@ -126,7 +126,7 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
 
 
 def _kept(path: Path) -> dict[str, Any]:
-    """What the file holds; nothing if it is damaged, for it is soon made again."""
+    """Return the content of the file; nothing if it is damaged, for it is soon made again."""
     try:
         found = read_json(path)
     except (FileNotFoundError, ValueError):

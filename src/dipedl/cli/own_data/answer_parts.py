@@ -42,7 +42,7 @@ _ENDINGS = (".csv", ".gz", ".feather", ".arrow", ".jsonl")
 
 @dataclass(frozen=True)
 class InParts:
-    """What was asked of an answer in parts."""
+    """Options of an answer in parts."""
 
     engine: str | None
     address: str | None
@@ -53,12 +53,12 @@ class InParts:
     dry_run: bool
 
     def __bool__(self) -> bool:
-        """Whether anything was."""
+        """Return whether any option was given."""
         return any(value not in (None, False) for value in asdict(self).values())
 
 
 def is_data_set(data: str) -> bool:
-    """Whether a path is no single table: a folder, a URL, or an array."""
+    """Return whether a path is no single table: a folder, a URL, or an array."""
     return "://" in data or data.endswith(".npy") or Path(data).is_dir()
 
 

@@ -1,4 +1,4 @@
-"""What all commands for own data share: exit codes, files, progress."""
+"""Exit codes, files and progress of all commands for own data."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _numbered(root: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
-    """Whether a node is a leaf with one value, or compares a number with a threshold."""
+    """Return whether a node is a leaf with one value, or compares a number with a threshold."""
     if "leaf_value" in node:
         return "leaf_coeff" not in node
     return bool(node["decision_type"] == "<=" and node["missing_type"] != "Zero")

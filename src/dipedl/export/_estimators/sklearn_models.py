@@ -57,7 +57,7 @@ def _decision(model: Any, X: Data) -> Tensor:
 
 
 def _float64(learned: Any) -> np.ndarray:
-    """What was learned, in the type of the graph; from inputs in float32 it is float32."""
+    """Return learned numbers in the type of the graph; from inputs in float32 it is float32."""
     return np.asarray(learned, dtype=np.float64)
 
 

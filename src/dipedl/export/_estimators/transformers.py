@@ -54,7 +54,7 @@ def transformed(transformer: Any, X: Data) -> Data:
 
 
 def last_step(estimator: Any, X: Data) -> tuple[Any, Data]:
-    """What stands inside frozen estimators and at the end of pipelines, with its inputs."""
+    """Return the estimator inside frozen ones and at the end of pipelines, with its inputs."""
     if isinstance(estimator, FrozenEstimator):
         return last_step(estimator.estimator, X)
     if type(estimator) is Pipeline:

@@ -48,7 +48,7 @@ def model_graph(
 
 
 def _posterior(model: Any, P: Any, scores: Tensor, unknown: Tensor) -> dict[str, Tensor]:
-    """What a `DIPClassifier` gives beside the flag; the prior for an unknown row."""
+    """Return the outputs of a `DIPClassifier` beside the flag; the prior for an unknown row."""
     evidence = model.evidence_
     P = unknown.unsqueeze(1).where(1 / len(model.prior_), P)
     z = normalised(scores, evidence.normalizer_)

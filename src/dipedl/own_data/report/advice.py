@@ -1,4 +1,4 @@
-"""What a report says in words: its first sentences, and what to do next."""
+"""Words of a report: its first sentences, and what to do next."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def headline(found: Measured) -> str:
 
 
 def next_steps(found: Measured) -> list[str]:
-    """What to do about what was found, in order; never empty."""
+    """Return what to do about the findings, in order; never empty."""
     steps = [*_seen(found), *_drift(found), *_mistakes(found), *_model(found)]
     return steps or [
         "Nothing calls for action. Answer what is not flagged, and show flagged rows to a person."
@@ -89,7 +89,7 @@ def _mistakes(found: Measured) -> Iterator[str]:
 
 
 def _calibration(scores: Mapping[str, float]) -> str:
-    """What to do about probabilities that are no frequencies."""
+    """Return what to do about probabilities that are no frequencies."""
     off, bare = scores["ece"], scores["classifier_ece"]
     modest = scores["confidence"] <= scores["accuracy"]
     word = "is too modest" if modest else "claims too much"

@@ -61,11 +61,11 @@ class Column:
 
     @property
     def used(self) -> bool:
-        """Whether the model sees it: a text it does not."""
+        """Return whether the model sees it: a text it does not."""
         return self.kind != TEXT
 
     def read(self, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
-        """What the model gets of a column (n,), by name, and where an entry is none, (n,).
+        """Return inputs of the model from a column (n,), by name, and where an entry is none, (n,).
 
         A text of blanks is a gap. `GAP_WORDS` are gaps but in a category, where they are levels as
         all others.
@@ -271,7 +271,7 @@ def _date_cuts(when: pd.Series) -> tuple[float, ...]:
 
 
 def is_id(numbers: pd.Series) -> bool:
-    """Whether an input of a model (n,) is another whole number in each row, as an id is."""
+    """Return whether an input of a model (n,) is another whole number in each row, as an id is."""
     return numbers.dtype.kind == "f" and numbers.is_unique and bool((numbers % 1 == 0).all())
 
 
@@ -283,7 +283,7 @@ def observed_quantiles(numbers: np.ndarray, shares: npt.ArrayLike) -> np.ndarray
 def as_inputs(
     columns: Iterable[Column], frame: pd.DataFrame, rows: np.ndarray
 ) -> tuple[pd.DataFrame, np.ndarray, list[Refused]]:
-    """What a model gets of a piece: inputs, which rows they are of, and refused rows with reasons.
+    """Return the inputs of a model from a piece, which rows they are of, and refused rows.
 
     Columns come by name, in any order; those that the model does not know are not looked at.
     """

@@ -1,4 +1,4 @@
-"""What kind of file it is, by its first bytes: endings lie."""
+"""Kinds of files by their first bytes: endings lie."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def check_utf8(path: Path, packed: str) -> None:
 
 
 def is_utf8(content: bytes) -> bool:
-    """Whether bytes are a text in UTF-8."""
+    """Return whether bytes are a text in UTF-8."""
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:

@@ -58,7 +58,7 @@ def feature_names(path: str, p: int) -> list[str]:
 
 
 def told_features(path: str, p: int) -> str:
-    """What the features are, in words."""
+    """Return the features in words."""
     return f"{p} features by {Path(path).name}" if path else f"{_SIDE} x {_SIDE} grey pixels"
 
 

@@ -74,7 +74,7 @@ def decimal_mark(levels: pd.Series) -> str:
 
 
 def has_decimal_commas(frame: pd.DataFrame) -> bool:
-    """Whether a column holds numbers that cannot be read without a decimal comma."""
+    """Return whether a column holds numbers that cannot be read without a decimal comma."""
     texts = (frame[name] for name in frame.select_dtypes(["object", "string"]))
     return any(
         decimal_mark(levels) == "," and not np.isnan(to_numbers(levels, ",")).any()
@@ -227,12 +227,12 @@ _WRITE_PLAIN = "write plain numbers, such as -1234.5"
 
 
 def is_signed(text: str) -> bool:
-    """Whether a text is a number that is written for a reader, which no program can read."""
+    """Return whether a text is a number that is written for a reader, which no program can read."""
     return bool(_WITH_SIGNS.fullmatch(text.strip())) and bool(np.isnan(to_numbers([text])).all())
 
 
 def describe_number_marks(levels: list[str]) -> str:
-    """What to do with numbers that are written for a reader; "" for any other texts."""
+    """Return the remedy for numbers that are written for a reader; "" for any other texts."""
     signed = next(filter(is_signed, levels), "")
     if not signed or not all(_WITH_SIGNS.fullmatch(text.strip()) for text in levels):
         return ""

@@ -1,4 +1,4 @@
-"""What a user can mend: one error that says what, where and the remedy."""
+"""Errors that a user can mend: each says what, where and the remedy."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Table:
 
     @property
     def pixels(self) -> bool:
-        """Whether the columns are pixels of images."""
+        """Return whether the columns are pixels of images."""
         return self.format.kind == formats.IMAGES and not self.format.packed
 
     def pieces(self) -> Iterator[Piece]:
@@ -320,7 +320,7 @@ def frame_of(table: Any) -> pd.DataFrame:
 
 
 def _dtype_of(kind: Any) -> Any:
-    """What pandas has for a type of Arrow, where it is not what pandas would take for it."""
+    """Return the type of pandas for one of Arrow, where pandas would take another."""
     if pa.types.is_date(kind) or pa.types.is_decimal(kind):
         return pd.ArrowDtype(kind)
     return _NULLABLE.get(kind)

@@ -1,1 +1,1 @@
-"""What a fitted estimator of another package consists of: one entry per type."""
+"""Parts of the fitted estimators of other packages: one entry per type."""

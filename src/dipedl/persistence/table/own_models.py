@@ -54,7 +54,7 @@ def _columns_exist(columns: Any, sizes: c.Sizes) -> None:
 
 
 def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
-    """What was learned from held-out rows fits the prior, the density and the columns."""
+    """Require held-out rows, prior, density and columns to fit together."""
     held, columns = evidence.held_out_, evidence.columns_
     if held.proba is not None:
         c.need(np.shape(evidence.prior) == held.proba.shape[1:], "have a prior of other classes")

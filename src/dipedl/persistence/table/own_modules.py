@@ -1,4 +1,4 @@
-"""What a file holds of a `DIPModule` beside its settings and its network: arrays by name."""
+"""Arrays of a `DIPModule` by name, beside its settings and its network."""
 
 from __future__ import annotations
 

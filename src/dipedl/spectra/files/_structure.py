@@ -1,4 +1,4 @@
-"""What the headers of a FITS file say of its size, checked before anything believes them."""
+"""Sizes in the headers of a FITS file, checked before anything believes them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class UnusableError(ValueError):
 
 
 class LayoutError(ValueError):
-    """What a file lacks; `opened` adds the name of the file."""
+    """Error of a file that lacks something; `opened` adds the name of the file."""
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from ..work import CellWork
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the methods of a cell are given, to fit on X (n, d) and y (n,)."""
+    """Inputs of the methods of a cell, to fit on X (n, d) and y (n,)."""
 
     X: np.ndarray
     y: np.ndarray

@@ -29,7 +29,7 @@ class Refusal(Exception):
 
 @dataclass
 class Predictions:
-    """What a fitted method predicted by split, for each row of a table, and what that cost.
+    """Predictions of a fitted method by split, for each row of a table, and their cost.
 
     In `spent`, "train" counts all fits of the classifier and all its predictions, as if no method
     had shared them, and "classifier", of that, the fits of the classifier; "predict <split>" the
@@ -119,7 +119,7 @@ def _predict(
 
 
 def _concentration(model: Any, rows: np.ndarray) -> np.ndarray | None:
-    """That of the Dirichlet of each row, which has mean and variance of the samples, if any."""
+    """Return concentrations of Dirichlets, which have mean and variance of samples, if any."""
     if hasattr(model, "predict_dirichlet"):
         return np.asarray(model.predict_dirichlet(rows).concentration)
     return of_samples(model.sample_proba(rows)) if hasattr(model, "sample_proba") else None

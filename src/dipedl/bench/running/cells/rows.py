@@ -53,7 +53,7 @@ def method_rows(
 def answers_of(
     splits: Splits, train: np.ndarray, X: Mapping[str, np.ndarray]
 ) -> dict[str, dict[str, np.ndarray]]:
-    """What predictions are scored with, by split of X: labels, or class probabilities if known."""
+    """Return the targets of the scores by split of X: labels, or class probabilities if known."""
     far = distances(train, {split: X[split] for split in splits.truth}) if splits.truth else {}
     found = {s: {"truth": P, "distance": far[s]} for s, P in splits.truth.items()}
     found["test"] = {**found.get("test", {}), "y": splits.y["test"]}

@@ -1,4 +1,4 @@
-"""What intervals hold, of suites whose class probabilities are known."""
+"""Coverage of intervals, in suites whose class probabilities are known."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def crossed_blocks(table: BenchTable) -> list[str]:
 
 
 def interval_blocks(found: Crossed, mark: str = "##") -> list[str]:
-    """What intervals hold, by method and by line; nothing where no class probability is known."""
+    """Write coverage of intervals, by method and by line; nothing where no probability is known."""
     rows = interval_rows(found)
     if not rows:
         return []
@@ -170,7 +170,7 @@ def _regret(found: Crossed) -> str:
 
 
 def selected(line: Line | None) -> str:
-    """What a selection chose, each choice once."""
+    """Return the choices of a selection, each once."""
     return "" if line is None else ", ".join(dict.fromkeys(line.selected))
 
 

@@ -71,7 +71,7 @@ def lines_of(kind: str, found: Crossed) -> Crossed:
 
 
 def _temperature(found: Crossed, pair: Pair) -> float:
-    """That of temperature scaling; NaN where it was not run."""
+    """Return the temperature of temperature scaling; NaN where it was not run."""
     line = found.line(pair, _SCALED)
     return np.nan if line is None or line.temperature is None else line.temperature
 
