@@ -21,7 +21,7 @@ from sklearn.preprocessing import Normalizer
 from dipedl import DIPClassifier
 from dipedl.calibration import make_pseudo_outliers
 from dipedl.density import DensitySelector, FusedDensity, KNNDensity
-from dipedl.density.combined._candidates import NEIGHBOUR_ROWS, default_candidates
+from dipedl.density.ensemble import NEIGHBOUR_ROWS, default_candidates
 from dipedl.maths.scores import auroc
 
 N, NEW, SEEDS, WEIGHTS = 60_000, 1000, (0, 1), {"even": None, "skewed": [0.8, 0.1, 0.05, 0.05]}

@@ -22,7 +22,7 @@ from dipedl.calibration import crossfit
 from dipedl.calibration.pseudo_outliers import KINDS
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
-from dipedl.density.combined._candidates import default_candidates
+from dipedl.density.ensemble import default_candidates
 from dipedl.evidence import CautionBudget, QuantileEvidence, ZScore
 
 X, Y = load_iris(return_X_y=True)

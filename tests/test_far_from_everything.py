@@ -14,8 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, Stand
 
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import DensitySelector, FusedDensity, GDADensity, KNNDensity, RelativeDensity
-from dipedl.density.combined._candidates import blind_to_distance
-from dipedl.density.combined._reach import Reach
+from dipedl.density.ensemble import Reach, blind_to_distance
 from dipedl.features.scaling import (
     RANGES,
     fit_scaler,
@@ -253,14 +252,14 @@ def test_reach_is_as_defined(rng):
     inside, outside = np.array([[6.9, 0.0], [0.0, -69.0]]), np.array([[7.1, 0.0], [0.0, -1e5]])
     assert reach.ranges_outside(np.array([[3.0, 0.0], [0.0, -50.0]])) == pytest.approx([1, 2])
     high = np.full(2, 1e9)
-    np.testing.assert_array_equal(reach.held_down(high, inside), high)
-    held = reach.held_down(high, outside)
+    np.testing.assert_array_equal(reach.hold_down(high, inside), high)
+    held = reach.hold_down(high, outside)
     assert held[1] < held[0] < reach.ceiling < scores.min() - 10
     assert held[1] - held[0] == pytest.approx(
         reach.unit * np.log(3.05 / ((1e5 - 10) / 20)), rel=1e-9
     )
-    assert reach.held_down(np.full(1, -1e300), outside[:1]) == -1e300
-    assert reach.held_down(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
+    assert reach.hold_down(np.full(1, -1e300), outside[:1]) == -1e300
+    assert reach.hold_down(np.zeros(1), np.array([[1e308, 0.0]])) < held[1]
 
 
 def test_the_graph_holds_down_the_same_inputs(rng, tmp_path):

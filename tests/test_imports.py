@@ -39,7 +39,7 @@ BREACHES = {
         "dipedl.evidence is not allowed to import torch",
     ),
     "decisions/p_values.py": (
-        "from .rejection import reject_threshold\nfrom ..density import _mixin",
+        "from .rejection import reject_threshold\nfrom ..density import base",
         "dipedl.decisions is not allowed to import dipedl.density",
     ),
     "nn/muon.py": (

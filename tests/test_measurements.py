@@ -26,7 +26,7 @@ from dipedl.bench.spec.captions import captions_of
 from dipedl.bench.tables.cells import cell_over_seeds
 from dipedl.bench.tables.formatting import stable
 from dipedl.datasets import load_digits
-from dipedl.density.combined._candidates import NEIGHBOUR_ROWS
+from dipedl.density.ensemble import NEIGHBOUR_ROWS
 
 ROOT = Path(__file__).parent.parent
 #: Network of the suite defaults -> its OOD sets.

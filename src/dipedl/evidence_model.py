@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, row_hash
 from .calibration.temperature import Temperature, calibrate_in_share
-from .density._fitting import is_frozen, log_density
-from .density.combined._ensemble import DensityEnsemble
+from .density.base import is_frozen, log_density
+from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet
 from .evidence import CautionBudget, check_increasing, log_evidence, weighted_quantile
 from .features.scaling import warn_of_gross_outliers

@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from .calibration.crossfit import IN_SAMPLE, Pairs, enough, row_hash, source_of, splits
 from .calibration.pseudo_outliers import make_pseudo_outliers
-from .density._fitting import (
+from .density.base import (
+    as_density,
     clone_with_selected,
     fit_density,
     for_own_rows,
@@ -30,8 +31,8 @@ from .density._fitting import (
     log_density,
     takes_proba,
 )
-from .density.combined._default import unfitted_density
-from .density.combined._ensemble import DensityEnsemble
+from .density.ensemble import DensityEnsemble
+from .density.selector import DensitySelector
 from .evidence import alarm_threshold
 from .features.dense_rows import is_narrow
 from .features.transformer import compute_features, refit_feature_transformer
@@ -394,7 +395,10 @@ def fit_one_density(
     One that takes class probabilities gets those of the classifier for X (n, d); of a
     `DensityEnsemble` the estimators are fitted, and not their combiner.
     """
-    model = unfitted_density(density, random_state)
+    if density is None:
+        model: Any = DensitySelector(random_state=random_state)
+    else:
+        model = as_density(density, random_state)
     with one_blas_thread(Z.shape[1]):
         if isinstance(model, DensityEnsemble):
             return model.fit_estimators(Z, y, w, watch)

@@ -21,7 +21,11 @@ from dipedl.testing import densities as testing
 CHECKS = testing.density_checks()
 # These fit every candidate.
 TWO = {"candidates": [("gaussians", GDADensity()), ("neighbours", KNNDensity())]}
-FEW_CANDIDATES = {"DensitySelector": TWO, "FusedDensity": TWO}
+FEW_CANDIDATES = {
+    "CustomDensity": {"model": density.GaussianDensity()},
+    "DensitySelector": TWO,
+    "FusedDensity": TWO,
+}
 
 
 def default(name):
@@ -98,7 +102,7 @@ class Floored(GaussianDensity):
 
 class WithoutLogDeterminant(GaussianDensity):
     def score_samples(self, X):
-        return super().score_samples(X) + self._factor().log_det / 2
+        return super().score_samples(X) + self.factor_.log_det / 2
 
 
 class LastChunkOnly(GaussianDensity):

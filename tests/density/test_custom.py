@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 from dipedl.density import CustomDensity, GDADensity, KNNDensity
-from dipedl.density._fitting import as_density
+from dipedl.density.base import as_density
 
 
 class Normal:

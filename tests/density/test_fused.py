@@ -12,8 +12,8 @@ from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
 from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADensity, KNNDensity
-from dipedl.density.combined._normal_scores import NormalScores
-from dipedl.density.combined._reach import Reach
+from dipedl.density.ensemble import Reach
+from dipedl.density.fused import NormalScores
 from dipedl.maths.scores import auroc
 
 

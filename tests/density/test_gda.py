@@ -416,7 +416,7 @@ def test_float32_is_left_where_it_costs_digits(rng):
     X[:, 1] = X[:, 0] + 1e-6 * X[:, 1]
     X = X.astype(np.float32)
     density = GDADensity(shrinkage=None).fit(X, np.arange(300) % 2)
-    assert [factor.in_float32 for factor in density._factors()] == [None, None]
+    assert [factor.in_float32 for factor in density.factors_] == [None, None]
     expected = density.score_samples(X.astype(np.float64))
     np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-12)
 
@@ -426,7 +426,7 @@ def test_tied_scores_of_classes_far_apart_against_each_class_alone(rng):
     y = np.repeat(np.arange(30), 20)
     X = rng.normal(size=(600, 4)) + 1e5 * rng.normal(size=(30, 4))[y]
     density = GDADensity("tied").fit(X, y)
-    alone = np.column_stack([factor.log_density(X) for factor in density._factors()])
+    alone = np.column_stack([factor.log_density(X) for factor in density.factors_])
     own = np.arange(600), y
     np.testing.assert_allclose(density.class_log_density(X)[own], alone[own], rtol=1e-9)
     np.testing.assert_allclose(density.class_log_density(X), alone, rtol=1e-9)

@@ -6,8 +6,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import Normalizer, normalize
 
 from dipedl.density import DensitySelector, KNNDensity, knn
-from dipedl.density._neighbors import nearest
-from dipedl.density.combined._unit_length import unit_rows
+from dipedl.density.ensemble import unit_rows
+from dipedl.density.neighbors import nearest_rows
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=(1500, 6))
@@ -38,7 +38,7 @@ def test_distances_are_those_of_all_pairs(name, scale):
     with np.errstate(over="ignore"):
         X = np.nan_to_num(np.concatenate([rows[:10] * scale, rows[-3:], NORMAL[:5] * scale]))
     index = NearestNeighbors(n_neighbors=10, algorithm="brute").fit(rows)
-    distances, numbers = nearest(index, X)
+    distances, numbers = nearest_rows(index, X)
     np.testing.assert_allclose(distances, naive(rows, X, 10), rtol=1e-13)
     with np.errstate(all="ignore"):
         found = np.sqrt(((X[:, None] - rows[numbers]) ** 2).sum(axis=2))

@@ -56,7 +56,7 @@ def test_against_scipy(data, rng, shrinkage, offset, weighted):
     np.testing.assert_allclose(got, expected, rtol=1e-9 if not offset else 1e-6)
     one_by_one = np.vstack([density.class_log_density(row[None] + offset) for row in queries])
     np.testing.assert_allclose(one_by_one, got, rtol=1e-12)
-    each = np.column_stack([f.log_density(queries + offset) for f in density._factors()])
+    each = np.column_stack([f.log_density(queries + offset) for f in density.factors_])
     np.testing.assert_allclose(each, got, rtol=1e-9)
 
 

@@ -65,7 +65,7 @@ def test_contributions_sum_to_the_distance_that_the_score_knows(data, gaussian):
         part = card.parts[0]
         total = sum(f["contribution"] for f in part["features"]) + part["rest"]
         assert total == pytest.approx(part["squared_distance"])
-        factor = gaussian.density_._factors()[list(gaussian.classes_).index(part["class"])]
+        factor = gaussian.density_.factors_[list(gaussian.classes_).index(part["class"])]
         assert factor.squared_distance(x[None])[0] == pytest.approx(part["squared_distance"])
 
 

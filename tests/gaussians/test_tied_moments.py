@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dipedl.density import GaussianDensity, GDADensity
-from dipedl.density.combined._sums import Form, Sums, forms_of, needed_forms, of_sums
+from dipedl.density.sums import Form, Sums, forms_of, from_sums, needed_forms
 from dipedl.gaussians.by_class import TiedMoments, add_moments, moments_by_class, pool
 from dipedl.gaussians.moments import Moments
 from dipedl.persistence import load, save
@@ -125,11 +125,11 @@ def test_what_is_compared_with_is_worked_out_once_and_for_all_rows_alike(rng):
     X, y = rows(rng)
     density = GDADensity("tied").fit(X, y)
     state, one = dict(vars(density)), density.score_samples(X[:1])
-    compared = density._factors().comparison
+    compared = density.factors_.comparison
     assert density.score_samples(X)[0] == pytest.approx(one[0], rel=1e-12)
-    assert density._factors().comparison is compared and vars(density) == state
+    assert density.factors_.comparison is compared and vars(density) == state
     density.partial_fit(X, y)
-    assert density._factors().comparison is not compared
+    assert density.factors_.comparison is not compared
 
 
 def test_sums_of_parts_hold_one_scatter_unless_another_needs_more(rng):
@@ -143,6 +143,6 @@ def test_sums_of_parts_hold_one_scatter_unless_another_needs_more(rng):
     for forms in ((one,), (plain,)):
         sums = Sums.of(X[:90], y[:90], CLASSES, forms) + Sums.of(X[90:], y[90:], CLASSES, forms)
         for density in (tied, whole):
-            made = of_sums(density, sums, CLASSES)
+            made = from_sums(density, sums, CLASSES)
             np.testing.assert_allclose(made.score_samples(X), density.score_samples(X), rtol=1e-10)
             assert type(made.moments_) is type(density.moments_)

@@ -32,7 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
 from dipedl.density import FlowDensity, knn
-from dipedl.density.combined._candidates import default_candidates
+from dipedl.density.ensemble import default_candidates
 from dipedl.nn import MaskedAutoregressive, Training
 from dipedl.persistence import _types as types
 from dipedl.persistence import container

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from dipedl.density.combined._normal_scores import NormalScores
+from dipedl.density.fused import NormalScores
 from dipedl.maths.scores import confidence
 from dipedl.pretrained.evidence_head import ConfidenceFusion, _table
 

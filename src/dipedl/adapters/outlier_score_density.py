@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _is_fitted, check_is_fitted
 
-from ..density._mixin import LogDensityMixin
+from ..density.base import LogDensityMixin
 from ..fitting import all_or_nothing
 from ..inputs import validate_features, validate_fit_features
 from ..maths.array_namespace import to_numpy

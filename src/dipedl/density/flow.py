@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,19 +14,24 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
+from zuko.lazy import LazyDistribution
 
 from ..fitting import all_or_nothing
-from ..inputs import validate_features, validate_fit_features
+from ..inputs import require_fitted, validate_fit_features
 from ..maths.array_namespace import unmasked
-from ..nn.device import as_tensor, limit_threads, resolve_device, seed_generators
+from ..nn.device import (
+    as_tensor,
+    limit_threads,
+    plain_defaults,
+    resolve_device,
+    seed_generators,
+)
 from ..nn.flows.masked_autoregressive import MaskedAutoregressive
-from ..nn.flows.preprocessing import Dequantization, Standardization
+from ..nn.flows.preprocessing import Dequantization, Preprocessor, Standardization
 from ..nn.torch_classifier import on_device
 from ..nn.training import Training, train
-from ._flow import LogDensity, build, checked, negative_mean, split, training_inputs
-from ._mixin import LogDensityMixin
+from .base import LogDensityMixin
 
 __all__ = ["FlowDensity"]
 
@@ -44,7 +51,8 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         zuko flow for a number of features, such as ``zuko.flows.NSF`` or a ``functools.partial`` of
         it. Default: ``MaskedAutoregressive()``.
     preprocessing : Standardization, Dequantization, optional
-        What the flow is shown. Default: ``Standardization()``; for images ``Dequantization()``.
+        From rows to the inputs of the flow. Default: ``Standardization()``; for images
+        ``Dequantization()``.
     training : Training, optional
         How it is optimised. Default: up to 100 epochs of Adam at 1e-3 with gradients clipped to
         norm 5, stopped after 10 without a better validation score, the best weights restored.
@@ -164,27 +172,27 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(2**31))
             rows, held_out = self._split(rows, validation, seed)
             preprocessing = self._preprocessing().build(rows)
-            module = LogDensity(build(self.flow, rows.shape[1], seed))
+            module = _Module(_build(self.flow, rows.shape[1], seed))
             settings = self._settings(held_out is not None)
-            inputs, settings = training_inputs(rows, preprocessing, settings)
+            inputs, settings = _training_inputs(rows, preprocessing, settings)
             held = None if held_out is None else (preprocessing(held_out)[0].float(),)
             run: dict[str, Any] = {"progress": progress, "deadline": deadline}
             run |= {"checkpoint": checkpoint, "validation": held, "seed": seed}
             with _default(self._device()):
-                self.history_ = train(module, negative_mean, (inputs,), settings, **run)
+                self.history_ = train(module, _negative_mean, (inputs,), settings, **run)
             self.preprocessing_ = preprocessing
             self.flow_ = module.flow.to(_DTYPES[self.dtype])
             return self
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density in nats of each row of X (n, d), shape (n,).
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-density in nats of features Z (n, d) that were checked before, (n,).
 
         Raises
         ------
         ValueError
             If the flow gives NaN or ``+inf`` for a row; names the rows.
         """
-        return self._log_density(self._rows(X), self._preprocessing().jacobian)
+        return self._log_prob(self._tensor(Z), self._preprocessing().jacobian)
 
     def bits_per_dimension(self, X: Any, *, draws: int = 1, random_state: Any = 0) -> float:
         """Bits per dimension of images X (n, d), as the field reports them; lower is better.
@@ -207,7 +215,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         TypeError
             If the flow was not fitted on pixels.
         """
-        rows, preprocessing = self._rows(X), self.preprocessing_
+        rows, preprocessing = self._tensor(self._check_rows(X)), self.preprocessing_
         if not preprocessing.is_noisy:
             raise TypeError(
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "
@@ -217,7 +225,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             check_random_state(random_state).randint(2**31)
         )
         noisy = (preprocessing.noise(rows, generator) for _ in range(draws))
-        nats = [self._log_density(sample, True).mean() for sample in noisy]
+        nats = [self._log_prob(sample, True).mean() for sample in noisy]
         cells = rows.shape[1] * preprocessing.log_cell()
         return float(-(np.mean(nats) + cells) / (rows.shape[1] * math.log(2)))
 
@@ -226,7 +234,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
         A masked autoregressive flow takes d passes through its networks.
         """
-        check_is_fitted(self, "flow_")
+        require_fitted(self, "flow_")
         device = self._device()
         seed = int(check_random_state(random_state).randint(2**31))
         n_jobs = self._settings(False).n_jobs
@@ -249,7 +257,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             "validation_fraction": 0.0,
         }
 
-    def _log_density(self, rows: Tensor, jacobian: bool) -> np.ndarray:
+    def _log_prob(self, rows: Tensor, jacobian: bool) -> np.ndarray:
         device, dtype = self._device(), _DTYPES[self.dtype]
         flow = on_device(device, self.flow_)
         parts = []
@@ -261,30 +269,42 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
                 known = y.where(near[:, None], 0.0).to(device, dtype)
                 score = flow().log_prob(known).double().cpu().where(near, -math.inf)
                 parts.append(score + log_det if jacobian else score)
-        return checked(torch.cat(parts).numpy())
+        score = torch.cat(parts).numpy()
+        bad = np.flatnonzero(np.isnan(score) | np.isposinf(score))
+        if len(bad):
+            raise ValueError(
+                f"the log-density of {len(bad)} of {len(score)} rows is NaN or +inf, rows "
+                f"{bad[:5].tolist()}: the flow is numerically unstable there; use dtype='float64', "
+                "a lower learning rate or clip_norm"
+            )
+        return np.asarray(score)
 
-    def _rows(self, X: Any) -> Tensor:
-        check_is_fitted(self, "flow_")
-        rows = as_tensor(validate_features(self, X))
+    def _tensor(self, Z: np.ndarray) -> Tensor:
+        rows = as_tensor(Z)
         self._preprocessing().check("X", rows)
         return rows
 
     def _split(self, rows: Tensor, validation: Any, seed: int) -> tuple[Tensor, Tensor | None]:
-        """Rows to train on and rows held out."""
+        """Return rows to train on and rows held out, a share `validation_fraction` if none are."""
         if validation is not None:
-            return rows, self._held_out(validation)
-        return split(rows, self.validation_fraction, seed)
-
-    def _held_out(self, validation: Any) -> Tensor:
-        given = validation[0] if isinstance(validation, tuple) else validation
-        given = unmasked("validation", given)
-        rows = as_tensor(check_array(given, dtype=np.float64, input_name="validation"))
-        if rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"validation must have {self.n_features_in_} columns as X, got {rows.shape[1]}"
+            X = unmasked(
+                "validation", validation[0] if isinstance(validation, tuple) else validation
             )
-        self._preprocessing().check("validation", rows)
-        return rows
+            held = as_tensor(check_array(X, dtype=np.float64, input_name="validation"))
+            if held.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"validation must have {self.n_features_in_} columns as X, got {held.shape[1]}"
+                )
+            self._preprocessing().check("validation", held)
+            return rows, held
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(
+                f"validation_fraction must be in [0, 1), got {self.validation_fraction!r}"
+            )
+        n = math.ceil(self.validation_fraction * len(rows))
+        generator = torch.Generator("cpu").manual_seed(seed)
+        order = torch.randperm(len(rows), generator=generator, device="cpu")
+        return (rows[order[n:]], rows[order[:n]]) if n else (rows, None)
 
     def _preprocessing(self) -> Any:
         stated = Standardization() if self.preprocessing is None else self.preprocessing
@@ -307,6 +327,69 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
 
 
 def _default(device: torch.device) -> AbstractContextManager[Any]:
-    """Context in which no other device is the default: zuko moves its numbers to that one."""
+    """Let no other device be the default: zuko moves its numbers to that one."""
     other = torch.get_default_device().type
     return nullcontext() if other in ("cpu", device.type) else device
+
+
+class _Module(nn.Module):
+    """Log-density (n,) of preprocessed rows, to be trained."""
+
+    def __init__(self, flow: nn.Module) -> None:
+        super().__init__()
+        self.flow = flow
+
+    def forward(self, y: Tensor) -> Tensor:
+        """Log-density in nats of each row of y (n, d), shape (n,)."""
+        log_density: Tensor = self.flow().log_prob(y)
+        return log_density
+
+
+@dataclass(frozen=True)
+class _Augment:
+    """Augmentation of a training batch: the one of the user, noise, and the preprocessing."""
+
+    first: Any
+    preprocessing: Preprocessor
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        x = x if self.first is None else self.first(x, generator)
+        y: Tensor = self.preprocessing(self.preprocessing.noise(x, generator))[0]
+        return y
+
+
+def _training_inputs(
+    rows: Tensor, preprocessing: Preprocessor, settings: Training
+) -> tuple[Tensor, Training]:
+    """Return the rows for training, float32, and the settings with the augmentation of a batch."""
+    if not (preprocessing.is_noisy or settings.augment):
+        return preprocessing(rows)[0].float(), settings
+    there = deepcopy(preprocessing).to(resolve_device(settings.device), torch.float32)
+    return rows.float(), replace(settings, augment=_Augment(settings.augment, there))
+
+
+def _build(flow: Any, n_features: int, seed: int) -> nn.Module:
+    """Build an untrained flow with parameters drawn from `seed`."""
+    flow = MaskedAutoregressive() if flow is None else flow
+    if hasattr(flow, "build"):
+        with plain_defaults():
+            built = flow.build(n_features, torch.Generator("cpu").manual_seed(seed))
+        return _checked_flow(built, flow)
+    if not callable(flow):
+        raise TypeError(
+            "flow must be None, a MaskedAutoregressive or a callable n_features -> zuko flow, "
+            f"got {flow!r}"
+        )
+    with seed_generators(seed, torch.device("cpu")), plain_defaults():
+        return _checked_flow(flow(n_features), flow)
+
+
+def _checked_flow(built: Any, flow: Any) -> nn.Module:
+    if not isinstance(built, LazyDistribution):
+        raise TypeError(f"flow must give a zuko flow, got {type(built).__name__} from {flow!r}")
+    return built  # type: ignore[no-any-return]
+
+
+def _negative_mean(log_density: Tensor, *, epoch: int) -> Tensor:
+    """Return the loss; it is the same in every epoch."""
+    return -log_density.mean()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +20,8 @@ from ..gaussians.factor import (
 )
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, mean_variance, shrinkage_intensity
-from ..inputs import FLOATS, check_weights, require_fitted, validate_features, validate_fit_features
-from ._mixin import LogDensityMixin
+from ..inputs import FLOATS, check_weights, validate_fit_features
+from .base import LogDensityMixin
 
 __all__ = ["GaussianDensity"]
 
@@ -67,6 +68,9 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
     array([-0.919, -2.919])
     """
 
+    _dtypes: Any = FLOATS
+    _factor_: GaussianFactor | None
+
     def __init__(self, covariance_type: str = "full", shrinkage: Shrinkage = "oas") -> None:
         self.covariance_type = covariance_type
         self.shrinkage = shrinkage
@@ -76,7 +80,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         with all_or_nothing(self):
             X = validate_fit_features(self, X, dtype=FLOATS)
             self._set_moments(self._moments_of(X, sample_weight))
-            self._factor()
+            self.factor_  # noqa: B018  refuses a singular covariance
             return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -96,27 +100,39 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         merged._set_moments(self.moments_ + other.moments_)
         return merged
 
-    def clone_with_selected(self) -> Self:
-        """An unfitted copy with the shrinkage that all rows settled on."""
-        copy: Self = clone(self)
-        if isinstance(self.shrinkage, str):
-            copy.set_params(shrinkage=self.shrinkage_)
-        return copy
+    def with_moments(self, moments: Moments) -> Self:
+        """Return a copy as fitted on rows of these moments."""
+        density = copy(self)
+        density._set_moments(moments)
+        return density
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density in nats of each row of X (n, p), shape (n,)."""
-        require_fitted(self, "moments_")
-        X = validate_features(self, X, FLOATS)
-        return self._factor().log_density(X)
+    def clone_with_selected(self) -> Self:
+        """Return an unfitted copy with the shrinkage that all rows settled on."""
+        unfitted: Self = clone(self)
+        if isinstance(self.shrinkage, str):
+            unfitted.set_params(shrinkage=self.shrinkage_)
+        return unfitted
+
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
+        return self.factor_.log_density(Z)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """For each row of X (n, p), its distance and the `top` features that make it far.
 
         As `GDADensity.explain_rows`, without a class.
         """
-        require_fitted(self, "moments_")
-        X, factor = validate_features(self, X), self._factor()
+        X, factor = self._check_rows(X), self.factor_
         return list(explain_rows(factor.mean, factor.contributions(X), X, top))
+
+    @property
+    def factor_(self) -> GaussianFactor:
+        """Mean and factor of the covariance."""
+        # Lazy, so that a stream of small chunks pays for one factorisation, not for one a chunk.
+        if self._factor_ is None:
+            target = mean_variance(self.moments_)
+            self._factor_ = factorise(self.moments_, self.shrinkage_, target, "GaussianDensity")
+        return self._factor_
 
     @property
     def rank_(self) -> int:
@@ -143,11 +159,4 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
     def _set_moments(self, moments: Moments) -> None:
         self.moments_ = moments
         self.shrinkage_ = shrinkage_intensity(moments, self.shrinkage)
-        self._factor_: GaussianFactor | None = None
-
-    def _factor(self) -> GaussianFactor:
-        # Lazy, so that a stream of small chunks pays for one factorisation, not for one a chunk.
-        if self._factor_ is None:
-            target = mean_variance(self.moments_)
-            self._factor_ = factorise(self.moments_, self.shrinkage_, target, "GaussianDensity")
-        return self._factor_
+        self._factor_ = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import reduce
 from typing import Any, Self
 
@@ -18,13 +19,13 @@ from ..gaussians import by_class
 from ..gaussians.factor import GaussianFactor, rank
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
-from ..inputs import FLOATS, check_weights, require_fitted, validate_features, validate_fit_features
+from ..inputs import FLOATS, check_weights, validate_fit_features
 from ..maths.array_namespace import unmasked
 from ..maths.special import log_sum_exp
 from ..writing.numbers import plain_labels
-from ._mixin import LogDensityMixin
+from .base import LogDensityMixin
 
-__all__ = ["GDADensity"]
+__all__ = ["GDADensity", "MahalanobisDensity"]
 
 _SHARED_BASIS = "shared-basis"
 _ALLOWED = {
@@ -34,7 +35,7 @@ _ALLOWED = {
 
 
 def _adds_up(density: GDADensity) -> bool:
-    """True, or an AttributeError that says why batches cannot be added."""
+    """Return True, or raise AttributeError that says why batches cannot be added."""
     if density.covariance_type == _SHARED_BASIS:
         raise AttributeError(
             f"covariance_type={_SHARED_BASIS!r} is no sum over rows: it needs all of them for the "
@@ -94,6 +95,11 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     array([ -1.61,  -1.61, -13.42])
     """
 
+    _dtypes: Any = FLOATS
+    _factors_: Sequence[GaussianFactor] | None
+    shrinkage_: np.ndarray
+    target_: np.ndarray
+
     def __init__(
         self,
         covariance_type: str = "full",
@@ -111,9 +117,9 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         """
         with all_or_nothing(self):
             X, y, weights = self._validate(X, y, sample_weight, reset=True)
-            seen = np.unique(y if weights is None else y[weights > 0])
-            self._set_moments(seen, self._moments_of(X, y, weights, seen))
-            self._factors()
+            classes = np.unique(y if weights is None else y[weights > 0])
+            self._set_moments(classes, self._moments_of(X, y, weights, classes))
+            self.factors_  # noqa: B018  refuses a singular covariance
             return self
 
     @available_if(_adds_up)  # type: ignore[untyped-decorator]
@@ -157,29 +163,46 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         merged._set_moments(classes, reduce(by_class.add_moments, parts))
         return merged
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density in nats of each row of X (n, p), shape (n,)."""
-        require_fitted(self, "moments_")
-        X, weights, factors = (
-            validate_features(self, X, FLOATS),
-            self._log_weights(),
-            self._factors(),
-        )
-        found = np.empty(len(X))
-        for rows in by_class.row_blocks(len(X), len(weights)):
-            found[rows] = log_sum_exp(by_class.log_densities(factors, X[rows]) + weights)
+    def with_moments(self, classes: np.ndarray, moments: Sequence[Moments]) -> Self:
+        """Return a copy as fitted on rows of `classes` (k,) with these moments, one a class."""
+        density = copy(self)
+        density._set_moments(classes, moments)
+        return density
+
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
+        log_weights, factors, found = self.log_weights_, self.factors_, np.empty(len(Z))
+        for rows in by_class.row_blocks(len(Z), len(log_weights)):
+            found[rows] = log_sum_exp(by_class.log_densities(factors, Z[rows]) + log_weights)
         return found
 
     def class_log_density(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p) under each class's Gaussian, shape (n, k)."""
-        require_fitted(self, "moments_")
-        return by_class.log_densities(self._factors(), validate_features(self, X, FLOATS))
+        X = self._check_rows(X)
+        return by_class.log_densities(self.factors_, X)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """For each row of X (n, p), its nearest class and the `top` features that make it far."""
-        require_fitted(self, "moments_")
-        X = validate_features(self, X)
-        return by_class.explain_nearest(self._factors(), plain_labels(self.classes_), X, top)
+        X = self._check_rows(X)
+        return by_class.explain_nearest(self.factors_, plain_labels(self.classes_), X, top)
+
+    @property
+    def factors_(self) -> Sequence[GaussianFactor]:
+        """Mean and factor of the covariance of each class."""
+        # Lazy, so that a stream of small chunks pays for one factorisation, not for one a chunk.
+        if self._factors_ is None:
+            self._check_complete()
+            who = [f"class {c!r}" for c in plain_labels(self.classes_)]
+            parts = self.moments_, self.shrinkage_, self.target_, who
+            self._factors_ = by_class.class_factors(self.covariance_type, *parts)
+        return self._factors_
+
+    @property
+    def log_weights_(self) -> np.ndarray:
+        """Logarithms of the mixture weights, shape (k,)."""
+        weights = by_class.weights_of(self.moments_)
+        weights = np.ones_like(weights) if self.class_weights == "equal" else weights
+        return np.asarray(np.log(weights / weights.sum()))
 
     @property
     def rank_(self) -> np.ndarray:
@@ -234,7 +257,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
     def _set_moments(self, classes: np.ndarray, moments: Sequence[Moments]) -> None:
         self.classes_ = classes
         self.moments_ = moments
-        self._factors_: Sequence[GaussianFactor] | None = None
+        self._factors_ = None
         # An announced class without samples is refused when scoring.
         if (by_class.weights_of(moments) > 0).all():
             tied = self.covariance_type == "tied"
@@ -243,32 +266,21 @@ class GDADensity(LogDensityMixin, BaseEstimator):
             )
 
     def clone_with_selected(self) -> Self:
-        """An unfitted copy with the shrinkage that all rows settled on.
+        """Return an unfitted copy with the shrinkage that all rows settled on.
 
         Where features are redundant the log-density follows it: estimated anew in each fold,
         held-out scores would be those of another density.
         """
-        copy: Self = clone(self)
+        unfitted: Self = clone(self)
         if isinstance(self.shrinkage, str):
-            copy.set_params(shrinkage=tuple(self.shrinkage_.tolist()))
-        return copy
+            unfitted.set_params(shrinkage=tuple(self.shrinkage_.tolist()))
+        return unfitted
 
     def _covariance_moments(self) -> Sequence[Moments]:
         """Per class, the moments whose covariance it uses."""
         if self.covariance_type == "tied":
             return [by_class.pool(self.moments_)] * len(self.classes_)
         return self.moments_
-
-    def _log_weights(self) -> np.ndarray:
-        weights = by_class.weights_of(self.moments_)
-        weights = np.ones_like(weights) if self.class_weights == "equal" else weights
-        return np.asarray(np.log(weights / weights.sum()))
-
-    def _factors(self) -> Sequence[GaussianFactor]:
-        # Lazy, so that a stream of small chunks pays for one factorisation, not for one a chunk.
-        if self._factors_ is None:
-            self._factors_ = self._factorised()
-        return self._factors_
 
     def _check_complete(self) -> None:
         check_is_fitted(self, "moments_")
@@ -278,8 +290,66 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 f"classes {empty} were announced but no sample of them came; partial_fit them first"
             )
 
-    def _factorised(self) -> Sequence[GaussianFactor]:
-        self._check_complete()
-        who = [f"class {c!r}" for c in plain_labels(self.classes_)]
-        parts = self.moments_, self.shrinkage_, self.target_, who
-        return by_class.class_factors(self.covariance_type, *parts)
+
+class MahalanobisDensity(GDADensity):
+    """Squared Mahalanobis distance to the nearest class mean, as a score.
+
+    ``s(x) = -min_c (x - m_c)^T C_c^-1 (x - m_c) / 2``: the exponent of the nearest class's
+    Gaussian, in nats, without its log-determinant. No density: it does not integrate to one.
+
+    Parameters
+    ----------
+    covariance_type : {"tied", "full", "diag", "shared-basis"}, default="tied"
+        One covariance of the residuals from the class means, as published; one per class, where a
+        wide class is as near as a narrow one at the same number of standard deviations; a diagonal
+        per class; or one along a shared basis.
+    shrinkage : None, float, tuple of float or {"oas", "ledoit-wolf"}, default="oas"
+        As in `GDADensity`.
+
+    Attributes
+    ----------
+    classes_, moments_, shrinkage_, target_, n_features_in_
+        As in `GDADensity`.
+
+    See Also
+    --------
+    GDADensity : the whole Gaussians, mixed.
+    RelativeDensity : takes off the distance to the mean of all rows; with this one as foreground it
+        is the relative Mahalanobis score as published, up to a constant.
+    dipedl.baselines.Mahalanobis : the distance on the features of a classifier.
+
+    References
+    ----------
+    Lee et al., "A simple unified framework for detecting out-of-distribution samples and
+    adversarial attacks", NeurIPS (2018), equations 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.density import MahalanobisDensity
+    >>> X = np.array([[-1.0], [1.0], [9.0], [11.0]])
+    >>> density = MahalanobisDensity(shrinkage=None).fit(X, [0, 0, 1, 1])
+    >>> density.score_samples([[10.0], [12.0]])
+    array([-0., -2.])
+    """
+
+    normalized = False
+    #: A minimum has no weights; the parent asks.
+    class_weights = "equal"
+
+    def __init__(
+        self,
+        covariance_type: str = "tied",
+        shrinkage: Shrinkage | tuple[float, ...] = "oas",
+    ) -> None:
+        self.covariance_type = covariance_type
+        self.shrinkage = shrinkage
+
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return minus half the squared distance of features Z (n, p) to the nearest mean, (n,)."""
+        return np.asarray(-0.5 * by_class.squared_distances(self.factors_, Z).min(axis=1))
+
+    def squared_distance(self, X: Any) -> np.ndarray:
+        """Squared Mahalanobis distance of each row of X (n, p) to each class mean, (n, k)."""
+        X = self._check_rows(X)
+        return by_class.squared_distances(self.factors_, X)

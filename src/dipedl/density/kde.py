@@ -9,13 +9,11 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import all_or_nothing
-from ..inputs import check_weights, validate_features, validate_fit_features
+from ..inputs import check_weights, validate_fit_features
 from ..maths.special import LOG_2PI
-from ._mixin import LogDensityMixin
-from ._scaling import fit_scaler
+from .base import LogDensityMixin, fit_scaler
 
 __all__ = ["KernelDensity"]
 
@@ -89,20 +87,18 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
             self.log_weights_ = np.log(counts / counts.sum())
             return self
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
-        check_is_fitted(self, "rows_")
-        X = validate_features(self, X)
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         step = max(1, _CHUNK_BYTES // (8 * len(self.rows_)))
         with np.errstate(over="ignore", invalid="ignore"):
-            Z = self.scaler_.transform(X)
-            parts = [self._log_sum(Z[start : start + step]) for start in range(0, len(Z), step)]
-        p = X.shape[1]
+            Y = self.scaler_.transform(Z)
+            parts = [self._log_sum(Y[start : start + step]) for start in range(0, len(Y), step)]
+        p = Z.shape[1]
         constant = p * np.log(self.bandwidth_) + p / 2 * LOG_2PI + np.log(self.scaler_.scale_).sum()
         return np.asarray(np.concatenate(parts) - constant)
 
     def _log_sum(self, Z: np.ndarray) -> np.ndarray:
-        """Log of the weighted mean of the kernels at Z (m, p), without their constant, (m,)."""
+        """Return the log-mean of the kernels at Z (m, p), but for their constant, shape (m,)."""
         squared = cdist(Z, self.rows_, "sqeuclidean")
         # inf - inf is an overflow too.
         squared[np.isnan(squared)] = np.inf

@@ -12,12 +12,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from ..calibration.crossfit import row_hash
 from ..fitting import all_or_nothing
-from ..inputs import require_fitted, validate_features, validate_fit_features
+from ..inputs import validate_fit_features
 from ..maths.array_namespace import unmasked
 from ..maths.seeds import seed
-from ._approximate import approximate_neighbors, import_faiss
-from ._mixin import LogDensityMixin
-from ._neighbors import nearest, sorted_by_distance
+from .base import LogDensityMixin
+from .neighbors import approximate_rows, import_faiss, nearest_rows, sort_by_distance
 
 __all__ = ["KNNDensity"]
 
@@ -134,7 +133,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         with all_or_nothing(self):
             X = validate_fit_features(self, X)
             self._check_parameters(len(X))
-            self.row_numbers_ = self._drawn(X, unmasked("y", y))
+            self.row_numbers_ = self._draw(X, unmasked("y", y))
             # A ball that holds k of n rows holds k m / n of m drawn; one alone is too noisy.
             share = len(self.row_numbers_) / len(X)
             self.n_neighbors_ = max(min(2, self.n_neighbors), round(self.n_neighbors * share))
@@ -146,20 +145,19 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             self.neighbors_ = self._exact(X, self.n_neighbors_)
             some = np.argsort(keys, kind="stable")[:_PROBES]
             self.radius_floor_ = (
-                _smallest_positive(self._kth_distance(X[some]))
+                _smallest_positive(self._nearest(X[some])[0][:, -1])
                 or self._smallest_gap(X, keys)
                 or 1.0
             )
             return self
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
-        X = self._centred(X)
-        radius = np.maximum(self._kth_distance(X), self.radius_floor_)
-        return np.asarray(self._log_constant() - X.shape[1] * np.log(radius))
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
+        radius = np.maximum(self._nearest(self._centre(Z))[0][:, -1], self.radius_floor_)
+        return np.asarray(self.log_constant_ - Z.shape[1] * np.log(radius))
 
     def neighbors(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Which training rows the rows of X (n, p) are judged by.
+        """Find the training rows that the rows of X (n, p) are judged by.
 
         Returns
         -------
@@ -168,11 +166,11 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         rows : ndarray of int, shape (n, `n_neighbors_`)
             Numbers of the training rows, nearest first. A training row is its own neighbour.
         """
-        distances, rows = self._nearest(self._centred(X))
+        distances, rows = self._nearest(self._centre(self._check_rows(X)))
         return distances, self.row_numbers_[rows]
 
     def for_own_rows(self) -> Self:
-        """The fitted density as it scores rows of its fit: none is its own neighbour.
+        """Return the fitted density as it scores rows of its fit: none is its own neighbour.
 
         Itself where faiss searches, or a part of the rows is kept.
         """
@@ -183,15 +181,14 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         density.neighbors_ = copy(self.neighbors_).set_params(n_neighbors=k)
         return density
 
-    def _log_constant(self) -> float:
-        """``log k - log n - log V_p``."""
+    @property
+    def log_constant_(self) -> float:
+        """``log k - log n - log V_p``, in nats."""
         n, p = self.neighbors_._fit_X.shape
         log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
         return float(np.log(self.n_neighbors_) - np.log(n) - log_volume)
 
-    def _centred(self, X: Any) -> np.ndarray:
-        require_fitted(self, "neighbors_")
-        X = validate_features(self, X)
+    def _centre(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.asarray(X - self.center_)
 
@@ -212,11 +209,19 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         if self.index == "faiss":
             import_faiss()
 
-    def _drawn(self, X: np.ndarray, y: Any) -> np.ndarray:
-        """Numbers of the rows to keep."""
-        if self.max_rows is None or len(X) <= self.max_rows:
-            return np.arange(len(X))
-        return _drawn_by_class(row_hash(X, seed(self.random_state)), y, self.max_rows)
+    def _draw(self, X: np.ndarray, y: Any) -> np.ndarray:
+        """Draw the numbers of the rows to keep; each class keeps its share.
+
+        They are taken at equal steps in the order of class and hash: copies, which lie together
+        there, keep their share too.
+        """
+        n, size = len(X), self.max_rows
+        if size is None or n <= size:
+            return np.arange(n)
+        keys = row_hash(X, seed(self.random_state))
+        classes = np.zeros(n, int) if y is None else np.unique(y, return_inverse=True)[1]
+        order = np.lexsort((keys, classes))
+        return np.sort(order[(2 * np.arange(size) + 1) * n // (2 * size)])
 
     def _exact(self, X: np.ndarray, k: int) -> NearestNeighbors:
         # faiss searches for itself: a tree beside it would be a waste.
@@ -225,15 +230,11 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         return NearestNeighbors(n_neighbors=k, algorithm=algorithm, n_jobs=self.n_jobs).fit(X)
 
     def _nearest(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `neighbors`, of centred X and the rows that are kept."""
+        """Return distances and numbers of the kept rows that are nearest to centred X, (n, k)."""
         if self.index != "faiss":
-            return nearest(self.neighbors_, X)
-        found = approximate_neighbors(self.neighbors_, X, self.n_neighbors_, self.probe)
-        return sorted_by_distance(self.neighbors_, X, found)
-
-    def _kth_distance(self, X: np.ndarray) -> np.ndarray:
-        """Distance of centred X to its k-th neighbour, shape (n,)."""
-        return self._nearest(X)[0][:, -1]
+            return nearest_rows(self.neighbors_, X)
+        found = approximate_rows(self.neighbors_, X, self.n_neighbors_, self.probe)
+        return sort_by_distance(self.neighbors_, X, found)
 
     def _check_copies(self, keys: np.ndarray) -> None:
         """Refuse data of which many rows have their k nearest other rows at distance zero."""
@@ -249,26 +250,15 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             )
 
     def _smallest_gap(self, X: np.ndarray, keys: np.ndarray) -> float:
-        """Smallest distance between two distinct rows of X, or from a thousand; 0 if all equal."""
+        """Return the smallest distance of distinct rows, or from a thousand; 0 if all are equal."""
         rows = X[np.unique(keys, return_index=True)[1]]
         if len(rows) == 1:
             return 0.0
         index, some = self._exact(rows, 2), rows[:_PROBES]
-        return _smallest_positive(nearest(index, some)[0].ravel())
-
-
-def _drawn_by_class(keys: np.ndarray, y: Any, size: int) -> np.ndarray:
-    """Numbers of `size` of the rows with hashes `keys` (n,); each class keeps its share.
-
-    They are taken at equal steps in the order of class and hash: copies, which lie together there,
-    keep their share too.
-    """
-    classes = np.zeros(len(keys), int) if y is None else np.unique(y, return_inverse=True)[1]
-    order = np.lexsort((keys, classes))
-    return np.sort(order[(2 * np.arange(size) + 1) * len(keys) // (2 * size)])
+        return _smallest_positive(nearest_rows(index, some)[0].ravel())
 
 
 def _smallest_positive(distance: np.ndarray) -> float:
-    """0 if there is none."""
+    """Return the smallest positive distance; 0 if there is none."""
     positive = distance[distance > 0]
     return float(positive.min()) if len(positive) else 0.0

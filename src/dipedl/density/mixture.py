@@ -7,12 +7,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
-from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import all_or_nothing
-from ..inputs import validate_features, validate_fit_features
-from ._mixin import LogDensityMixin
-from ._scaling import fit_scaler
+from ..inputs import validate_fit_features
+from .base import LogDensityMixin, fit_scaler
 
 __all__ = ["GaussianMixtureDensity"]
 
@@ -86,11 +84,9 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
             self.mixture_ = mixture.fit(self.scaler_.transform(X))
             return self
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density in nats of the rows of X (n, p), shape (n,); -inf if a distance overflows."""
-        check_is_fitted(self, "mixture_")
-        X = validate_features(self, X)
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            score = self.mixture_.score_samples(self.scaler_.transform(X))
+            score = self.mixture_.score_samples(self.scaler_.transform(Z))
         score = np.where(np.isnan(score), -np.inf, score)
         return np.asarray(score - np.log(self.scaler_.scale_).sum())

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from ..classifier import DIPClassifier
-from ..density.combined._ensemble import DensityEnsemble
-from ..density.combined._sums import forms_of, left_as_fitted, of_sums
+from ..density.ensemble import DensityEnsemble
+from ..density.sums import forms_of, from_sums, parts_without_sums
 from ..own_data.tables.columns import (
     Column,
     as_inputs,
@@ -214,7 +214,7 @@ def _with_all_rows(clf: DIPClassifier, added: Added, classes: np.ndarray, held: 
     evidence = copy(clf.evidence_)
     evidence.n_ = float(added.rows)
     if added.sums is not None:
-        evidence.density_ = density = of_sums(evidence.density_, added.sums, classes)
+        evidence.density_ = density = from_sums(evidence.density_, added.sums, classes)
         if isinstance(density, DensityEnsemble):
             width = added.high - added.low
             width = np.where(width > 0, width, 1.0)
@@ -297,7 +297,7 @@ def _notes(clf: DIPClassifier, more: list[str], n: int, rows: int) -> list[str]:
     """Return notes on the parts fitted on all rows, and on the n of the reservoir."""
     if rows <= n:
         return []
-    what = ["the classifier", "the features", *left_as_fitted(clf.evidence_.density_)]
+    what = ["the classifier", "the features", *parts_without_sums(clf.evidence_.density_)]
     notes = [
         f"learned from {n:,} rows, drawn by what they hold: {listed(what)}; from all {rows:,}: "
         "means and covariances of the Gaussians, and the number of rows"

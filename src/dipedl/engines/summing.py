@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..classifier import DIPClassifier
-from ..density.combined._ensemble import DensityEnsemble
-from ..density.combined._reach import Fence
-from ..density.combined._sums import Form, Sums, needed_forms
+from ..density.ensemble import DensityEnsemble, Fence
+from ..density.sums import Form, Sums, needed_forms
 from ..features.transformer import compute_features
 from ..own_data.tables.columns import Column, as_inputs
 from .parts import Part

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..calibration.rehearsal import Rehearsal
 from ..calibration.temperature import Temperature
-from ..density.combined._normal_scores import NormalScores
+from ..density.fused import MARGIN, NormalScores, fused_score
 from ..dirichlet import Dirichlet
 from ..evidence import (
     CautionBudget,
@@ -39,7 +39,6 @@ from ..maths.evidence import (
     supported_strength,
     vacuity,
 )
-from ..maths.fusion import MARGIN, fused_score
 from ..maths.scores import LEAST_DOUBT, confidence
 
 __all__ = ["DirichletOutput"]

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length
 
-from ..density._fitting import as_density
+from ..density.base import as_density
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
 from ..fitting import FittedClassifier, clone_classifier, explain_dtype_error, require_proba

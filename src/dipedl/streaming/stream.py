@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
-from ..density._fitting import log_density
-from ..density.combined._composed import add_rows, merged_part
+from ..density.base import add_rows, log_density, merge_densities
 from ..density.gaussian import GaussianDensity
 from ..density.gda import GDADensity
 from ..evidence_model import EvidenceModel
@@ -167,18 +166,16 @@ def same_content(a: Any, b: Any) -> bool:
 
 def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
     """The density of inputs as that of what the scaler makes of them."""
-    found, held, parts = copy(density), density.moments_, (scaler.mean_, scaler.scale_)
+    held, parts = density.moments_, (scaler.mean_, scaler.scale_)
     many = isinstance(held, list)
-    moved = [m.standardise(*parts) for m in held] if many else held.standardise(*parts)
+    moved: Any = [m.standardise(*parts) for m in held] if many else held.standardise(*parts)
     if isinstance(density, GaussianDensity):
-        found._set_moments(moved)
-    else:
-        found._set_moments(density.classes_, moved)
-    return found
+        return density.with_moments(moved)
+    return density.with_moments(density.classes_, moved)
 
 
 def _sum(a: Stream, b: Stream) -> Any:
     """The density of the rows of both; one of no rows adds nothing."""
     if not a.n or not b.n:
         return a.density if a.n else b.density
-    return merged_part(a.density, b.density)
+    return merge_densities(a.density, b.density)

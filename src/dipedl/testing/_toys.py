@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from ..density._fitting import as_density
+from ..density.base import as_density
 from ..maths.seeds import seeded_clone
 
 METHODS = ("predict", "predict_proba", "uncertainty")

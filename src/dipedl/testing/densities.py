@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
-from ..density._fitting import as_density
+from ..density.base import as_density
 from ._shared import (
     check_fit_forgets,
     check_inputs_are_left_alone,

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
-from ...density._fitting import as_density, fit_density, log_density
+from ...density.base import as_density, fit_density, log_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
 from ...nn.augmentations import CropFlipRotate

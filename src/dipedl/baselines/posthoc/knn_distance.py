@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
-from ...density._neighbors import kth_distance
+from ...density.neighbors import nearest_rows
 from ._posthoc import PostHoc
 
 __all__ = ["KNNDistance"]
@@ -86,7 +86,7 @@ class KNNDistance(PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """Distance of each input X (n, d) to its k-th neighbour, in [0, 2], shape (n,)."""
         Z = normalize(self._features(X))
-        return kth_distance(self.neighbors_, Z)
+        return nearest_rows(self.neighbors_, Z)[0][:, -1]
 
     def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
         """As of every baseline."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...density.mahalanobis import MahalanobisDensity
+from ...density.gda import MahalanobisDensity
 from ._posthoc import PostHoc
 
 __all__ = ["Mahalanobis"]

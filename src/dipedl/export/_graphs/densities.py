@@ -9,20 +9,17 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ...density.combined._candidates import CLASSIFIER
-from ...density.combined._reach import Reach
-from ...density.combined.block_sum import BlockSumDensity
-from ...density.combined.fused import FusedDensity
-from ...density.combined.relative import RelativeDensity
-from ...density.combined.selector import DensitySelector
+from ...density.block_sum import BlockSumDensity
+from ...density.ensemble import CLASSIFIER, Reach
+from ...density.fused import TIE_BREAK, FusedDensity
 from ...density.gaussian import GaussianDensity
-from ...density.gda import GDADensity
+from ...density.gda import GDADensity, MahalanobisDensity
 from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
-from ...density.mahalanobis import MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
+from ...density.relative import RelativeDensity
+from ...density.selector import DensitySelector
 from ...features.scaling import RANGES
-from ...maths.fusion import TIE_BREAK
 from ...maths.scores import LEAST_DOUBT
 from .._estimators.transformers import Data, last_step
 from .._nodes.builder import Tensor, stacked

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...density.gaussian import GaussianDensity
-from ...density.gda import GDADensity
-from ...density.mahalanobis import MahalanobisDensity
+from ...density.gda import GDADensity, MahalanobisDensity
 from ...density.mixture import GaussianMixtureDensity
 from ...gaussians.by_class import BasisFactors
 from ...gaussians.factor import GaussianFactor
@@ -19,16 +18,16 @@ from .._nodes.ops import log_sum_exp
 
 
 def gaussian(density: GaussianDensity, Z: Tensor) -> Tensor:
-    return _log_densities([density._factor()], Z).squeeze(1)
+    return _log_densities([density.factor_], Z).squeeze(1)
 
 
 def discriminant(density: GDADensity, Z: Tensor) -> Tensor:
-    return log_sum_exp(_log_densities(density._factors(), Z) + density._log_weights())
+    return log_sum_exp(_log_densities(density.factors_, Z) + density.log_weights_)
 
 
 def mahalanobis(density: MahalanobisDensity, Z: Tensor) -> Tensor:
     """Minus half the squared distance (n,) to the nearest class mean."""
-    return -0.5 * _distances_to(density._factors(), Z).reduce("Min", 1)
+    return -0.5 * _distances_to(density.factors_, Z).reduce("Min", 1)
 
 
 def mixture(density: GaussianMixtureDensity, Z: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ...density._fitting import takes_proba
+from ...density.base import takes_proba
 from ...fitting import FittedClassifier
 from ...maths.checks import TOLERANCE
 from .._estimators.networks import network_outputs

@@ -32,7 +32,7 @@ def neighbours(density: KNNDensity, Z: Tensor) -> Tensor:
     stored = Z.graph.rows(rows, f"KNNDensity({density.n_neighbors})")
     radius = _kth_distance(centred, stored, rows, density.n_neighbors_)
     log_radius = radius.at_least(density.radius_floor_).apply("Log")
-    return log_radius * float(-rows.shape[1]) + density._log_constant()
+    return log_radius * float(-rows.shape[1]) + density.log_constant_
 
 
 def kernels(density: KernelDensity, Z: Tensor) -> Tensor:

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...gaussians.by_class import TiedMoments, add_moments, moments_by_class, weights_of
-from ...gaussians.moments import Moments
-from ...gaussians.shrinkage import LEDOIT_WOLF
-from ..gaussian import GaussianDensity
-from ..gda import GDADensity
-from ._ensemble import DensityEnsemble
-from ._unit_length import behind_normalizer, unit_rows
+from ..gaussians.by_class import TiedMoments, add_moments, moments_by_class, weights_of
+from ..gaussians.moments import Moments
+from ..gaussians.shrinkage import LEDOIT_WOLF
+from .ensemble import DensityEnsemble, behind_normalizer, unit_rows
+from .gaussian import GaussianDensity
+from .gda import GDADensity
 from .relative import RelativeDensity
 
 
@@ -39,24 +38,24 @@ class Sums:
 
     @classmethod
     def of(cls, Z: np.ndarray, y: np.ndarray, classes: np.ndarray, forms: Iterable[Form]) -> Sums:
-        """Those of features Z (n, p), n >= 1, with labels y (n,)."""
-        found: dict[Form, Sequence[Moments]] = {}
+        """Sum features Z (n, p), n >= 1, with labels y (n,)."""
+        moments: dict[Form, Sequence[Moments]] = {}
         for form in forms:
             rows = unit_rows(Z) if form.unit else Z
             if form.tied:
-                found[form] = TiedMoments.of(rows, y, None, classes)
-                continue
-            found[form] = moments_by_class(
-                rows, y, None, classes, diagonal=form.diagonal, higher=form.higher
-            )
-        return cls(found)
+                moments[form] = TiedMoments.of(rows, y, None, classes)
+            else:
+                moments[form] = moments_by_class(
+                    rows, y, None, classes, diagonal=form.diagonal, higher=form.higher
+                )
+        return cls(moments)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums({form: add_moments(m, other.moments[form]) for form, m in self.moments.items()})
 
 
 def forms_of(density: Any, unit: bool = False) -> set[Form]:
-    """What a fitted density, or the parts of one that are sums, are made of; none of another."""
+    """Return the forms that a fitted density, or its parts, are made of; none if it is no sum."""
     behind = behind_normalizer(density)
     if behind is not None:
         return forms_of(behind, True)
@@ -75,50 +74,47 @@ def forms_of(density: Any, unit: bool = False) -> set[Form]:
 
 
 def needed_forms(density: Any) -> tuple[Form, ...]:
-    """`forms_of`, in order, without those that others hold."""
+    """Return `forms_of` the density in order, without those that others hold."""
     forms = forms_of(density)
     return tuple(sorted(f for f in forms if not f.tied or f._replace(tied=False) not in forms))
 
 
-def of_sums(density: Any, sums: Sums, classes: np.ndarray, unit: bool = False) -> Any:
-    """The density as fitted on the rows of `sums`; one that is no sum stays as it is."""
+def from_sums(density: Any, sums: Sums, classes: np.ndarray, unit: bool = False) -> Any:
+    """Return the density as fitted on the rows of `sums`; one that is no sum stays as it is."""
     forms = forms_of(density, unit)
     if not forms:
         return density
+    if isinstance(density, GDADensity | GaussianDensity):
+        form = forms.pop()
+        held = sums.moments.get(form)
+        held = sums.moments[form._replace(tied=False)] if held is None else held
+        return _with_moments(density, held, form, classes)
     made = copy(density)
     if behind_normalizer(density) is not None:
         name, last = density.steps[-1]
-        made.steps = [*density.steps[:-1], (name, of_sums(last, sums, classes, True))]
+        made.steps = [*density.steps[:-1], (name, from_sums(last, sums, classes, True))]
     elif isinstance(density, DensityEnsemble):
         parts = density.estimators_.items()
-        made.estimators_ = {name: of_sums(part, sums, classes, unit) for name, part in parts}
-    elif isinstance(density, RelativeDensity):
-        for name in ("density_", "background_"):
-            setattr(made, name, of_sums(getattr(density, name), sums, classes, unit))
+        made.estimators_ = {name: from_sums(part, sums, classes, unit) for name, part in parts}
     else:
-        form = forms.pop()
-        held = sums.moments.get(form)
-        _set(made, sums.moments[form._replace(tied=False)] if held is None else held, form, classes)
+        for name in ("density_", "background_"):
+            setattr(made, name, from_sums(getattr(density, name), sums, classes, unit))
     return made
 
 
-def left_as_fitted(density: Any) -> list[str]:
-    """Names of the parts of a density that are no sums; all of one that is none."""
+def _with_moments(density: Any, moments: Any, form: Form, classes: np.ndarray) -> Any:
+    there = np.flatnonzero(weights_of(moments))
+    tied = isinstance(moments, TiedMoments)
+    held: Any = moments.at(there) if tied else [m for m in moments if m.weight]
+    if isinstance(density, GaussianDensity):
+        return density.with_moments(held.whole if tied else reduce(add, held))
+    return density.with_moments(
+        classes[there], TiedMoments.pooling(held) if form.tied and not tied else held
+    )
+
+
+def parts_without_sums(density: Any) -> list[str]:
+    """Return the names of the parts of a density that are no sums; its own if it is none."""
     if isinstance(density, DensityEnsemble):
         return [name for name, part in density.estimators_.items() if not forms_of(part)]
     return [] if forms_of(density) else [type(density).__name__]
-
-
-def _set(density: Any, moments: Sequence[Moments], form: Form, classes: np.ndarray) -> None:
-    there = np.flatnonzero(weights_of(moments))
-    if isinstance(moments, TiedMoments):
-        held: Any = moments.at(there)
-    else:
-        held = [m for m in moments if m.weight]
-    tied = isinstance(held, TiedMoments)
-    if isinstance(density, GaussianDensity):
-        density._set_moments(held.whole if tied else reduce(add, held))
-        return
-    if form.tied and not tied:
-        held = TiedMoments.pooling(held)
-    density._set_moments(classes[there], held)

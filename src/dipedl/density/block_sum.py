@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from ...calibration.crossfit import splits
-from ...fitting import all_or_nothing
-from ...inputs import check_weights, validate_features, validate_fit_features
-from .._fitting import fitted_density, is_estimator, log_density
-from .._mixin import LogDensityMixin
-from ..gda import GDADensity
-from ._composed import requires_labels
+from ..calibration.crossfit import splits
+from ..fitting import all_or_nothing
+from ..inputs import check_weights, validate_fit_features
+from .base import (
+    LogDensityMixin,
+    as_density,
+    fit_density,
+    is_estimator,
+    log_density,
+    requires_labels,
+)
+from .gda import GDADensity
 
 __all__ = ["BlockSumDensity"]
 
@@ -87,7 +91,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
 
     @property
     def normalized(self) -> bool:
-        """Whether it integrates to one: the blocks' density does, and nothing is standardised."""
+        """True if it integrates to one: the blocks' density does, and nothing is standardised."""
         own = getattr(self.density, "normalized", True) if is_estimator(self.density) else True
         return self.cv is None and bool(own)
 
@@ -104,21 +108,22 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             X = validate_fit_features(self, X)
             weights = check_weights(sample_weight, X)
             self.blocks_ = _slices(self.blocks, X.shape[1])
-            self.densities_ = self._fitted(X, y, weights)
+            self.densities_ = self._fit_blocks(X, y, weights)
             self.center_, self.scale_ = np.zeros(len(self.blocks_)), np.ones(len(self.blocks_))
             if self.cv is not None:
                 self.center_, self.scale_ = self._held_out_scale(X, y, weights)
             return self
 
     def block_scores(self, X: Any) -> np.ndarray:
-        """What each block adds for each row of X (n, p), shape (n, b)."""
-        check_is_fitted(self, "densities_")
-        X = validate_features(self, X)
-        return np.asarray((self._scores(self.densities_, X) - self.center_) / self.scale_)
+        """Return the term of each block in the sum for each row of X (n, p), shape (n, b)."""
+        return self._terms(self._check_rows(X))
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Sum of the blocks' log-densities of each row of X (n, p), shape (n,)."""
-        return np.asarray(self.block_scores(X).sum(axis=1))
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the sum of the terms of features Z (n, p) that were checked before, (n,)."""
+        return np.asarray(self._terms(Z).sum(axis=1))
+
+    def _terms(self, Z: np.ndarray) -> np.ndarray:
+        return np.asarray((self._scores(self.densities_, Z) - self.center_) / self.scale_)
 
     def __sklearn_tags__(self) -> Tags:
         """Labels are required if the density requires them."""
@@ -126,21 +131,20 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
         tags.target_tags.required = self.density is None or requires_labels(self.density)
         return tags
 
-    def _fitted(self, X: np.ndarray, y: Any, weights: np.ndarray | None) -> list[Any]:
-        return [self._fitted_block(X, y, weights, block) for block in self.blocks_]
-
-    def _fitted_block(self, X: np.ndarray, y: Any, weights: np.ndarray | None, block: slice) -> Any:
-        density = GDADensity() if self.density is None else self.density
-        try:
-            return fitted_density(density, X[:, block], y, weights)
-        except ValueError as error:
-            columns = np.arange(X.shape[1])[block]
-            constant = columns[np.ptp(X[:, block], axis=0) == 0].tolist()
-            known = f" (columns {constant[:5]} of X are constant)" if constant else ""
-            raise ValueError(
-                f"the block of columns {columns[0]} to {columns[-1]} cannot be fitted{known}: "
-                f"{error}"
-            ) from error
+    def _fit_blocks(self, X: np.ndarray, y: Any, weights: np.ndarray | None) -> list[Any]:
+        template, densities = GDADensity() if self.density is None else self.density, []
+        for block in self.blocks_:
+            try:
+                densities.append(fit_density(as_density(template), X[:, block], y, weights))
+            except ValueError as error:
+                columns = np.arange(X.shape[1])[block]
+                constant = columns[np.ptp(X[:, block], axis=0) == 0].tolist()
+                known = f" (columns {constant[:5]} of X are constant)" if constant else ""
+                raise ValueError(
+                    f"the block of columns {columns[0]} to {columns[-1]} cannot be fitted{known}: "
+                    f"{error}"
+                ) from error
+        return densities
 
     def _scores(self, densities: list[Any], X: np.ndarray) -> np.ndarray:
         pairs = zip(densities, self.blocks_, strict=True)
@@ -149,11 +153,19 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     def _held_out_scale(
         self, X: np.ndarray, y: Any, weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of each block's held-out scores, shapes (b,)."""
-        kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        parts = list(self._held_out(X, y, weights, kept))
-        scores = np.concatenate([part for part, _ in parts])
-        counts = np.concatenate([count for _, count in parts])
+        """Return mean and standard deviation of each block's held-out scores, shapes (b,)."""
+        used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+        labels = np.zeros(len(X), dtype=int) if y is None else np.asarray(y)
+        parts, rows = [], []
+        for train, held in splits(self.cv, X[used], labels[used], used)[0]:
+            train, held = used[train], used[held]
+            w = None if weights is None else weights[train]
+            densities = self._fit_blocks(X[train], None if y is None else labels[train], w)
+            parts.append(self._scores(densities, X[held]))
+            rows.append(held)
+        scores, counts = np.concatenate(parts), None
+        if weights is not None:
+            counts = weights[np.concatenate(rows)]
         with np.errstate(invalid="ignore"):
             center = np.average(scores, axis=0, weights=counts)
             scale = np.sqrt(np.average((scores - center) ** 2, axis=0, weights=counts))
@@ -165,23 +177,9 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             )
         return center, scale
 
-    def _held_out(
-        self, X: np.ndarray, y: Any, weights: np.ndarray | None, kept: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Scores (m, b) and weights (m,) of the rows of each fold."""
-        labels = np.zeros(len(X), dtype=int) if y is None else np.asarray(y)
-        for train, held in splits(self.cv, X[kept], labels[kept], kept)[0]:
-            train, held = kept[train], kept[held]
-            part = None if weights is None else weights[train]
-            densities = self._fitted(X[train], None if y is None else labels[train], part)
-            yield (
-                self._scores(densities, X[held]),
-                np.ones(len(held)) if weights is None else (weights[held]),
-            )
-
 
 def _slices(blocks: Any, p: int) -> list[slice]:
-    """Column slices of the blocks, checked against the number of columns p."""
+    """Return the column slices of the blocks, checked against the number of columns p."""
     given = [1] * p if blocks is None else list(blocks)
     if not given:
         raise ValueError("blocks must hold at least one width or slice, got an empty sequence")

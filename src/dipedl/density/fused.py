@@ -6,14 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import special
 
-from ...maths.fusion import MARGIN, fused_score
-from ...maths.scores import auroc
-from ._candidates import CLASSIFIER, Candidates, Rows
-from ._ensemble import DensityEnsemble
-from ._normal_scores import NormalScores
+from ..evidence import RankNormal
+from ..evidence.normalizers import lower_tail_unit
+from ..maths.array_namespace import Array, namespace, special_functions
+from ..maths.scores import auroc
+from .ensemble import CLASSIFIER, Candidates, DensityEnsemble, Rows
 
 __all__ = ["FusedDensity"]
+
+#: Weight of the mean normal score, which orders what no component objects to.
+TIE_BREAK = 1e-3
+#: Standard deviations below its median at which a density begins to object.
+MARGIN = 1.0
 
 
 class FusedDensity(DensityEnsemble):
@@ -131,9 +137,9 @@ class FusedDensity(DensityEnsemble):
         return tuple(name for name in self.estimators_ if self.weights_[name] > 0)
 
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
-        """The fused score s, shape (n,), in standard deviations."""
+        """Return the fused score s, shape (n,), in standard deviations."""
         tables = self.normal_scores_.items()
-        return self._fused([table.transform(scores[name]) for name, table in tables])
+        return self._fuse([table.transform(scores[name]) for name, table in tables])
 
     def combine_held_out(
         self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
@@ -144,18 +150,68 @@ class FusedDensity(DensityEnsemble):
         are: thresholds from such scores would be crossed too often.
         """
         tables = self.normal_scores_.items()
-        return self._fused([t.leave_one_out(scores[name], sample_weight) for name, t in tables])
+        return self._fuse([t.leave_one_out(scores[name], sample_weight) for name, t in tables])
 
-    def _fused(self, z: Sequence[Rows]) -> Rows:
+    def _fuse(self, z: Sequence[Rows]) -> Rows:
         names = list(self.normal_scores_)
         margins = [0.0 if name == CLASSIFIER else self.margin for name in names]
         return np.asarray(fused_score(z, margins, [self.weights_[name] for name in names]))
 
 
 def _weights(auroc: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """``max(0, 2 A - 1)^2`` of the mean AUROC; 1 for all where there is nothing to go by."""
+    """Return ``max(0, 2 A - 1)^2`` of the mean AUROC; 1 for all where there is nothing to go by."""
     found = {
         name: max(0.0, 2 * float(np.mean(list(by_kind.values()))) - 1) ** 2 if by_kind else 0.0
         for name, by_kind in auroc.items()
     }
     return found if any(found.values()) else dict.fromkeys(found, 1.0)
+
+
+def fused_score(
+    z: Sequence[Array] | Array, margins: Sequence[float], weights: Sequence[float]
+) -> Array:
+    """Return ``-sqrt(-2 sum_c w_c log Phi(z_c + t_c)) + 1e-3 mean_c z_c``, shape (n,).
+
+    z: normal scores (c, n) of c components; t: margins (c,); w: weights (c,).
+    """
+    # Skip zero weights: 0 * inf is NaN.
+    log_ndtr = special_functions(z[0]).log_ndtr
+    objections = [
+        weight * log_ndtr(scores + margin)
+        for scores, margin, weight in zip(z, margins, weights, strict=True)
+        if weight > 0
+    ]
+    return -namespace(z[0]).sqrt(-2 * sum(objections)) + TIE_BREAK * (sum(z) / len(z))
+
+
+class NormalScores(RankNormal):
+    """Normal scores of ranks, with the slope of the lower tail beyond the ranks."""
+
+    def _learn(self, scores: np.ndarray, weights: np.ndarray) -> None:
+        super()._learn(scores, weights)
+        self.scale_ = lower_tail_unit(scores, weights, "the normal scores of a component")
+
+    def leave_one_out(self, scores: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return normal scores of the rows of the fit, shape (m,), each by the ranks of all others.
+
+        A weight counts a row that often; all but one of its copies stay.
+        """
+        at = np.searchsorted((self.knots_[1:] + self.knots_[:-1]) / 2, scores)
+        mass = np.bincount(at, weights, minlength=len(self.knots_))
+        below, left_out = np.cumsum(mass) - mass, np.minimum(mass, 1.0)
+        others = mass.sum() - left_out
+        own = special.ndtri((below + (mass - left_out) / 2) / others)
+        centre = below + mass / 2
+        left = special.ndtri(centre[:-1] / others[1:])
+        right = special.ndtri((centre[1:] - left_out[:-1]) / others[:-1])
+        return np.asarray(np.where(mass > 1, own, self._between(left, right))[at])
+
+    def _between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Interpolate normal scores (m,) at the knots from those left and right of them, (m - 1,).
+
+        At the ends, with the slope of the tail.
+        """
+        gap = np.diff(self.knots_)
+        slope = (right[1:] - left[:-1]) / (gap[1:] + gap[:-1])
+        first, last = right[0] - gap[0] / self.scale_, left[-1] + gap[-1] / self.scale_
+        return np.concatenate([[first], left[:-1] + slope * gap[:-1], [last]])

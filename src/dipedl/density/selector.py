@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...maths.scores import auroc, auroc_variance
-from ._candidates import Candidates, Rows
-from ._ensemble import DensityEnsemble
+from ..maths.scores import auroc, auroc_variance
+from .ensemble import Candidates, DensityEnsemble, Rows
 from .fused import FusedDensity
 
 __all__ = ["DensitySelector"]
@@ -119,7 +118,7 @@ class DensitySelector(DensityEnsemble):
                 outlying[kind][FUSED] = fusion.combine(made)
         wrong = None if proba is None else proba.argmax(axis=1) != y
         rows = [
-            self._judged(name, s, wrong, sample_weight, outlying) for name, s in candidates.items()
+            self._judge(name, s, wrong, sample_weight, outlying) for name, s in candidates.items()
         ]
         fused = {FUSED: fusion.voting_}
         for row in rows:
@@ -145,7 +144,7 @@ class DensitySelector(DensityEnsemble):
         return (self.choice_,) if self.fusion_ is None else self.fusion_.voting_
 
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
-        """Score of the choice, shape (n,)."""
+        """Return the score of the choice, shape (n,)."""
         return scores[self.choice_] if self.fusion_ is None else self.fusion_.combine(scores)
 
     def combine_held_out(
@@ -156,7 +155,7 @@ class DensitySelector(DensityEnsemble):
             return self.combine(scores)
         return self.fusion_.combine_held_out(scores, sample_weight)
 
-    def _judged(
+    def _judge(
         self,
         name: str,
         scores: Rows,
@@ -164,7 +163,7 @@ class DensitySelector(DensityEnsemble):
         weights: Rows | None,
         outlying: Mapping[str, Mapping[str, Rows]],
     ) -> dict[str, Any]:
-        """One row of the ranking."""
+        """Return one row of the ranking."""
         by_kind = {k: auroc(scores, made[name], weights) for k, made in outlying.items()}
         errors = np.nan if wrong is None else _error_auroc(scores, wrong, weights)
         outliers = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
@@ -186,7 +185,7 @@ class DensitySelector(DensityEnsemble):
 
 
 def _error_auroc(scores: Rows, wrong: Rows, weights: Rows | None) -> float:
-    """AUROC of spotting the errors of the classifier; NaN if there are too few of them."""
+    """Return the AUROC of spotting errors of the classifier; NaN if there are too few of them."""
     w = np.ones(len(wrong)) if weights is None else weights
     if w[wrong].sum() < _FEWEST_ERRORS:
         return float("nan")

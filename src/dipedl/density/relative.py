@@ -1,4 +1,4 @@
-"""How much likelier a row is under one density than under a background density."""
+"""Log-ratio of a density and a background density."""
 
 from __future__ import annotations
 
@@ -10,15 +10,31 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from ...fitting import all_or_nothing
-from ...inputs import check_weights, require_fitted, validate_features, validate_fit_features
-from .._fitting import as_density, clone_with_selected, fitted_density, log_density
-from .._mixin import LogDensityMixin
-from ..gaussian import GaussianDensity
-from ..gda import GDADensity
-from ._composed import add_rows, check_offers, merged_part, requires_labels
+from ..fitting import all_or_nothing
+from ..inputs import check_weights, validate_fit_features
+from .base import (
+    LogDensityMixin,
+    add_rows,
+    as_density,
+    clone_with_selected,
+    fit_density,
+    is_estimator,
+    log_density,
+    merge_densities,
+    requires_labels,
+)
+from .gaussian import GaussianDensity
+from .gda import GDADensity
 
 __all__ = ["RelativeDensity"]
+
+
+def _parts_have(density: RelativeDensity, method: str) -> bool:
+    """Return True, or raise AttributeError that names the first given part without `method`."""
+    for part in (density.density, density.background):
+        if part is not None and not (is_estimator(part) and hasattr(part, method)):
+            raise AttributeError(f"{part} has no {method}, which all parts need")
+    return True
 
 
 class RelativeDensity(LogDensityMixin, BaseEstimator):
@@ -94,11 +110,11 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
             X = validate_fit_features(self, X)
             weights = check_weights(sample_weight, X)
             foreground, background = self._templates()
-            self.density_ = fitted_density(foreground, X, y, weights)
-            self.background_ = fitted_density(background, X, y, weights)
+            self.density_ = fit_density(as_density(foreground), X, y, weights)
+            self.background_ = fit_density(as_density(background), X, y, weights)
             return self
 
-    @available_if(lambda self: check_offers((self.density, self.background), "partial_fit"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: _parts_have(self, "partial_fit"))  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
@@ -114,35 +130,32 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
             )
             return self
 
-    @available_if(lambda self: check_offers((self.density, self.background), "__add__"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: _parts_have(self, "__add__"))  # type: ignore[untyped-decorator]
     def __add__(self, other: RelativeDensity) -> RelativeDensity:
         """The density fitted on the rows of both."""
         if not isinstance(other, RelativeDensity):
             return NotImplemented
         merged = self._blank_union(other, "density_", same_parameters=False)
-        merged.density_ = merged_part(self.density_, other.density_)
-        merged.background_ = merged_part(self.background_, other.background_)
+        merged.density_ = merge_densities(self.density_, other.density_)
+        merged.background_ = merge_densities(self.background_, other.background_)
         return merged
 
     def clone_with_selected(self) -> Self:
-        """An unfitted copy with the settings that each part has selected on all rows."""
+        """Return an unfitted copy with the settings that each part has selected on all rows."""
         foreground, background = self._templates()
-        copy: Self = clone(self).set_params(
+        unfitted: Self = clone(self).set_params(
             density=clone_with_selected(self.density_, foreground),
             background=clone_with_selected(self.background_, background),
         )
-        return copy
+        return unfitted
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log-ratio in nats of each row of X (n, p), shape (n,)."""
-        require_fitted(self, "density_")
-        X = validate_features(self, X)
-        foreground = log_density(self.density_, X)
-        background = log_density(self.background_, X)
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-ratio in nats of features Z (n, p) that were checked before, (n,)."""
+        foreground, background = log_density(self.density_, Z), log_density(self.background_, Z)
         # Both are -inf where distances overflow: there a row is far from everything.
-        seen = np.isfinite(foreground) & np.isfinite(background)
-        score = np.full(len(X), -np.inf)
-        return np.asarray(np.subtract(foreground, background, out=score, where=seen))
+        finite = np.isfinite(foreground) & np.isfinite(background)
+        score = np.full(len(Z), -np.inf)
+        return np.asarray(np.subtract(foreground, background, out=score, where=finite))
 
     def __sklearn_tags__(self) -> Tags:
         """Labels are required if a part requires them; the default foreground does."""
@@ -152,6 +165,6 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         return tags
 
     def _templates(self) -> tuple[Any, Any]:
-        """Foreground and background before they are cloned and fitted."""
+        """Return foreground and background before they are cloned and fitted."""
         foreground = GDADensity("tied") if self.density is None else self.density
         return foreground, GaussianDensity() if self.background is None else self.background

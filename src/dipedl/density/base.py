@@ -1,0 +1,291 @@
+"""Densities: their common base, how they are fitted and called, and any object as a density."""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import signature
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .._plugins import public_names
+from ..fitting import all_or_nothing
+from ..inputs import (
+    NoAnswer,
+    require_fitted,
+    validate_features,
+    validate_fit_features,
+    weight_argument,
+    weights_passed,
+)
+from ..maths.array_namespace import is_tensor, to_numpy
+from ..maths.seeds import seeded_clone
+
+__all__ = ["CustomDensity"]
+
+_SCORERS = ("score_samples", "log_prob")
+
+
+class LogDensityMixin(DensityMixin):
+    """Base of our densities: `score_samples` checks rows, `log_density` takes them as they are."""
+
+    #: Types of features that `log_density` takes; others become the first.
+    _dtypes: Any = np.float64
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-density in nats of each row of X (n, p), shape (n,); -inf if a distance overflows."""
+        return self.log_density(self._check_rows(X))
+
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return `score_samples` of features Z (n, p) that were checked before."""
+        raise TypeError(f"{type(self).__name__} must define log_density")
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-density in nats of the rows of X (n, p); y is ignored."""
+        return float(self.score_samples(X).mean())
+
+    def _check_rows(self, X: Any) -> np.ndarray:
+        require_fitted(self, "n_features_in_")
+        return validate_features(self, X, self._dtypes)
+
+    def _blank_union(self, other: Any, fitted: str, *, same_parameters: bool = True) -> Self:
+        """Return an unfitted copy with the known features, if `other` can be merged with it."""
+        for part in (self, other):
+            check_is_fitted(part, fitted)
+        if same_parameters and self.get_params() != other.get_params():
+            raise ValueError(
+                f"cannot merge densities with different parameters: {self} and {other}"
+            )
+        blank: Self = clone(self)
+        for name in ("n_features_in_", "feature_names_in_"):
+            mine, theirs = getattr(self, name, None), getattr(other, name, None)
+            if np.asarray(mine).tolist() != np.asarray(theirs).tolist():
+                raise ValueError(
+                    f"cannot merge densities of different features: {mine} and {theirs}"
+                )
+            if mine is not None:
+                setattr(blank, name, mine)
+        return blank
+
+
+class CustomDensity(LogDensityMixin, BaseEstimator):
+    """Any object with ``score_samples`` or ``log_prob`` as a density: a flow, your own class.
+
+    Parameters
+    ----------
+    model : object
+        Has ``score_samples(X)`` or ``log_prob(X)`` giving log-densities in nats, shape (n,). If it
+        has ``fit`` a copy of it is fitted; else it is taken as fitted already.
+    dtype : torch dtype, optional
+        Give X to the model as a torch tensor of this dtype (no gradient is kept). Default: numpy
+        float64.
+
+    Attributes
+    ----------
+    model_ : object
+        The fitted model.
+    n_features_in_ : int
+        Number of features p.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> from dipedl.density import CustomDensity
+    >>> class Normal:
+    ...     def log_prob(self, X):
+    ...         return stats.norm.logpdf(X).sum(axis=1)
+    >>> CustomDensity(Normal()).fit(np.zeros((1, 1))).score_samples([[0.0]]).round(3)
+    array([-0.919])
+    """
+
+    def __init__(self, model: Any, dtype: Any = None) -> None:
+        self.model = model
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit a copy of the model on features X (n, p), with labels if its ``fit`` takes ``y``."""
+        with all_or_nothing(self):
+            if _scorer(self.model) is None:
+                raise TypeError(
+                    "model must have a method score_samples or log_prob, got "
+                    f"{type(self.model).__name__}"
+                )
+            X = validate_fit_features(self, X)
+            self.model_ = self.model
+            if hasattr(self.model, "fit"):
+                self.model_ = clone(self.model, safe=False)
+                labels = {"y": y} if "y" in signature(self.model_.fit).parameters else {}
+                self.model_.fit(self._as_tensor(X), **labels)
+            return self
+
+    def log_density(self, Z: np.ndarray) -> np.ndarray:
+        """Return the scores of the model for features Z (n, p), shape (n,)."""
+        score = getattr(self.model_, str(_scorer(self.model)))(self._as_tensor(Z))
+        return to_numpy(score) if is_tensor(score) else np.asarray(score, dtype=np.float64)
+
+    def _as_tensor(self, X: np.ndarray) -> Any:
+        if self.dtype is None:
+            return X
+        import torch
+
+        return torch.as_tensor(X, dtype=self.dtype)
+
+
+def _scorer(model: Any) -> str | None:
+    return next((name for name in _SCORERS if hasattr(model, name)), None)
+
+
+def as_density(density: Any, random_state: Any = None) -> Any:
+    """Return an unfitted estimator: a clone of `density`, or a wrapper of an object that scores."""
+    if isinstance(density, type) or _scorer(density) is None:
+        classes = [n for n in sorted(public_names(Path(__file__).parent)) if n[0].isupper()]
+        raise TypeError(
+            "density must be an object with a method score_samples or log_prob, got "
+            f"{density!r}; dipedl.density has {', '.join(classes)}, to be given as "
+            "density=dipedl.density.KNNDensity()"
+        )
+    if not is_estimator(density):
+        return CustomDensity(density)
+    return clone(density) if random_state is None else seeded_clone(density, random_state)
+
+
+def is_estimator(density: Any) -> bool:
+    """Return whether a density is fitted as it is; other objects are wrapped in `CustomDensity`."""
+    return isinstance(density, BaseEstimator) and has_fit_parameter(density, "y")
+
+
+def is_frozen(density: Any) -> bool:
+    """Return whether `density` is fitted already and stays as it is."""
+    return isinstance(density, FrozenEstimator) or (
+        density is not None and not hasattr(density, "fit")
+    )
+
+
+def requires_labels(density: Any) -> bool:
+    """Return whether an unfitted density cannot be fitted without labels."""
+    return isinstance(density, BaseEstimator) and get_tags(density).target_tags.required
+
+
+def fit_density(
+    model: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None, proba: np.ndarray | None = None
+) -> Any:
+    """Fit the unfitted density itself; `proba` (n, k) for a ``fit`` that asks for it."""
+    extra = {} if proba is None else {"proba": proba}
+    if w is None or isinstance(model, FrozenEstimator):
+        return model.fit(Z, y, **extra)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(
+            f"sample_weight was given but {type(last).__name__}.fit does not take it; "
+            "use a Gaussian or kernel density, or drop the weights"
+        )
+    with weights_passed(model):
+        return model.fit(Z, y, **weight_argument(model, w), **extra)
+
+
+def add_rows(model: Any, X: np.ndarray, y: Any, classes: Any, weights: Any) -> Any:
+    """Call ``model.partial_fit`` with as many arguments as it takes; a frozen model stays."""
+    if isinstance(model, FrozenEstimator):
+        return model
+    takes = signature(model.partial_fit).parameters
+    if weights is not None and "sample_weight" not in takes:
+        raise ValueError(
+            f"sample_weight was given but {type(model).__name__}.partial_fit does not take it; "
+            "drop the weights"
+        )
+    arguments = {"y": y, "classes": classes, "sample_weight": weights}
+    return model.partial_fit(X, **{name: v for name, v in arguments.items() if name in takes})
+
+
+def merge_densities(a: Any, b: Any) -> Any:
+    """Return ``a + b``; of two frozen densities, which must be the same, the one."""
+    if not isinstance(a, FrozenEstimator):
+        return a + b
+    if not isinstance(b, FrozenEstimator) or a.estimator is not b.estimator:
+        raise ValueError(f"cannot merge densities with different frozen parts: {a} and {b}")
+    return a
+
+
+def clone_with_selected(fitted: Any, template: Any) -> Any:
+    """Return the density to fit in folds: with the settings selected by the fit on all rows."""
+    # A frozen one hands on every attribute of what it holds, and is to stay as it is.
+    if isinstance(fitted, FrozenEstimator) or not hasattr(fitted, "clone_with_selected"):
+        return template
+    return fitted.clone_with_selected()
+
+
+def for_own_rows(density: Any) -> Any:
+    """Return a fitted density, or a pipeline that ends in one, as it scores the rows of its fit."""
+    if isinstance(density, Pipeline):
+        name, last = density.steps[-1]
+        return Pipeline([*density.steps[:-1], (name, for_own_rows(last))])
+    frozen = isinstance(density, FrozenEstimator)
+    return density.for_own_rows() if not frozen and hasattr(density, "for_own_rows") else density
+
+
+def takes_proba(density: Any) -> bool:
+    """Return whether a density takes class probabilities; a fitted one, if it was given them."""
+    inner: Any = density.estimator if isinstance(density, FrozenEstimator) else density
+    kind: Any = type(inner)
+    return _fit_takes_proba(kind) and bool(getattr(inner, "with_classifier_", True))
+
+
+@cache
+def _fit_takes_proba(kind: Any) -> bool:
+    return hasattr(kind, "fit") and "proba" in signature(kind.fit).parameters
+
+
+def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
+    """Return log-densities of checked features Z (n, p): one per row, no NaN, not +inf.
+
+    `proba` (n, k) are given to densities that take the classifier's probabilities, and no other.
+    """
+    inner = density.estimator if isinstance(density, FrozenEstimator) else density
+    kind: Any = type(inner)
+    score = inner.log_density if _scores_unchecked(kind) else density.score_samples
+    given = {"proba": proba} if proba is not None and takes_proba(density) else {}
+    # What overflows is -inf or refused below; other libraries would warn of it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = np.asarray(score(Z, **given), dtype=np.float64)
+    if scores.shape == (len(Z),) and (scores < np.inf).all():
+        return scores
+    name = type(getattr(density, "model", density)).__name__
+    if scores.shape != (len(Z),):
+        raise ValueError(
+            f"density {name} must give one log-density per row, shape ({len(Z)},), "
+            f"got {scores.shape}"
+        )
+    bad = np.flatnonzero(~(scores < np.inf))
+    raise NoAnswer(
+        f"density {name} gave {scores[bad[0]]} for row {bad[0]} ({len(bad)} of {len(Z)} rows); "
+        "a log-density is finite, or -inf where the density is zero: "
+        "check the density's fit and scaling"
+    )
+
+
+@cache
+def _scores_unchecked(kind: type) -> bool:
+    """Return whether `log_density` is ours and no subclass has a `score_samples` of its own."""
+    owners = [{"log_density", "score_samples"} & vars(base).keys() for base in kind.__mro__]
+    return issubclass(kind, LogDensityMixin) and "log_density" in next(filter(None, owners))
+
+
+def fit_scaler(X: np.ndarray, weights: np.ndarray | None = None) -> StandardScaler:
+    """Fit a scaler on X (n, p); its scale is 1 for a constant feature, an overflow is refused."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler().fit(X, sample_weight=weights)
+    # An infinite variance would be taken for a constant feature.
+    overflowing = np.flatnonzero(~np.isfinite(scaler.var_))
+    if len(overflowing):
+        raise ValueError(
+            f"the variance of features {overflowing[:5].tolist()} overflows; rescale the features"
+        )
+    return scaler

@@ -1,1 +1,0 @@
-"""Densities made of densities: choice, fusion, ratio, sum over blocks."""
