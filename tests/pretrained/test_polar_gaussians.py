@@ -120,6 +120,6 @@ def test_contributions_sum_to_the_distance_and_name_the_length():
     assert names[0] == "log(1 + length)"
     density = made.density_
     features = made.network[:-1](1e6 * X[:1])
-    nearest = density.distance(density.centred(features)).min()
+    nearest = density.distance(density.centre(features)).min()
     parts = sum(entry["contribution"] for entry in part["features"])
     assert parts == pytest.approx(float(nearest))

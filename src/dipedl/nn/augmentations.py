@@ -155,7 +155,7 @@ class CropFlip:
         return images.reshape(inputs.shape)
 
     def _square(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Where each image (b, c, h, w) has its square, shape (b, 1, h, w)."""
+        """Return a mask of the square of each image (b, c, h, w), shape (b, 1, h, w)."""
 
         def inside(size: int) -> Tensor:
             last, device = size - self.cutout + 1, images.device

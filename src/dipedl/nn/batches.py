@@ -31,7 +31,7 @@ class Arguments(NamedTuple):
 
     @property
     def are_empty(self) -> bool:
-        """Whether they hold tensors, and none with a row."""
+        """True if they hold tensors, and none with a row."""
         rows = [len(tensor) for tensor in tensors(self) if tensor.ndim]
         return bool(rows) and not any(rows)
 
@@ -63,10 +63,10 @@ def batches(loader: Any, unpack: Unpack | None, device: torch.device, name: str)
         )
     for number, raw in enumerate(loader):
         where = f"batch {number} of {name}"
-        inputs, labels = _unpacked(raw, unpack, where)
+        inputs, labels = _unpack_batch(raw, unpack, where)
         keys = tuple(raw) if isinstance(raw, Mapping) and unpack is None else ()
         labels = _class_indices(labels, where).to(device)
-        yield Batch(moved(inputs, device), labels, where, keys)
+        yield Batch(move_tensors(inputs, device), labels, where, keys)
 
 
 def check_rereadable(loader: Any, name: str) -> None:
@@ -89,15 +89,17 @@ def as_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Argument
     (batch,) = args
     if isinstance(batch, Arguments):
         return batch
-    if isinstance(batch, Mapping) and any(binds(function, **{key: None}) for key in batch):
+    if isinstance(batch, Mapping) and any(
+        takes_arguments(function, **{key: None}) for key in batch
+    ):
         return Arguments((), dict(batch))
-    if isinstance(batch, tuple | list) and binds(function, *batch):
+    if isinstance(batch, tuple | list) and takes_arguments(function, *batch):
         return Arguments(tuple(batch), {})
     return Arguments(args, {})
 
 
-def binds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-    """Whether a function takes these arguments, among others; True if that cannot be told."""
+def takes_arguments(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Return True if a function takes these arguments, among others, or if that is unknown."""
     try:
         inspect.signature(function).bind_partial(*args, **kwargs)
     except TypeError:
@@ -108,23 +110,23 @@ def binds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
 
 
 def holds_tensors(value: Any) -> bool:
-    """Whether a nesting of tuples, lists and mappings holds a tensor."""
+    """Return True if a nesting of tuples, lists and mappings holds a tensor."""
     return next(tensors(value), None) is not None
 
 
-def moved(value: Any, device: torch.device) -> Any:
+def move_tensors(value: Any, device: torch.device) -> Any:
     """The same nesting with every tensor on `device`; memory formats stay."""
-    return mapped(value, lambda tensor: tensor.to(device, non_blocking=True))
+    return map_tensors(value, lambda tensor: tensor.to(device, non_blocking=True))
 
 
-def mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+def map_tensors(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """The same nesting with a function of every tensor."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, Mapping):
-        return {key: mapped(item, function) for key, item in value.items()}
+        return {key: map_tensors(item, function) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        items = [mapped(item, function) for item in value]
+        items = [map_tensors(item, function) for item in value]
         # A named tuple is built from its fields one by one.
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
@@ -149,38 +151,38 @@ def tensors(value: Any) -> Iterator[Tensor]:
             yield from tensors(item)
 
 
-def _unpacked(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any]:
+def _unpack_batch(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any]:
     if unpack is not None:
         pair = unpack(raw)
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(
-                f"unpack must give a tuple (inputs, labels), got {_shown(pair)} for {where}"
+                f"unpack must give a tuple (inputs, labels), got {_describe(pair)} for {where}"
             )
         return pair
     if isinstance(raw, Mapping):
-        return _labelled_mapping(raw, where)
+        return _split_labels(raw, where)
     if isinstance(raw, tuple | list) and len(raw) == 2:
         return raw[0], raw[1]
     if isinstance(raw, Tensor) or (isinstance(raw, tuple | list) and len(raw) < 2):
-        raise _no_labels(raw, where)
+        raise _missing_labels(raw, where)
     raise TypeError(
-        f"{where} must be (inputs, labels) or a dict with labels, got {_shown(raw)}; say how to "
+        f"{where} must be (inputs, labels) or a dict with labels, got {_describe(raw)}; say how to "
         f"take it apart: {_UNPACK}"
     )
 
 
-def _labelled_mapping(raw: Mapping[str, Any], where: str) -> tuple[dict[str, Any], Any]:
+def _split_labels(raw: Mapping[str, Any], where: str) -> tuple[dict[str, Any], Any]:
     found = [key for key in _LABELS if key in raw]
     if not found:
-        raise _no_labels(raw, where)
+        raise _missing_labels(raw, where)
     if len(found) > 1:
         raise ValueError(f"{where} has several labels, {found}; say which: {_UNPACK}")
     return {key: value for key, value in raw.items() if key != found[0]}, raw[found[0]]
 
 
-def _no_labels(raw: Any, where: str) -> ValueError:
+def _missing_labels(raw: Any, where: str) -> ValueError:
     return ValueError(
-        f"{where} holds no labels, and a density per class needs them: got {_shown(raw)}; yield "
+        f"{where} holds no labels, and a density per class needs them: got {_describe(raw)}; yield "
         f"(inputs, labels), or a dict with one of {list(_LABELS)}, or give {_UNPACK}"
     )
 
@@ -188,14 +190,14 @@ def _no_labels(raw: Any, where: str) -> ValueError:
 def _class_indices(labels: Any, where: str) -> Tensor:
     """Labels as int64 (b,), on their device."""
     if labels is None:
-        raise _no_labels(labels, where)
+        raise _missing_labels(labels, where)
     try:
         known = unmasked("labels", labels)
         found = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
-            f"labels must be class indices 0..k-1 (int), got {_shown(labels)} in {where}; number "
-            "the classes, and give their names as DIPModule(..., classes=...)"
+            f"labels must be class indices 0..k-1 (int), got {_describe(labels)} in {where}; "
+            "number the classes, and give their names as DIPModule(..., classes=...)"
         ) from error
     integer = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
     # An empty list becomes a tensor of floats.
@@ -209,7 +211,7 @@ def _class_indices(labels: Any, where: str) -> Tensor:
     return found.long()
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, Mapping):

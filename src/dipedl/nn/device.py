@@ -18,7 +18,7 @@ _DEFAULTS = RLock()
 
 
 def device_type(name: Any) -> str:
-    """The part before the colon; raises ValueError for an unknown device."""
+    """Return the part before the colon; raise ValueError for an unknown device."""
     kind, _, index = str(name).partition(":")
     if kind == "auto" and not index:
         return kind
@@ -30,7 +30,7 @@ def device_type(name: Any) -> str:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device called `name`; "auto" is a CUDA GPU if there is one, else the CPU."""
+    """Return the device called `name`; "auto" is a CUDA GPU if there is one, else the CPU."""
     kind = device_type(name)
     if kind == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -122,5 +122,5 @@ def seed_generators(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def as_tensor(array: np.ndarray) -> torch.Tensor:
-    """A copy: `torch.from_numpy` needs a writeable array, and a `Dataset` is read-only."""
+    """Return a copy: `torch.from_numpy` needs a writeable array, and a `Dataset` is read-only."""
     return torch.from_numpy(np.array(array, order="C"))

@@ -316,7 +316,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
 
 def float32_rows(model: TorchEstimator, X: Any, y: Any) -> Pair:
-    """X (n, d) in float32 and y (n,) to fit on; `model` learns the width."""
+    """Return X (n, d) in float32 and y (n,) to fit on; `model` learns the width."""
     X, y = unmasked("X", X), unmasked("y", y)
     check_magnitude("X", X)
     X, y = validate_data(model, X, y, dtype=np.float32)
@@ -335,7 +335,7 @@ def _check_finite(outputs: np.ndarray, X: np.ndarray) -> None:
 
 
 def on_device(device: torch.device, module: nn.Module) -> nn.Module:
-    """The module on `device`: itself, or a copy, so that the model is not moved."""
+    """Return the module on `device`: itself, or a copy, so that the model is not moved."""
     there = {p.device.type for p in module.parameters()}
     return module if there <= {device.type} else deepcopy(module).to(device)
 

@@ -502,16 +502,11 @@ class Run:
         start, epoch = time.perf_counter(), self.history.epochs
         self.module.train()
         batches = self.feed.batches(self.settings.batch_size, self.shuffler)
-        losses = EpochLosses([len(rows) for rows in batches], self.device)
-        try:
-            for i, rows in enumerate(batches):
-                rate = learning_rate(self.settings, epoch * len(batches) + i, len(batches))
-                losses.add(i, self._step(self.feed.take(rows), rate, epoch))
-            mean = losses.mean()
-        except NotFiniteLoss as error:
-            step, value = error.args
-            where = f", step {step + 1} of {len(batches)}"
-            raise _not_finite("loss", epoch, value, where) from None
+        losses = EpochLosses([len(rows) for rows in batches], self.device, epoch)
+        for i, rows in enumerate(batches):
+            rate = learning_rate(self.settings, epoch * len(batches) + i, len(batches))
+            losses.add(self._step(self.feed.take(rows), rate, epoch))
+        mean = losses.mean()
         if not bool(torch.stack([p.isfinite().all() for p in self.parameters]).all()):
             raise _not_finite("a weight", epoch, float("nan"), ", after its last step")
         score = self._validate(epoch)
@@ -700,7 +695,7 @@ class Feed:
         self.data = tuple(part.to(device) for part in data) if self.is_resident else data
 
     def batches(self, size: int, generator: torch.Generator) -> list[Tensor]:
-        """All row numbers, shuffled, in batches for `take`; a single last row joins another."""
+        """Return row numbers, shuffled, in batches for `take`; a single last one joins another."""
         rows = torch.randperm(len(self.data[0]), generator=generator, device=generator.device)
         rows = rows.to(self.data[0].device)
         parts = list(torch.split(rows, size))
@@ -709,7 +704,7 @@ class Feed:
         return parts
 
     def take(self, rows: Tensor) -> list[Tensor]:
-        """The given rows of every tensor, on the device."""
+        """Return these rows of every tensor, on the device."""
         parts = [part[rows] for part in self.data]
         if self.device.type == "cuda" and not self.is_resident:
             # a copy from pinned memory runs during the computation
@@ -720,35 +715,33 @@ class Feed:
 class EpochLosses:
     """Losses of the steps of one epoch: read at once on a CPU, after the epoch on a GPU.
 
-    `lengths` are the rows of each batch. NaN or an infinite loss raises NotFiniteLoss.
+    `lengths` are the rows of each batch. NaN or an infinite loss raises FloatingPointError.
     """
 
-    def __init__(self, lengths: list[int], device: torch.device) -> None:
-        self.lengths, self.losses = lengths, list[Any]()
+    def __init__(self, lengths: list[int], device: torch.device, epoch: int) -> None:
+        self.lengths, self.epoch, self.losses = lengths, epoch, list[Any]()
         self.deferred = device.type in _ASYNCHRONOUS
 
-    def add(self, step: int, loss: Tensor) -> None:
-        self.losses.append(loss.detach() if self.deferred else _finite(step, loss.item()))
+    def add(self, loss: Tensor) -> None:
+        self.losses.append(loss.detach() if self.deferred else loss.item())
+        if not self.deferred:
+            self._check(len(self.losses) - 1)
 
     def mean(self) -> float:
         if self.deferred:
             # one transfer, the only wait for the GPU in an epoch
-            values = torch.stack(self.losses).tolist()
-            self.losses = [_finite(step, value) for step, value in enumerate(values)]
+            self.losses = torch.stack(self.losses).tolist()
+            for step in range(len(self.losses)):
+                self._check(step)
         total = 0.0
         for value, length in zip(self.losses, self.lengths, strict=True):
             total += value * length
         return total / sum(self.lengths)
 
-
-class NotFiniteLoss(Exception):
-    """Step (from 0) and value of a loss that is NaN or infinite."""
-
-
-def _finite(step: int, value: float) -> float:
-    if not math.isfinite(value):
-        raise NotFiniteLoss(step, value)
-    return value
+    def _check(self, step: int) -> None:
+        if not math.isfinite(self.losses[step]):
+            where = f", step {step + 1} of {len(self.lengths)}"
+            raise _not_finite("loss", self.epoch, self.losses[step], where)
 
 
 def _fits(data: tuple[Tensor, ...], device: torch.device) -> bool:

@@ -244,7 +244,7 @@ class ClassGaussians(nn.Module):
                 return self._log_density(features)
         return self._log_density(features)
 
-    def centred(self, features: Tensor) -> Tensor:
+    def centre(self, features: Tensor) -> Tensor:
         """The coordinates of features (n, p) as distances are taken of, in the type of scoring."""
         Z = self._coordinates(features)
         # Centred in the wider of both types: features far from zero keep their digits.
@@ -357,7 +357,7 @@ class ClassGaussians(nn.Module):
         return seen
 
     def _log_density(self, features: Tensor) -> Tensor:
-        squared: Tensor = self.distance(self.centred(features))
+        squared: Tensor = self.distance(self.centre(features))
         # inf - inf is an overflow, unless a feature was not a number to begin with
         overflows = squared.isnan() & ~features.isnan().any(1, keepdim=True)
         return self.log_constant - 0.5 * squared.masked_fill(overflows, math.inf)
@@ -396,7 +396,7 @@ class ClassGaussians(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast the buffers, but never below float32."""
-        super()._apply(never_halved(fn), recurse)  # type: ignore[no-untyped-call]
+        super()._apply(keep_precision(fn), recurse)  # type: ignore[no-untyped-call]
         return self
 
     def _load_from_state_dict(
@@ -432,15 +432,15 @@ def _check_shrinkage(shrinkage: Any, covariance: str) -> None:
     )
 
 
-def never_halved(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The conversion `fn`, which moves a tensor but leaves its type where that would be halved.
+def keep_precision(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return the conversion `fn` that leaves the type of a tensor where it would be halved.
 
     ``network.half()`` means the weights; a log-density would lose all its digits.
     """
 
-    def careful(tensor: Tensor) -> Tensor:
+    def convert(tensor: Tensor) -> Tensor:
         found = fn(tensor)
         half = tensor.is_floating_point() and found.element_size() < 4
         return tensor.to(found.device) if half else found
 
-    return careful
+    return convert

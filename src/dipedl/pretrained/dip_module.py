@@ -42,8 +42,8 @@ from ..held_out import (
 )
 from ..maths.array_namespace import to_numpy
 from ..maths.checks import on_simplex
-from ..nn.batches import Unpack, as_call, check_rereadable, device_of, holds_tensors, moved
-from .class_gaussians import ClassGaussians, never_halved
+from ..nn.batches import Unpack, as_call, check_rereadable, device_of, holds_tensors, move_tensors
+from .class_gaussians import ClassGaussians, keep_precision
 from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
 from .features import PENULTIMATE, FeatureSource, list_shapes
 from .held_out_rows import KeptRows
@@ -202,9 +202,9 @@ class DIPModule(Decisions, nn.Module):
         classes: Sequence[Any] | None = None,
     ) -> None:
         super().__init__()
-        self.network = _checked_network(network)
+        self.network = _check_network(network)
         self.source = FeatureSource(network, features, pool)
-        self.density_ = _checked_density(density)
+        self.density_ = _blank_density(density)
         self.fusion = blank_score(score, self.density_.dtype)
         self.head = EvidenceHead(
             prior=prior,
@@ -578,7 +578,7 @@ class DIPModule(Decisions, nn.Module):
     def spread_(self) -> Rehearsal | None:
         """The fitted `spread`, on the host; None without one."""
         self._check_fitted()
-        return None if self.head.supported is None else self.head.supported.learned()
+        return None if self.head.supported is None else self.head.supported.rehearsal()
 
     @property
     def evidence_(self) -> EvidenceModel:
@@ -669,7 +669,7 @@ class DIPModule(Decisions, nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         for part in (self.source, self.density_, self.fusion, self.head):
-            part._apply(never_halved(fn), recurse)
+            part._apply(keep_precision(fn), recurse)
         self.network._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
@@ -702,7 +702,7 @@ class DIPModule(Decisions, nn.Module):
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""
         self._check_fitted()
-        inputs = as_call(self.source.call, moved(X, self.density_.origin.device))
+        inputs = as_call(self.source.call, move_tensors(X, self.density_.origin.device))
         with torch.no_grad():
             features, scores, logits = map(to_numpy, self._run(inputs))
         if np.isnan(scores).any():
@@ -720,7 +720,7 @@ class DIPModule(Decisions, nn.Module):
         return (found.float() if single else found).to(device)
 
 
-def _checked_network(network: Any) -> nn.Module:
+def _check_network(network: Any) -> nn.Module:
     """Return the network, if it is a module that was not compiled."""
     if not isinstance(network, nn.Module):
         raise TypeError(f"network must be a torch.nn.Module, got {type(network).__name__}")
@@ -732,7 +732,7 @@ def _checked_network(network: Any) -> nn.Module:
     return network
 
 
-def _checked_density(density: Any) -> ClassGaussians:
+def _blank_density(density: Any) -> ClassGaussians:
     if density is None or isinstance(density, ClassGaussians):
         return ClassGaussians() if density is None else density.blank()
     raise TypeError(

@@ -189,7 +189,7 @@ class EvidenceHead(nn.Module):
 
     def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
         """Dirichlets of log-densities (n,) and logits (n, k), in their wider dtype."""
-        logits, log_density = _wide(logits, log_density)
+        logits, log_density = _widen(logits, log_density)
         evidence = self.log_evidence(log_density)
         share = sharpening_share(log_density, self.sharp_from, self.sharp_in_full)
         steepness = inverse_temperature(self.temperature, share)
@@ -214,7 +214,7 @@ class EvidenceHead(nn.Module):
     def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
         found = self(log_density, logits)
         prior = self.prior.to(found.concentration.dtype)
-        short = self.supported is not None and self.supported.learned().falls_short
+        short = self.supported is not None and self.supported.rehearsal().falls_short
         caveat = INTERVALS_FALL_SHORT if short else None
         return Dirichlet(found.concentration, found.log_evidence, prior, caveat)
 
@@ -226,8 +226,8 @@ class EvidenceHead(nn.Module):
         super()._load_from_state_dict(state, prefix, *rest)
 
 
-def _wide(logits: Tensor, log_density: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the wider of their dtypes, at least float32."""
+def _widen(logits: Tensor, log_density: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both in the wider of their dtypes, at least float32."""
     dtype = torch.promote_types(logits.dtype, log_density.dtype)
     dtype = torch.promote_types(dtype, torch.float32)
     return logits.to(dtype), log_density.to(dtype)
@@ -300,7 +300,7 @@ class SupportedStrength(nn.Module):
         with torch.inference_mode(False):
             self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
 
-    def learned(self) -> Rehearsal:
+    def rehearsal(self) -> Rehearsal:
         """The fitted learner, on the host."""
         found: Rehearsal = clone(self.spread)
         numbers = self.numbers.tolist()
@@ -324,7 +324,7 @@ class _LastColumns(BaseEstimator):
         self.k = k
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Of rows X (n, p + k), shape (n, k)."""
+        """Return the last columns of rows X (n, p + k), shape (n, k)."""
         return X[:, -self.k :].copy()
 
 
@@ -393,8 +393,8 @@ class ConfidenceFusion(nn.Module):
         tables = [_table("log-density", log_density), _table("confidence", sure)]
         size = max(len(table.knots_) for table in tables)
         # Filled up with the last knot, which is never looked beyond.
-        knots = np.array([_filled(table.knots_, size) for table in tables])
-        values = np.array([_filled(table.normal_scores_, size) for table in tables])
+        knots = np.array([_pad(table.knots_, size) for table in tables])
+        values = np.array([_pad(table.normal_scores_, size) for table in tables])
         # Tensors made in inference mode could not be compiled or saved for a gradient later.
         with torch.inference_mode(False):
             self.knots = torch.from_numpy(knots).to(self.knots)
@@ -419,7 +419,7 @@ class ConfidenceFusion(nn.Module):
         return fused
 
     def _normal_scores(self, x: Tensor) -> Tensor:
-        """Of x (2, n): linear between the knots and, with the slope of the lower tail, beyond."""
+        """Return normal scores of x (2, n): linear between knots, of the tail's slope beyond."""
         low, high = self.knots[:, :1], self.knots[:, -1:]
         inside = torch.minimum(torch.maximum(x, low), high)
         last = self.knots.shape[1] - 1
@@ -476,5 +476,5 @@ def _confidence(logits: Tensor) -> Tensor:
     return -torch.log(others.clamp(min=LEAST_DOUBT))
 
 
-def _filled(table: np.ndarray, size: int) -> np.ndarray:
+def _pad(table: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([table, np.full(size - len(table), table[-1])])

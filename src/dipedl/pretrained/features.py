@@ -68,7 +68,7 @@ class FeatureSource(nn.Module):
 
     @property
     def call(self) -> Callable[..., Any]:
-        """What takes the arguments of a pass."""
+        """The function that takes the arguments of a pass."""
         network = self._network[0]
         return network.forward if self.function is None else partial(self.function, network)
 
@@ -83,7 +83,7 @@ class FeatureSource(nn.Module):
         if self.function is not None:
             return
         network = self._network[0]
-        self.shapes, linears, output = _observed(network, args, kwargs)
+        self.shapes, linears, output = _observe(network, args, kwargs)
         if self.names:
             self._check_ran()
         elif self._head is None:
@@ -112,7 +112,7 @@ class FeatureSource(nn.Module):
                     "it with enable_nested_tensor=False)"
                 )
         parts = [self._as_rows(name, tensors[name]) for name in wanted]
-        return parts[0] if len(parts) == 1 else _joined(parts), logits_of(output)
+        return parts[0] if len(parts) == 1 else _join(parts), logits_of(output)
 
     def _as_rows(self, name: str, found: Tensor) -> Tensor:
         if found.ndim == 2:
@@ -129,7 +129,7 @@ class FeatureSource(nn.Module):
                 "features must give a tuple (features, logits) when it is a function, got "
                 f"{type(pair).__name__}"
             )
-        return self._as_rows("the function", pooled(pair[0], self.pool)), logits_of(pair[1])
+        return self._as_rows("the function", pool_rows(pair[0], self.pool)), logits_of(pair[1])
 
     def _check_ran(self) -> None:
         silent = [name for name in self.names if name not in self.shapes]
@@ -202,7 +202,7 @@ def list_shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
     return ", ".join(head + shown)
 
 
-def _joined(parts: list[Tensor]) -> Tensor:
+def _join(parts: list[Tensor]) -> Tensor:
     dtype = reduce(torch.promote_types, [part.dtype for part in parts])
     return torch.cat([part.to(dtype) for part in parts], dim=1)
 
@@ -226,7 +226,7 @@ def _names(network: nn.Module, features: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _observed(
+def _observe(
     network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[dict[str, tuple[int, ...]], list[tuple[str, nn.Linear]], Any]:
     """Output shapes by module in the order they ran, the linear layers that ran, the output."""
@@ -311,7 +311,7 @@ class CaptureInput(_Capture):
     def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         tensors = self.capture.captured.tensors
         if tensors is not None:
-            tensors[self.name] = pooled(args[0] if args else kwargs["input"], self.pool)
+            tensors[self.name] = pool_rows(args[0] if args else kwargs["input"], self.pool)
 
 
 class CaptureOutput(_Capture):
@@ -321,13 +321,13 @@ class CaptureOutput(_Capture):
         tensors = self.capture.captured.tensors
         found = first_tensor(output)
         if tensors is not None and found is not None:
-            kept = pooled(found, self.pool)
+            kept = pool_rows(found, self.pool)
             # The next layer may work in place (ReLU(inplace=True)).
             tensors[self.name] = kept.clone() if kept is found else kept
 
 
 def first_tensor(output: Any) -> Tensor | None:
-    """A tensor, or the first of a tuple or mapping; None if that is none, or a ragged one."""
+    """Return a tensor or the first of a tuple or mapping; None for no tensor or a ragged one."""
     if isinstance(output, Mapping):
         output = next(iter(output.values()), None)
     elif isinstance(output, tuple | list) and output:
@@ -336,7 +336,7 @@ def first_tensor(output: Any) -> Tensor | None:
     return output if isinstance(output, Tensor) and not output.is_nested else None
 
 
-def pooled(found: Tensor, pool: str | None) -> Tensor:
+def pool_rows(found: Tensor, pool: str | None) -> Tensor:
     if pool is None or found.ndim < 3:
         return found
     # (n, tokens, channels), or (n, channels, height, width) and deeper.

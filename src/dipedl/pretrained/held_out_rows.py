@@ -62,9 +62,9 @@ class KeptRows(nn.Module):
         `memorised` is true if the network seems to know them by heart.
         """
         self._set(
-            scores=_small(scores),
-            log_density=_small(log_density),
-            logits=_small(logits),
+            scores=_compress(scores),
+            log_density=_compress(log_density),
+            logits=_compress(logits),
             labels=_EMPTY if labels is None else torch.from_numpy(labels).to(torch.int32),
             source=torch.tensor(list(_SOURCES).index(origin), device="cpu"),
             memorised=torch.tensor(int(memorised), device="cpu"),
@@ -117,7 +117,7 @@ class KeptRows(nn.Module):
             self._set(**{name: rows.detach().cpu().clone() for name, rows in found.items()})
 
 
-def _small(values: np.ndarray | None) -> Tensor:
+def _compress(values: np.ndarray | None) -> Tensor:
     """The numbers as float32 where that holds every digit, else as float64."""
     if values is None:
         return _EMPTY
@@ -140,7 +140,7 @@ class ReadableGaussians:
 
     def explain_rows(self, Z: np.ndarray, top: int = 5) -> list[dict[str, Any]]:
         """For each row of Z (n, p), its nearest class and the `top` features that make it far."""
-        X = self.density.centred(self._tensor(Z))
+        X = self.density.centre(self._tensor(Z))
         coordinates = to_numpy(X.double() + self.density.origin.double())
         near, gradient = _nearest_and_gradient(self.density, X)
         rows: list[dict[str, Any]] = [{}] * len(Z)

@@ -16,7 +16,16 @@ from torch import Tensor, distributed
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE
 from ..held_out import nearest_of_class
 from ..maths.array_namespace import to_numpy
-from ..nn.batches import Arguments, Batch, Unpack, as_call, batches, binds, mapped, tensors
+from ..nn.batches import (
+    Arguments,
+    Batch,
+    Unpack,
+    as_call,
+    batches,
+    map_tensors,
+    takes_arguments,
+    tensors,
+)
 from .features import FeatureSource
 
 __all__ = []
@@ -136,7 +145,11 @@ def passes(
         if len(rows):
             left = most_between - count
             count += len(rows)
-            yield replace(rows, between=_between(source, inputs, rows, left)) if left > 0 else rows
+            yield (
+                replace(rows, between=_look_between(source, inputs, rows, left))
+                if left > 0
+                else rows
+            )
     if not count:
         raise ValueError(
             f"{name} gave no rows; pass a loader with at least one batch (a generator that was "
@@ -144,7 +157,7 @@ def passes(
         )
 
 
-def _between(source: FeatureSource, inputs: Arguments, rows: Rows, most: int) -> Tensor | None:
+def _look_between(source: FeatureSource, inputs: Arguments, rows: Rows, most: int) -> Tensor | None:
     """Logits half-way from at most so many rows to the nearest of their class in the batch.
 
     None where there is no half-way: of inputs other than rows of numbers.
@@ -157,7 +170,7 @@ def _between(source: FeatureSource, inputs: Arguments, rows: Rows, most: int) ->
     def middle(part: Tensor) -> Tensor:
         return (part[:most] + part[near[:most].to(part.device)]) / 2
 
-    args, kwargs = mapped(inputs, middle)
+    args, kwargs = map_tensors(inputs, middle)
     try:
         with torch.inference_mode():
             logits: Tensor = source(*args, **kwargs)[1]
@@ -179,14 +192,14 @@ def network_errors(
     try:
         yield
     except torch.OutOfMemoryError as error:
-        raise _too_large(inputs, error) from error
+        raise _memory_error(inputs, error) from error
     except (AttributeError, RuntimeError, TypeError) as error:
         # The allocator of the CPU has no type of its own.
         if "can't allocate memory" in str(error) or "not enough memory" in str(error):
-            raise _too_large(inputs, error) from error
-        misnamed = None if isinstance(error, RuntimeError) else _misnamed(inputs, source, batch)
-        if misnamed is not None:
-            raise misnamed from error
+            raise _memory_error(inputs, error) from error
+        wrong = None if isinstance(error, RuntimeError) else _name_error(inputs, source, batch)
+        if wrong is not None:
+            raise wrong from error
         if any(isinstance(value, np.ndarray) for value in (*args, *kwargs.values())):
             raise TypeError(
                 "the network was given a numpy array: give torch tensors of its dtype, such as "
@@ -199,12 +212,12 @@ def network_errors(
         raise
 
 
-def _misnamed(inputs: Arguments, source: FeatureSource, batch: Batch | None) -> TypeError | None:
+def _name_error(inputs: Arguments, source: FeatureSource, batch: Batch | None) -> TypeError | None:
     """The error of names that a network does not take; None if it takes all."""
     args, kwargs = inputs
     alone = args[0] if len(args) == 1 and isinstance(args[0], Mapping) else {}
     names = list(kwargs or alone)
-    unknown = [name for name in names if not binds(source.call, **{name: None})]
+    unknown = [name for name in names if not takes_arguments(source.call, **{name: None})]
     if not unknown:
         return None
     parameters = inspect.signature(source.call).parameters
@@ -223,7 +236,7 @@ def _misnamed(inputs: Arguments, source: FeatureSource, batch: Batch | None) -> 
     )
 
 
-def _too_large(inputs: Arguments, error: Exception) -> MemoryError:
+def _memory_error(inputs: Arguments, error: Exception) -> MemoryError:
     rows = inputs.rows
     advice = (
         f"try batches of {rows // 2} (batch_size={rows // 2} of the DataLoader)"
@@ -245,7 +258,7 @@ def _check_rows(rows: Rows, where: str) -> None:
     for what, found in (("features", rows.features), ("logits", rows.logits)):
         finite = torch.isfinite(found).all(dim=1)
         if not bool(finite.all()):
-            raise _not_finite(what, found, finite, where)
+            raise _finite_error(what, found, finite, where)
     low, high = int(rows.labels.min()), int(rows.labels.max())
     if low < 0 or high >= k:
         raise ValueError(
@@ -254,7 +267,7 @@ def _check_rows(rows: Rows, where: str) -> None:
         )
 
 
-def _not_finite(what: str, found: Tensor, finite: Tensor, where: str) -> ValueError:
+def _finite_error(what: str, found: Tensor, finite: Tensor, where: str) -> ValueError:
     row = int(torch.nonzero(~finite)[0])
     bad = found[row][~torch.isfinite(found[row])][0].item()
     message = f"{what} of {where}, row {row}, hold {bad}"

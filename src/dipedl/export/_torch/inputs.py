@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...nn.batches import as_call, moved
+from ...nn.batches import as_call, move_tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Call:
     @classmethod
     def of(cls, example: Any, function: Callable[..., Any], device: torch.device) -> Call:
         """From a tensor, a tuple of positional or a mapping of keyword arguments of `function`."""
-        args, kwargs = as_call(function, moved(example, device))
+        args, kwargs = as_call(function, move_tensors(example, device))
         named = [*zip(_positional(function, len(args)), args, strict=True), *kwargs.items()]
         found = [pair for name, value in named for pair in _tensors(name, value)]
         rows = next((len(tensor) for _, tensor in found if tensor.ndim), 0)

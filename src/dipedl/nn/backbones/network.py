@@ -39,7 +39,7 @@ class Network(nn.Module):
         return features
 
     def outputs_and_features(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """Both, from one pass."""
+        """Return outputs and features, from one pass."""
         features = self.features(X)
         return self.head(features), features
 
