@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from dipedl.nn import TorchClassifier, Training, WhitenedCNN
-from dipedl.nn.backbones.whitened_cnn import _Norm, _Whitening
+from dipedl.nn.backbones.pooled_cnns import _Norm, _Whitening
 
 
 def generator():

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from ..nn.augmentations import CropFlipRotate
 from ..nn.backbones.branch_cnn import BranchCNN
-from ..nn.backbones.lenet import LeNet5
 from ..nn.backbones.network import Backbone
+from ..nn.backbones.small_cnns import LeNet5
 from ..nn.backbones.wide_resnet import WideResNet
 from ..nn.checks import check_choice
 from ..nn.training import Training

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -70,32 +68,6 @@ def convolution(before: int, after: int, size: int, stride: int = 1) -> nn.Modul
     """A square convolution without bias that keeps the size of the image if the stride is 1."""
     padding = size // 2
     return empty(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)
-
-
-def pooled_blocks(
-    widths: Sequence[int], norm: Callable[[int], nn.Module], residual: bool = False
-) -> Iterator[nn.Module]:
-    """Blocks of two convolutions, pooled after the first one, then the maxima over the image.
-
-    Residual blocks have a third convolution, and a shortcut around the second and third one.
-    """
-    for before, after in pairwise(widths):
-        yield from (convolution(before, after, 3), nn.MaxPool2d(2), norm(after), nn.GELU())
-        rest = (convolution(after, after, 3), norm(after))
-        if residual:
-            yield Shortcut(*rest, nn.GELU(), convolution(after, after, 3), norm(after))
-        else:
-            yield from rest
-        yield nn.GELU()
-    yield from (nn.AdaptiveMaxPool2d(1), nn.Flatten())
-
-
-class Shortcut(nn.Sequential):
-    """Adds its input to the output of its layers."""
-
-    def forward(self, maps: Tensor) -> Tensor:
-        added: Tensor = maps + super().forward(maps)  # type: ignore[no-untyped-call]
-        return added
 
 
 def initialise(network: Network, generator: torch.Generator) -> Network:
