@@ -233,10 +233,10 @@ def test_padded_rows_in_a_nested_tensor():
 def test_nothing_is_kept_outside_a_pass(network, images):
     source, *_ = captured(network, images)
     network(images)
-    assert source._capture.captured.tensors is None
+    assert source._activations.tensors is None
     with pytest.raises(RuntimeError):
         source(images[:, :2])
-    assert source._capture.captured.tensors is None
+    assert source._activations.tensors is None
 
 
 def test_describe_says_how_to_correct_a_wrong_guess(network):

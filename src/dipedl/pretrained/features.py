@@ -17,6 +17,10 @@ __all__ = []
 
 PENULTIMATE = "penultimate"
 _SHOWN = 30
+POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "average": lambda x, dim: x.mean(dim),
+    "max": lambda x, dim: x.amax(dim),
+}
 
 
 class FeatureSource(nn.Module):
@@ -44,12 +48,12 @@ class FeatureSource(nn.Module):
         self.pool = "average" if pool is None and is_list else pool
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.register_buffer("layer", torch.tensor(-1, device="cpu"))
-        self._capture = ActivationCapture()
+        self._activations = Activations()
         self._handles: list[RemovableHandle] = []
         self._head: str | None = None
         modules = dict(network.named_modules())
         for name in self.names:
-            hook = CaptureOutput(self._capture, name, self.pool)
+            hook = Capture(self._activations, name, self.pool).keep_output
             self._keep(modules[name].register_forward_hook(hook))
 
     @property
@@ -84,24 +88,28 @@ class FeatureSource(nn.Module):
             return
         network = self._network[0]
         self.shapes, linears, output = _observe(network, args, kwargs)
-        if self.names:
-            self._check_ran()
-        elif self._head is None:
+        silent = [name for name in self.names if name not in self.shapes]
+        if silent:
+            raise ValueError(
+                f"features names {silent}, which gave no tensor in a pass of the network (a nested "
+                "one, as inside nn.TransformerEncoder, is none: build it with "
+                f"enable_nested_tensor=False); modules that did: {list_shapes(self.shapes)}"
+            )
+        if not self.names and self._head is None:
             self._capture_head(_last_linear(linears, logits_of(output).shape[1], self.shapes))
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Features (n, p) and logits (n, k) of a batch, in one pass."""
         network = self._network[0]
         if self.function is not None:
-            pair = self.function(network, *args, **kwargs)
-            return self._function_pair(pair)
-        captured = self._capture.captured
+            return self._split_pair(self.function(network, *args, **kwargs))
+        activations = self._activations
         tensors: dict[str, Tensor] = {}
-        captured.tensors = tensors
+        activations.tensors = tensors
         try:
             output = network(*args, **kwargs)
         finally:
-            captured.tensors = None
+            activations.tensors = None
         wanted = self.names if self.names else [str(self._head)]
         for name in wanted:
             if name not in tensors:
@@ -112,7 +120,9 @@ class FeatureSource(nn.Module):
                     "it with enable_nested_tensor=False)"
                 )
         parts = [self._as_rows(name, tensors[name]) for name in wanted]
-        return parts[0] if len(parts) == 1 else _join(parts), logits_of(output)
+        dtype = reduce(torch.promote_types, [part.dtype for part in parts])
+        features = parts[0] if len(parts) == 1 else torch.cat([x.to(dtype) for x in parts], dim=1)
+        return features, logits_of(output)
 
     def _as_rows(self, name: str, found: Tensor) -> Tensor:
         if found.ndim == 2:
@@ -123,7 +133,7 @@ class FeatureSource(nn.Module):
             "tokens of a sequence), or give features=lambda network, *inputs: (features, logits)"
         )
 
-    def _function_pair(self, pair: Any) -> tuple[Tensor, Tensor]:
+    def _split_pair(self, pair: Any) -> tuple[Tensor, Tensor]:
         if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], Tensor):
             raise TypeError(
                 "features must give a tuple (features, logits) when it is a function, got "
@@ -131,20 +141,11 @@ class FeatureSource(nn.Module):
             )
         return self._as_rows("the function", pool_rows(pair[0], self.pool)), logits_of(pair[1])
 
-    def _check_ran(self) -> None:
-        silent = [name for name in self.names if name not in self.shapes]
-        if silent:
-            raise ValueError(
-                f"features names {silent}, which gave no tensor in a pass of the network (a nested "
-                "one, as inside nn.TransformerEncoder, is none: build it with "
-                f"enable_nested_tensor=False); modules that did: {list_shapes(self.shapes)}"
-            )
-
     def _capture_head(self, name: str) -> None:
         modules = dict(self._network[0].named_modules())
         self._head = name
         self.layer.fill_(list(modules).index(name))
-        hook = CaptureInput(self._capture, name, self.pool)
+        hook = Capture(self._activations, name, self.pool).keep_input
         self._keep(modules[name].register_forward_pre_hook(hook, with_kwargs=True))
 
     def _keep(self, handle: RemovableHandle) -> None:
@@ -200,11 +201,6 @@ def list_shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
     head = [f"({dropped} before)"] if dropped > 0 else []
     shown = [f"{name or 'itself'} {'x'.join(map(str, s))}" for name, s in items[-_SHOWN:]]
     return ", ".join(head + shown)
-
-
-def _join(parts: list[Tensor]) -> Tensor:
-    dtype = reduce(torch.promote_types, [part.dtype for part in parts])
-    return torch.cat([part.to(dtype) for part in parts], dim=1)
 
 
 def _names(network: nn.Module, features: Any) -> list[str]:
@@ -278,48 +274,29 @@ def _last_linear(
     return name
 
 
-POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
-    "average": lambda x, dim: x.mean(dim),
-    "max": lambda x, dim: x.amax(dim),
-}
-
-
-class _Captured(threading.local):
-    """Tensors of the pass that is under way in this thread; None between passes."""
+class Activations(threading.local):
+    """Tensors of the pass that is under way in this thread, by layer; None between passes."""
 
     tensors: dict[str, Tensor] | None = None
 
-
-class ActivationCapture:
-    """Shared by the hooks of one source; a copy starts empty."""
-
-    def __init__(self) -> None:
-        self.captured = _Captured()
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return ActivationCapture, ()
+        # A copy starts empty.
+        return Activations, ()
 
 
-class _Capture:
-    def __init__(self, capture: ActivationCapture, name: str, pool: str | None) -> None:
-        self.capture, self.name, self.pool = capture, name, pool
+class Capture:
+    """Hooks that keep what a layer takes or gives while a pass of their source is under way."""
 
+    def __init__(self, activations: Activations, name: str, pool: str | None) -> None:
+        self.activations, self.name, self.pool = activations, name, pool
 
-class CaptureInput(_Capture):
-    """Forward pre-hook that keeps the first argument of its module."""
-
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        tensors = self.capture.captured.tensors
+    def keep_input(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        tensors = self.activations.tensors
         if tensors is not None:
             tensors[self.name] = pool_rows(args[0] if args else kwargs["input"], self.pool)
 
-
-class CaptureOutput(_Capture):
-    """Forward hook that keeps what its module gives."""
-
-    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        tensors = self.capture.captured.tensors
-        found = first_tensor(output)
+    def keep_output(self, module: nn.Module, args: Any, output: Any) -> None:
+        tensors, found = self.activations.tensors, first_tensor(output)
         if tensors is not None and found is not None:
             kept = pool_rows(found, self.pool)
             # The next layer may work in place (ReLU(inplace=True)).
