@@ -12,7 +12,7 @@ from dipedl.evidence import Identity
 from dipedl.maths.checks import on_simplex
 from dipedl.maths.scores import lowered
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl.pretrained.loaders import HeldOutRows, Rows
+from dipedl.pretrained.loaders import HoldOut, Rows
 
 
 def blobs(n, seed=0, k=3):
@@ -104,15 +104,15 @@ def numbered(n, start=0):
     return Rows(i[:, None].double(), i[:, None].double(), i)
 
 
-@pytest.mark.parametrize(("share", "most"), [(0.1, 5000), (0.37, 100), (0.5, 128)])
+@pytest.mark.parametrize(("share", "most"), [(0.1, 5000), (0.37, 100), (0.5, 64)])
 def test_every_row_is_seen_once_and_few_are_kept(share, most):
-    split, given = HeldOutRows(share, most), []
+    split, given = HoldOut(share, most), []
     for start in range(0, 3000, 70):
         given += [part.labels for part in split.split(numbered(70, start))]
         assert sum(map(len, split.rows())) <= most
     held = torch.cat([rows.labels for rows in split.rows()])
     assert torch.equal(torch.cat([*given, held]).sort().values, torch.arange(43 * 70))
-    assert len(held) == most or len(held) == pytest.approx(0.1 * 3010, abs=3)
+    assert len(held) == pytest.approx(0.1 * 3010, abs=3) or 0.9 * most - 1 < len(held) <= most
     # spread over the whole loader, and in step with no period
     counts = np.bincount(held.numpy() * 10 // 3010, minlength=10)
     assert counts.min() >= 0.6 * counts.mean()

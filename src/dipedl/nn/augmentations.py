@@ -132,11 +132,7 @@ class CropFlip:
 
     def __call__(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
         """Augmented rows of pixels (b, d); `generator` lives on the device of `inputs`."""
-        if inputs.shape[1] != math.prod(self.image_shape):
-            raise ValueError(
-                f"CropFlip was made for rows of {math.prod(self.image_shape)} pixels, got "
-                f"{inputs.shape[1]}; pass the image_shape of your images"
-            )
+        _check_pixels(self, inputs)
         b, (_, h, w) = len(inputs), self.image_shape
         device = inputs.device
         padded = pad(inputs.reshape(b, *self.image_shape), (self.shift,) * 4, mode="reflect")
@@ -151,7 +147,9 @@ class CropFlip:
         cut = padded[image[:, None, None], :, rows[:, :, None], columns[:, None, :]]
         images = cut.permute(0, 3, 1, 2)
         if self.cutout:
-            images = torch.where(self._square(images, generator), _mean_colour(images), images)
+            # no image has no mean
+            colour = images.mean((0, 2, 3), keepdim=True) if len(images) else images
+            images = torch.where(self._square(images, generator), colour, images)
         return images.reshape(inputs.shape)
 
     def _square(self, images: Tensor, generator: torch.Generator) -> Tensor:
@@ -165,10 +163,6 @@ class CropFlip:
 
         rows, columns = inside(images.shape[2]), inside(images.shape[3])
         return rows[:, None, :, None] & columns[:, None, None, :]
-
-
-def _mean_colour(images: Tensor) -> Tensor:
-    return images.mean((0, 2, 3), keepdim=True) if len(images) else images
 
 
 @dataclass(frozen=True)
@@ -220,11 +214,7 @@ class CropFlipRotate:
 
     def __call__(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
         """Augmented rows of pixels (b, d); `generator` lives on the device of `inputs`."""
-        if inputs.shape[1] != math.prod(self.image_shape):
-            raise ValueError(
-                f"CropFlipRotate was made for rows of {math.prod(self.image_shape)} pixels, got "
-                f"{inputs.shape[1]}; pass the image_shape of your images"
-            )
+        _check_pixels(self, inputs)
         c, h, w = self.image_shape
         rows, columns = self._sources(*self._draws(len(inputs), inputs.device, generator))
         seen = (rows >= 0) & (rows < h) & (columns >= 0) & (columns < w)
@@ -254,3 +244,12 @@ class CropFlipRotate:
         # ... then position in the cropped image, then in the original
         columns = torch.where(mirrored, w - 1 - columns, columns) + moves[1]
         return torch.where(inside, rows + moves[0], -1), columns
+
+
+def _check_pixels(augmentation: CropFlip | CropFlipRotate, inputs: Tensor) -> None:
+    pixels = math.prod(augmentation.image_shape)
+    if inputs.shape[1] != pixels:
+        raise ValueError(
+            f"{type(augmentation).__name__} was made for rows of {pixels} pixels, got "
+            f"{inputs.shape[1]}; pass the image_shape of your images"
+        )

@@ -48,7 +48,7 @@ from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, Evidenc
 from .features import PENULTIMATE, FeatureSource, list_shapes
 from .held_out_rows import KeptRows
 from .loaders import (
-    HeldOutRows,
+    HoldOut,
     Rows,
     network_errors,
     passes,
@@ -284,9 +284,9 @@ class DIPModule(Decisions, nn.Module):
             than elsewhere, so that temperature and caution come out too small.
         held_out : float, int or "in-sample", optional
             Without `calibration`: the share of the rows of `loader` (at most 5,000) that the
-            density does not see, or an int, at most that many and at most half of them. Spread
-            evenly by their place. "in-sample": the rows of the density, read a second time.
-            Default: 0.1, or "in-sample" for a module made by `paper`.
+            density does not see, or an int, at most that many (nine tenths at least) and at
+            most half of them. Spread evenly by their place. "in-sample": the rows of the density,
+            read a second time. Default: 0.1, or "in-sample" for a module made by `paper`.
         unpack : callable, optional
             ``unpack(batch) -> (inputs, labels)`` for batches of another form.
         group : "world" or ProcessGroup, optional
@@ -359,7 +359,7 @@ class DIPModule(Decisions, nn.Module):
         density: ClassGaussians,
         loader: Any,
         read: Callable[..., Iterator[Rows]],
-        split: HeldOutRows | None,
+        split: HoldOut | None,
     ) -> tuple[np.ndarray, bool]:
         """Take the rows of a loader into a density, but for those that are held out.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ _HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "spread", "false_a
 
 
 def write_module(module: Any, path: Path, *, weights: bool) -> None:
-    """Write a fitted module; `weights` says whether those of the network go in."""
+    """Write a fitted module, with or without the weights of its network."""
     if module.source.function is not None:
         raise TypeError(
             "features is a function, which no file without pickle can hold; name a module of the "
@@ -76,18 +77,21 @@ def read_module(cls: Any, path: Path, network: nn.Module) -> Any:
     try:
         decoder = Decoder(manifest, tensors, [])
         settings = {name: decoder.decode(code) for name, code in manifest["settings"].items()}
-        state = {
-            name: _tensor(tensors[name], kind, shape)
-            for name, (kind, shape) in manifest["state"].items()
-        }
+        state: dict[str, dict[str, Tensor]] = {part: {} for part in _PARTS}
+        for key, (kind, shape) in manifest["state"].items():
+            part, _, name = key.partition("/")
+            state[part][name] = _tensor(tensors[key], kind, shape)
         structure, weights = dict(manifest["structure"]), manifest["weights"]
     except Exception as error:
         raise ModelFileError(f"{path} holds no valid DIPModule: {error}") from error
     _check_structure(path, structure, network)
-    if not any(_is_of(name, "network") for name in state):
-        _check_weights(path, weights, network)
+    if not state["network"] and weights != _digest(network):
+        raise ValueError(
+            f"network has other weights than when {path} was saved with weights=False, and its "
+            "density knows those alone; load the weights into it first, or save with weights=True"
+        )
     try:
-        return _built(cls, network, settings, state)
+        return _build(cls, network, settings, state)
     except Exception as error:
         raise ModelFileError(f"{path} holds no valid DIPModule: {error}") from error
 
@@ -103,31 +107,26 @@ def _settings(module: Any) -> dict[str, Any]:
     }
 
 
-def _built(cls: Any, network: nn.Module, settings: dict[str, Any], state: dict[str, Tensor]) -> Any:
-    MODULE.check(_State({n: t for n, t in state.items() if not _is_of(n, "network")}))
+def _build(
+    cls: Any, network: nn.Module, settings: dict[str, Any], state: dict[str, dict[str, Tensor]]
+) -> Any:
+    weights = state.pop("network")
+    arrays = {f"{part}/{n}": t.numpy() for part, own in state.items() for n, t in own.items()}
+    MODULE.check(SimpleNamespace(**arrays))
     held_out, density = settings.pop("_held_out"), settings.pop("density")
     # What the constructor checks of the others: the next fit reads it.
     rows_to_hold_out(held_out)
     density = ClassGaussians(**density | {"dtype": getattr(torch, density["dtype"])})
     module = cls(network, density=density, **settings)
     module._held_out = held_out
-    for part in _PARTS:
-        mine = {n.partition("/")[2]: t for n, t in state.items() if _is_of(n, part)}
-        if part != "network":
-            # As they are, even if the module was converted to another type after its fit.
-            getattr(module, part).load_state_dict(mine, assign=True)
-            getattr(module, part).to(device_of(network))
-        elif mine:
-            network.load_state_dict(mine)
+    for part, own in state.items():
+        # As they are, even if the module was converted to another type after its fit.
+        getattr(module, part).load_state_dict(own, assign=True)
+        getattr(module, part).to(device_of(network))
+    if weights:
+        network.load_state_dict(weights)
     _check_parts(module)
     return module
-
-
-class _State:
-    """Tensors of a file by their names, as arrays."""
-
-    def __init__(self, tensors: dict[str, Tensor]) -> None:
-        vars(self).update({name: tensor.numpy() for name, tensor in tensors.items()})
 
 
 def _check_parts(module: Any) -> None:
@@ -146,10 +145,6 @@ def _check_parts(module: Any) -> None:
         raise ValueError(f"it names {len(module.classes)} classes of {k}")
 
 
-def _is_of(name: str, part: str) -> bool:
-    return name.startswith(f"{part}/")
-
-
 def _check_structure(path: Path, there: dict[str, str], network: nn.Module) -> None:
     here = _structure(network)
     for name in [*there, *here]:
@@ -159,14 +154,6 @@ def _check_structure(path: Path, there: dict[str, str], network: nn.Module) -> N
                 f"{there.get(name, 'absent')} in the file; build it by the code and with the dtype "
                 "that it was saved with"
             )
-
-
-def _check_weights(path: Path, digest: str, network: nn.Module) -> None:
-    if digest != _digest(network):
-        raise ValueError(
-            f"network has other weights than when {path} was saved with weights=False, and its "
-            "density knows those alone; load the weights into it first, or save with weights=True"
-        )
 
 
 def _structure(network: nn.Module) -> dict[str, str]:

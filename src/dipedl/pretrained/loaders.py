@@ -70,8 +70,8 @@ def _ranks(start: int, n: int) -> np.ndarray:
 
 
 @dataclass
-class HeldOutRows:
-    """The rows of a stream that are held out: a share of them, at most `most`, of lowest rank."""
+class HoldOut:
+    """Rows of a stream to hold out: a share of them, at most `most`, those of lowest rank."""
 
     share: float
     most: int
@@ -85,7 +85,9 @@ class HeldOutRows:
         yield from self._part(rows, ranks)
         known = np.concatenate([ranks[:0], *(held for _, held in self._held)])
         if len(known) > self.most:
-            self.share = float(np.partition(known, self.most)[self.most])
+            # Fewer than may stay, so that not every batch to come pushes some out.
+            fewer = max(1, self.most * 9 // 10)
+            self.share = float(np.partition(known, fewer)[fewer])
             everything, self._held = self._held, []
             left = [part for held in everything for part in self._part(*held)]
             parts = zip(*((r.features, r.logits, r.labels) for r in left), strict=True)
@@ -102,7 +104,7 @@ class HeldOutRows:
             yield rows.select(~held)
 
 
-def rows_to_hold_out(held: Any) -> HeldOutRows | None:
+def rows_to_hold_out(held: Any) -> HoldOut | None:
     """Return what a setting `held_out` asks for; None for the rows of the density."""
     if isinstance(held, str) and held == IN_SAMPLE:
         return None
@@ -116,7 +118,7 @@ def rows_to_hold_out(held: Any) -> HeldOutRows | None:
             "held_out must be a share strictly between 0 and 1 or a number of rows >= 1, got "
             f"{held!r}"
         )
-    return HeldOutRows(0.5, int(number)) if integer else HeldOutRows(number, ENOUGH)
+    return HoldOut(0.5, int(number)) if integer else HoldOut(number, ENOUGH)
 
 
 def passes(
