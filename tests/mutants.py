@@ -245,8 +245,8 @@ MUTANTS = [
     Mutant(
         "merge without a fourth-moment cross term",
         "gaussians/moments.py",
-        "dot(e, self.cubic + times, diagonal)",
-        "dot(e, self.cubic, diagonal)",
+        "_dot(e, self.cubic + times, diagonal)",
+        "_dot(e, self.cubic, diagonal)",
         "density/test_gaussian.py::test_fit_is_partial_fit_is_plus",
     ),
     Mutant(

@@ -18,6 +18,7 @@ from dipedl.evidence import RankNormal, RobustZScore
 # Some checks fit on very few rows. A selector fits every candidate: two are enough each day.
 TWO = {"candidates": [("gaussians", GDADensity()), ("kernels", KernelDensity())]}
 FEW_ROWS = {
+    "CustomDensity": {"model": density.GaussianDensity()},
     "DensitySelector": TWO,
     "FusedDensity": TWO,
     "GaussianMixtureDensity": {"n_components": 1},

@@ -92,20 +92,6 @@ def test_file_holds_a_literal_all(path):
     assert ast.get_docstring(tree)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if ROOT / "density" in path.parents], ids=file_id
-)
-def test_density_file_holds_one_public_class_and_nothing_else_public(path):
-    text = path.read_text(encoding="utf-8")
-    public = [
-        n.name
-        for n in ast.parse(text).body
-        if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")
-    ]
-    assert public == literal_all(text)
-    assert len(public) == 1
-
-
 @pytest.mark.parametrize("name", density.__all__)
 def test_density_is_documented(name):
     cls = getattr(density, name)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
-from dipedl.density import CustomDensity, GDADensity, KNNDensity
-from dipedl.density.base import as_density
+from dipedl.density import CustomDensity, GaussianDensity, GDADensity, KNNDensity
+from dipedl.density.base import as_density, log_density
 
 
 class Normal:
@@ -116,3 +117,20 @@ def test_what_is_no_density_is_refused_with_what_there_is(given):
         TypeError, match=r"density must be an object with.*got.*GDA.*KNNDensity\(\)"
     ):
         as_density(given)
+
+
+class Shifted(GaussianDensity):
+    """A density of a user that changes the scores of one of ours, and nothing else."""
+
+    def score_samples(self, X):
+        return super().score_samples(X) - 5
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_scores_of_a_subclass_are_its_own(rng, frozen):
+    X = rng.normal(size=(40, 2))
+    density = Shifted().fit(X)
+    expected = GaussianDensity().fit(X).log_density(X) - 5
+    held = FrozenEstimator(density) if frozen else density
+    np.testing.assert_array_equal(log_density(held, X), expected)
+    np.testing.assert_allclose(log_density(GaussianDensity().fit(X), X), expected + 5, rtol=1e-12)

@@ -170,21 +170,16 @@ def test_far_points_are_minus_infinity(rng, covariance_type):
     assert together[4] == pytest.approx(alone[0], rel=1e-12)
 
 
-def test_rank_and_condition_number(rng):
+def test_rank(rng):
     Z = rng.normal(size=(30, 3))
     X = np.column_stack([Z, Z[:, 0] + Z[:, 1], np.full(30, 2.0), 1e6 * rng.normal(size=30)])
     scaled = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     density = GaussianDensity(shrinkage=0.2).fit(X)
     assert density.rank_ == np.linalg.matrix_rank(scaled) == 4
-    expected = np.linalg.cond(shrunk(maximum_likelihood(X), 0.2))
-    assert density.condition_number_ == pytest.approx(expected, rel=1e-6)
     diagonal = GaussianDensity("diag", shrinkage=0.2).fit(X)
     assert diagonal.rank_ == 5
-    expected = np.linalg.cond(shrunk(np.diag(X.var(axis=0)), 0.2))
-    assert diagonal.condition_number_ == pytest.approx(expected, rel=1e-6)
-    assert GaussianDensity(shrinkage=0.0).partial_fit(X).condition_number_ > 1e15
     constant = GaussianDensity(shrinkage=0.5).partial_fit(np.ones((3, 2)))
-    assert (constant.rank_, constant.condition_number_) == (0, np.inf)
+    assert constant.rank_ == 0
 
 
 def test_fewer_rows_than_features(rng):

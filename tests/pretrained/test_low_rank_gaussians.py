@@ -149,8 +149,6 @@ def test_fewer_rows_than_directions_and_a_class_of_one_point(rng):
         fitted(X, y, rank=20, shrinkage=None)
     with pytest.raises(ValueError, match="class 0: all samples are the same point"):
         fitted(np.ones((9, 4)), np.arange(9) % 3, shrinkage=None)
-    with pytest.raises(ValueError, match=r"shrinkage must not be 'ledoit-wolf' with .*low-rank"):
-        ClassGaussians("low-rank", shrinkage="ledoit-wolf")
 
 
 def test_exports_loads_and_keeps_its_gradient(rng):

@@ -10,14 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import all_or_nothing
-from ..gaussians.factor import (
-    GaussianFactor,
-    condition_number,
-    explain_rows,
-    factorise,
-    rank,
-    shrunk_covariance,
-)
+from ..gaussians.factor import GaussianFactor, explain_rows, factorise, rank
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, mean_variance, shrinkage_intensity
 from ..inputs import FLOATS, check_weights, validate_fit_features
@@ -139,13 +132,6 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         """Rank of the covariance before shrinkage (of features scaled to unit variance)."""
         check_is_fitted(self, "moments_")
         return rank(self.moments_)
-
-    @property
-    def condition_number_(self) -> float:
-        """Condition number of the covariance used."""
-        check_is_fitted(self, "moments_")
-        target = mean_variance(self.moments_)
-        return condition_number(shrunk_covariance(self.moments_, self.shrinkage_, target))
 
     def _moments_of(self, X: np.ndarray, sample_weight: Any) -> Moments:
         if self.covariance_type not in _DIAGONAL:

@@ -210,12 +210,6 @@ class GDADensity(LogDensityMixin, BaseEstimator):
         self._check_complete()
         return np.array([rank(m) for m in self._covariance_moments()])
 
-    @property
-    def condition_number_(self) -> np.ndarray:
-        """Condition number of each class's covariance as used, shape (k,)."""
-        self._check_complete()
-        return by_class.condition_numbers(self._covariance_moments(), self.shrinkage_, self.target_)
-
     def __sklearn_tags__(self) -> Tags:
         """Labels are required."""
         tags = super().__sklearn_tags__()

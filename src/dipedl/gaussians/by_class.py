@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -11,14 +12,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from ..maths.checks import check_room
 from ..maths.special import EPS, LOG_2PI
 from .factor import (
     NEGLIGIBLE,
     GaussianFactor,
     ThinWhitener,
     check_regular,
-    condition_number,
     constant_message,
     explain_rows,
     factorise,
@@ -146,7 +145,7 @@ class TiedMoments(Sequence[Moments]):
 
 @dataclass(frozen=True, eq=False)
 class BasisMoments(Sequence[Moments]):
-    """Of k classes along one orthogonal basis: p x p numbers for all, and p for each.
+    """Moments of k classes along one orthogonal basis: p x p numbers for all, and p for each.
 
     The basis holds the eigenvectors of the covariance of the residuals from the class means, so
     that it needs all rows before the first of them can be counted: it is no sum. Rows are scaled
@@ -352,15 +351,6 @@ def class_factors(
     return [factorise(*part) for part in parts]
 
 
-def condition_numbers(
-    moments: Sequence[Moments], shrinkage: np.ndarray, target: np.ndarray
-) -> np.ndarray:
-    """Return the condition number of the shrunk covariance of each class, (k,)."""
-    parts = zip(moments, shrinkage, target, strict=True)
-    unit = moments.scale**2 if isinstance(moments, BasisMoments) else 1.0
-    return np.array([condition_number(unit * shrunk_covariance(*part)) for part in parts])
-
-
 def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
     """Log-density in nats of each row of X (n, p) under each of k Gaussians, (n, k)."""
     if isinstance(factors, TiedFactors | BasisFactors):
@@ -523,10 +513,19 @@ def _check_room(covariance_type: str, k: int, y: np.ndarray, p: int, *, shared: 
         return
     counts = np.unique(y, return_counts=True)[1]
     rows = scatter_rows(len(y) if shared else counts, p)
-    factors = len(counts) if covariance_type == "full" else 1
-    check_room(
-        f"{covariance_type=} of {len(counts)} classes and {p} features",
-        8 * p * int(rows.sum() + factors * p),
-        "use covariance_type='tied' or 'diag', fewer features, or "
-        "dipedl.pretrained.ClassGaussians with covariance='low-rank'",
-    )
+    needed = 8 * p * int(rows.sum() + (len(counts) if covariance_type == "full" else 1) * p)
+    if needed > (memory := _memory()):
+        raise MemoryError(
+            f"{covariance_type=} of {len(counts)} classes and {p} features takes "
+            f"{needed / 2**30:,.1f} GiB, and this machine has {memory / 2**30:,.1f}; use "
+            "covariance_type='tied' or 'diag', fewer features, or "
+            "dipedl.pretrained.ClassGaussians with covariance='low-rank'"
+        )
+
+
+def _memory() -> float:
+    """Return the bytes of this machine; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf

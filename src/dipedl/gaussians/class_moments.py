@@ -17,7 +17,7 @@ from torch import Tensor
 from ..maths.array_namespace import to_numpy
 from .by_class import pool
 from .factor import GaussianFactor, factorise
-from .moments import HigherMoments, Moments, dot
+from .moments import Moments
 from .shrinkage import Shrinkage, class_shrinkage
 
 Group = dist.ProcessGroup | None
@@ -30,18 +30,14 @@ class ClassMoments:
     Means are held as the first row of the class (`origin` (k, p), on the device of the sums) plus
     an offset, and a batch is centred before its squares are summed: no digit is lost where features
     lie far from zero, and rows that are all the same have no scatter at all. The sums of outer
-    products are in `scatter`; `higher` also holds what Ledoit-Wolf shrinkage needs. Chan, Golub,
-    LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983).
+    products are in `scatter`. Chan, Golub, LeVeque, "Algorithms for computing the sample variance",
+    The American Statistician 37 (1983).
     """
 
-    def __init__(self, scatter: Scatter, origin: Tensor, higher: bool = False) -> None:
+    def __init__(self, scatter: Scatter, origin: Tensor) -> None:
         self.scatter, self.origin = scatter, origin
         self.weight = origin.new_zeros(len(origin))
         self.offset = torch.zeros_like(origin)
-        self.higher: HigherMoments | None = None
-        if higher:
-            quartic = torch.zeros_like(self.scatter_per_class().spread(_classes(origin)))
-            self.higher = HigherMoments(torch.zeros_like(origin), quartic)
 
     def add(self, X: Tensor, y: Tensor) -> None:
         """Add rows X (b, p) of classes y (b,)."""
@@ -55,32 +51,10 @@ class ClassMoments:
         before = self.weight[classes][:, None]
         after = before + counts[:, None]
         bridge = gap * (before * counts[:, None] / after).sqrt()
-        if self.higher is not None:
-            self.higher[classes] = self._higher_with(classes, index, counts, rows, gap)
         # The move of the mean adds to the scatter what one more row would.
         self.scatter.append(torch.cat((rows, bridge)), torch.cat((y, classes)))
         self.offset[classes] += gap * counts[:, None] / after
         self.weight[classes] = after[:, 0]
-
-    def _higher_with(
-        self, classes: Tensor, index: Tensor, counts: Tensor, rows: Tensor, gap: Tensor
-    ) -> HigherMoments:
-        """Return the higher moments of the classes of a batch, with its centred rows."""
-        diagonal = isinstance(self.scatter, DiagonalScatter)
-        n, before = counts[:, None].to(gap), self.weight[classes][:, None]
-        e = gap * before / (before + n)
-        square, along = dot(rows, rows, diagonal), dot(rows, e[index], diagonal)
-        parts = (square * rows, square * square, along * rows, square)
-        cubic, quartic, times, spread = (_sums_by(index, part, classes) for part in parts)
-        new = HigherMoments(cubic, quartic).about(e, n, times, spread)
-        return self._about(classes, before, -gap * n / (before + n)) + new
-
-    def _about(self, classes: Tensor, weight: Tensor, e: Tensor) -> HigherMoments:
-        """Return the higher moments of classes (q,) of weight (q, 1) about the points mean - e."""
-        if self.higher is None:
-            raise TypeError("both need the higher moments, and one was made without them")
-        own = self.scatter_per_class()
-        return self.higher[classes].about(e, weight, own.times(classes, e), own.spread(classes))
 
     def _set_origin(self, X: Tensor, classes: Tensor, index: Tensor, counts: Tensor) -> None:
         """Set the origin of each new class to its first row."""
@@ -95,13 +69,9 @@ class ClassMoments:
         self.origin = torch.where(mine > 0, self.origin, other.origin)
         gap = (other.origin - self.origin) + (other.offset - self.offset)
         gap = torch.where((mine > 0) & (theirs > 0), gap, 0.0)
-        share, everyone = theirs / total.clamp_min(1), _classes(total)
-        if self.higher is not None:
-            moved = self._about(everyone, mine, -gap * share)
-            rest = gap * mine / total.clamp_min(1)
-            self.higher = moved + other._about(everyone, theirs, rest)
+        share = theirs / total.clamp_min(1)
         self.scatter.merge(other.scatter)
-        self.scatter.append(gap * (mine * share).sqrt(), everyone)
+        self.scatter.append(gap * (mine * share).sqrt(), _classes(total))
         self.offset = torch.where(mine > 0, self.offset + gap * share, other.offset)
         self.weight = total[:, 0]
         return self
@@ -116,12 +86,7 @@ class ClassMoments:
         mean /= self.weight[:, None].clamp_min(1)
         # About the mean of all, sums of all processes simply add up.
         e = torch.where(mine > 0, self.offset - mean, 0.0)
-        everyone = _classes(mine)
-        if self.higher is not None:
-            self.higher = self._about(everyone, mine, e)
-            dist.all_reduce(self.higher.cubic, group=group)
-            dist.all_reduce(self.higher.quartic, group=group)
-        self.scatter.append(e * mine.sqrt(), everyone)
+        self.scatter.append(e * mine.sqrt(), _classes(mine))
         self.scatter.all_reduce(group)
         self.offset = mean
 
@@ -150,10 +115,7 @@ class ClassMoments:
 
     def _as_numpy(self, sums: Tensor, c: int) -> Moments:
         origin, offset, scatter = map(to_numpy, (self.origin[c], self.offset[c], sums))
-        higher = None
-        if self.higher is not None:
-            higher = HigherMoments(to_numpy(self.higher.cubic[c]), to_numpy(self.higher.quartic[c]))
-        return Moments(float(self.weight[c]), origin, offset, scatter, higher)
+        return Moments(float(self.weight[c]), origin, offset, scatter)
 
     def pool(self) -> Moments:
         """Return the moments of the residuals from the class means."""
@@ -174,7 +136,8 @@ def _sums_by(index: Tensor, values: Tensor, classes: Tensor) -> Tensor:
 
 def class_factors(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[GaussianFactor]:
     """Yield the factor of each class; of a full or diagonal scatter."""
-    pooled = None if shrinkage in (None, 0) else _pooled_variance(moments)
+    trace, weight = moments.scatter_per_class().trace(), float(moments.weight.sum())
+    pooled = None if shrinkage in (None, 0) else trace / weight / moments.origin.shape[1]
     for c, m in enumerate(moments.per_class()):
         yield _factor(m, *class_shrinkage(m, shrinkage, pooled), f"class {c}")
 
@@ -194,12 +157,6 @@ def _factor(moments: Moments, intensity: float, target: float, who: str) -> Gaus
             str(error).replace("covariance_type=", "covariance=").replace("'diag'", "'diagonal'")
         )
         raise ValueError(remedy) from None
-
-
-def _pooled_variance(moments: ClassMoments) -> float:
-    everyone = torch.arange(len(moments.weight), device=moments.weight.device)
-    trace = moments.scatter_per_class().spread(everyone).sum()
-    return float(trace / moments.weight.sum() / moments.origin.shape[1])
 
 
 class Scatter(Protocol):
@@ -239,14 +196,9 @@ class FullScatter(_Sums):
             part = rows[at]
             self.sums[c].addmm_(part.mT, part)
 
-    def times(self, classes: Tensor, e: Tensor) -> Tensor:
-        """Return the scatter of each of `classes` (q,) times its row of `e` (q, p)."""
-        pairs = zip(classes.tolist(), e, strict=True)
-        return torch.stack([self.sums[c] @ row for c, row in pairs])
-
-    def spread(self, classes: Tensor) -> Tensor:
-        """Return the trace of each, shape (q, 1)."""
-        return self.sums.diagonal(dim1=1, dim2=2)[classes].sum(1, keepdim=True)
+    def trace(self) -> float:
+        """Return the sum of the traces of all classes."""
+        return float(self.sums.diagonal(dim1=1, dim2=2).sum())
 
 
 class TiedScatter(_Sums):
@@ -272,13 +224,9 @@ class DiagonalScatter(_Sums):
         """Add rows (m, p) of `classes` (m,)."""
         self.sums.index_add_(0, classes, rows.square())
 
-    def times(self, classes: Tensor, e: Tensor) -> Tensor:
-        """Return the scatter of each of `classes` (q,) times its row of `e` (q, p)."""
-        return self.sums[classes] * e
-
-    def spread(self, classes: Tensor) -> Tensor:
-        """Return the sums themselves, shape (q, p): by coordinate."""
-        return self.sums[classes]
+    def trace(self) -> float:
+        """Return the sum of the traces of all classes."""
+        return float(self.sums.sum())
 
 
 def by_class(classes: Tensor) -> list[tuple[int, Tensor]]:

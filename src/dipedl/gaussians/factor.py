@@ -45,12 +45,6 @@ def rank(moments: Moments) -> int:
     return int((values > values[-1] * len(values) * EPS).sum())
 
 
-def condition_number(covariance: np.ndarray) -> float:
-    """Return the largest over the smallest eigenvalue."""
-    values = np.sort(covariance) if covariance.ndim == 1 else linalg.eigvalsh(covariance)
-    return float(values[-1] / values[0]) if values[0] > 0 else np.inf
-
-
 @dataclass(frozen=True, eq=False)
 class ThinWhitener:
     """Covariance of wide data, ``C = U^T diag(inner) U + outer (I - U^T U)``; nothing is p x p.
@@ -160,7 +154,7 @@ class GaussianFactor:
 
     @cached_property
     def in_float32(self) -> GaussianFactor | None:
-        """The same in float32; None if that costs more than 0.001 nats, or the factor is not full.
+        """The factor in float32; None if that costs more than 0.001 nats, or it is not full.
 
         Rows drawn from the Gaussian are tried: the error grows with its condition number.
         """

@@ -11,8 +11,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import blas
 
-from ..maths.array_namespace import Array
-
 __all__ = ["Moments"]
 
 #: From so many features on, and twice as many as rows, the rows themselves are the smaller form.
@@ -29,46 +27,40 @@ def scatter_rows(n: Any, p: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class HigherMoments:
-    """Sums over centred rows d of weight w: of one class (p,), or of several (q, p).
+    """Third and fourth powers of centred rows d (p,) of weight w, for Ledoit-Wolf shrinkage.
 
-    `cubic` sums ``w |d|^2 d`` and `quartic` (..., 1) ``w |d|^4``; if the scatter is diagonal ``w
-    d**3`` and, (..., p), ``w d**4``.
+    `cubic` (p,) sums ``w |d|^2 d`` and `quartic` (1,) ``w |d|^4``; if the scatter is diagonal
+    ``w d**3`` and, (p,), ``w d**4``.
     """
 
-    cubic: Array
-    quartic: Array
+    cubic: np.ndarray
+    quartic: np.ndarray
 
     @classmethod
     def of(cls, D: np.ndarray, w: np.ndarray, diagonal: bool) -> Self:
-        """Return the higher moments of centred rows D (n, p) with weights w (n,)."""
-        square = dot(D, D, diagonal)
+        """Sum the powers of centred rows D (n, p) with weights w (n,)."""
+        square = _dot(D, D, diagonal)
         return cls(w @ (square * D), w @ (square * square))
 
-    def about(self, e: Array, weight: Any, times: Array, spread: Array) -> HigherMoments:
-        """Return the higher moments about the point ``mean - e``, of a weight and a scatter S.
-
-        `times` (..., p) is S e, and `spread` (..., 1) the trace of S; S itself if it is diagonal.
-        """
-        diagonal = self.quartic.shape == self.cubic.shape
-        square, along = dot(e, e, diagonal), dot(e, self.cubic + times, diagonal)
-        tail = 4 * along + 2 * square * spread + weight * square * square
-        cubic = self.cubic + spread * e + 2 * times + weight * square * e
+    def about(self, e: np.ndarray, moments: Moments) -> HigherMoments:
+        """Return the higher moments about the point ``mean - e`` of these `moments`."""
+        scatter, diagonal = moments.scatter, moments.diagonal
+        times = scatter * e if diagonal else scatter @ e
+        times = scatter.T @ times if moments.thin else times
+        spread = scatter if diagonal else np.atleast_1d(moments.trace)
+        square, along = _dot(e, e, diagonal), _dot(e, self.cubic + times, diagonal)
+        tail = 4 * along + 2 * square * spread + moments.weight * square * square
+        cubic = self.cubic + spread * e + 2 * times + moments.weight * square * e
         return HigherMoments(cubic, self.quartic + tail)
 
     def __add__(self, other: HigherMoments) -> HigherMoments:
         """Add the higher moments of two sets of rows about the same point."""
         return HigherMoments(self.cubic + other.cubic, self.quartic + other.quartic)
 
-    def __getitem__(self, classes: Any) -> HigherMoments:
-        return HigherMoments(self.cubic[classes], self.quartic[classes])
 
-    def __setitem__(self, classes: Any, found: HigherMoments) -> None:
-        self.cubic[classes], self.quartic[classes] = found.cubic, found.quartic
-
-
-def dot(a: Array, b: Array, diagonal: bool) -> Array:
+def _dot(a: np.ndarray, b: np.ndarray, diagonal: bool) -> np.ndarray:
     """Return the products of the rows of a and b, (..., 1); by coordinate of a diagonal scatter."""
-    return a * b if diagonal else (a * b).sum(-1)[..., None]
+    return a * b if diagonal else np.asarray((a * b).sum(-1))[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +216,10 @@ class Moments:
         # The move of both means adds to the scatter what one more row would.
         bridge = gap * np.sqrt(self.weight * share)
         scatter = add_scatters(self.scatter, other.scatter, bridge)
-        a, b = self._about(-gap * share), other._about(gap * (self.weight / weight))
-        higher = None if a is None or b is None else a + b
+        higher = None
+        if self.higher is not None and other.higher is not None:
+            rest = gap * (self.weight / weight)
+            higher = self.higher.about(-gap * share, self) + other.higher.about(rest, other)
         return Moments(weight, self.origin, self.offset + gap * share, scatter, higher)
 
     def standardise(self, centre: np.ndarray, scale: np.ndarray) -> Moments:
@@ -233,15 +227,6 @@ class Moments:
         over = scale * scale if self.diagonal else np.outer(scale, scale)
         scatter = self.scatter / (scale if self.thin else over)
         return Moments(self.weight, (self.origin - centre) / scale, self.offset / scale, scatter)
-
-    def _about(self, e: np.ndarray) -> HigherMoments | None:
-        """Return the higher moments about the point ``mean - e``, if they are held."""
-        if self.higher is None:
-            return None
-        times = self.scatter * e if self.diagonal else self.scatter @ e
-        times = self.scatter.T @ times if self.thin else times
-        spread = self.scatter if self.diagonal else np.atleast_1d(self.trace)
-        return self.higher.about(e, self.weight, times, spread)
 
 
 class WeightedRows:

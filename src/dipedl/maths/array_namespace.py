@@ -1,4 +1,4 @@
-"""The same code for numpy arrays and torch tensors: the array API, and what it leaves out.
+"""One code for numpy arrays and torch tensors: the array API, and functions that it lacks.
 
 PyTorch is never imported here: a tensor can only arrive if the caller has imported it already.
 """

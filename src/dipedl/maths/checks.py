@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -118,7 +117,7 @@ def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:
 
 
 def within(X: Any, largest: float) -> bool:
-    """Whether X is an array of floats that are surely finite and up to `largest`, in one pass."""
+    """Return whether X is an array of floats surely finite and up to `largest`, in one pass."""
     if type(X) is not np.ndarray or X.dtype.kind != "f" or not X.flags.forc:
         return False
     flat = X.ravel(order="K")
@@ -157,26 +156,8 @@ def _places(X: Any, bad: Callable[[np.ndarray], np.ndarray]) -> Iterator[tuple[i
         yield row, columns[0] if len(columns) == 1 else columns, float(values.flat[place])
 
 
-def check_room(what: str, needed: int, remedy: str) -> None:
-    """Raise MemoryError if `what` takes more bytes than this machine has, before it takes them."""
-    there = _memory()
-    if needed > there:
-        raise MemoryError(
-            f"{what} takes {needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f}; "
-            f"{remedy}"
-        )
-
-
-def _memory() -> float:
-    """Bytes of this machine; infinity where the system does not tell."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return np.inf
-
-
 def is_missing(value: Any) -> bool:
-    """Whether an entry is None, NaN, NaT or pandas.NA, whose comparison has no truth value."""
+    """Return whether an entry is None, NaN, NaT or pandas.NA, whose comparison has no truth."""
     try:
         return value is None or bool(value != value)
     except TypeError:

@@ -30,7 +30,7 @@ from ..gaussians.class_moments import (
 )
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
 from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
-from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
+from ..gaussians.shrinkage import Shrinkage
 from ..maths.special import LOG_2PI
 from ..nn.checks import check_choice, check_integer
 
@@ -68,11 +68,10 @@ class ClassGaussians(nn.Module):
         What the Gaussians are of: the features as they are, or p + 1 numbers, their direction
         ``x / |x|`` and ``log(1 + |x|)``; the log-density is then that of these numbers. Networks
         on CIFAR-10 tell images of other classes better so. It falls more slowly far from all rows.
-    shrinkage : None, float in [0, 1] or {"oas", "ledoit-wolf"}, default="oas"
+    shrinkage : None, float in [0, 1] or "oas", default="oas"
         Shrinkage of each covariance towards ``trace / p`` times the identity. A class whose rows
         are all the same point takes the level of the pooled covariance. With None a singular
-        covariance is refused: nothing is jittered silently. "ledoit-wolf" of a tied covariance
-        needs the memory of "full"; a low-rank one has none.
+        covariance is refused: nothing is jittered silently.
     rank : int, default=32
         Number of directions a class that covariance="low-rank" holds.
     class_weights : {"equal", "empirical"}, default="equal"
@@ -129,7 +128,7 @@ class ClassGaussians(nn.Module):
         check_choice("coordinates", coordinates, (CARTESIAN, POLAR))
         check_choice("class_weights", class_weights, ("equal", "empirical"))
         check_integer("rank", rank)
-        _check_shrinkage(shrinkage, covariance)
+        _check_shrinkage(shrinkage)
         if dtype not in (torch.float32, torch.float64):
             raise ValueError(
                 f"dtype must be torch.float32 or torch.float64, got {dtype!r}: a log-density of "
@@ -321,9 +320,8 @@ class ClassGaussians(nn.Module):
 
     def _start(self, origin: Tensor) -> ClassMoments:
         """Return moments of no row yet, like `origin` (k, p)."""
-        higher = self.shrinkage == LEDOIT_WOLF
         try:
-            return ClassMoments(self._scatter_type()(origin), origin, higher)
+            return ClassMoments(self._scatter_type()(origin), origin)
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
                 raise
@@ -339,9 +337,7 @@ class ClassGaussians(nn.Module):
             return DiagonalScatter
         if self.covariance == "low-rank":
             return partial(SketchScatter, rank=self.rank, dtype=self.dtype)
-        # Fourth moments move with the scatter of their own class.
-        pools = self.covariance == "tied" and self.shrinkage != LEDOIT_WOLF
-        return TiedScatter if pools else FullScatter
+        return TiedScatter if self.covariance == "tied" else FullScatter
 
     def _moments(self) -> ClassMoments:
         """Return the moments of all rows seen."""
@@ -417,19 +413,11 @@ _NOT_FITTED = (
 )
 
 
-def _check_shrinkage(shrinkage: Any, covariance: str) -> None:
-    if shrinkage == LEDOIT_WOLF and covariance == "low-rank":
-        raise ValueError(
-            "shrinkage must not be 'ledoit-wolf' with covariance='low-rank': it would need each "
-            "class's whole scatter; use 'oas'"
-        )
-    named = isinstance(shrinkage, str) and shrinkage in ("oas", LEDOIT_WOLF)
+def _check_shrinkage(shrinkage: Any) -> None:
     number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
-    if shrinkage is None or named or (number and 0 <= shrinkage <= 1):
+    if shrinkage is None or shrinkage == "oas" or (number and 0 <= shrinkage <= 1):
         return
-    raise ValueError(
-        f"shrinkage must be None, a number in [0, 1], 'oas' or 'ledoit-wolf', got {shrinkage!r}"
-    )
+    raise ValueError(f"shrinkage must be None, a number in [0, 1] or 'oas', got {shrinkage!r}")
 
 
 def keep_precision(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
