@@ -246,9 +246,8 @@ def validate_labels(y: Any) -> np.ndarray:
         # scikit-learn makes floats of pandas' nullable whole numbers, and these end at 2**53.
         y = y.to_numpy(dtype)
     labels = np.asarray(column_or_1d(y, warn=True))
-    whole = labels.dtype.kind in "biuSU"
-    gaps = [] if whole else [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
-    if gaps:
+    gaps = np.flatnonzero(missing_entries(labels))
+    if len(gaps):
         raise ValueError(
             f"y must hold a label for each row, but it contains NaN, None or another gap in "
             f"{len(gaps)} of {len(labels)} rows, the first at row {gaps[0]}; drop these rows of X "
