@@ -526,6 +526,16 @@ def column_names(X: Any) -> list[Any]:
     return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
 
 
+def named_columns(X: Any) -> list[tuple[Any, Any]]:
+    """Return name and values of each column of a DataFrame; of an array, number and values."""
+    return [(name, column(X, j)) for j, name in enumerate(column_names(X))]
+
+
+def has_columns(X: Any) -> bool:
+    """Return whether X is a DataFrame or an array (n, d): no sparse rows, images or texts."""
+    return is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+
+
 def missing_entries(values: Any) -> np.ndarray:
     """Return where a column is missing, shape (n,)."""
     if dependencies.is_into_series(values):
@@ -610,10 +620,9 @@ def is_date(kind: type) -> bool:
 
 def date_columns(X: Any) -> list[Any]:
     """Return the names (of an array: numbers) of the columns of X (n, d) of dates or times."""
-    if sparse.issparse(X) or len(X.shape) != 2:
+    if not has_columns(X):
         return []
-    parts = [(name, column(X, j)) for j, name in enumerate(column_names(X))]
-    return [name for name, part in parts if _holds_dates(part)]
+    return [name for name, values in named_columns(X) if _holds_dates(values)]
 
 
 def _holds_dates(values: Any) -> bool:
@@ -871,22 +880,21 @@ def mixed_columns(X: Any) -> list[Any]:
     """Names of the columns of a table X (n, d) that hold text and numbers."""
     if not is_frame(X):
         return []
-    kinds = {name: {type(v) for v in present(column(X, j))} for j, name in enumerate(X.columns)}
+    kinds = {name: _types(values) for name, values in named_columns(X)}
     text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
     return [name for name in kinds if name in text and len(kinds[name]) > 1]
 
 
 def empty_columns(X: Any) -> list[Any]:
     """Names (of an array: numbers) of the columns of X (n, d) that hold nothing but gaps."""
-    if sparse.issparse(X) or len(X.shape) != 2 or not (is_frame(X) or isinstance(X, np.ndarray)):
+    if not has_columns(X):
         return []
-    names = column_names(X)
-    return [name for j, name in enumerate(names) if missing_entries(column(X, j)).all()]
+    return [name for name, values in named_columns(X) if missing_entries(values).all()]
 
 
 def input_columns(X: Any) -> InputColumns | None:
     """Learn what is usual in the columns of X (n, d); None for sparse rows, images and texts."""
-    if sparse.issparse(X) or len(X.shape) != 2 or not (is_frame(X) or isinstance(X, np.ndarray)):
+    if not has_columns(X):
         return None
     d = X.shape[1]
     names = [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(d)]
@@ -906,8 +914,8 @@ def categories(X: Any) -> dict[int, list[Any]]:
     """The categories of each column of a DataFrame of pandas that has such a dtype."""
     if not is_pandas(X):
         return {}
-    parts = [(j, column(X, j)) for j in range(X.shape[1])]
-    return {j: list(part.cat.categories) for j, part in parts if is_category(part)}
+    parts = enumerate(values for _, values in named_columns(X))
+    return {j: list(values.cat.categories) for j, values in parts if is_category(values)}
 
 
 def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from ..inputs import column, is_category, is_frame, missing_entries
+from ..inputs import has_columns, is_category, is_frame, missing_entries, named_columns
 from ..writing.spelling import spellings, versions
 
 _RANGES, _MOST_LEVELS = 10, 50
@@ -128,11 +128,9 @@ def counts_of(bins: Sequence[ColumnBins], X: Any) -> list[np.ndarray]:
     return [b.count(there[b.name]) for b in bins]
 
 
-def _columns(X: Any) -> Iterator[tuple[str, Any]]:
-    if is_frame(X):
-        yield from ((str(name), column(X, j)) for j, name in enumerate(X.columns))
-    elif type(X) is np.ndarray and X.ndim == 2:
-        yield from ((f"x{j}", X[:, j]) for j in range(X.shape[1]))
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    parts = named_columns(X) if has_columns(X) else []
+    return [(str(name) if is_frame(X) else f"x{name}", values) for name, values in parts]
 
 
 def _numbers(values: Any) -> np.ndarray | None:
