@@ -28,12 +28,10 @@ from .fitting import (
 )
 from .held_out import calibration_rows, memorised, warn_of_rows, warn_of_source
 from .inputs import (
-    ColumnTypeError,
     check_weights,
     explain_wide_weights,
     known_classes,
     prior_vector,
-    refuse_table,
     validate_inputs,
     validate_training_rows,
 )
@@ -402,7 +400,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
         evidence, classifier, _ = self._fitted_parts()
-        P = evidence.predict_proba(validate_inputs(self, X), classifier)
+        P = evidence.predict_proba(validate_inputs(self, X, evidence.columns_), classifier)
         calibrator = evidence.calibrator_
         return P if calibrator is None else np.asarray(calibrator.transform(P))
 
@@ -481,11 +479,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         self, X: Any, evidence: EvidenceModel, classifier: FittedClassifier
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
-        try:
-            return evidence.predict(validate_inputs(self, X), classifier)
-        except ColumnTypeError as error:
-            refuse_table(self, error)
-            raise
+        return evidence.predict(validate_inputs(self, X, evidence.columns_), classifier)
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""

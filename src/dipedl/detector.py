@@ -82,7 +82,8 @@ class OODDetector(OutlierMixin, BaseEstimator):
         """Log-density in nats of the features of each input, shape (n,); higher is more typical."""
         check_is_fitted(self)
         if hasattr(self, "evidence_"):
-            return self.evidence_.predict(validate_inputs(self, X))[2]
+            evidence = self.evidence_
+            return evidence.predict(validate_inputs(self, X, evidence.columns_))[2]
         return self.estimator.score_samples(X)  # type: ignore[union-attr]
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -285,16 +285,12 @@ class EvidenceModel(BaseEstimator):
             Z = np.full((1, getattr(self.density_, "n_features_in_", 0)), np.nan)
             return Z, np.full((1, k), 1 / k) if k else None, np.array([-np.inf])
 
-        if self.columns_ is not None:
-            self.columns_.refuse_other_types(X)
         Z, P, scores = predict_by_halves(predict, X, unknown, self.columns_)
         return Z, P, scores
 
     def predict_proba(self, X: Any, classifier: FittedClassifier) -> np.ndarray:
         """Return the classifier's probabilities (n, k), equal where it gives none or refuses X."""
         k = len(classifier.classes)
-        if self.columns_ is not None:
-            self.columns_.refuse_other_types(X)
         P: np.ndarray
         (P,) = predict_by_halves(
             lambda rows: classifier.proba_or_none(rows)[:1],

@@ -278,32 +278,26 @@ def validate_training_rows(
     return X, y, weights, kept
 
 
-def validate_inputs(model: Any, X: Any) -> Any:
-    """X with its width and column names checked against those that `model` was fitted with."""
-    if _of_known_width(model, X):
-        return X
-    try:
-        return validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
-    except ValueError as error:
-        refuse_table(model, error)
-        raise
+def validate_inputs(model: Any, X: Any, columns: InputColumns | None = None) -> Any:
+    """Return X, checked against the inputs of the fit: width, names and types of its columns.
 
-
-class ColumnTypeError(ValueError):
-    """A column of X is of another type than in the fit."""
-
-
-def refuse_table(model: Any, error: ValueError) -> None:
-    """Raise ValueError that names `TableAnswers` if X is not what ``dipedl fit`` made of a table.
-
-    `error` is about the columns of X; other models are none of a table.
+    This is the one check of new rows; what they are handed to takes them as they are. `columns` are
+    those of the fit, if they are known.
     """
-    if hasattr(model, "table_"):
+    try:
+        if not _of_known_width(model, X):
+            X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
+        if columns is not None:
+            columns.refuse_other_types(X)
+    except ValueError as error:
+        if not hasattr(model, "table_"):
+            raise
         raise ValueError(
             f"X must have the columns that `dipedl fit` made of its table, "
             f"{list(model.feature_names_in_)}; to ask with the columns of the table itself: "
             f"dipedl.adapters.TableAnswers(model).predict(table). {error}"
         ) from error
+    return X
 
 
 def require_fitted(model: Any, attribute: str) -> None:
@@ -744,7 +738,7 @@ class InputColumns:
         return new
 
     def refuse_other_types(self, X: Any) -> None:
-        """Raise ColumnTypeError for text in X (n, d) where the fit had numbers, or the reverse.
+        """Raise ValueError for text in X (n, d) where the fit had numbers, or the reverse.
 
         No text equals a number: each would count as a new level.
         """
@@ -777,7 +771,7 @@ class InputColumns:
 
     def _refuse(self, X: Any, j: int, held: str, row: int, value: Any) -> None:
         name = column_names(X)[j] if is_frame(X) else self.names[j]
-        raise ColumnTypeError(
+        raise ValueError(
             f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
             f"{_IN_WORDS[held]} there (X has {value!r} at row {row}): give the column in the type "
             f"of the fit{self._as_in_fit(X, j, held, value)}"
