@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 import dipedl
 from dipedl import density
-from dipedl._plugins import attach, explain_missing, plugin_files, public_names
+from dipedl.plugins import attach, explain_missing, plugin_files, public_names
 
 ROOT = Path(dipedl.__file__).parent
 FOLDERS = sorted(p.parent for p in ROOT.glob("*/__init__.py") if "attach(" in p.read_text("utf-8"))

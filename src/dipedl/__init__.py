@@ -8,8 +8,8 @@ seen, back to the prior where it was not.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._plugins import explain_missing
 from ._version import __version__ as __version__
+from .plugins import explain_missing
 
 if TYPE_CHECKING:
     from . import baselines, datasets, density, metrics, nn, plots, pretrained

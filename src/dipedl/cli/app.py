@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from .. import __version__, density
-from .._plugins import EXTRAS, explain_missing
+from ..plugins import EXTRAS, explain_missing
 from ..writing.files import writable_target, write_file
 from ..writing.live_line import LiveLine
 from .bench import bench

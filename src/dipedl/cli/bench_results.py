@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from .._plugins import explain_missing
 from ..bench.names import reason
+from ..plugins import explain_missing
 from ..writing.files import writable_target, write_file
 from .terminal import fail, names_in
 

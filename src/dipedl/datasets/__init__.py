@@ -4,7 +4,7 @@ Every loader returns a `Dataset`: immutable arrays, OOD sets and provenance. Fun
 ``*_spectra`` without ``load_`` return `dipedl.spectra.Spectra`.
 """
 
-from .._plugins import attach
+from ..plugins import attach
 from ._dataset import Dataset as Dataset  # return type of every loader in __all__
 from ._dataset import Provenance as Provenance
 

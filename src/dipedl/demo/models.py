@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from .. import DIPClassifier
-from .._plugins import explain_missing
 from ..datasets import Dataset
+from ..plugins import explain_missing
 
 _HELD_OUT = 0.2
 _ON_PIXELS = (

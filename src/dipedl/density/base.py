@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._plugins import public_names
 from ..fitting import all_or_nothing
 from ..inputs import (
     NoAnswer,
@@ -27,6 +26,7 @@ from ..inputs import (
 )
 from ..maths.array_namespace import is_tensor, to_numpy
 from ..maths.seeds import seeded_clone
+from ..plugins import public_names
 
 __all__ = ["CustomDensity"]
 

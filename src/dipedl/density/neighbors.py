@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from .._plugins import explain_missing
 from ..fitting import one_blas_thread
+from ..plugins import explain_missing
 
 _CHUNK_BYTES = 1 << 22
 #: Inputs whose products are made at once, and those that are decided at once.

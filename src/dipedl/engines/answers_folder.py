@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._plugins import optional
 from ..own_data.tables.mistake import Mistake
+from ..plugins import optional
 from ..writing.files import sha256_of, write_file
 from .parts import STREAMED, Part
 

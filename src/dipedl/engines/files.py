@@ -19,9 +19,9 @@ import pyarrow.fs
 import pyarrow.ipc
 import pyarrow.parquet
 
-from .._plugins import optional
 from ..own_data.tables.mistake import Mistake
 from ..own_data.tables.reading import frame_of
+from ..plugins import optional
 from ..writing.cells import printable_name
 
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Self, TypeVar
 
-from .._plugins import optional
 from ..own_data.tables.mistake import Mistake
+from ..plugins import optional
 from .address import check_answers
 from .protocol import Tree
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._plugins import explain_missing
+from ..plugins import explain_missing
 from ._fitted import evidence_owner, is_network
 
 #: Largest difference between graph and model, for float64 and behind a network in float32.

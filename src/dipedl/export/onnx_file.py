@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._plugins import explain_missing
 from .._version import __version__
+from ..plugins import explain_missing
 from ..writing.files import writable_target, write_file
 from ..writing.numbers import plain_labels
 from ._fitted import evidence_owner, kind_of, unfrozen

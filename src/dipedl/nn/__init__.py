@@ -1,5 +1,5 @@
 """Neural networks on PyTorch, one estimator per file; imported on first use."""
 
-from .._plugins import attach
+from ..plugins import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -17,8 +17,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .._plugins import optional
 from ..features.encoding import FAR, scaled_gaps_far
+from ..plugins import optional
 from .tables.mistake import Mistake, WrongOption, listed
 
 #: A level of fewer rows shares a column with the other rare ones.

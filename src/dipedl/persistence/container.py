@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._plugins import optional
 from .._version import __version__
+from ..plugins import optional
 from ..writing.files import write_file
 
 FORMAT_VERSION = 4

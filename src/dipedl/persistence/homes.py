@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from .._plugins import public_names
+from ..plugins import public_names
 
 _PACKAGE = __name__.partition(".")[0]
 #: Name in a file -> module that defines the type; below this package where it starts with a dot.

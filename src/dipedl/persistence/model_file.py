@@ -20,7 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._plugins import optional
+from ..plugins import optional
 from ..writing.numbers import plain_labels
 from ._types import is_ours, type_name
 from .container import SAVING, ModelFileError, read, versions, write

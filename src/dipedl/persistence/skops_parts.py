@@ -12,7 +12,7 @@ from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
-from .._plugins import optional
+from ..plugins import optional
 from .container import SAVING
 from .skops_archive import PLAIN, nodes, unpacked
 

@@ -1,5 +1,5 @@
 """An honest Dirichlet on trained networks: densities of features that stream, on any device."""
 
-from .._plugins import attach
+from ..plugins import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

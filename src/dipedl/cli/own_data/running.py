@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..._plugins import EXTRAS, explain_missing
 from ...bench.names import reason
 from ...own_data.tables.mistake import WrongOption, as_typed
+from ...plugins import EXTRAS, explain_missing
 from ...writing.live_line import LiveLine
 from ..terminal import echo, fail, names_in, warnings_as_notes
 

@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from ..._plugins import optional
+from ...plugins import optional
 from ...writing.files import whole_file
 from ...writing.live_line import LiveLine
 from .sources import FILES, RemoteFile

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._plugins import optional
+from ...plugins import optional
 from .._dataset import Dataset, unit_pixels
 from .._parts import image_set
 from ..files.fetch import fetch

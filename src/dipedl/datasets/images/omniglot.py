@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._plugins import optional
+from ...plugins import optional
 from .._dataset import Dataset, no_rows, unit_pixels
 from ..files import idx
 from ..files.fetch import DataDir, fetch

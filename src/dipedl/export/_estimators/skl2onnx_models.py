@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._plugins import explain_missing
+from ...plugins import explain_missing
 from .._nodes.builder import ML_DOMAIN, ML_OPSET, Tensor
 
 #: Largest difference, relative to the largest entry of a column, between an estimator and its

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..._plugins import explain_missing
+from ...plugins import explain_missing
 from .ops import translations
 
 #: Name of the axis of the rows in the graph.

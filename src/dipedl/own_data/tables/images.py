@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._plugins import optional
+from ...plugins import optional
 from ...writing.cells import printable_name
 from ...writing.files import sha256_of
 from .mistake import Mistake

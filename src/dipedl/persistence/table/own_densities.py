@@ -55,12 +55,13 @@ def _classes_are_complete(density: Any, sizes: c.Sizes) -> None:
         weights = np.array([moments.weight for moments in density.moments_])
     complete = bool((weights > 0).all())
     c.need(hasattr(density, "shrinkage_") >= complete, "have no shrinkage")
-    c.need(density._factors_ is None or complete, "have factors of a class without rows")
+    factors = vars(density)["_factors_"]
+    c.need(factors is None or complete, "have factors of a class without rows")
 
 
 def _form_fits(density: Any, sizes: c.Sizes) -> None:
     """Moments and factors are in the form of the covariance_type."""
-    kind, moments, factors = density.covariance_type, density.moments_, density._factors_
+    kind, moments, factors = density.covariance_type, density.moments_, vars(density)["_factors_"]
     prefix = {"tied": "Tied", "shared-basis": "Basis"}.get(kind)
     sums = None if prefix == "Tied" and density.shrinkage == "ledoit-wolf" else prefix
     for held, name in ((moments, f"{sums}Moments"), (factors, f"{prefix}Factors")):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ..._plugins import optional
+from ...plugins import optional
 from ..spectra import Failure
 from ._structure import check_structure
 
