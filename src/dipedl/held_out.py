@@ -34,7 +34,7 @@ from .density.base import (
 from .density.ensemble import DensityEnsemble
 from .density.selector import DensitySelector
 from .evidence import alarm_threshold
-from .features.dense_rows import is_narrow
+from .features.pipelines import is_narrow
 from .features.transformer import compute_features, refit_feature_transformer
 from .fitting import FittedClassifier, Stopwatch, explain_fold_error, one_blas_thread
 from .inputs import (

@@ -30,8 +30,7 @@ import dipedl
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
 from dipedl.evidence_model import EvidenceModel
-from dipedl.features.dense_rows import DenseRows
-from dipedl.features.pipelines import own_steps
+from dipedl.features.pipelines import DenseRows, own_steps
 from dipedl.features.scaling import FarRowsWarning
 from dipedl.features.transformer import fit_feature_transformer, refit_feature_transformer
 

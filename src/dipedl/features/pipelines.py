@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, clone
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
@@ -18,10 +19,13 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils.validation import validate_data
 
 from ..maths.checks import is_missing
-from .dense_rows import DenseRows
 
+#: Sparse rows of more columns than this become components: as many as scikit-learn recommends for
+#: latent semantic analysis.
+COMPONENTS = 100
 Back = Callable[[float], float]
 
 
@@ -285,3 +289,21 @@ def _steps(estimator: Any) -> list[tuple[str, Any]]:
 def _fitted_inside(estimator: Any) -> Any:
     """The fitted pipeline inside a search."""
     return estimator.best_estimator_ if isinstance(estimator, BaseSearchCV) else estimator
+
+
+def is_narrow(X: Any) -> bool:
+    """Return whether X (n, p) is sparse and of so few columns that it is made dense."""
+    return bool(sparse.issparse(X) and X.shape[1] <= COMPONENTS)
+
+
+class DenseRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """The same numbers as a dense array."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the number of columns."""
+        validate_data(self, X, skip_check_array=True)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """X (n, p), sparse or not, as a dense array (n, p)."""
+        return X.toarray() if sparse.issparse(X) else np.asarray(X)

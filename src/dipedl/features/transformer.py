@@ -16,9 +16,17 @@ from ..fitting import columns_noted, explain_dtype_error, refusals_noted
 from ..inputs import NO_DATES, NoAnswer, column_names, date_columns, is_frame
 from ..maths.checks import CORRECT
 from ..maths.seeds import seed, seeded_clone
-from .dense_rows import COMPONENTS, DenseRows, is_narrow
 from .encoding import table_encoding, warn_of_identifiers
-from .pipelines import Sources, clone_with_levels, input_sources, own_steps, sources_after
+from .pipelines import (
+    COMPONENTS,
+    DenseRows,
+    Sources,
+    clone_with_levels,
+    input_sources,
+    is_narrow,
+    own_steps,
+    sources_after,
+)
 from .scaling import fit_scaler
 
 Steps = list[tuple[str, Any]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -315,10 +315,10 @@ def _residuals(weight: float, scatter: np.ndarray) -> Moments:
     return Moments(weight, zero, zero, scatter)
 
 
-def row_blocks(n: int, k: int) -> Iterator[slice]:
-    """Yield parts of n rows of which k numbers a row fit the cache."""
+def row_blocks(n: int, k: int) -> list[slice]:
+    """Return parts of n rows of which k numbers a row fit the cache."""
     step = max(1, _BLOCK_BYTES // (8 * k))
-    return (slice(start, start + step) for start in range(0, n, step))
+    return [slice(start, start + step) for start in range(0, n, step)]
 
 
 def squared_distances(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ _TYPES = {
     "calibration.Temperature": ".calibration.temperature",
     "density.NormalScores": ".density.fused",
     "density.Reach": ".density.ensemble",
-    "fitting.DenseRows": ".features.dense_rows",
+    "fitting.DenseRows": ".features.pipelines",
     "fitting.InputColumns": ".inputs",
     "gaussians.BasisFactors": ".gaussians.by_class",
     "gaussians.BasisMoments": ".gaussians.by_class",
