@@ -20,7 +20,7 @@ class Display:
     figure_: Figure
 
     def _keep_axes(self, ax: Axes, name: str | None = None) -> None:
-        """Remember where it was drawn; a name wants a legend."""
+        """Keep the axes of the drawing, with a legend if there is a name."""
         self.ax_, self.figure_ = ax, ax.figure.get_figure(root=True)
         if name is not None:
             ax.legend()
@@ -53,12 +53,12 @@ def proba_of(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def class_indices(y: ArrayLike, classes: ArrayLike) -> np.ndarray:
     """Return the place in `classes` (k,) of each label in y (n,)."""
-    truth, labels = np.asarray(y).ravel(), np.asarray(classes)
-    same = np.array([truth == label for label in labels.tolist()], dtype=bool)
-    known = same.any(axis=0)
-    if not known.all():
+    places = {label: i for i, label in enumerate(np.asarray(classes).tolist())}
+    labels = np.asarray(y).ravel().tolist()
+    unknown = [label for label in dict.fromkeys(labels) if label not in places]
+    if unknown:
         raise ValueError(
-            f"y must hold labels that the classifier knows, such as {labels.tolist()[:5]}, got "
-            f"{list(dict.fromkeys(truth[~known].tolist()))[:5]}; leave out inputs of other classes"
+            f"y must hold labels that the classifier knows, such as {[*places][:5]}, got "
+            f"{unknown[:5]}; leave out inputs of other classes"
         )
-    return np.asarray(same.argmax(axis=0))
+    return np.array([places[label] for label in labels], dtype=np.intp)
