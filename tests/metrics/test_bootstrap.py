@@ -58,7 +58,7 @@ def test_agrees_with_scipy(rng):
         return np.cov(a, b)[0, 1] / a.var(ddof=1)
 
     resamples = 3000
-    ours = bootstrap_ci(slope, x, y, groups=(0, 0), n_resamples=resamples, random_state=0)
+    ours = bootstrap_ci(slope, x, y, n_resamples=resamples, random_state=0)
     theirs = stats.bootstrap(
         (x, y),
         slope,
@@ -96,25 +96,24 @@ def share_of_pairs_kept(a, b):
     return float(np.mean(a == -b))
 
 
-def test_arrays_of_one_group_keep_their_rows():
-    a = np.arange(50)
-    assert bootstrap_ci(rows_stay_together, a, -a, groups=(0, 0), random_state=0).low == 1
+def two_samples(a, b):
+    return share_of_pairs_kept(a, b)
 
 
-def test_arrays_of_two_groups_are_drawn_separately():
+two_samples.kind = "ood"
+
+
+def test_arrays_of_the_same_rows_keep_them():
     a = np.arange(50)
-    ci = bootstrap_ci(share_of_pairs_kept, a, -a, groups=("in", "out"), random_state=0)
+    assert bootstrap_ci(rows_stay_together, a, -a, random_state=0).low == 1
+
+
+@pytest.mark.parametrize("metric", [two_samples, partial(partial(two_samples))])
+def test_two_samples_are_drawn_separately(metric):
+    a = np.arange(50)
+    ci = bootstrap_ci(metric, a, -a, random_state=0)
     assert ci.estimate == 1
     assert ci.high < 0.2  # a pair survives with probability 1/50; P(10 or more of 50) < 1e-6
-
-
-def test_three_arrays_in_two_groups():
-    a, c = np.arange(30), np.arange(7)
-
-    def together(x, y, z):
-        return float(np.array_equal(x, -y) and len(z) == 7)
-
-    assert bootstrap_ci(together, a, -a, c, groups=(0, 0, 1), random_state=0).low == 1
 
 
 def test_draws_with_replacement_and_keeps_the_size():
@@ -132,34 +131,30 @@ def test_draws_with_replacement_and_keeps_the_size():
     assert np.mean(distinct[1:]) / 1000 == pytest.approx(expected, abs=5 * sd)
 
 
-@pytest.fixture
-def labelled_rows(rng):
-    proba = rng.dirichlet(np.ones(3), size=80)
-    return rng.integers(3, size=80), proba
+def drawn_by_hand(metric, data, separate):
+    """95 % interval of 50 resamples of random_state 3: their extremes but one."""
+    rng, values = np.random.default_rng(3), []
+    for _ in range(50):
+        if separate:
+            values.append(metric(*(a[rng.integers(len(a), size=len(a))] for a in data)))
+        else:
+            rows = rng.integers(len(data[0]), size=len(data[0]))
+            values.append(metric(*(a[rows] for a in data)))
+    return sorted(values)[1], sorted(values)[-2]
 
 
 @pytest.mark.parametrize("metric", [accuracy, brier_score, partial(brier_score)])
-def test_metrics_of_labelled_rows_need_no_groups(metric, labelled_rows):
-    """The default is the joint resampling, and with the same seed it gives the same interval."""
-    default = bootstrap_ci(metric, *labelled_rows, n_resamples=50, random_state=3)
-    assert default == bootstrap_ci(
-        metric, *labelled_rows, groups=(0, 0), n_resamples=50, random_state=3
-    )
-    assert default != bootstrap_ci(
-        metric, *labelled_rows, groups=(0, 1), n_resamples=50, random_state=3
-    )
+def test_metrics_of_labelled_rows_keep_them(metric, rng):
+    data = rng.integers(3, size=80), rng.dirichlet(np.ones(3), size=80)
+    ci = bootstrap_ci(metric, *data, n_resamples=50, random_state=3)
+    assert (ci.low, ci.high) == drawn_by_hand(metric, data, separate=False)
 
 
 @pytest.mark.parametrize("metric", [ood_auroc, aupr_out, partial(partial(fpr_at_tpr, tpr=0.8))])
 def test_ood_metrics_resample_the_two_sets_separately(metric, rng):
-    u_in, u_out = rng.normal(size=60), rng.normal(1, 1, size=60)
-    default = bootstrap_ci(metric, u_in, u_out, n_resamples=50, random_state=3)
-    assert default == bootstrap_ci(
-        metric, u_in, u_out, groups=(0, 1), n_resamples=50, random_state=3
-    )
-    assert default != bootstrap_ci(
-        metric, u_in, u_out, groups=(0, 0), n_resamples=50, random_state=3
-    )
+    data = rng.normal(size=60), rng.normal(1, 1, size=40)
+    ci = bootstrap_ci(metric, *data, n_resamples=50, random_state=3)
+    assert (ci.low, ci.high) == drawn_by_hand(metric, data, separate=True)
 
 
 def test_same_seed_same_interval_and_another_seed_another(rng):
@@ -237,20 +232,10 @@ ERRORS = {
     "lengths": (
         lambda: bootstrap_ci(accuracy, [0], [[0.5, 0.5], [0.5, 0.5]]),
         ValueError,
-        ["arrays of group 0", "same length", "1 and 2", "own label in groups"],
-    ),
-    "groups missing": (
-        lambda: bootstrap_ci(share_of_pairs_kept, X, X),
-        ValueError,
-        ["groups must be given", "got None", "(0, 0)", "(0, 1)"],
-    ),
-    "groups short": (
-        lambda: bootstrap_ci(share_of_pairs_kept, X, X, groups=(0,)),
-        ValueError,
-        ["groups must hold one label per array", "got 1 for 2"],
+        ["arrays of the same rows", "same length", "1 and 2", "two samples"],
     ),
     "empty": (
-        lambda: bootstrap_ci(share_of_pairs_kept, X, [], groups=(0, 1)),
+        lambda: bootstrap_ci(two_samples, X, []),
         ValueError,
         ["arrays[1] must have at least one row", "(0,)", "one by one"],
     ),

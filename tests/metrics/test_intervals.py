@@ -50,7 +50,7 @@ def test_errors_name_the_argument():
         interval_coverage(P, [[0.1]], [[0.2]])
     with pytest.raises(ValueError, match="lower must be at most upper"):
         interval_coverage(P, [[0.6, 0.4]], [[0.5, 0.5]])
-    with pytest.raises(ValueError, match="level must lie"):
+    with pytest.raises(ValueError, match="level must be in"):
         interval_score(P, P, P, level=95)
     with pytest.raises(ValueError, match="same inputs"):
         error_correlation([1.0, 2.0], P, P)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,7 +46,6 @@ def bootstrap_ci(
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int | np.random.Generator | None = None,
-    groups: Sequence[Hashable] | None = None,
 ) -> ConfidenceInterval:
     r"""Percentile bootstrap interval of ``metric(*arrays)``.
 
@@ -60,19 +59,15 @@ def bootstrap_ci(
         Takes the arrays, returns a float. Fix options with ``functools.partial(fpr_at_tpr,
         tpr=0.9)``.
     *arrays : array-like
-        Data, rows on the first axis.
+        Data, rows on the first axis. Those of a metric of kind "ood" are two samples, which are
+        resampled separately; those of any other describe the same rows, which stay together. A
+        function of your own of two samples says so by ``function.kind = "ood"``.
     level : float in (0, 1), default=0.95
         Nominal coverage.
     n_resamples : int, default=1000
         Number of resamples; at least 2 / (1 - level), so that each tail holds one of them.
     random_state : int, numpy Generator or None, default=None
         Source of the draws; pass an int for the same interval every time.
-    groups : sequence of labels, one per array, default=None
-        Arrays with the same label describe the same rows and are resampled together; the others
-        separately. By default this follows from the kind of a metric of this library: ``ood``
-        metrics resample the two sets separately, the others keep rows together. A function of your
-        own with more than one array needs it: ``groups=(0, 0)`` for ``(y, proba)``, ``groups=(0,
-        1)`` for ``(uncertainty_in, uncertainty_out)``.
 
     Returns
     -------
@@ -82,8 +77,8 @@ def bootstrap_ci(
     Raises
     ------
     ValueError, TypeError
-        If arrays of one group differ in length, ``groups`` is missing or of the wrong length,
-        ``level`` or ``n_resamples`` are out of range, or the metric gives NaN on a resample.
+        If there is no row, arrays of the same rows differ in length, ``level`` or ``n_resamples``
+        are out of range, or the metric gives NaN on a resample.
 
     Notes
     -----
@@ -116,10 +111,11 @@ def bootstrap_ci(
             "with fewer, no resample falls in a tail: pass more of them or a lower level"
         )
     data = [np.asarray(array) for array in arrays]
-    labels = _check_groups(metric, data, groups)
+    separate = getattr(metric.func if isinstance(metric, partial) else metric, "kind", "") == "ood"
+    _check_rows(data, separate)
     estimate = float(metric(*data))
     rng = np.random.default_rng(random_state)
-    values = np.array([metric(*_resample(data, labels, rng)) for _ in range(n_resamples)])
+    values = np.array([metric(*_resample(data, separate, rng)) for _ in range(n_resamples)])
     bad = int(np.isnan(values).sum())
     if bad:
         raise ValueError(
@@ -134,46 +130,27 @@ def bootstrap_ci(
     return ConfidenceInterval(estimate, low, high, level, int(n_resamples))
 
 
-def _resample(
-    data: Sequence[Array], labels: Sequence[Hashable], rng: np.random.Generator
-) -> list[Array]:
-    """Rows drawn with replacement, the same rows for all arrays of a group."""
-    sizes = {label: len(array) for array, label in zip(data, labels, strict=True)}
-    rows = {label: rng.integers(n, size=n) for label, n in sizes.items()}
-    return [array[rows[label]] for array, label in zip(data, labels, strict=True)]
-
-
-def _check_groups(
-    metric: Callable[..., float], data: Sequence[Array], groups: Sequence[Hashable] | None
-) -> Sequence[Hashable]:
-    """Return the group of each array, after a check that arrays of one group have one length."""
+def _check_rows(data: Sequence[Array], separate: bool) -> None:
     if not data:
         raise ValueError(
             "arrays must be given, got none; pass for example bootstrap_ci(ece, y, proba)"
         )
-    if groups is None:
-        kind = getattr(metric.func if isinstance(metric, partial) else metric, "kind", None)
-        if kind is None and len(data) > 1:
-            raise ValueError(
-                "groups must be given for a metric of no declared kind, got None; pass "
-                "groups=(0, 0) if row i of both is the same input, (0, 1) if they are two samples"
-            )
-        groups = range(len(data)) if kind == "ood" else [0] * len(data)
-    if len(groups) != len(data):
-        raise ValueError(
-            f"groups must hold one label per array, got {len(groups)} for {len(data)}; "
-            "pass for example groups=(0, 1) for two samples"
-        )
-    lengths: dict[Hashable, int] = {}
-    for i, (array, label) in enumerate(zip(data, groups, strict=True)):
+    for i, array in enumerate(data):
         if array.ndim == 0 or len(array) == 0:
             raise ValueError(
                 f"arrays[{i}] must have at least one row, got shape {array.shape}; "
                 "pass the arrays one by one after the metric: bootstrap_ci(metric, y, proba)"
             )
-        if len(array) != lengths.setdefault(label, len(array)):
+        if not separate and len(array) != len(data[0]):
             raise ValueError(
-                f"arrays of group {label!r} must have the same length, got {lengths[label]} and "
-                f"{len(array)}; give each array its own label in groups if they are two samples"
+                f"arrays of the same rows must have the same length, got {len(data[0])} and "
+                f"{len(array)}; set metric.kind = 'ood' if they are two samples"
             )
-    return groups
+
+
+def _resample(data: Sequence[Array], separate: bool, rng: np.random.Generator) -> list[Array]:
+    """Draw rows with replacement: for each array its own, or the same for all."""
+    if separate:
+        return [array[rng.integers(len(array), size=len(array))] for array in data]
+    rows = rng.integers(len(data[0]), size=len(data[0]))
+    return [array[rows] for array in data]

@@ -97,8 +97,7 @@ def class_recall(y: npt.ArrayLike, proba: npt.ArrayLike) -> Floats:
     [1.0, 0.5]
     """
     labels, rows = check_labelled(y, proba)
-    _, hit = top_label(labels, rows)
-    k = rows.shape[1]
+    hit, k = rows.argmax(axis=1) == labels, rows.shape[1]
     with np.errstate(invalid="ignore"):
         return np.bincount(labels, weights=hit, minlength=k) / np.bincount(labels, minlength=k)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .metric import check_proba, check_scores
+from .metric import check_proba, check_scores, check_share
 
 __all__ = ["error_correlation", "interval_coverage", "interval_score"]
 
@@ -79,8 +79,7 @@ def interval_score(
     >>> round(interval_score([[0.3, 0.7]], [[0.1, 0.2]], [[0.4, 0.6]], level=0.8), 3)
     0.85
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
+    check_share("level", level, one_allowed=False)
     P, low, high = _checked(truth, lower, upper)
     outside = np.maximum(low - P, 0) + np.maximum(P - high, 0)
     return float((high - low + 2 / (1 - level) * outside).mean())
