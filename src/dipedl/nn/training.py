@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..writing.files import writable_target, write_file
+from ..writing.live_line import LiveLine
 from .checks import check_choice, check_data, check_flag, check_integer, check_number
 from .device import (
     device_type,
@@ -32,7 +34,7 @@ from .device import (
 )
 from .muon import Muon, kernels
 
-__all__ = ["History", "Training", "TrainingPaused", "train"]
+__all__ = ["History", "TextProgress", "Training", "TrainingPaused", "train"]
 
 
 @dataclass(frozen=True)
@@ -830,3 +832,58 @@ def _first_difference(there: str, here: str) -> tuple[str, str]:
     """The first line in which two texts differ."""
     pairs = zip_longest(there.splitlines(), here.splitlines(), fillvalue="nothing")
     return next(((x.strip(), y.strip()) for x, y in pairs if x != y), (there, here))
+
+
+@dataclass(frozen=True)
+class TextProgress:
+    """Shows epoch, loss, score, speed and remaining time; pass it as `progress`.
+
+    In a terminal and in a notebook one line is rewritten; a log gets a line every ten seconds, and
+    that of the last epoch.
+
+    Parameters
+    ----------
+    label : str, default=""
+        Prefix of the line.
+    stream : file, optional
+        Output; None is standard error, or the output of the notebook's cell.
+
+    Examples
+    --------
+    >>> import sys
+    >>> from dipedl.nn import TextProgress
+    >>> show = TextProgress("digits", sys.stdout)
+    >>> show({"epoch": 10, "epochs": 10, "loss": 0.25, "score": None, "rows_per_second": 1930.0,
+    ...       "seconds_left": 0.0, "stopped_early": False})
+    digits epoch 10/10  loss 0.25  1,930 rows/s  0 s left
+    """
+
+    label: str = ""
+    stream: TextIO | None = None
+
+    def __call__(self, report: dict[str, Any]) -> None:
+        """Show an epoch; `report` comes from `dipedl.nn.train`."""
+        parts = [
+            *([f"member {report['member']}/{report['members']}"] if "member" in report else []),
+            f"epoch {report['epoch']:>{len(str(report['epochs']))}}/{report['epochs']}",
+            f"loss {report['loss']:.4g}",
+            *([] if report["score"] is None else [f"score {report['score']:.4g}"]),
+            f"{report['rows_per_second']:,.0f} rows/s",
+            "stopped early"
+            if report["stopped_early"]
+            else f"{_clock(report['seconds_left'])} left",
+        ]
+        last = report["stopped_early"] or report["epoch"] == report["epochs"]
+        self._line.show(f"{self.label} {'  '.join(parts)}".lstrip(), last=last)
+
+    @cached_property
+    def _line(self) -> LiveLine:
+        return LiveLine(self.stream)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -323,14 +323,8 @@ class DIPModule(Decisions, nn.Module):
         if group is not None:
             density.synchronise(group)
         density.finish().drop_moments()
-
-        def held() -> Iterable[Rows]:
-            if split is not None:
-                return split.rows()
-            return (
-                read(loader, "loader") if calibration is None else read(calibration, "calibration")
-            )
-
+        rows = (loader, "loader") if calibration is None else (calibration, "calibration")
+        held = partial(read, *rows) if split is None else split.rows
         seen = smallest(np.concatenate(hashes))
         return self._learn_evidence(density, held, origin, group, seen, all(memorised))
 
@@ -347,7 +341,7 @@ class DIPModule(Decisions, nn.Module):
         self._check_fitted()
         self._check_eval()
         group, read = process_group(group), self._reader(unpack)
-        held = lambda: read(calibration, "calibration")  # noqa: E731
+        held = partial(read, calibration, "calibration")
         return self._learn_evidence(self.density_, held, "given", group)
 
     def _reader(self, unpack: Unpack | None) -> Callable[..., Iterator[Rows]]:

@@ -58,11 +58,6 @@ class MaskedAutoregressive:
         Row panels in which masked matrices are stored: more panels skip more zeros
         but need more calls. None suits a CPU (up to 4); 1 suits a GPU.
 
-    Attributes
-    ----------
-    transforms, hidden, residual, batch_norm, between_batch_norm, order, panels
-        As given.
-
     Notes
     -----
     With batch normalisation the training density of a row depends on its batch; the trained flow

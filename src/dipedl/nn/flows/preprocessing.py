@@ -119,11 +119,6 @@ class Dequantization:
         Whether log-densities include the Jacobian of this map, and so are densities of pixels.
         The DIP-EDL paper leaves it out: log-densities of y.
 
-    Attributes
-    ----------
-    levels, logit, jacobian
-        As given.
-
     References
     ----------
     Theis, van den Oord, Bethge, "A note on the evaluation of generative models", ICLR 2016, sec.
