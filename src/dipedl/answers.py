@@ -15,7 +15,7 @@ from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import Dirichlet
 from .held_out import HeldOut
 from .inputs import check_rate
-from .maths.scores import bare_uncertainty_of, most_probable, raised, uncertainty_of
+from .maths.scores import bare_uncertainty_of, most_probable, round_up, uncertainty_of
 from .writing.finding import warn_caller
 
 __all__ = ["Answers", "Decisions"]
@@ -380,7 +380,7 @@ class Decisions:
     ) -> float:
         if coverage is not None and risk is None:
             u, weights = self._held_out_uncertainty(kind), self.held_out_rows().weights
-            return float(raised(conformal_quantile(u, coverage, weights)))
+            return float(round_up(conformal_quantile(u, coverage, weights)))
         if risk is None or coverage is not None:
             raise ValueError(
                 f"give exactly one of risk and coverage, got risk={risk!r}, coverage={coverage!r}"

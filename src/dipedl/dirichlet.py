@@ -113,7 +113,7 @@ class Dirichlet:
         for name, value in (
             ("concentration", alpha),
             ("prior", prior),
-            ("log_evidence", evidence.beyond_prior(self.log_evidence, alpha, prior)),
+            ("log_evidence", evidence.evidence_beyond_prior(self.log_evidence, alpha, prior)),
         ):
             object.__setattr__(self, name, _frozen(value))
 

@@ -47,7 +47,7 @@ from .inputs import (
     validate_labels,
 )
 from .maths.checks import check_magnitude
-from .maths.scores import lowered
+from .maths.scores import round_down
 from .maths.seeds import seed
 from .writing.finding import Finding, FindingWarning, warn_caller
 from .writing.numbers import plain_labels
@@ -180,7 +180,7 @@ class HeldOut:
         """
         threshold = alarm_threshold(self.scores, rate, self.weights)
         if threshold > -np.inf or not np.isfinite(self.scores).all():
-            return float(lowered(threshold))
+            return float(round_down(threshold))
         warn_caller(
             f"{name}={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} held-out inputs, got "
             f"{self.total:g}: predict_ood will flag nothing but rows that cannot be computed with; "

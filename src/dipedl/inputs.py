@@ -37,7 +37,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .maths.array_namespace import unmasked
+from .maths.array_namespace import drop_mask
 from .maths.checks import LARGEST_SQUARED, check_magnitude, is_missing, within
 from .writing.numbers import number_text
 
@@ -54,7 +54,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Weights (n,) as float64, 0 <= w <= 2**53 with a positive sum, or None if none were given."""
     if sample_weight is None:
         return None
-    given = unmasked("sample_weight", sample_weight)
+    given = drop_mask("sample_weight", sample_weight)
     if isinstance(given, str):
         raise ValueError(
             f"sample_weight must hold a number for each row, got {given!r}; weights by class are "
@@ -78,7 +78,7 @@ def validate_rows(X: Any) -> Any:
 
     Raises TypeError or ValueError for anything else, and for X without rows.
     """
-    X = _missing_as_nan(unmasked("X", X))
+    X = _missing_as_nan(drop_mask("X", X))
     if sparse.issparse(X):
         return X.tocsr()
     _refuse_other_frames(X)
@@ -240,7 +240,7 @@ def explain_wide_weights(sample_weight: Any) -> Iterator[None]:
 
 def validate_labels(y: Any) -> np.ndarray:
     """Labels y (n,) as an array, none of them missing."""
-    y = unmasked("y", y)
+    y = drop_mask("y", y)
     dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "biu" and not y.isna().any():
         # scikit-learn makes floats of pandas' nullable whole numbers, and these end at 2**53.
@@ -317,7 +317,7 @@ def validate_fit_features(
     They become float64, or the first of `dtype` unless they are of one of these. With `reset` the
     model learns the width; `checks` are those of ``validate_data``.
     """
-    X = unmasked("X", X)
+    X = drop_mask("X", X)
     X = validate_data(model, X, dtype=dtype, reset=reset, ensure_all_finite=False, **checks)
     if not within(X, LARGEST_SQUARED):
         assert_all_finite(X, input_name="X", estimator_name=type(model).__name__)
@@ -333,7 +333,7 @@ def validate_features(model: Any, X: Any, dtype: Any = np.float64) -> np.ndarray
     """
     if _of_known_width(model, X) and X.dtype == np.float64 and within(X, LARGEST_SQUARED):
         return np.asarray(X)
-    return np.asarray(validate_data(model, unmasked("X", X), dtype=dtype, reset=False))
+    return np.asarray(validate_data(model, drop_mask("X", X), dtype=dtype, reset=False))
 
 
 def _of_known_width(model: Any, X: Any) -> bool:
@@ -455,7 +455,7 @@ def check_positive_number(name: str, value: Any) -> None:
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:
     """The prior concentration as a (k,) array, checked."""
-    prior = unmasked("prior", prior)
+    prior = drop_mask("prior", prior)
     try:
         vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -10,7 +10,7 @@ from torch import nn
 
 from dipedl.evidence import Identity
 from dipedl.maths.checks import on_simplex
-from dipedl.maths.scores import lowered
+from dipedl.maths.scores import round_down
 from dipedl.pretrained import ClassGaussians, DIPModule
 from dipedl.pretrained.loaders import HoldOut, Rows
 
@@ -96,7 +96,7 @@ def test_held_out_rows_are_not_in_the_density():
     seen.extend(expected.sort().values)
     assert module.n_ == (~held).sum()
     rank = int(np.floor(0.05 * (held.sum() + 1)))
-    assert module.offset_ == pytest.approx(float(lowered(seen[rank - 1])), rel=1e-12)
+    assert module.offset_ == pytest.approx(float(round_down(seen[rank - 1])), rel=1e-12)
 
 
 def numbered(n, start=0):

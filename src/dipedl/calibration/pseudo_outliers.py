@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from .crossfit import row_hash
 
 __all__ = ["make_pseudo_outliers"]
@@ -63,7 +63,7 @@ def make_pseudo_outliers(
     >>> {kind: rows.shape for kind, rows in make_pseudo_outliers(X, y, n=2).items()}
     {'blended': (2, 3), 'pasted': (2, 3), 'permuted': (2, 3), 'noised': (2, 3)}
     """
-    X = unmasked("X", X)
+    X = drop_mask("X", X)
     if not _numeric(X):
         return {}
     weights = np.ones(len(X)) if sample_weight is None else sample_weight

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..maths.checks import class_indices, on_simplex
 from ..maths.evidence import inverse_temperature
 from ..maths.scores import entropy
@@ -218,7 +218,7 @@ def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
     """Logarithms of class probabilities (m, k), -inf where one is zero."""
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {_KINDS}, got {kind!r}")
-    S = np.asarray(unmasked("scores", scores), dtype=np.float64)
+    S = np.asarray(drop_mask("scores", scores), dtype=np.float64)
     if S.ndim != 2 or S.shape[1] < 2:
         raise ValueError(f"scores must have shape (m, k) with k >= 2, got {S.shape}")
     if not np.isfinite(S).all():

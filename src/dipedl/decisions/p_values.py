@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..inputs import check_weights
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..maths.checks import check_simplex
-from ..maths.scores import lowered, raised
+from ..maths.scores import round_down, round_up
 
 __all__ = ["conformal_p_values"]
 
@@ -73,17 +73,17 @@ def conformal_p_values(
     w = weights_or_ones(weights, held)
     order = np.argsort(held, kind="stable")
     held, cumulative = held[order], np.concatenate([[0.0], np.cumsum(w[order])])
-    at_or_below = cumulative[np.searchsorted(lowered(held), new, side="right")]
+    at_or_below = cumulative[np.searchsorted(round_down(held), new, side="right")]
     if random_state is None:
         return np.asarray((1 + at_or_below) / (1 + cumulative[-1]))
-    below = cumulative[np.searchsorted(raised(held), new, side="left")]
+    below = cumulative[np.searchsorted(round_up(held), new, side="left")]
     u = np.random.default_rng(random_state).random(len(new))
     return np.asarray((below + u * (1 + at_or_below - below)) / (1 + cumulative[-1]))
 
 
 def score_array(name: str, values: Any) -> np.ndarray:
     """One number a row, shape (n,), float64; infinities allowed."""
-    array = np.asarray(unmasked(name, values), dtype=np.float64)
+    array = np.asarray(drop_mask(name, values), dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must hold one number a row, shape (n,), got shape {array.shape}")
     if np.isnan(array).any():
@@ -107,7 +107,7 @@ def weights_or_ones(weights: Any, rows: np.ndarray) -> np.ndarray:
 
 def class_probabilities(name: str, proba: Any) -> np.ndarray:
     """Class probabilities (n, k), float64."""
-    P = np.asarray(unmasked(name, proba), dtype=np.float64)
+    P = np.asarray(drop_mask(name, proba), dtype=np.float64)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(f"{name} must have shape (n, k) with k >= 2, got {P.shape}")
     check_simplex(name, P)

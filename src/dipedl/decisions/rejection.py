@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from ..inputs import check_rate
-from ..maths.scores import lowered
+from ..maths.scores import round_down
 from .p_values import held_out_array, weights_or_ones
 
 __all__ = ["RejectCurve", "Rejection", "reject_curve", "risk_upper_bound"]
@@ -197,7 +197,7 @@ def reject_curve(
     """
     u, bad, w = _ascending(uncertainty, wrong, weights)
     ranks = _ranks(w.sum())
-    first_out = lowered(u)[np.searchsorted(np.cumsum(w), ranks[:-1], side="right")]
+    first_out = round_down(u)[np.searchsorted(np.cumsum(w), ranks[:-1], side="right")]
     answered = np.append(np.searchsorted(u, first_out, side="left"), len(u))
     n = np.append(0.0, np.cumsum(w))[answered]
     errors = np.append(0.0, np.cumsum(w * bad))[answered]

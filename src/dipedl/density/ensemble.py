@@ -21,7 +21,7 @@ from ..evidence.normalizers import lower_tail_unit
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..fitting import Stopwatch, all_or_nothing
 from ..inputs import check_weights, require_fitted, validate_features, validate_fit_features
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..maths.checks import check_magnitude, check_simplex
 from ..maths.scores import confidence
 from ..maths.seeds import seed
@@ -89,7 +89,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             X = validate_fit_features(self, X)
             check_magnitude("X", X)
             P = _check_proba(proba, y, len(X))
-            y = np.zeros(len(X), int) if y is None else column_or_1d(unmasked("y", y), warn=True)
+            y = np.zeros(len(X), int) if y is None else column_or_1d(drop_mask("y", y), warn=True)
             w = check_weights(sample_weight, X)
             if w is not None and (w == 0).any():
                 # A row of weight zero is absent.

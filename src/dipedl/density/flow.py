@@ -19,7 +19,7 @@ from zuko.lazy import LazyDistribution
 
 from ..fitting import all_or_nothing
 from ..inputs import require_fitted, validate_fit_features
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..nn.device import (
     as_tensor,
     limit_threads,
@@ -287,7 +287,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
     def _split(self, rows: Tensor, validation: Any, seed: int) -> tuple[Tensor, Tensor | None]:
         """Return rows to train on and rows held out, a share `validation_fraction` if none are."""
         if validation is not None:
-            X = unmasked(
+            X = drop_mask(
                 "validation", validation[0] if isinstance(validation, tuple) else validation
             )
             held = as_tensor(check_array(X, dtype=np.float64, input_name="validation"))

@@ -20,7 +20,7 @@ from ..gaussians.factor import GaussianFactor, rank
 from ..gaussians.moments import Moments
 from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..inputs import FLOATS, check_weights, validate_fit_features
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..maths.special import log_sum_exp
 from ..writing.numbers import plain_labels
 from .base import LogDensityMixin
@@ -228,7 +228,7 @@ class GDADensity(LogDensityMixin, BaseEstimator):
                 "without labels use GaussianDensity"
             )
         X = validate_fit_features(self, X, reset=reset, dtype=FLOATS)
-        y = column_or_1d(unmasked("y", y), warn=True)
+        y = column_or_1d(drop_mask("y", y), warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
         return X, y, check_weights(sample_weight, X)

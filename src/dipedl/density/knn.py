@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from ..calibration.crossfit import row_hash
 from ..fitting import all_or_nothing
 from ..inputs import validate_fit_features
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..maths.seeds import seed
 from .base import LogDensityMixin
 from .neighbors import approximate_rows, import_faiss, nearest_rows, sort_by_distance
@@ -133,7 +133,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         with all_or_nothing(self):
             X = validate_fit_features(self, X)
             self._check_parameters(len(X))
-            self.row_numbers_ = self._draw(X, unmasked("y", y))
+            self.row_numbers_ = self._draw(X, drop_mask("y", y))
             # A ball that holds k of n rows holds k m / n of m drawn; one alone is too noisy.
             share = len(self.row_numbers_) / len(X)
             self.n_neighbors_ = max(min(2, self.n_neighbors), round(self.n_neighbors * share))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights, prior_vector
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..maths.evidence import affine, logistic
 from .quantiles import weighted_quantile
 
@@ -100,7 +100,7 @@ def weighted_scores(
     log_density: np.ndarray, sample_weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and weights as float64 (n,); those of weight zero are dropped."""
-    scores = np.asarray(unmasked("log_density", log_density), dtype=np.float64)
+    scores = np.asarray(drop_mask("log_density", log_density), dtype=np.float64)
     if scores.ndim != 1 or not len(scores):
         raise ValueError(f"log_density must be a non-empty 1-d array, got shape {scores.shape}")
     checked = check_weights(sample_weight, scores)

@@ -16,12 +16,12 @@ from scipy import special
 __all__ = [
     "Array",
     "as_float",
+    "drop_mask",
     "exclusive_sum",
     "is_tensor",
     "namespace",
     "special_functions",
     "to_numpy",
-    "unmasked",
 ]
 
 Array = Any  # (…) numpy array or torch tensor, of a floating dtype
@@ -54,7 +54,7 @@ def as_float(value: Array, like: Array | None = None) -> Array:
         raise TypeError("torch tensors and numpy arrays do not mix here: convert one of them")
     if is_tensor(value):
         return value if value.is_floating_point() else value.double()
-    return np.asarray(unmasked("the array", value), dtype=np.float64)
+    return np.asarray(drop_mask("the array", value), dtype=np.float64)
 
 
 def to_numpy(value: Array) -> np.ndarray:
@@ -73,8 +73,8 @@ def exclusive_sum(x: Array) -> Array:
     return xp.concat((zeros, before), axis=-1) + xp.concat((after, zeros), axis=-1)
 
 
-def unmasked(name: str, values: Any) -> Any:
-    """`values` as they are, or as a plain array if nothing in them is masked.
+def drop_mask(name: str, values: Any) -> Any:
+    """Return `values` as they are, or as a plain array if nothing in them is masked.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .array_namespace import Array, as_float, is_tensor, namespace, unmasked
+from .array_namespace import Array, as_float, drop_mask, is_tensor, namespace
 
 #: A row of probabilities may miss one by this much.
 TOLERANCE = 1e-3
@@ -42,7 +42,7 @@ def counts_like(counts: Array, like: Array) -> Array:
 
 def class_indices(y: Array, n: int, k: int) -> np.ndarray:
     """Labels as n class indices 0..k-1, checked."""
-    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else unmasked("y", y))
+    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else drop_mask("y", y))
     if y.shape != (n,) or y.dtype.kind not in "iu":
         raise ValueError(
             f"y must hold {n} integer class indices, got shape {y.shape} of dtype {y.dtype}; "

@@ -24,8 +24,8 @@ def logistic(scores: Array, location: Any, scale: Any, slope: float, log_odds: A
     return -xp.logaddexp(xp.zeros_like(x), -x)
 
 
-def capped(log_evidence: Array, max_evidence: float | None) -> Array:
-    """Log-evidence (n,), at most ``log(max_evidence)``; NaN stays."""
+def cap_evidence(log_evidence: Array, max_evidence: float | None) -> Array:
+    """Cap log-evidence (n,) at ``log(max_evidence)``; NaN stays."""
     if max_evidence is None:
         return log_evidence
     top = float(np.log(max_evidence))
@@ -33,7 +33,7 @@ def capped(log_evidence: Array, max_evidence: float | None) -> Array:
 
 
 def sharpening_share(scores: Array, low: Any, high: Any) -> Array:
-    """How much of a sharpening applies at scores (n,): none up to `low`, all from `high`, (n,).
+    """Return the share of a sharpening at scores (n,): none up to `low`, all from `high`, (n,).
 
     Linear in between; ``low < high``. A temperature below one sharpens in this share of the inverse
     temperature, so that no prediction on an atypical input is surer than the classifier's own.
@@ -50,7 +50,7 @@ def inverse_temperature(temperature: Any, share: Array) -> Array:
 def concentration(log_evidence: Array, proba: Array, prior: Array) -> Array:
     """``prior + exp(log_evidence) * proba``, shape (n, k), of log-evidence (n,) and proba (n, k).
 
-    The exponent ends where the dtype of `proba` does. That limits what is shown, not what ranks:
+    The exponent ends where the dtype of `proba` does. That limits the display, not the ranking:
     log_evidence itself stays exact, and the mean is p to the last bit long before the limit.
     """
     xp = namespace(proba)
@@ -77,12 +77,12 @@ def supported_strength(log_evidence: Array, strength: Any, typical: Any) -> Arra
     return low + (strength - low) * xp.exp(gap / 3)
 
 
-def beyond_prior(given: Array | None, alpha: Array, prior: Array) -> Array:
-    """Log-evidence (n,) of concentrations alpha (n, k): as given, checked; or what they hold."""
+def evidence_beyond_prior(log_evidence: Array | None, alpha: Array, prior: Array) -> Array:
+    """Check the log-evidence (n,) of concentrations alpha (n, k); None stands for their excess."""
     xp = namespace(alpha)
-    if given is None:
+    if log_evidence is None:
         return log_or_minus_inf(xp.sum(alpha - prior, axis=-1))
-    given = as_float(given, like=alpha)
+    given = as_float(log_evidence, like=alpha)
     if tuple(given.shape) != (alpha.shape[0],):
         raise ValueError(
             f"log_evidence must have shape ({alpha.shape[0]},), got {tuple(given.shape)}"

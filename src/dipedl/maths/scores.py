@@ -30,15 +30,15 @@ def confidence(P: np.ndarray) -> np.ndarray:
     return np.asarray(-np.log(np.maximum(max_prob(P), LEAST_DOUBT)))
 
 
-def lowered(scores: npt.ArrayLike) -> np.ndarray:
-    """Scores less what rounding may take: no such score, computed beside other rows, is lower."""
+def round_down(scores: npt.ArrayLike) -> np.ndarray:
+    """Lower scores by as much as rounding may: computed beside other rows none comes out lower."""
     s = np.asarray(scores)
     return np.asarray(s - np.where(np.isfinite(s), _ROUNDING * np.abs(s), 0.0))
 
 
-def raised(scores: npt.ArrayLike) -> np.ndarray:
-    """Scores with what rounding may add: no such score, computed beside other rows, is higher."""
-    return -lowered(np.negative(scores))
+def round_up(scores: npt.ArrayLike) -> np.ndarray:
+    """Raise scores by as much as rounding may: computed beside other rows none comes out higher."""
+    return -round_down(np.negative(scores))
 
 
 def auroc(
@@ -77,8 +77,8 @@ def placements(
     own = np.ones(len(order)) if weights is None else weights[order]
     total = np.concatenate([[0.0], np.cumsum(own)])
     ranked = among[order]
-    below = total[np.searchsorted(raised(ranked), scores, side="left")]
-    not_above = total[np.searchsorted(lowered(ranked), scores, side="right")]
+    below = total[np.searchsorted(round_up(ranked), scores, side="left")]
+    not_above = total[np.searchsorted(round_down(ranked), scores, side="right")]
     return np.asarray((below + not_above) / (2 * total[-1]))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 
 __all__ = []
 
@@ -192,7 +192,7 @@ def _class_indices(labels: Any, where: str) -> Tensor:
     if labels is None:
         raise _missing_labels(labels, where)
     try:
-        known = unmasked("labels", labels)
+        known = drop_mask("labels", labels)
         found = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(

@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from ..fitting import all_or_nothing
 from ..inputs import NoAnswer
-from ..maths.array_namespace import unmasked
+from ..maths.array_namespace import drop_mask
 from ..maths.checks import check_magnitude
 from .backbones.mlp import MLP
 from .backbones.network import Backbone, Network, Shape, image_shape
@@ -245,7 +245,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     def _checked_validation(self, validation: Any) -> Pair:
         if not (isinstance(validation, tuple | list) and len(validation) == 2):
             raise TypeError(f"validation must be a pair (X, y) or None, got {type(validation)}")
-        X, y = (unmasked("validation", part) for part in validation)
+        X, y = (drop_mask("validation", part) for part in validation)
         X, y = check_X_y(X, y, dtype=np.float32)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -300,7 +300,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         """Return ``function(module, rows)`` of chunks of 512 rows as one finite float64 array."""
         check_is_fitted(self, "module_")
         dtype = self.predict_dtype()
-        X = validate_data(self, unmasked("X", X), dtype=_NUMPY[dtype], reset=False)
+        X = validate_data(self, drop_mask("X", X), dtype=_NUMPY[dtype], reset=False)
         self._check_pixels("X", X)
         settings = self.training_settings()
         device = resolve_device(settings.device)
@@ -317,7 +317,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
 def float32_rows(model: TorchEstimator, X: Any, y: Any) -> Pair:
     """Return X (n, d) in float32 and y (n,) to fit on; `model` learns the width."""
-    X, y = unmasked("X", X), unmasked("y", y)
+    X, y = drop_mask("X", X), drop_mask("y", y)
     check_magnitude("X", X)
     X, y = validate_data(model, X, y, dtype=np.float32)
     return X, y

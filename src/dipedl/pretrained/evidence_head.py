@@ -31,7 +31,7 @@ from ..inputs import check_positive_number, check_rate, prior_vector
 from ..maths.array_namespace import to_numpy
 from ..maths.evidence import (
     affine,
-    capped,
+    cap_evidence,
     concentration,
     inverse_temperature,
     logistic,
@@ -204,7 +204,7 @@ class EvidenceHead(nn.Module):
         """``log(n gamma) + z`` of log-densities (n,), in nats."""
         place = (log_density, self.location, self.scale)
         z = logistic(*place, self.slope, self.log_odds) if self.bounded else affine(*place)
-        evidence: Tensor = capped(self.log_full + z, self.max_evidence)
+        evidence: Tensor = cap_evidence(self.log_full + z, self.max_evidence)
         return evidence
 
     def flags(self, log_density: Tensor) -> Tensor:
