@@ -95,7 +95,7 @@ def test_the_network_in_float32_gives_the_answers_of_float64(method, fitted, dat
     single, labels = fitted[method].uncertainty(X), fitted[method].predict(X)
     double = deepcopy(fitted[method])
     double.module_.double()
-    monkeypatch.setattr(method, "_dtype", lambda self: torch.float64)
+    monkeypatch.setattr(method, "predict_dtype", lambda self: torch.float64)
     np.testing.assert_allclose(single, double.uncertainty(X), rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(labels, double.predict(X))
 
