@@ -213,7 +213,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             raise TypeError(f"training must be None or a Training, got {training!r}")
         return training
 
-    def _backbone(self) -> Backbone:
+    def resolve_backbone(self) -> Backbone:
+        """Return the backbone: `backbone`, or the default."""
         backbone = self._default_backbone if self.backbone is None else self.backbone
         if not isinstance(backbone, Backbone):
             raise TypeError(
@@ -225,7 +226,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     def build_network(self, n_outputs: int, seed: int) -> Network:
         """Return an untrained network for the inputs of ``validate_fit``."""
         generator = torch.Generator("cpu").manual_seed(seed)
-        return self._backbone().build(self.image_shape_, n_outputs, generator)
+        return self.resolve_backbone().build(self.image_shape_, n_outputs, generator)
 
     def validate_fit(
         self, X: Any, y: Any, validation: Any
@@ -261,7 +262,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         return X, np.searchsorted(self.classes_, y)
 
     def _check_pixels(self, name: str, X: np.ndarray) -> None:
-        if self._backbone().takes_pixels:
+        if self.resolve_backbone().takes_pixels:
             check_pixels(name, X)
 
     def _train(

@@ -153,7 +153,7 @@ class PostNet(EvidentialEstimator):
     def build_network(self, n_outputs: int, seed: int) -> Any:
         """Return an untrained encoder with a flow per class."""
         generator = torch.Generator("cpu").manual_seed(seed)
-        encoder = self._backbone().build(self.image_shape_, self.latent_dim, generator)
+        encoder = self.resolve_backbone().build(self.image_shape_, self.latent_dim, generator)
         flow = RadialFlow(n_outputs, self.latent_dim, self.n_layers, generator)
         return _PosteriorNetwork(encoder, flow, torch.from_numpy(np.log(self.budget_)).float())
 

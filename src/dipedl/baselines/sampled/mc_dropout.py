@@ -200,8 +200,11 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         given = None if self.network is None else self._given()
         return super().training_settings() if given is None else given.training_settings()
 
-    def _backbone(self) -> Backbone:
-        return super()._backbone() if self.network is None else self._given()._backbone()
+    def resolve_backbone(self) -> Backbone:
+        """Return the backbone: of the given `network`, if there is one."""
+        if self.network is None:
+            return super().resolve_backbone()
+        return self._given().resolve_backbone()
 
     def predict_dtype(self) -> torch.dtype:
         """Return the precision in which the network, or `network`, predicts."""

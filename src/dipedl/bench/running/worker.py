@@ -193,8 +193,8 @@ def _n_parameters(model: Any) -> int | None:
 def _kind(error: BaseException) -> str:
     if isinstance(error, DataError):
         return "data"
-    # by name: the class comes with torch, which not every part needs
-    if type(error).__name__ == "TrainingPaused":
+    # a TrainingPaused: the class comes with torch, which not every part needs
+    if hasattr(error, "seconds_left"):
         return PAUSED
     space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "space" if space else "failed"

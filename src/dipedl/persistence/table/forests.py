@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import checks as c
+from ..homes import is_type
 from ..objects import is_a, model
 from .entry import CLASSES, WIDE, Entry
 
@@ -64,8 +65,7 @@ def _one_column_each(model: Any, sizes: c.Sizes) -> None:
     c.need(sizes["trees"] == (1 if sizes["k"] == 2 else sizes["k"]), "have not one tree per class")
     loss = model._loss
     c.need(loss.n_classes == sizes["k"] or sizes["k"] == 2, "have a loss of other classes")
-    many = type(loss).__name__ == "HalfMultinomialLoss"
-    c.need(many == (sizes["k"] > 2), "have no loss")
+    c.need(is_type(type(loss), _LOSS, "HalfMultinomialLoss") == (sizes["k"] > 2), "have no loss")
 
 
 def _bins_fit(model: Any, sizes: c.Sizes) -> None:

@@ -105,9 +105,9 @@ def _predict(
     bare = method.entry.answers == "classifier_proba"
     dirichlet, scores = None, None
     with _alone(found, f"predict {split}", memory):
-        if hasattr(model, "_dirichlet") and not bare:
+        if getattr(model, "has_evidence", False) and not bare:
             P, scores = model.proba_and_scores(rows)
-            dirichlet = model._dirichlet(P, scores)
+            dirichlet = model.dirichlet_of(P, scores)
             P = dirichlet.mean
         else:
             P = model.classifier_proba(rows) if bare else model.predict_proba(rows)
