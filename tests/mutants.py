@@ -265,7 +265,7 @@ MUTANTS = [
     ),
     Mutant(
         "OAS without its 1/p",
-        "gaussians/shrinkage.py",
+        "gaussians/factor.py",
         "(mean_square - 1 / p)",
         "mean_square",
         "density/test_gaussian.py::test_intensity_against_sklearn[oas-oas-60-4]",

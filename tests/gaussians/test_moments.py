@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dipedl.gaussians.by_class import moments_by_class
+from dipedl.gaussians.factor import shrinkage_intensity
 from dipedl.gaussians.moments import Moments
-from dipedl.gaussians.shrinkage import shrinkage_intensity
 
 of = partial(Moments.of, higher=True)
 

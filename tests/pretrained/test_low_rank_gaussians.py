@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from dipedl.density import GDADensity  # noqa: E402
 from dipedl.gaussians import low_rank  # noqa: E402
-from dipedl.gaussians.low_rank import leading  # noqa: E402
+from dipedl.gaussians.low_rank import leading_rows  # noqa: E402
 from dipedl.pretrained import ClassGaussians  # noqa: E402
 
 K = 3
@@ -101,7 +101,7 @@ def test_the_sketch_keeps_its_bound(seed, a, rank, guards):
     rng = np.random.default_rng(seed)
     rows = torch.as_tensor(rng.normal(size=(a, 15)) * 0.8 ** np.arange(15))
     size = rank + guards
-    sketch = leading(rows, size, rank)
+    sketch = leading_rows(rows, size, rank)
     assert sketch.shape == (size, 15)
     lost = (rows.mT @ rows - sketch.mT @ sketch).numpy()
     values = np.linalg.eigvalsh(lost)

@@ -10,9 +10,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import all_or_nothing
-from ..gaussians.factor import GaussianFactor, explain_rows, factorise, rank
+from ..gaussians.factor import (
+    LEDOIT_WOLF,
+    GaussianFactor,
+    Shrinkage,
+    explain_rows,
+    factorise,
+    mean_variance,
+    rank,
+    shrinkage_intensity,
+)
 from ..gaussians.moments import Moments
-from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage, mean_variance, shrinkage_intensity
 from ..inputs import FLOATS, check_weights, validate_fit_features
 from .base import LogDensityMixin
 

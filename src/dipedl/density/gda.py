@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ..fitting import all_or_nothing
 from ..gaussians import by_class
-from ..gaussians.factor import GaussianFactor, rank
+from ..gaussians.factor import LEDOIT_WOLF, GaussianFactor, Shrinkage, rank
 from ..gaussians.moments import Moments
-from ..gaussians.shrinkage import LEDOIT_WOLF, Shrinkage
 from ..inputs import FLOATS, check_weights, validate_fit_features
 from ..maths.array_namespace import drop_mask
 from ..maths.special import log_sum_exp

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..gaussians.by_class import TiedMoments, add_moments, moments_by_class, weights_of
+from ..gaussians.factor import LEDOIT_WOLF
 from ..gaussians.moments import Moments
-from ..gaussians.shrinkage import LEDOIT_WOLF
 from .ensemble import DensityEnsemble, behind_normalizer, unit_rows
 from .gaussian import GaussianDensity
 from .gda import GDADensity

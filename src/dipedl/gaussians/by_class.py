@@ -16,15 +16,18 @@ from ..maths.special import EPS, LOG_2PI
 from .factor import (
     NEGLIGIBLE,
     GaussianFactor,
+    Shrinkage,
     ThinWhitener,
     check_regular,
+    class_shrinkage,
     constant_message,
     explain_rows,
     factorise,
+    mean_variance,
+    shrinkage_intensity,
     shrunk_covariance,
 )
 from .moments import Moments, OuterProducts, WeightedRows, add_scatters, scatter_rows
-from .shrinkage import Shrinkage, class_shrinkage, mean_variance, shrinkage_intensity
 
 _BLOCK_NUMBERS, _BLOCK_BYTES = 1 << 20, 1 << 23
 #: Bytes that any machine has: fewer are not counted.

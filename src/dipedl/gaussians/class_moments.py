@@ -16,9 +16,8 @@ from torch import Tensor
 
 from ..maths.array_namespace import to_numpy
 from .by_class import pool
-from .factor import GaussianFactor, factorise
+from .factor import GaussianFactor, Shrinkage, class_shrinkage, factorise
 from .moments import Moments
-from .shrinkage import Shrinkage, class_shrinkage
 
 Group = dist.ProcessGroup | None
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

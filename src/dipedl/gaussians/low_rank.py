@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from ..maths.special import EPS
 from .class_moments import ClassMoments, Group, by_class
 from .distances import BufferedDistance, squared_distances, squared_gaps
-from .shrinkage import Shrinkage, oas_intensity
+from .factor import Shrinkage, oas_intensity
 
 # Of the directions of a sketch, this share guards the others (see `SketchScatter`).
 _GUARDS = 0.25
@@ -79,7 +79,7 @@ class SketchScatter:
             everyone = [torch.empty_like(mine) for _ in range(world)]
             dist.all_gather(everyone, mine.contiguous(), group=group)
             for sketch, rows in zip(mine, torch.cat(everyone, dim=1), strict=True):
-                sketch.copy_(leading(rows, len(sketch), self.rank))
+                sketch.copy_(leading_rows(rows, len(sketch), self.rank))
 
     def decompose(self) -> None:
         """Add the waiting rows to the sketches."""
@@ -89,10 +89,10 @@ class SketchScatter:
         self._rows, self._classes, self._waiting = [], [], 0
         for c, at in by_class(classes):
             sketch = self.sketch[c]
-            sketch.copy_(leading(torch.cat((sketch, rows[at])), len(sketch), self.rank))
+            sketch.copy_(leading_rows(torch.cat((sketch, rows[at])), len(sketch), self.rank))
 
 
-def leading(rows: Tensor, size: int, rank: int) -> Tensor:
+def leading_rows(rows: Tensor, size: int, rank: int) -> Tensor:
     """Return orthogonal rows (size, p), longest first, with the outer products of `rows` (a, p).
 
     Of those after the first `rank`, the square of the first that is left out is taken away.
@@ -160,7 +160,7 @@ def _spectrum(scatter: SketchScatter, c: int) -> tuple[Tensor, Tensor, float]:
 def _intensity(
     variance: Tensor, rest: float, level: float, n: float, p: int, shrinkage: Shrinkage
 ) -> float:
-    """Return `dipedl.gaussians.shrinkage.shrinkage_intensity` from the spectrum."""
+    """Return `dipedl.gaussians.factor.shrinkage_intensity` from the spectrum."""
     if shrinkage != "oas":
         return float(shrinkage or 0.0)
     if level == 0 or p == 1:

@@ -29,8 +29,8 @@ from ..gaussians.class_moments import (
     tied_factor,
 )
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
+from ..gaussians.factor import Shrinkage
 from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
-from ..gaussians.shrinkage import Shrinkage
 from ..maths.special import LOG_2PI
 from ..nn.checks import check_choice, check_integer
 
