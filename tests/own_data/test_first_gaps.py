@@ -16,7 +16,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("forest", "mlp")
 
 @pytest.mark.parametrize("name", ["linear", "boosting", *SLOW])
 def test_first_gaps_among_numbers_are_flagged(name, run, tmp_path, rng):
-    made = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    made = pd.DataFrame(rng.normal(size=(150, 3)), columns=["a", "b", "c"])
     made["y"] = np.where(made["a"] + 0.2 * made["b"] > 0, "yes", "no")
     made.to_csv(tmp_path / "data.csv", index=False)
     keep(learn(open_table(tmp_path / "data.csv"), Order("y", model=name)).model, tmp_path / "m")
