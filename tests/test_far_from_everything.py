@@ -285,6 +285,7 @@ def test_detectors_too(rng):
     assert detector.predict(X).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_wide_data_need_no_matrix_of_all_features(rng):
     """n = 60, p = 1500: one covariance alone would be 18 MB, and there are three classes."""
     import tracemalloc

@@ -377,6 +377,7 @@ def test_a_model_beyond_one_file_is_refused_before_it_is_made(fitted, tmp_path, 
         export_onnx(fitted, tmp_path / "m.onnx")
 
 
+@pytest.mark.slow
 def test_a_network_and_its_features_run_once_in_one_graph(tmp_path, rng):
     nn = pytest.importorskip("dipedl.nn")
     blobs, labels = rng.normal(size=(90, 3)) + 3 * np.eye(3)[np.arange(90) % 3], np.arange(90) % 3

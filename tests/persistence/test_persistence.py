@@ -406,6 +406,7 @@ def test_saving_twice_gives_the_same_bytes(path):
     assert path.read_bytes() == first
 
 
+@pytest.mark.slow
 def test_a_fresh_process_gives_the_same_answers(path, tmp_path):
     clf = default()
     clf.save(path)
