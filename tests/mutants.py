@@ -175,7 +175,7 @@ MUTANTS = [
     Mutant(
         "a row of a new level refuses all others",
         "evidence_model.py",
-        "if columns is None or not columns.new(X).any():",
+        "if columns is None or not columns.rows_with_new(X).any():",
         "if True:",
         "fitting/test_any_classifier.py::test_a_row_of_a_new_level_refuses_no_other",
     ),

@@ -524,7 +524,7 @@ def predict_by_halves(
         if columns is not None:
             note_floats(error, columns, X)
         if not overflow:
-            if columns is None or not columns.new(X).any():
+            if columns is None or not columns.rows_with_new(X).any():
                 raise
         refusal = error
     n = X.shape[0]
@@ -550,7 +550,7 @@ def _finite(row: Any, columns: InputColumns | None) -> bool:
     plain = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
     values = plain.tolist()
     if columns is not None and columns.levels:
-        texts = columns.of_text()
+        texts = columns.text_columns()
         values = [v for name, v in zip(columns.names, values, strict=True) if name not in texts]
     floats = [value for value in values if isinstance(value, float)]
     return not any(map(is_missing, values)) and bool(np.isfinite(floats).all())

@@ -38,10 +38,10 @@ from .features.pipelines import is_narrow
 from .features.transformer import compute_features, refit_feature_transformer
 from .fitting import FittedClassifier, Stopwatch, explain_fold_error, one_blas_thread
 from .inputs import (
+    are_texts,
+    as_numbers,
     column,
     is_frame,
-    numbers,
-    of_text,
     rows_in_form_of,
     validate_inputs,
     validate_labels,
@@ -263,7 +263,7 @@ class Fold:
         With a warning, without the kinds that the features or the classifier refuse by any error:
         between two codes of a category there may be no third.
         """
-        rows = numbers(self.X.toarray() if is_narrow(self.X) else self.X)
+        rows = as_numbers(self.X.toarray() if is_narrow(self.X) else self.X)
         if rows is None:
             return {}
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
@@ -472,7 +472,7 @@ def calibration_rows(
         )
     if y is None:
         return X, None
-    if of_text(y) != of_text(np.asarray(classes)):
+    if are_texts(y) != are_texts(np.asarray(classes)):
         raise ValueError(
             f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
             "give both the same labels"
@@ -831,7 +831,7 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
     """
     if not isinstance(classifier.template, FrozenEstimator):
         return None
-    values = numbers(X)
+    values = as_numbers(X)
     if values is None or len(Z) < FEWEST or not np.isfinite(values).all():
         return None
     some = np.linspace(0, len(Z) - 1, min(len(Z), MOST)).astype(int)

@@ -363,7 +363,7 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
             f"the frozen estimator {estimator!r} has no classes_; fit it before it is frozen"
         )
     known = np.asarray(estimator.classes_)
-    if of_text(known) != of_text(found):
+    if are_texts(known) != are_texts(found):
         raise ValueError(
             f"y holds labels of dtype {found.dtype}, the fitted estimator of {known.dtype}: "
             "give it the labels that it was fitted with"
@@ -377,7 +377,7 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
     return known
 
 
-def of_text(labels: np.ndarray) -> bool:
+def are_texts(labels: np.ndarray) -> bool:
     """Return whether the labels are text, in an array of text or of objects."""
     of_objects = labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels)
     return labels.dtype.kind in "US" or of_objects
@@ -546,7 +546,7 @@ def missing_entries(values: Any) -> np.ndarray:
     return np.array([is_missing(value) for value in plain.tolist()], dtype=bool)
 
 
-def present(values: Any) -> list[Any]:
+def present_entries(values: Any) -> list[Any]:
     """The entries of a column that are not missing, as plain Python values."""
     kept = np.asarray(values)[~missing_entries(values)]
     return list(kept.tolist())
@@ -555,13 +555,13 @@ def present(values: Any) -> list[Any]:
 def are_numbers(values: Any) -> bool:
     """Return whether the present entries of a column are numbers, or texts of numbers."""
     try:
-        np.asarray(present(values), dtype=np.float64)
+        np.asarray(present_entries(values), dtype=np.float64)
     except (TypeError, ValueError):
         return False
     return True
 
 
-def numbers(X: Any) -> np.ndarray | None:
+def as_numbers(X: Any) -> np.ndarray | None:
     """Rows X (n, d), a table or an array, as float64; None unless they hold numbers alone.
 
     Categories, and numbers that are spelt out, are no numbers. None counts as NaN.
@@ -626,7 +626,7 @@ def _holds_dates(values: Any) -> bool:
 
 def _types(values: Any) -> set[type]:
     """Types of the entries of a column that are not missing."""
-    return set(map(type, present(values)))
+    return set(map(type, present_entries(values)))
 
 
 def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:
@@ -678,13 +678,13 @@ class InputColumns:
     categories: dict[int, list[Any]]
     dtypes: list[str] | None = None
 
-    def of_text(self) -> list[str]:
+    def text_columns(self) -> list[str]:
         """Names of the columns of levels that are no booleans."""
         booleans = {j for j, known in self.levels.items() if known and set(known) <= {True, False}}
         coded = self.levels.keys() - (booleans - self.categories.keys())
         return [self.names[j] for j in sorted(coded)]
 
-    def usual(self, j: int, unit: Callable[[float], float] = float) -> str:
+    def describe_usual(self, j: int, unit: Callable[[float], float] = float) -> str:
         """Describe what is usual in column j, its numbers in a `unit`; "" if nothing is known."""
         if j in self.levels:
             shown = list(self.levels[j].items())[:_MOST_SHOWN]
@@ -719,16 +719,16 @@ class InputColumns:
         low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
         return bool(value < low or value > high)
 
-    def news(self, X: Any) -> list[list[str]]:
+    def describe_new(self, X: Any) -> list[list[str]]:
         """List for each row of X (n, d) what the fit never saw: new levels, first gaps, values."""
-        return by_row(self._news(X), X.shape[0])
+        return by_row(self._describe_new(X), X.shape[0])
 
-    def new(self, X: Any) -> np.ndarray:
+    def rows_with_new(self, X: Any) -> np.ndarray:
         """Return the rows of X (n, d) with a level that the fit never saw, or with a first gap.
 
         A gap is one where text or categories are, in a column without gaps in the fit.
         """
-        new, texts = np.zeros(X.shape[0], dtype=bool), self.of_text()
+        new, texts = np.zeros(X.shape[0], dtype=bool), self.text_columns()
         for j, levels in self.levels.items():
             if self.missing[j] == 0 and self.names[j] in texts:
                 new |= missing_entries(column(X, j))
@@ -793,7 +793,7 @@ class InputColumns:
             return f", {own} = {own}{casts}"
         return f", such as X[:, {j}]{casts}"
 
-    def _news(self, X: Any) -> Iterator[list[str]]:
+    def _describe_new(self, X: Any) -> Iterator[list[str]]:
         for j, name in enumerate(self.names):
             known: Container[Any] = self.levels.get(j, ())
             if self.missing[j] == 0:
@@ -933,7 +933,7 @@ def _levels(values: Any) -> dict[Any, float] | None:
     No level where hardly one comes twice.
     """
     numeric = np.asarray(values).dtype.kind in "iufmM" and not is_category(values)
-    entries = [] if numeric else present(values)
+    entries = [] if numeric else present_entries(values)
     if not is_category(values) and not _hold_levels(entries):
         return None
     counts = Counter(entry for entry in entries if isinstance(entry, Hashable))
@@ -954,7 +954,7 @@ def _ends(values: Any) -> tuple[float, float]:
     if np.asarray(values).dtype.kind in "mM":
         return _UNKNOWN
     try:
-        entries = np.asarray(present(values), dtype=np.float64)
+        entries = np.asarray(present_entries(values), dtype=np.float64)
     except (TypeError, ValueError):
         return _UNKNOWN
     return _finite_ends(entries[np.isfinite(entries)][:_MOST_ROWS])
@@ -1020,7 +1020,9 @@ def rows_in_form_of(X: Any, rows: np.ndarray) -> Any:
 def _column_like(part: Any, values: np.ndarray) -> Any:
     """Return numbers (n,) in the form of a column: an array of objects, or a series."""
     dtype = np.asarray(part).dtype
-    values = _in_dtype(values, np.asarray(present(part)).dtype if dtype.kind == "O" else dtype)
+    values = _in_dtype(
+        values, np.asarray(present_entries(part)).dtype if dtype.kind == "O" else dtype
+    )
     if isinstance(part, np.ndarray):
         return values.astype(object)
     if hasattr(part, "iloc"):

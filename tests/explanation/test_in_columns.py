@@ -228,11 +228,14 @@ def test_values_are_told_by_their_kind(people):
     X["empty"] = np.nan
     X["name"] = [f"person {i}" for i in range(N)]
     known = input_columns(X)
-    assert known.usual(1).startswith("0 25%, 1 25%") and known.usual(2) == "False 67%, True 33%"
-    assert known.usual(5) == ""
+    assert (
+        known.describe_usual(1).startswith("0 25%, 1 25%")
+        and known.describe_usual(2) == "False 67%, True 33%"
+    )
+    assert known.describe_usual(5) == ""
     new = X[:1].assign(code=pd.Categorical([9]), always=False, empty=2.0, name="nobody")
-    assert known.news(new) == [["code = 9", "always = False", "empty = 2.0"]]
-    assert known.of_text() == ["code", "name"]
+    assert known.describe_new(new) == [["code = 9", "always = False", "empty = 2.0"]]
+    assert known.text_columns() == ["code", "name"]
 
 
 def test_dates_and_words_on_cards(people):

@@ -30,7 +30,7 @@ import dipedl
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
 from dipedl.evidence_model import EvidenceModel
-from dipedl.features.pipelines import DenseRows, own_steps
+from dipedl.features.pipelines import DenseRows, steps_before_classifier
 from dipedl.features.scaling import FarRowsWarning
 from dipedl.features.transformer import fit_feature_transformer, refit_feature_transformer
 
@@ -62,7 +62,7 @@ def preparation():
     ids=lambda v: None if v is None else str(v)[:40],
 )
 def test_own_steps_are_those_before_the_classifier(estimator, names):
-    steps = own_steps(estimator)
+    steps = steps_before_classifier(estimator)
     assert (None if steps is None else [name for name, _ in steps.steps]) == names
 
 
@@ -89,7 +89,9 @@ def test_a_frozen_pipeline_is_used_as_it_is():
     inner = clf.evidence_.features_[0].estimator
     assert inner[0] is fitted[0]
     search = GridSearchCV(make_pipeline(PCA(2), LAST), {}, cv=2).fit(X, Y)
-    assert own_steps(FrozenEstimator(search)).estimator[0] is search.best_estimator_[0]
+    assert (
+        steps_before_classifier(FrozenEstimator(search)).estimator[0] is search.best_estimator_[0]
+    )
 
 
 def test_weights_count_rows_in_the_standardiser_too():

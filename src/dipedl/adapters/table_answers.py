@@ -86,7 +86,7 @@ def _table_model(model: DIPClassifier) -> TableModel:
     if is_of_table(model):
         return table_model(model, Path("the model"))
     seen = model.evidence_.columns_
-    return plain_model(model, texts=() if seen is None else seen.of_text())
+    return plain_model(model, texts=() if seen is None else seen.text_columns())
 
 
 def _load_pyfunc(path: str) -> TableAnswers:

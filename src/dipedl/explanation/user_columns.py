@@ -133,7 +133,7 @@ class UserColumns:
         usual, share, unusual = "", None, False
         if self.known is not None and c in self.arriving:
             j, unit = self.arriving[c]
-            usual, share = self.known.usual(j, unit), self.known.share(j, value)
+            usual, share = self.known.describe_usual(j, unit), self.known.share(j, value)
             unusual = self.known.is_unusual(j, value, unit)
         return {
             "name": self.names[c],
@@ -150,7 +150,7 @@ class UserColumns:
 def row_news(columns: InputColumns | None, X: Any, before: Any) -> list[list[str]]:
     """Values in each row of the user's X (n, d) that neither fit nor the steps `before` saw."""
     if before is None:
-        return [[] for _ in range(X.shape[0])] if columns is None else columns.news(X)
+        return [[] for _ in range(X.shape[0])] if columns is None else columns.describe_new(X)
     names = _names(before, X)
     if not names:
         return [[] for _ in range(X.shape[0])]

@@ -41,7 +41,7 @@ def check_rows(model: Any, example: Any, dtype: np.dtype) -> np.ndarray:
 
 def _refuse_text(owner: Any) -> None:
     columns = owner.evidence_.columns_
-    levels = [] if columns is None else columns.of_text()
+    levels = [] if columns is None else columns.text_columns()
     if levels or not hasattr(owner, "n_features_in_"):
         raise TypeError(
             "X must hold numbers, as a graph takes no text, and "

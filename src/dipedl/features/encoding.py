@@ -23,6 +23,7 @@ from ..inputs import (
     LEVEL,
     NUMBER,
     are_numbers,
+    as_numbers,
     column,
     column_names,
     is_category,
@@ -31,8 +32,7 @@ from ..inputs import (
     is_pandas,
     kind_of,
     missing_entries,
-    numbers,
-    present,
+    present_entries,
 )
 from ..writing.finding import warn_caller
 from .pipelines import classifier_inside, input_sources, known_levels
@@ -138,7 +138,7 @@ def _one_hot(levels: list[list[Any]]) -> OneHotEncoder:
 def _frequent(values: Any) -> list[Any]:
     """The frequent levels of a column in order, and last what stands for a gap, if frequent."""
     gaps, least = missing_entries(values), max(_RARE * len(values), _FEWEST)
-    counts = Counter(present(values))
+    counts = Counter(present_entries(values))
     enough = [level for level, count in counts.items() if count >= least]
     enough.sort(key=lambda level: (-counts[level], str(level)))
     gap = np.asarray(values)[gaps][:1].tolist() if gaps.sum() >= least else []
@@ -155,7 +155,7 @@ def _kind(values: Any, name: Any) -> str:
     if kind == NUMBER:
         return GAPS if missing_entries(values).any() else NUMBER
     if kind == LEVEL:
-        return _openness(Counter(present(values)), len(values))
+        return _openness(Counter(present_entries(values)), len(values))
     return kind
 
 
@@ -179,13 +179,13 @@ def warn_of_identifiers(X: Any, steps: Any) -> None:
     if not is_frame(X):
         return
     encoded = {j for j, _ in known_levels(steps, input_sources(X.shape[1]))}
-    found = [j for j in sorted(encoded) if is_identifier(Counter(present(column(X, j))))]
+    found = [j for j in sorted(encoded) if is_identifier(Counter(present_entries(column(X, j))))]
     if found:
         _warn([str(X.columns[j]) for j in found], "sees what the estimator's steps make of them")
 
 
 def _numbers_with_gaps(X: Any) -> bool:
-    values = numbers(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+    values = as_numbers(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
     return values is not None and bool(np.isnan(values).any())
 
 

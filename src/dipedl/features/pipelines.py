@@ -226,7 +226,7 @@ _RULES: list[tuple[Any, Callable[[Any, Sources], Sources | None]]] = [
 ]
 
 
-def own_steps(estimator: Any) -> Any:
+def steps_before_classifier(estimator: Any) -> Any:
     """The steps of a pipeline before its classifier, as one transformer; None without any.
 
     Those of a frozen pipeline are frozen. A search and a `CalibratedClassifierCV` are looked into.
@@ -234,10 +234,10 @@ def own_steps(estimator: Any) -> Any:
     and samplers, which drop or add rows, are no transformers.
     """
     if isinstance(estimator, FrozenEstimator):
-        steps = own_steps(_fitted_inside(estimator.estimator))
+        steps = steps_before_classifier(_fitted_inside(estimator.estimator))
         return None if steps is None else FrozenEstimator(steps)
     if isinstance(estimator, BaseSearchCV | CalibratedClassifierCV):
-        return own_steps(estimator.estimator)
+        return steps_before_classifier(estimator.estimator)
     steps = _steps(estimator)
     if steps and type(steps[-1][1]) is StandardScaler:
         steps = steps[:-1]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..inputs import column_names, is_frame, numbers
+from ..inputs import as_numbers, column_names, is_frame
 from ..writing.finding import warn_caller
 from .pipelines import Back, Source, input_sources, known_levels, names_after, sources_after
 
@@ -158,7 +158,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     sources = sources_after(features, inputs) if labels else None
     levels = {j for j, _ in known_levels(features, inputs)} if labels else set()
     own = names_after(features, [str(label) for label in labels] if is_frame(X) else None)
-    mixed = [None] * p if numbers(X) is None else [f"feature {j}" for j in range(p)]
+    mixed = [None] * p if as_numbers(X) is None else [f"feature {j}" for j in range(p)]
     scaler = features[-1] if isinstance(features, Pipeline) else features
     found = []
     for j in range(p):

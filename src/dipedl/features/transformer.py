@@ -24,8 +24,8 @@ from .pipelines import (
     clone_with_levels,
     input_sources,
     is_narrow,
-    own_steps,
     sources_after,
+    steps_before_classifier,
 )
 from .scaling import fit_scaler
 
@@ -79,7 +79,7 @@ def refit_feature_transformer(
 
 
 def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds: Any) -> Any:
-    steps = own_steps(estimator)
+    steps = steps_before_classifier(estimator)
     parts, Z = _fitted([] if steps is None else [("prepare", seeded_clone(steps, seeds))], X, y)
     _refuse_dates(Z, X, parts)
     for _, fitted in parts:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..inputs import missing_entries, of_text
+from ..inputs import are_texts, missing_entries
 from ..writing.spelling import spellings
 from ._rows import Rows
 
@@ -114,13 +114,13 @@ def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
             "where a label is not known"
         )
     known = ~missing_entries(given)
-    if known.any() and of_text(given[known]) != of_text(np.asarray(classes)):
+    if known.any() and are_texts(given[known]) != are_texts(np.asarray(classes)):
         raise ValueError(
             f"labels have dtype {np.asarray(given[known].tolist()).dtype}, the classes of the "
             f"model {np.asarray(classes).dtype}: give labels of the type of the classes"
         )
     labels = given[known]
-    if known.any() and of_text(labels):
+    if known.any() and are_texts(labels):
         labels = np.array(spellings(labels, [str(one) for one in classes]), dtype=object)
     # A label that the model does not know is never right.
     truth = labels[:, None] == np.asarray(classes, dtype=object)[None, :]
