@@ -54,7 +54,7 @@ def own_state(tmp_path_factory):
 
 
 #: Folders whose subject is no fold: there three stand for five.
-FEW_FOLDS = {"own_data", "cli"}
+FEW_FOLDS = {"own_data", "cli", "serve", "adapters", "export"}
 
 
 @pytest.fixture(scope="module", autouse=True)
