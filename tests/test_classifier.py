@@ -17,15 +17,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dipedl import DIPClassifier, Dirichlet, OODDetector
+from dipedl import DIPClassifier, Dirichlet, OODDetector, streaming
 from dipedl.density import (
     DensitySelector,
     GaussianDensity,
@@ -899,3 +900,49 @@ def test_parameters_of_a_part_that_is_chosen_at_fit_are_refused_with_the_reason(
     assert both.density.shrinkage == 0.1
     with pytest.raises(ValueError, match="Invalid parameter 'densities'"):
         DIPClassifier().set_params(densities__shrinkage=0.1)
+
+
+def test_a_batch_that_comes_while_another_is_learned_loses_no_answer(iris, monkeypatch):
+    """Another thread adds rows between the first question and its answer."""
+    X, y = iris
+    clf = DIPClassifier(SGDClassifier(loss="log_loss", random_state=0), GDADensity())
+    clf.partial_fit(X, y, classes=np.unique(y))
+    learn = streaming.learn_evidence
+
+    def meanwhile(model):
+        learned = learn(model)
+        monkeypatch.setattr(streaming, "learn_evidence", learn)
+        clf.partial_fit(X, y)
+        return learned
+
+    monkeypatch.setattr(streaming, "learn_evidence", meanwhile)
+    np.testing.assert_array_equal(clf.predict_proba(X), clf.predict_proba(X))
+
+
+def test_parameters_that_are_set_during_a_fit_stay_set(iris):
+    X, y = iris
+    clf = DIPClassifier(GaussianNB(), GDADensity())
+
+    class Setting(GaussianNB):
+        def fit(self, *args, **kwargs):
+            clf.set_params(gamma=3.0)
+            return super().fit(*args, **kwargs)
+
+    clf.set_params(estimator=Setting()).fit(X, y)
+    assert clf.gamma == 3.0 and clf.predict(X).shape == y.shape
+
+
+def test_scores_and_threshold_of_a_detector_are_of_one_state(iris, monkeypatch):
+    X, y = iris
+    clf = DIPClassifier(GaussianNB(), GDADensity()).fit(X, y)
+    detector = OODDetector(clf)
+    expected = detector.decision_function(X)
+    score = DIPClassifier.score_samples
+
+    def calibrating(model, rows):
+        scores = score(model, rows)
+        clf.calibrate(X[y == 0], y[y == 0])
+        return scores
+
+    monkeypatch.setattr(DIPClassifier, "score_samples", calibrating)
+    np.testing.assert_array_equal(detector.decision_function(X), expected)

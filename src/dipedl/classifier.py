@@ -465,15 +465,15 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     def _fitted_parts(self) -> tuple[EvidenceModel, FittedClassifier, Any]:
         """Return evidence, classifier and spread of one state: another thread may calibrate."""
-        evidence, state = self.evidence_, vars(self)
-        evidence = state["evidence_"]
+        now = self._snapshot()
+        evidence = now.evidence_
         columns = evidence.columns_
         classifier = FittedClassifier(
-            state["estimator_"],
-            state["classes_"],
+            now.estimator_,
+            now.classes_,
             categories={} if columns is None else columns.categories,
         )
-        return evidence, classifier, state.get("spread_")
+        return evidence, classifier, vars(now).get("spread_")
 
     def _predict_parts(
         self, X: Any, evidence: EvidenceModel, classifier: FittedClassifier

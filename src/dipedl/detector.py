@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .answers import copy_of_now
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
@@ -88,8 +89,12 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Nats above the threshold, shape (n,); negative for inputs that are flagged."""
-        scores = self.score_samples(X)
-        return np.where(scores == self.offset_, 0.0, scores - self.offset_)
+        # Scores and threshold of one state: another thread may calibrate the classifier inside.
+        now = copy_of_now(self)
+        if not hasattr(now, "evidence_") and hasattr(now.estimator, "evidence_"):
+            now.estimator = copy_of_now(now.estimator)
+        scores, offset = now.score_samples(X), now.offset_
+        return np.where(scores == offset, 0.0, scores - offset)
 
     def predict(self, X: Any) -> np.ndarray:
         """+1 for inputs like the training data, -1 for the others, shape (n,)."""

@@ -440,14 +440,21 @@ def atomic(fit: _Method) -> _Method:
     """Return the fit run on a copy of the model, which takes the new state over at once.
 
     Another thread sees the model of before or that of after, and an error leaves it as it was.
+    Parameters that it sets meanwhile stay set. Of two fits at once the later to end counts.
     """
 
     @wraps(fit)
     def fit_copy(model: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(model))
         learned = object.__new__(type(model))
-        vars(learned).update(vars(model))
+        vars(learned).update(before)
         fit(learned, *args, **kwargs)
-        model.__dict__ = vars(learned)
+        meanwhile = {
+            name: value
+            for name, value in vars(model).items()
+            if not name.endswith("_") and value is not before.get(name, value)
+        }
+        model.__dict__ = vars(learned) | meanwhile
         return model
 
     return cast(_Method, fit_copy)

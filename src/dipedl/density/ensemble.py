@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -25,6 +24,7 @@ from ..maths.array_namespace import drop_mask
 from ..maths.checks import check_magnitude, check_simplex
 from ..maths.scores import confidence
 from ..maths.seeds import seed
+from ..writing.finding import warn_caller
 from .base import (
     LogDensityMixin,
     as_density,
@@ -292,13 +292,11 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     def warn_if_blind(self) -> Self:
         """Warn if none of the voting estimators sees distance."""
         if self.blind_.issuperset(self.voting_):
-            warnings.warn(
+            warn_caller(
                 f"the score is that of {[*self.voting_]}, which do not fall with the distance from "
                 "all data: an input far from everything is flagged only where a feature lies more "
                 f"than {RANGES:g} ranges outside of the rows seen; add a candidate that sees "
-                "distance, such as ('gaussians', GDADensity())",
-                UserWarning,
-                stacklevel=4,
+                "distance, such as ('gaussians', GDADensity())"
             )
         return self
 
