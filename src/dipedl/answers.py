@@ -53,7 +53,7 @@ def of_one_state(method: _Method) -> _Method:
 
     @wraps(method)
     def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(self._snapshot(), *args, **kwargs)
+        return method(self.snapshot(), *args, **kwargs)
 
     return cast(_Method, answer)
 
@@ -266,7 +266,7 @@ class Decisions:
         """
         from .explanation import explain
 
-        return explain(self._snapshot(), X, top)
+        return explain(self.snapshot(), X, top)
 
     def diagnose(self) -> Any:
         """Judge this model by its held-out rows, in plain words with numbers and remedies.
@@ -283,9 +283,9 @@ class Decisions:
         """
         from .explanation import diagnose
 
-        return diagnose(self._snapshot())
+        return diagnose(self.snapshot())
 
-    def _snapshot(self) -> Self:
+    def snapshot(self) -> Self:
         """Return the model with the attributes that it has now."""
         # What `partial_fit` leaves to the first question is learned once, and kept.
         hasattr(self, "evidence_")

@@ -465,7 +465,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     def _fitted_parts(self) -> tuple[EvidenceModel, FittedClassifier, Any]:
         """Return evidence, classifier and spread of one state: another thread may calibrate."""
-        now = self._snapshot()
+        now = self.snapshot()
         evidence = now.evidence_
         columns = evidence.columns_
         classifier = FittedClassifier(

@@ -344,6 +344,7 @@ def test_a_network_is_watched_too():
     from dipedl import DIPModule
 
     X, y = rows(600, 0)
+    torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     pairs = [(torch.tensor(X).float(), torch.tensor(y))]
     module = DIPModule(network).fit_density(pairs)

@@ -467,13 +467,13 @@ class DIPModule(Decisions, nn.Module):
             ``concentration`` (n, k), ``log_evidence`` (n,), ``mean`` (n, k) and ``vacuity`` (n,).
             An input that is NaN, or gives NaN features, is NaN throughout.
         """
-        now = self._snapshot()
+        now = self.snapshot()
         found: DirichletOutput = now.head(*now.scores_and_logits(*args, **kwargs))
         return found
 
     def scores_and_logits(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Return scores (n,), and logits of the network (n, k)."""
-        return self._snapshot()._run(*args, **kwargs)[1:]
+        return self.snapshot()._run(*args, **kwargs)[1:]
 
     def _run(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Return features (n, p), scores (n,) and logits (n, k)."""
@@ -501,7 +501,7 @@ class DIPModule(Decisions, nn.Module):
 
     def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
         """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
-        now = self._snapshot()
+        now = self.snapshot()
         return now.head.dirichlet(*now.scores_and_logits(*args, **kwargs))
 
     # X is one batch as the network takes it: a tensor, a tuple of positional or a dict of keyword
@@ -524,7 +524,7 @@ class DIPModule(Decisions, nn.Module):
         `alpha` is the share of ID inputs that may be flagged; default: `false_alarm_rate`. The rest
         is what the network takes.
         """
-        now = self._snapshot()
+        now = self.snapshot()
         scores = now.score_samples(*args, **kwargs)
         if alpha is None:
             return now.head.flags(scores)
@@ -689,7 +689,8 @@ class DIPModule(Decisions, nn.Module):
     def _class_names(self, k: int) -> np.ndarray:
         return np.arange(k) if self.classes is None else np.array(self.classes)
 
-    def _snapshot(self) -> Self:
+    def snapshot(self) -> Self:
+        """Return the module with the attributes that it has now."""
         # A compiler has one state; the evidence stays with the rows that it was learned from.
         return self if torch.compiler.is_compiling() else copy_of_now(self)
 
