@@ -392,7 +392,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
         The log-density of its features in nats, or what the density gives in its place.
         """
-        return self._predict_parts(X, *self._fitted_parts()[:2])[2]
+        return self.predict_parts(X)[2]
 
     def classifier_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the classifier and its calibrator, without the density.

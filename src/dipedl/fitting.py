@@ -86,26 +86,26 @@ class FittedClassifier:
 
     def proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
-        P = self._given(X)
+        P = self._estimator_proba(X)
         check_simplex(_PROBA, P)
-        return self._aligned(P)
+        return self._align_columns(P)
 
     def proba_or_none(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Class probabilities (n, k), and the rows (n,) where the classifier gives none.
 
         Those that are no probabilities, far from its training data, are equal there.
         """
-        P = self._given(X)
+        P = self._estimator_proba(X)
         none = ~on_simplex(P)
         P[none] = 1 / P.shape[1]
-        return self._aligned(P), none
+        return self._align_columns(P), none
 
-    def _given(self, X: Any) -> np.ndarray:
+    def _estimator_proba(self, X: Any) -> np.ndarray:
         """Return the estimator's probabilities, a column for each class that it knows."""
         X = with_categories(X, self.categories) if self.categories else X
-        return _answers(self.estimator, X, len(self.labels()))
+        return _call_predict_proba(self.estimator, X, len(self.labels()))
 
-    def _aligned(self, P: np.ndarray) -> np.ndarray:
+    def _align_columns(self, P: np.ndarray) -> np.ndarray:
         """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
         known, P = self.labels(), np.asarray(P / P.sum(axis=1, keepdims=True))
         if np.array_equal(known, self.classes):
@@ -179,12 +179,12 @@ def fit_classifier(
         except _REFUSALS as error:
             labels, numbers = np.unique(y, return_inverse=True)
             if np.array_equal(labels, np.arange(len(labels))):
-                raise _noted(error, template, X) from error.__cause__
+                raise _add_remedy(error, template, X) from error.__cause__
             try:
                 fitted = _fitted(template, X, numbers, keywords)
             except _REFUSALS as second:
                 # Labels are not what is wrong, or not all: what else is, the second error says.
-                raise _noted(second, template, X) from second.__cause__
+                raise _add_remedy(second, template, X) from second.__cause__
     require_proba(fitted)
     return fitted, labels
 
@@ -194,7 +194,7 @@ def _fitted(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> A
         return clone(template).fit(X, y, **keywords)
 
 
-def _noted(error: Exception, template: Any, X: Any) -> Exception:
+def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
     """The error of a fit, with the remedy for what some classifiers refuse."""
     name, empty = type(template).__name__, empty_columns(X)
     refuse_dates(error, X)
@@ -223,14 +223,14 @@ def _noted(error: Exception, template: Any, X: Any) -> Exception:
 
 def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
     """Class probabilities (n, k) of a fitted classifier, checked, rows summing to one."""
-    P = _answers(estimator, X, k)
+    P = _call_predict_proba(estimator, X, k)
     check_simplex(_PROBA, P)
     return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
-def _answers(estimator: Any, X: Any, k: int) -> np.ndarray:
+def _call_predict_proba(estimator: Any, X: Any, k: int) -> np.ndarray:
     """A copy of ``predict_proba`` (n, k), of which only the shape is checked."""
-    with refusals_noted(), explain_dtype_error(X), one_thread_if_small(X):
+    with explain_new_levels(), explain_dtype_error(X), one_thread_if_small(X):
         P = np.array(estimator.predict_proba(X), dtype=np.float64)
     if P.shape != (X.shape[0], k):
         raise ValueError(f"{_PROBA} must have shape ({X.shape[0]}, {k}), got {P.shape}")
@@ -255,7 +255,7 @@ def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
 
 
 @contextmanager
-def refusals_noted(*, transform: bool = False) -> Iterator[None]:
+def explain_new_levels(*, transform: bool = False) -> Iterator[None]:
     """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`.
 
     Overflows are not warned of: a row that ends in no number is answered as unknown.
@@ -300,7 +300,7 @@ def explain_dtype_error(X: Any) -> Iterator[None]:
 
 
 @contextmanager
-def columns_noted(X: Any) -> Iterator[None]:
+def explain_columns(X: Any) -> Iterator[None]:
     """Adds the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
     try:
         yield
@@ -385,7 +385,7 @@ def one_thread_if_small(X: Any) -> AbstractContextManager[object]:
     """
     if math.prod(X.shape) > _FEW_ENTRIES:
         return nullcontext()
-    controller = _all(len(sys.modules))
+    controller = _all_libraries(len(sys.modules))
     if all(library.num_threads == 1 for library in controller.lib_controllers):
         return nullcontext()
     limits: AbstractContextManager[object] = controller.limit(limits=1)
@@ -399,7 +399,7 @@ def _blas() -> ThreadpoolController:
 
 
 @lru_cache(maxsize=1)
-def _all(modules: int) -> ThreadpoolController:
+def _all_libraries(modules: int) -> ThreadpoolController:
     # Again when more modules were imported, which may have brought libraries of their own.
     return ThreadpoolController()
 

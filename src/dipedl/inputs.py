@@ -746,8 +746,6 @@ class InputColumns:
             return
         if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
             return
-        if not self.levels and isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
-            return
         types = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
         last = {dtype: j for j, dtype in enumerate(types)}
         kinds = {dtype: _kind_of_entries(column(X, j)) for dtype, j in last.items()}

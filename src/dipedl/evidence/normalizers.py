@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
-from ..inputs import check_positive_number, check_weights, prior_vector
+from ..inputs import check_positive_number, check_weights
 from ..maths.array_namespace import drop_mask
 from ..maths.evidence import affine, logistic
 from .quantiles import weighted_quantile
@@ -261,13 +261,6 @@ def half_point_log_odds(full: float, alpha0: float) -> float:
     then the score at which half of the full evidence is left.
     """
     return float(special.logit(min(alpha0 / full, 0.5)))
-
-
-def prior_strength(n: Any, prior: Any, gamma: float, k: int) -> tuple[float, np.ndarray]:
-    """Full evidence ``n * gamma`` and the prior as a (k,) array, checked."""
-    check_positive_number("n", n)
-    check_positive_number("gamma", gamma)
-    return float(n) * float(gamma), prior_vector(prior, k)
 
 
 def lower_tail_unit(scores: np.ndarray, weights: np.ndarray, name: str) -> float:

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from ..fitting import columns_noted, explain_dtype_error, refusals_noted
+from ..fitting import explain_columns, explain_dtype_error, explain_new_levels
 from ..inputs import NO_DATES, NoAnswer, column_names, date_columns, is_frame
 from ..maths.checks import CORRECT
 from ..maths.seeds import seed, seeded_clone
@@ -126,7 +126,7 @@ def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
         if isinstance(part, TruncatedSVD):
             # A fold may have fewer columns than all rows.
             part.set_params(n_components=min(part.n_components, X.shape[1]))
-        with columns_noted(X):
+        with explain_columns(X):
             part.fit(X, y)
         X = _transformed(part, X)
     return parts, X
@@ -150,7 +150,7 @@ def _transformed(features: Any, X: Any) -> Any:
         if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
             with np.errstate(over="ignore"):
                 return (X - features.mean_) / features.scale_
-    with refusals_noted(transform=True), explain_dtype_error(X):
+    with explain_new_levels(transform=True), explain_dtype_error(X):
         return features.transform(X)
 
 

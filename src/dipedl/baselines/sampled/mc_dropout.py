@@ -172,7 +172,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         return self.apply_network(X, reduced)
 
     def _use(self, X: Any, y: Any) -> None:
-        trained = self._given()
+        trained = self._trained_network()
         check_is_fitted(trained, "module_")
         check_dropout(trained.module_)  # type: ignore[arg-type]
         X, y = float32_rows(self, X, y)
@@ -186,7 +186,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         self.classes_, self.image_shape_ = trained.classes_, trained.image_shape_
         self.module_ = trained.module_
 
-    def _given(self) -> TorchEstimator:
+    def _trained_network(self) -> TorchEstimator:
         inner = self.network.estimator if isinstance(self.network, FrozenEstimator) else None
         if not isinstance(inner, TorchEstimator):
             raise TypeError(
@@ -197,18 +197,22 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
 
     def training_settings(self) -> Training:
         """Return the settings of the training, or those of `network`."""
-        given = None if self.network is None else self._given()
+        given = None if self.network is None else self._trained_network()
         return super().training_settings() if given is None else given.training_settings()
 
     def resolve_backbone(self) -> Backbone:
         """Return the backbone: of the given `network`, if there is one."""
         if self.network is None:
             return super().resolve_backbone()
-        return self._given().resolve_backbone()
+        return self._trained_network().resolve_backbone()
 
     def predict_dtype(self) -> torch.dtype:
         """Return the precision in which the network, or `network`, predicts."""
-        return super().predict_dtype() if self.network is None else self._given().predict_dtype()
+        return (
+            super().predict_dtype()
+            if self.network is None
+            else self._trained_network().predict_dtype()
+        )
 
     def build_network(self, n_outputs: int, seed: int) -> Network:
         """Return an untrained network, which must have dropout."""
