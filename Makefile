@@ -32,7 +32,7 @@ test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the 
 	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/density/test_conformance.py
 
 test-others: .venv-others/.done ## The page "Other libraries", with those of them that install
-	.venv-others/bin/python -m pytest -rs tests/adapters
+	.venv-others/bin/python -m pytest -rs tests/apps/adapters
 
 mutants: .venv/.dev ## Plant mistakes: the tests must notice every one
 	$(BIN)/python tests/mutants.py
@@ -42,9 +42,9 @@ smoke: $(SUITES:%=smoke-%) ## Each benchmark suite, tiny, from run to report
 smoke-mnist: ARGUMENTS := --seeds 10
 smoke-%: .venv/.dev
 	out=$$(mktemp -d) && trap "rm -r $$out" EXIT && \
-	$(BIN)/dipedl bench run $* $(ARGUMENTS) --profile smoke --out $$out --quiet && \
-	$(BIN)/dipedl bench table $* --profile smoke --out $$out --no-trivial >/dev/null && \
-	$(BIN)/dipedl bench report $* --profile smoke --out $$out --file $$out/$*.html
+	$(BIN)/dipedl-bench run $* $(ARGUMENTS) --profile smoke --out $$out --quiet && \
+	$(BIN)/dipedl-bench table $* --profile smoke --out $$out --no-trivial >/dev/null && \
+	$(BIN)/dipedl-bench report $* --profile smoke --out $$out --file $$out/$*.html
 
 docs: .venv/.docs ## The site, in docs/_build/html; GALLERY=0 leaves out running its examples
 	$(BIN)/python -m sphinx -b html -d docs/_build/doctrees -j $(JOBS) -W --keep-going -q -D plot_gallery=$(or $(GALLERY),1) docs docs/_build/html
@@ -63,7 +63,7 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 bench: .venv/.dev ## Speed and quality receipts under results/ (minutes; full MNIST needs DIPEDL_DATA)
-	$(BIN)/python benchmarks/run.py
+	cd research && ../$(BIN)/python benchmarks/run.py
 
 clean:
 	rm -rf .venv .venv-min .venv-audit .venv-others .venv-release report.html report.json .coverage
@@ -87,10 +87,12 @@ endif
 ifdef HASHES
 	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/dev.txt
 	$(PIP) install -q -c constraints.txt torch
+	$(PIP) install -q --no-deps --no-build-isolation -e research
 else
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q -c constraints.txt torch
 	$(PIP) install -q -c constraints.txt -e ".[torch,flows,data,onnx,spectra,tables]" --group test --group lint
+	$(PIP) install -q -c constraints.txt -e research
 endif
 	touch $@
 
@@ -113,8 +115,8 @@ audit: .venv-audit/.done ## Known vulnerabilities of the pinned packages; offlin
 release: .venv-release/.done ## Build into dist/ and check: installations, types, licences, SBOM; publishes nothing
 	.venv-release/bin/python scripts/release.py dist
 
-fuzz: .venv/.dev ## Ten minutes of hostile files and inputs; counts go to results/fuzz.json
-	$(BIN)/python tests/fuzz/run.py --seconds 600 --out results/fuzz.json
+fuzz: .venv/.dev ## Ten minutes of hostile files and inputs; counts go to research/results/fuzz.json
+	$(BIN)/python tests/fuzz/run.py --seconds 600 --out research/results/fuzz.json
 
 .venv-min/.done: pyproject.toml constraints-min.txt
 	$(PYTHON) -m venv .venv-min

@@ -12,7 +12,7 @@ from astropy.io import fits
 from sklearn.pipeline import make_pipeline
 
 from dipedl import DIPClassifier
-from dipedl.spectra import generate_toy_spectra, read_spectra, spectral_features
+from dipedl.apps.spectra import read_spectra, spectral_features, toy_spectra
 
 LOGLAM = 3.5797 + 1e-4 * np.arange(3850)  # log10 of 3799 to 9217 Angstrom
 
@@ -37,7 +37,7 @@ def lamp(rng: np.random.Generator) -> np.ndarray:
 def write_examples(folder: Path) -> None:
     """200 made-up spectra, ten lamps, and a file that is damaged."""
     rng = np.random.default_rng(0)
-    toys = generate_toy_spectra(280)
+    toys = toy_spectra(280)
     for row in np.flatnonzero(toys.label < 2)[:190]:
         flux = np.interp(10**LOGLAM, toys.wavelength, toys.flux[row])
         kind = toys.target_names[toys.label[row]]

@@ -16,7 +16,7 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    learning = sys.modules.get("dipedl.own_data.learning")
+    learning = sys.modules.get("dipedl.apps.table.learning")
     if learning is not None:  # every fit of a table times its answers: to few rows, once
         learning._TIMED, learning._LONG = 20, 0.0
     gc.collect()
@@ -24,12 +24,12 @@ def pytest_collection_finish():
     gc.enable()
 
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parent.parent / "research" / "benchmarks"
 
 
 @pytest.fixture(scope="session")
 def benchmark():
-    """A script of `benchmarks` as a module, by its name."""
+    """A script of the benchmarks as a module, by its name."""
 
     def load(name):
         sys.path.insert(0, str(BENCHMARKS))
@@ -54,7 +54,7 @@ def own_state(tmp_path_factory):
 
 
 #: Folders whose subject is no fold: there three stand for five.
-FEW_FOLDS = {"own_data", "cli", "serve", "adapters", "export"}
+FEW_FOLDS = {"table", "cli", "serve", "adapters", "onnx"}
 
 
 @pytest.fixture(scope="module", autouse=True)

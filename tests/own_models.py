@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 
-from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing, spectra
+from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
+from dipedl.apps import spectra
 from dipedl.calibration import Temperature
 
 X, Y = load_iris(return_X_y=True)

@@ -31,9 +31,9 @@ def passengers(n=240, seed=0):
 
 def keep_model(folder):
     """Write passengers.csv, new.csv and model.dipedl, a linear model of the first."""
-    from dipedl.own_data.learning import Order, learn
-    from dipedl.own_data.saved import keep
-    from dipedl.own_data.tables.reading import open_table
+    from dipedl.apps.table.learning import Order, learn
+    from dipedl.apps.table.saved import keep
+    from dipedl.apps.table.tables.reading import open_table
 
     passengers().to_csv(folder / "passengers.csv", index=False)
     passengers(60, seed=1).to_csv(folder / "new.csv", index=False)

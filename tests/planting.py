@@ -64,9 +64,11 @@ class Sandbox:
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self.package = self.folder / "src" / "dipedl"
         # Times are copied too, so that the bytecode beside the source stays valid.
-        shutil.copytree(REPOSITORY / "src" / "dipedl", self.package)
-        os.environ["PYTHONPATH"] = str(self.package.parent)
-        sys.path.insert(0, str(self.package.parent))
+        sources = [self.folder / "src", self.folder / "research" / "src"]
+        for source in sources:
+            shutil.copytree(REPOSITORY / source.relative_to(self.folder), source)
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, sources))
+        sys.path[:0] = map(str, sources)
         os.chdir(REPOSITORY)
         for name in WARM:
             import_module(name)
@@ -93,11 +95,11 @@ class Sandbox:
             print(f"the tests would import {dipedl.__file__}, not the copy")
             return 3
         options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:cov"]
-        return pytest.main([*options, *(f"tests/{test}" for test in tests.split())])
+        return pytest.main([*options, *tests.split()])
 
     def verdict(self, mutant: Mutant) -> Verdict:
         """Plant the mutant and run its tests; the source is restored."""
-        path = self.package / mutant.file
+        path = self.folder / mutant.file
         original = path.read_text(encoding="utf-8")
         if (places := original.count(mutant.old)) != 1:
             return Verdict("DOES NOT APPLY", f"{places} places in {mutant.file}", 0.0)

@@ -67,7 +67,7 @@ def console(code):
 def dipedl(arguments, allowed):
     from typer.testing import CliRunner
 
-    from dipedl.cli.app import app
+    from dipedl.apps.cli.app import app
 
     with warnings.catch_warnings(record=True):
         done = CliRunner().invoke(app, arguments)

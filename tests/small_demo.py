@@ -10,8 +10,8 @@ from unittest.mock import patch
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 
-from dipedl import demo
-from dipedl.demo import models, runner
+from dipedl.apps import demo
+from dipedl.apps.demo import models, runner
 
 
 def small_demo(folder):

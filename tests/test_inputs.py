@@ -21,11 +21,11 @@ from sklearn.preprocessing import (
 )
 
 from dipedl import DIPClassifier, OODDetector, baselines, density, metrics
+from dipedl.apps.monitor import DriftMonitor
 from dipedl.calibration import Temperature, make_pseudo_outliers
 from dipedl.decisions import conformal_p_values
 from dipedl.density import GaussianDensity, GDADensity
 from dipedl.evidence import CautionBudget, ZScore
-from dipedl.monitoring import DriftMonitor
 
 X, Y = load_iris(return_X_y=True)
 LARGEST = np.finfo(float).max

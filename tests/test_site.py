@@ -30,4 +30,5 @@ def test_reference_has_every_package_with_public_names():
         if isinstance(node, ast.AnnAssign | ast.Assign) and "PACKAGES" in ast.unparse(node)
     )
     packages = {p for p in dipedl._MODULES if hasattr(getattr(dipedl, p), "__all__")}
-    assert set(described) == {"dipedl", *(f"dipedl.{p}" for p in packages)}
+    inner = {name for name in described if name.count(".") == 2}
+    assert set(described) - inner == {"dipedl", *(f"dipedl.{p}" for p in packages)}

@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from written import write_folder
 
 FOLDER = "reference/commands"
-TYPER = [sys.executable, "-m", "typer", "dipedl.cli.app", "utils", "docs", "--name", "dipedl"]
+TYPER = [sys.executable, "-m", "typer", "dipedl.apps.cli.app", "utils", "docs", "--name", "dipedl"]
 
 
 def pages() -> dict[str, str]:

@@ -13,7 +13,7 @@ are. All networks have the same size and see the same points.
 from dipedl import DIPClassifier, datasets
 from dipedl.baselines import EDL, DeepEnsemble
 from dipedl.density import GaussianMixtureDensity
-from dipedl.nn import MLP, TorchClassifier, Training
+from dipedl.networks import MLP, TorchClassifier, Training
 
 data = datasets.load_moons(500, noise=0.1, random_state=0)
 training = Training(epochs=60, learning_rate=5e-3, device="cpu")

@@ -12,7 +12,8 @@ from ._version import __version__ as __version__
 from .plugins import explain_missing
 
 if TYPE_CHECKING:
-    from . import baselines, datasets, density, metrics, nn, plots, pretrained
+    from . import baselines, datasets, density, metrics, networks, plots, pretrained
+    from .apps.monitor import DriftMonitor
     from .classifier import DIPClassifier
     from .decisions.pipelines import (
         p_value,
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
     from .detector import OODDetector
     from .dirichlet import Dirichlet
     from .explanation import diagnose, explain
-    from .export import export_onnx
-    from .monitoring import DriftMonitor
-    from .persistence.model_file import load, save
+    from .io.model_file import load, save
+    from .io.onnx import export_onnx
     from .pretrained import DIPModule
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "export_onnx",
     "load",
     "metrics",
-    "nn",
+    "networks",
     "p_value",
     "plots",
     "predict_dirichlet",
@@ -60,44 +60,38 @@ _HOME = {
     "DIPClassifier": "classifier",
     "DIPModule": "pretrained",
     "Dirichlet": "dirichlet",
-    "DriftMonitor": "monitoring",
+    "DriftMonitor": "apps.monitor",
     "OODDetector": "detector",
     "diagnose": "explanation",
     "explain": "explanation",
-    "export_onnx": "export",
-    "load": "persistence",
+    "export_onnx": "io.onnx",
+    "load": "io",
     "p_value": "decisions.pipelines",
     "predict_dirichlet": "decisions.pipelines",
     "predict_ood": "decisions.pipelines",
     "predict_set": "decisions.pipelines",
     "predict_with_reject": "decisions.pipelines",
-    "save": "persistence",
+    "save": "io",
     "uncertainty": "decisions.pipelines",
 }
 _MODULES = {
-    "adapters",
+    "apps",
     "baselines",
-    "bench",
     "calibration",
     "datasets",
     "decisions",
-    "demo",
     "density",
-    "engines",
     "evidence",
     "explanation",
-    "export",
     "gaussians",
+    "io",
     "maths",
     "metrics",
-    "monitoring",
-    "nn",
-    "persistence",
+    "networks",
     "plots",
     "preprocessing",
     "pretrained",
     "protocols",
-    "spectra",
     "testing",
     "theory",
 }

@@ -1,6 +1,6 @@
 """``python -m dipedl`` is ``dipedl``."""
 
-from .cli import main
+from .apps.cli import main
 
 if __name__ == "__main__":
     main()

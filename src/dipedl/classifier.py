@@ -328,8 +328,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     def __add__(self, other: Any) -> Self:
         """The model that has seen the rows of both; settings are those of the first.
 
-        Both must have been fitted by `partial_fit` or by `dipedl.engines.fit`, on the same features
-        and with the same classifier: frozen, or fitted on the same rows.
+        Both must have been fitted by `partial_fit` or by `dipedl.apps.large.fit`, on the same
+        features and with the same classifier: frozen, or fitted on the same rows.
         """
         from .streaming import merge
 
@@ -406,13 +406,13 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""
-        from .persistence import save
+        from .io import save
 
         save(self, path)
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted classifier as one ONNX graph; see `dipedl.export_onnx`."""
-        from .export import export_onnx
+        from .io.onnx import export_onnx
 
         export_onnx(self, path, **options)
 

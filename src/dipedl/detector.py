@@ -102,7 +102,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def export_onnx(self, path: str | Path, **options: Any) -> None:
         """Write the fitted detector as one ONNX graph; see `dipedl.export_onnx`."""
-        from .export import export_onnx
+        from .io.onnx import export_onnx
 
         export_onnx(self, path, **options)
 

@@ -295,7 +295,7 @@ def validate_inputs(model: Any, X: Any, columns: InputColumns | None = None) -> 
         raise ValueError(
             f"X must have the columns that `dipedl fit` made of its table, "
             f"{list(model.feature_names_in_)}; to ask with the columns of the table itself: "
-            f"dipedl.adapters.TableAnswers(model).predict(table). {error}"
+            f"dipedl.apps.adapters.TableAnswers(model).predict(table). {error}"
         ) from error
     return X
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from dipedl import baselines  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
 from dipedl.baselines.sampled._dropout import _with_dropout  # noqa: E402
-from dipedl.nn import MLP, BranchCNN, ConvLin1d, LeNet5, Training  # noqa: E402
+from dipedl.networks import MLP, BranchCNN, ConvLin1d, LeNet5, Training  # noqa: E402
 
 METHODS = [EDL, REDL, ReEDL, DAEDL, PostNet, MCDropout]
 STEPS = Training(50, 128, learning_rate=1e-3, schedule="step", step_size=10, decay=0.5)

@@ -48,7 +48,7 @@ def cheap(cls):
     names = inspect.signature(cls).parameters
     if "training" not in names:
         return {}
-    nn = pytest.importorskip("dipedl.nn")
+    nn = pytest.importorskip("dipedl.networks")
     training = nn.Training(epochs=3, batch_size=16, learning_rate=0.02, n_jobs=1)
     dropout = 0.2 if cls.__name__ == "MCDropout" else 0.0
     # Three classes of few rows: in more dimensions a flow has not learned them in so short a time.

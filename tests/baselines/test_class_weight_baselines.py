@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from dipedl import DIPClassifier  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
 from dipedl.density import GDADensity  # noqa: E402
-from dipedl.nn import MLP, TorchClassifier, Training  # noqa: E402
+from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
 
 SETTINGS = Training(12, 32, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
 QUICK = Training(1, 64, n_jobs=1)

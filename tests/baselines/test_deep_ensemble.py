@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dipedl.baselines import DeepEnsemble
-from dipedl.nn import MLP, FastCNN, LeNet5, TorchClassifier, Training, spectrally_normalised
+from dipedl.networks import MLP, FastCNN, LeNet5, TorchClassifier, Training, spectrally_normalised
 
 #: One step of no length: what is trained is what it started from.
 STILL = Training(epochs=1, batch_size=60, optimizer="sgd", learning_rate=1e-12, n_jobs=1)

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from dipedl.baselines import EDL, REDL  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
-from dipedl.nn import MLP, LeNet5, Training  # noqa: E402
+from dipedl.networks import MLP, LeNet5, Training  # noqa: E402
 
 TRAINING = Training(epochs=8, batch_size=64, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
 

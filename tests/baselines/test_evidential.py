@@ -15,7 +15,7 @@ from dipedl import Dirichlet  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, PostNet, ReEDL  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
 from dipedl.metrics import ood_auroc  # noqa: E402
-from dipedl.nn import MLP, LeNet5, Training  # noqa: E402
+from dipedl.networks import MLP, LeNet5, Training  # noqa: E402
 from dipedl.protocols import EvidentialClassifier  # noqa: E402
 
 TRAINING = Training(epochs=12, batch_size=64, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)

@@ -8,8 +8,8 @@ from torch import nn
 
 from dipedl.baselines import MCDropout
 from dipedl.baselines.sampled._dropout import check_dropout, sampled_outputs
-from dipedl.nn import MLP, FastCNN, Training, WhitenedCNN
-from dipedl.nn.backbones.network import Network
+from dipedl.networks import MLP, FastCNN, Training, WhitenedCNN
+from dipedl.networks.backbones.network import Network
 
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
 
@@ -154,7 +154,7 @@ def test_more_passes_extend_the_fewer(data):
         ),
         ({"n_samples": 0}, ValueError, "n_samples must be an integer >= 1, got 0"),
         ({"n_samples": 2.5}, TypeError, "n_samples must be an integer >= 1, got 2.5"),
-        ({"backbone": "lenet"}, TypeError, "backbone must be None or one of dipedl.nn"),
+        ({"backbone": "lenet"}, TypeError, "backbone must be None or one of dipedl.networks"),
     ],
 )
 def test_bad_parameters(data, arguments, error, message):

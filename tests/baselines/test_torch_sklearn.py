@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 pytest.importorskip("torch")
 
 from dipedl.baselines import ReEDL
-from dipedl.nn import MLP, Training
+from dipedl.networks import MLP, Training
 
 NETWORK, TRAINING = MLP((16,)), Training(epochs=20, batch_size=16, learning_rate=0.02, n_jobs=1)
 

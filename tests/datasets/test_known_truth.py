@@ -13,7 +13,6 @@ SETTINGS = {
     "moons": {"noise": 0.3, "flip": 0.1},
     "checker": {},
     "rings": {},
-    "taught": {"inputs": "digits", "teacher": "logistic"},
 }
 
 
@@ -47,8 +46,6 @@ def test_far_rows_are_the_third_beyond_one_plane():
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="family must be one of"):
         load_known_truth("cauchy")
-    with pytest.raises(ValueError, match="n_samples must be <"):
-        load_known_truth("taught", SETTINGS["taught"], n_samples=5000)
     with pytest.raises(ValueError, match="n_samples must give every class"):
         load_known_truth("gaussians", {"k": 20, "d": 2}, n_samples=30)
 
@@ -56,8 +53,6 @@ def test_errors_name_the_argument():
 @pytest.mark.parametrize(
     ("family", "settings", "told"),
     [
-        ("taught", {"inputs": "nope", "teacher": "forest"}, "inputs must be one of"),
-        ("taught", {"inputs": "digits", "teacher": "nope"}, "teacher must be one of"),
         ("gaussians", {"k": 1, "d": 2}, "two classes or more"),
         ("moons", {"noise": 0.0, "flip": 0.1}, "two classes or more with probabilities"),
     ],
@@ -68,6 +63,6 @@ def test_settings_without_a_truth_are_refused(family, settings, told):
         load_known_truth(family, settings, n_samples=50)
 
 
-@pytest.mark.parametrize("family", ["moons", "checker", "rings", "taught"])
+@pytest.mark.parametrize("family", ["moons", "checker", "rings"])
 def test_every_family_has_settings_of_its_own(family):
     assert load_known_truth(family, n_samples=100, n_test=20).truth["test"].shape[1] >= 2

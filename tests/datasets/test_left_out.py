@@ -4,7 +4,7 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from dipedl.datasets import Dataset, Provenance, leave_class_out, load_digits
-from dipedl.datasets._parts import stratified
+from dipedl.datasets.dataset import stratified
 
 
 def rows(*parts):

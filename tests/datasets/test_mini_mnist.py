@@ -1,17 +1,11 @@
-import importlib.util
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dipedl.datasets import load_mini_mnist
-from dipedl.datasets.files import idx
-from dipedl.datasets.images import mini_mnist, omniglot
-
-ROOT = Path(__file__).parents[2]
+from dipedl.datasets import load_mini_mnist, mini_mnist
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +16,6 @@ def data():
 @pytest.fixture(scope="module")
 def arrays():
     return mini_mnist._arrays()
-
-
-@pytest.fixture(scope="module")
-def make_mini():
-    spec = importlib.util.spec_from_file_location("make_mini", ROOT / "scripts/make_mini.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_shapes_types_and_range(data):
@@ -81,7 +67,7 @@ def test_size_and_licences(data):
     ):
         assert words in text
     assert len(data.provenance) == 3
-    assert all(source.licence and source.checksums and source.notes for source in data.provenance)
+    assert all(source.licence and source.urls and source.notes for source in data.provenance)
 
 
 def test_loads_fast():
@@ -123,33 +109,3 @@ def test_fingerprint_ignores_order_and_packing_only(arrays):
     assert fingerprint(reordered) == fingerprint(arrays) == mini_mnist._SHA256
     assert fingerprint({"a": np.zeros(4)}) != fingerprint({"a": np.zeros((2, 2))})
     assert fingerprint({"a": np.zeros(4)}) != fingerprint({"b": np.zeros(4)})
-
-
-def test_stratified(make_mini, rng):
-    labels = rng.integers(0, 3, 300)
-    rows = make_mini.stratified(labels, 30, np.random.default_rng(1))
-    assert np.bincount(labels[rows]).tolist() == [10] * 3
-    assert (np.diff(rows.astype(int)) > 0).all()
-
-
-@pytest.mark.data
-def test_script_reproduces_the_arrays(full_dir, make_mini, arrays, tmp_path, capsys):
-    again = make_mini.select(full_dir)
-    assert again.keys() == arrays.keys()
-    for name in arrays:
-        np.testing.assert_array_equal(again[name], arrays[name], strict=True)
-    make_mini.main(full_dir, tmp_path / "mini.npz")
-    assert mini_mnist._SHA256 in capsys.readouterr().out
-
-
-@pytest.mark.data
-def test_rows_point_to_the_very_images(full_dir, arrays):
-    for part in ("train", "test"):
-        images, labels = idx.read_part("mnist", part, full_dir)
-        np.testing.assert_array_equal(images[arrays[f"rows_{part}"]], arrays[f"X_{part}"])
-        np.testing.assert_array_equal(labels[arrays[f"rows_{part}"]], arrays[f"y_{part}"])
-    images, labels = idx.read_part("kmnist", "test", full_dir)
-    np.testing.assert_array_equal(images[arrays["rows_kmnist"]], arrays["kmnist"])
-    assert np.bincount(labels[arrays["rows_kmnist"]]).tolist() == [50] * 10
-    images, _ = omniglot._drawings(full_dir)
-    np.testing.assert_array_equal(images[arrays["rows_omniglot"]], arrays["omniglot"])

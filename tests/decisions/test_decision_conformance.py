@@ -15,7 +15,7 @@ from dipedl.decisions import RejectCurve, Rejection, conformal_p_values, predict
 from dipedl.density import GDADensity
 
 torch = pytest.importorskip("torch")
-from dipedl.nn import MLP, Training  # noqa: E402
+from dipedl.networks import MLP, Training  # noqa: E402
 from dipedl.pretrained import DIPModule  # noqa: E402
 
 CLASSES = np.array(["ash", "birch", "cedar"])

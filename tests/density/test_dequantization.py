@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("zuko")
 
 from dipedl.density import FlowDensity  # noqa: E402
-from dipedl.nn import Dequantization, MaskedAutoregressive, Standardization, Training  # noqa: E402
+from dipedl.networks import Dequantization, MaskedAutoregressive, Standardization, Training  # noqa: E402
 
 FORMS = [Dequantization(), Dequantization(4), Dequantization(logit=None), Dequantization(2, 0.05)]
 TINY = {

@@ -14,7 +14,7 @@ zuko = pytest.importorskip("zuko")
 
 from dipedl.density import FlowDensity  # noqa: E402
 from dipedl.density import flow as flow_file  # noqa: E402
-from dipedl.nn import Dequantization, MaskedAutoregressive, Training  # noqa: E402
+from dipedl.networks import Dequantization, MaskedAutoregressive, Training  # noqa: E402
 
 SMALL = MaskedAutoregressive(2, (16,))
 NORMS = MaskedAutoregressive(2, (12, 12), True, True, True)

@@ -9,8 +9,8 @@ pytest.importorskip("zuko")
 
 from torch import nn  # noqa: E402
 
-from dipedl.nn import MaskedAutoregressive  # noqa: E402
-from dipedl.nn.flows.masked_autoregressive import (  # noqa: E402  # noqa: E402
+from dipedl.networks import MaskedAutoregressive  # noqa: E402
+from dipedl.networks.flows.masked_autoregressive import (  # noqa: E402  # noqa: E402
     MADE,
     BatchNorm,
     MaskedLinear,

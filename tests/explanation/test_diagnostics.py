@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dipedl import DIPClassifier
+from dipedl.apps.table.findings import diagnosed, error_ranking
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
@@ -25,7 +26,6 @@ from dipedl.explanation.classifier_findings import holm, uncalibrated
 from dipedl.explanation.density_findings import _auroc_sd
 from dipedl.explanation.evidence_findings import half_point, vacuity_at
 from dipedl.held_out import HeldOut
-from dipedl.own_data.findings import diagnosed, error_ranking
 
 CV = "5-fold cross-fitting of 2000 inputs"
 N, K = 2000.0, 3

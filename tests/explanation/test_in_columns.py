@@ -29,10 +29,10 @@ from sklearn.preprocessing import (
 
 import dipedl
 from dipedl import DIPClassifier
+from dipedl.apps.table.explaining import reasons
 from dipedl.density import GDADensity
 from dipedl.features.pipelines import input_sources, known_levels, sources_after
 from dipedl.inputs import input_columns
-from dipedl.own_data.explaining import reasons
 
 N = 240
 

@@ -19,9 +19,9 @@ from dipedl.explanation.evidence_findings import move_half_point
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyarrow")
-from dipedl.cli.own_data.learn import fit  # noqa: E402
-from dipedl.cli.own_data.look import check  # noqa: E402
-from dipedl.own_data.findings import REMEDIES, diagnosed  # noqa: E402
+from dipedl.apps.cli.own_data.learn import fit  # noqa: E402
+from dipedl.apps.cli.own_data.look import check  # noqa: E402
+from dipedl.apps.table.findings import REMEDIES, diagnosed  # noqa: E402
 from dipedl.pretrained import DIPModule  # noqa: E402
 
 #: A setting that a remedy names, with the value to give it.

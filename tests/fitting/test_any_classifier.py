@@ -34,7 +34,7 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.baselines import DDU, MaxSoftmax
 from dipedl.calibration import Rehearsal
 from dipedl.density import DensitySelector, GDADensity
-from dipedl.persistence import load
+from dipedl.io import load
 
 RNG = np.random.default_rng(0)
 N = 160

@@ -81,7 +81,7 @@ def test_threads_of_the_command_line_sleep_soon(set_before, expected):
     pytest.importorskip("typer")
     code = (
         "import os, sys; sys.argv[1:] = ['--help']\n"
-        "from dipedl.cli import main\n"
+        "from dipedl.apps.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print(os.environ.get('GOMP_SPINCOUNT'), os.environ.get('OMP_WAIT_POLICY'))"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dipedl.spectra import Failure, read_paper_files, read_spectra
+from dipedl.apps.spectra import Failure, read_paper_files, read_spectra
 from fits_writers import write_lamost_new, write_lamost_old, write_paper, write_sdss
 
 #: Seconds after which reading one file counts as a hang.

@@ -32,8 +32,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from dipedl.persistence import ModelFileError, load, save
-from dipedl.persistence.container import read, write
+from dipedl.io import ModelFileError, load, save
+from dipedl.io.container import read, write
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 BAD = ("crash", "hang", "memory", "fault", "wrong")

@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dipedl.own_data.learning import Order, learn
-from dipedl.own_data.saved import keep
-from dipedl.own_data.tables.reading import open_table
-from dipedl.serve import Models, Settings, create_app
-from dipedl.serve.arrow import STREAM
+from dipedl.apps.serve import Models, Settings, create_app
+from dipedl.apps.serve.arrow import STREAM
+from dipedl.apps.table.learning import Order, learn
+from dipedl.apps.table.saved import keep
+from dipedl.apps.table.tables.reading import open_table
 from passengers import keep_model
 
 JSON = "application/json"

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from model_files import damaged
 
-from dipedl.engines import LocalEngine, parts_of
-from dipedl.engines.answers_folder import AnswersFolder
-from dipedl.engines.protocol import Passes
-from dipedl.engines.reading import FirstPass, Reading, Sizes
+from dipedl.apps.large import LocalEngine, parts_of
+from dipedl.apps.large.answers_folder import AnswersFolder
+from dipedl.apps.large.protocol import Passes
+from dipedl.apps.large.reading import FirstPass, Reading, Sizes
 from passengers import passengers
 
 ROWS = 120

@@ -17,7 +17,7 @@ from sklearn.preprocessing import QuantileTransformer
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity, KNNDensity
-from dipedl.export import export_onnx
+from dipedl.io.onnx import export_onnx
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::2], Y[::2]

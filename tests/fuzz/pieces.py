@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet
 from fastapi.testclient import TestClient
 
-from dipedl.engines import LocalEngine, score
-from dipedl.own_data.learning import Order, learn
-from dipedl.own_data.saved import keep
-from dipedl.own_data.scoring import FIELDS, Wanted, score_table
-from dipedl.own_data.tables import csv_records, reading
-from dipedl.own_data.tables.reading import open_table
-from dipedl.serve import Models, create_app
-from dipedl.serve.arrow import STREAM
+from dipedl.apps.large import LocalEngine, score
+from dipedl.apps.serve import Models, create_app
+from dipedl.apps.serve.arrow import STREAM
+from dipedl.apps.table.learning import Order, learn
+from dipedl.apps.table.saved import keep
+from dipedl.apps.table.scoring import FIELDS, Wanted, score_table
+from dipedl.apps.table.tables import csv_records, reading
+from dipedl.apps.table.tables.reading import open_table
 
 BATCH = 10
 #: Rows that are answered, and the smallest block of a CSV file that holds one.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-RECEIPT = HERE.parents[1] / "results" / "fuzz.json"
+RECEIPT = HERE.parents[1] / "research" / "results" / "fuzz.json"
 BATCH = 50
 #: Words in the names of outcomes that must not occur.
 FAULTS = ("fault", "crash", "hang", "slow", "wrong", "warned", "traceback", "memory", "lost")

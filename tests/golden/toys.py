@@ -8,13 +8,12 @@ import dipedl
 from dipedl.density import KernelDensity
 
 SOURCE = Path(dipedl.__file__).parent
-PUBLISHED = SOURCE.parents[1] / "results/bench/toys"
+PUBLISHED = SOURCE.parents[1] / "research/results/bench/toys"
 
 
 def study(name):
-    """The module of an experiment, wherever it lies below `dipedl.bench`."""
-    (path,) = SOURCE.glob(f"bench/**/{name}.py")
-    return importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
+    """The module of an experiment."""
+    return importlib.import_module(f"dipedl_bench.studies.{name}")
 
 
 def small_rows():

@@ -129,11 +129,12 @@ def test_nothing_touches_pyplot():
     code = (
         "import sys, numpy as np\n"
         "from dipedl import plots, Dirichlet\n"
-        "plots.spectrum_plot, plots.vacuity_against, plots.unknown_matrix\n"
+        "import dipedl.apps.spectra as spectra_plots\n"
+        "spectra_plots.spectrum_plot, plots.vacuity_against, plots.unknown_matrix\n"
         "assert 'matplotlib' not in sys.modules\n"
         "plots.RiskCoverageDisplay.from_predictions([True, False], [0, 1])._repr_png_()\n"
         "plots.dirichlet_bars(Dirichlet(np.ones((1, 2))))\n"
-        "plots.spectrum_plot(np.linspace(4000, 9000, 50), np.ones(50), redshift=0.1)\n"
+        "spectra_plots.spectrum_plot(np.linspace(4000, 9000, 50), np.ones(50), redshift=0.1)\n"
         "plots.vacuity_against({'a': ([1, 2], [0.1, 0.2])}, log=True)\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -23,7 +23,7 @@ def test_logit_of_the_middle_of_each_grey_level(lam):
 
 def test_agrees_with_the_map_of_the_flows():
     torch = pytest.importorskip("torch")
-    from dipedl.nn import Dequantization
+    from dipedl.networks import Dequantization
 
     pixels = torch.from_numpy(GREYS)
     flow_side, _ = Dequantization().build(pixels)(pixels)

@@ -12,7 +12,7 @@ import dipedl
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import Identity, QuantileEvidence, ZScore
-from dipedl.persistence import container
+from dipedl.io import container
 from dipedl.pretrained import ClassGaussians, DIPModule
 
 
@@ -86,7 +86,7 @@ def test_paper_stays_the_paper(path):
 def test_what_a_file_says_without_building_anything(path):
     module = DIPModule(mlp(), classes=["ant", "bee", "cat"]).fit_density([(X, Y)])
     module.save(path)
-    found = dipedl.persistence.model_file.describe(path)
+    found = dipedl.io.model_file.describe(path)
     assert found["type"] == "DIPModule" and found["n"] == module.n_
     assert found["classes"] == ["ant", "bee", "cat"]
     assert found["versions"]["torch"] == torch.__version__

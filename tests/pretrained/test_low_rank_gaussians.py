@@ -167,7 +167,7 @@ def test_exports_loads_and_keeps_its_gradient(rng):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
 @pytest.mark.slow
 def test_a_quarter_of_a_thousand_classes_takes_a_quarter_of_a_gibibyte():
-    """Peak of a process of its own; all 1,000 classes are in benchmarks/head_speed.py.
+    """Peak of a process of its own; all 1,000 classes are in research/benchmarks/head_speed.py.
 
     Eight classes go first: the peak counts the pages of libraries too, which come with first use.
     """

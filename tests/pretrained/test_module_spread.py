@@ -14,7 +14,7 @@ from dipedl import DIPClassifier
 from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
 from dipedl.explanation import FindingWarning
-from dipedl.persistence import container
+from dipedl.io import container
 from dipedl.pretrained import ClassGaussians, DIPModule
 
 WIDTH = 6

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier
+from dipedl.apps.large.reading import Batch, Reading
 from dipedl.density import GaussianDensity, GDADensity, KNNDensity, MahalanobisDensity
-from dipedl.engines.reading import Batch, Reading
 from dipedl.explanation import FindingWarning
 from dipedl.streaming import RowSample, Stream, row_keys
 from dipedl.streaming.row_sample import in_share

@@ -14,7 +14,7 @@ from theory_tools import (  # noqa: E402
 )
 
 from dipedl import Dirichlet  # noqa: E402
-from dipedl.nn import kl_misleading, mse_bayes_risk  # noqa: E402
+from dipedl.networks import kl_misleading, mse_bayes_risk  # noqa: E402
 from dipedl.theory.icd import icd_posterior  # noqa: E402
 
 PRIOR = torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64)

@@ -104,7 +104,7 @@ def test_theorem_2_9_the_lambda_of_its_proof_learns_evidence_one_over_nu(nu):
 
 
 def test_equation_1_is_the_same_from_a_dirichlet_and_from_the_training_losses():
-    """`dipedl.nn` (what networks are trained with) and `Dirichlet` (what is reported) agree."""
+    """`dipedl.networks` (used in training) and `Dirichlet` (what is reported) agree."""
     X, y = problem()
     alpha = (PRIOR + 30 * Evidence(2, 3, seed=0)(X)).detach()
     d = Dirichlet(alpha, prior=PRIOR)

@@ -7,7 +7,7 @@ import torch
 from torch.distributions import Dirichlet as TorchDirichlet
 from torch.distributions import kl_divergence
 
-from dipedl.nn import expected_cross_entropy, kl_to_prior
+from dipedl.networks import expected_cross_entropy, kl_to_prior
 
 #: Allowed standard errors: a true statement fails once in 5e8 comparisons of a normal mean.
 SDS = 6.0

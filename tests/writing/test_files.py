@@ -219,7 +219,6 @@ def test_a_long_name_has_room_beside_it(tmp_path):
 #: Modules that write by themselves, and why.
 WRITERS = {
     "writing/files.py": "the one that all others use",
-    "bench/results/row_file.py": "appends: rows are never written again",
 }
 WRITING_CALLS = {"write_text", "write_bytes", "to_csv", "copyfile", "mkstemp", "NamedTemporaryFile"}
 _MAY_WRITE = re.compile(rf"""["'][wax]b?\+?["']|os\.replace|O_CREAT|{"|".join(WRITING_CALLS)}""")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from ..nn.augmentations import CropFlipRotate
-from ..nn.backbones.branch_cnn import BranchCNN
-from ..nn.backbones.network import Backbone
-from ..nn.backbones.small_cnns import LeNet5
-from ..nn.backbones.wide_resnet import WideResNet
-from ..nn.checks import check_choice
-from ..nn.training import Training
+from ..networks.augmentations import CropFlipRotate
+from ..networks.backbones.branch_cnn import BranchCNN
+from ..networks.backbones.network import Backbone
+from ..networks.backbones.small_cnns import LeNet5
+from ..networks.backbones.wide_resnet import WideResNet
+from ..networks.checks import check_choice
+from ..networks.training import Training
 
 #: Trains LeNet5 on MNIST well, in minutes on a CPU.
 TRAINING = Training(epochs=8, learning_rate=2e-3, schedule="one-cycle")

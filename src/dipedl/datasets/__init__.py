@@ -1,11 +1,11 @@
 """Data sets, one per file: checksummed and offline-capable.
 
 Every loader returns a `Dataset`: immutable arrays, OOD sets and provenance. Functions named
-``*_spectra`` without ``load_`` return `dipedl.spectra.Spectra`.
+``*_spectra`` without ``load_`` return `dipedl.apps.spectra.Spectra`.
 """
 
 from ..plugins import attach
-from ._dataset import Dataset as Dataset  # return type of every loader in __all__
-from ._dataset import Provenance as Provenance
+from .dataset import Dataset as Dataset  # return type of every loader in __all__
+from .dataset import Provenance as Provenance
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

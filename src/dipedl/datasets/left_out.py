@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._dataset import Dataset, Provenance
-from ._parts import stratified
+from .dataset import Dataset, Provenance, stratified
 
 __all__ = ["leave_class_out"]
 

@@ -38,8 +38,8 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     ----------
     blocks : sequence of int or slice, optional
         Widths of consecutive blocks, which add up to the number of columns, such as those of
-        `dipedl.nn.LayerFeatures.widths_`; or slices, which may overlap and leave columns out. None
-        makes every column a block.
+        `dipedl.networks.LayerFeatures.widths_`; or slices, which may overlap and leave columns out.
+        None makes every column a block.
     density : density estimator, optional
         Fitted on each block; None is ``GDADensity()``.
     cv : None, int or cross-validation splitter, default=None

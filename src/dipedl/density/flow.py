@@ -20,17 +20,17 @@ from zuko.lazy import LazyDistribution
 from ..fitting import all_or_nothing
 from ..inputs import require_fitted, validate_fit_features
 from ..maths.array_namespace import drop_mask
-from ..nn.device import (
+from ..networks.device import (
     as_tensor,
     limit_threads,
     plain_defaults,
     resolve_device,
     seed_generators,
 )
-from ..nn.flows.masked_autoregressive import MaskedAutoregressive
-from ..nn.flows.preprocessing import Dequantization, Preprocessor, Standardization
-from ..nn.torch_classifier import on_device
-from ..nn.training import Training, train
+from ..networks.flows.masked_autoregressive import MaskedAutoregressive
+from ..networks.flows.preprocessing import Dequantization, Preprocessor, Standardization
+from ..networks.torch_classifier import on_device
+from ..networks.training import Training, train
 from .base import LogDensityMixin
 
 __all__ = ["FlowDensity"]
@@ -70,7 +70,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         The trained flow, on preprocessed rows.
     preprocessing_ : torch.nn.Module
         The fitted preprocessing.
-    history_ : dipedl.nn.History
+    history_ : dipedl.networks.History
         Training: negative log-densities in nats of preprocessed rows, epoch by epoch.
     n_features_in_ : int
         Number of features d.
@@ -90,7 +90,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from dipedl.density import FlowDensity
-    >>> from dipedl.nn import MaskedAutoregressive, Training
+    >>> from dipedl.networks import MaskedAutoregressive, Training
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> maf = MaskedAutoregressive(transforms=2, hidden=(16,))
     >>> flow = FlowDensity(maf, training=Training(epochs=5, learning_rate=0.01)).fit(X)
@@ -156,7 +156,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         validation : array-like, shape (m, d), or a tuple that starts with one, optional
             Held-out rows that choose the epoch, in place of `validation_fraction` of X.
         checkpoint, progress, deadline : optional
-            As in `dipedl.nn.train`.
+            As in `dipedl.networks.train`.
 
         Raises
         ------

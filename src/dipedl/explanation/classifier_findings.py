@@ -31,7 +31,7 @@ _NAMED = 5
 _USUAL = (0.5, 2.0)
 _AT_BOUND = 1e-3
 #: Rows per column below which a classifier of all rows is surer than those of the folds;
-#: `benchmarks/set_coverage.py` measures by how much.
+#: `research/benchmarks/set_coverage.py` measures by how much.
 _FEW_PER_COLUMN = 10
 _SIGMAS = 3.0
 _GAP = 0.02

@@ -15,7 +15,6 @@ from .calibration import (
     risk_coverage,
 )
 from .plane import EvidenceMapDisplay, plane_map
-from .spectra import spectrum_plot, spectrum_title, trusted_spectra
 from .unknown import UnknownCounts, unknown_counts, unknown_matrix
 from .vacuity import VacuityHistogramDisplay, uncertainty_histogram, vacuity_against
 
@@ -30,9 +29,6 @@ __all__ = [
     "promised_risk",
     "reliability_diagram",
     "risk_coverage",
-    "spectrum_plot",
-    "spectrum_title",
-    "trusted_spectra",
     "uncertainty_histogram",
     "unknown_counts",
     "unknown_matrix",

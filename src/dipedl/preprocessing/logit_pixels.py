@@ -35,7 +35,7 @@ class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    dipedl.nn.Dequantization : the same with noise and Jacobian, for flows.
+    dipedl.networks.Dequantization : the same with noise and Jacobian, for flows.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""An honest Dirichlet on trained networks: densities of features that stream, on any device."""
+"""A Dirichlet on trained networks: densities of features that stream, on any device."""
 
 from ..plugins import attach
 

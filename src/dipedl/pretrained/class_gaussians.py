@@ -32,7 +32,7 @@ from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
 from ..gaussians.factor import Shrinkage
 from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
 from ..maths.special import LOG_2PI
-from ..nn.checks import check_choice, check_integer
+from ..networks.checks import check_choice, check_integer
 
 __all__ = ["ClassGaussians"]
 

@@ -42,7 +42,14 @@ from ..held_out import (
 )
 from ..maths.array_namespace import to_numpy
 from ..maths.checks import on_simplex
-from ..nn.batches import Unpack, as_call, check_rereadable, device_of, holds_tensors, move_tensors
+from ..networks.batches import (
+    Unpack,
+    as_call,
+    check_rereadable,
+    device_of,
+    holds_tensors,
+    move_tensors,
+)
 from .class_gaussians import ClassGaussians, keep_precision
 from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
 from .features import PENULTIMATE, FeatureSource, list_shapes
@@ -638,7 +645,7 @@ class DIPModule(Decisions, nn.Module):
         return found
 
     def export_onnx(self, path: str | Path, example: Any, **options: Any) -> None:
-        """Write network, density and evidence as one ONNX graph; see `dipedl.export.export_onnx`.
+        """Write network, density and evidence as one ONNX graph; see `dipedl.io.onnx.export_onnx`.
 
         Parameters
         ----------
@@ -648,9 +655,9 @@ class DIPModule(Decisions, nn.Module):
             A batch the network takes: a tensor, a tuple of positional or a dict of keyword
             arguments.
         **options
-            Of `dipedl.export.export_onnx`.
+            Of `dipedl.io.onnx.export_onnx`.
         """
-        from ..export import export_onnx
+        from ..io.onnx import export_onnx
 
         export_onnx(self, path, example=example, **options)
 

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..nn.batches import device_of
-from ..persistence.container import ModelFileError, read, versions, write
-from ..persistence.decoder import Decoder
-from ..persistence.encoder import Encoder
-from ..persistence.table.own_modules import MODULE
+from ..io.container import ModelFileError, read, versions, write
+from ..io.decoder import Decoder
+from ..io.encoder import Encoder
+from ..io.table.own_modules import MODULE
+from ..networks.batches import device_of
 from .class_gaussians import SETTINGS, ClassGaussians
 from .loaders import rows_to_hold_out
 

@@ -16,7 +16,7 @@ from torch import Tensor, distributed
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE
 from ..held_out import nearest_of_class
 from ..maths.array_namespace import to_numpy
-from ..nn.batches import (
+from ..networks.batches import (
     Arguments,
     Batch,
     Unpack,

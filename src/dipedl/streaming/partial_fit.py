@@ -65,7 +65,7 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
     first = not hasattr(model, "stream_")
     if not first and "Z" in model.stream_.held.rows:
         raise ValueError(
-            "partial_fit does not go on with what dipedl.engines.fit began: fit the new "
+            "partial_fit does not go on with what dipedl.apps.large.fit began: fit the new "
             "rows by fit(like(model), ...), and add both models"
         )
     vars(model).pop("spread_", None)
@@ -181,7 +181,7 @@ def _check_merge(model: Any, other: Any) -> None:
     if not all(hasattr(part, "stream_") for part in (model, other)):
         why = (
             "one of them keeps no held-out rows, or has a density that does not add up: fit "
-            "both by partial_fit or dipedl.engines.fit, with density=GDADensity()"
+            "both by partial_fit or dipedl.apps.large.fit, with density=GDADensity()"
         )
     elif any(getattr(part, "spread", None) is not None for part in (model, other)):
         why = "spread does not add up: fit both with spread=None"

@@ -37,3 +37,10 @@ def probability_names(classes: Sequence[str]) -> list[str]:
             other += "_"
         names[names.index("p_value")] = other
     return names
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error, without quotes of a KeyError or the number of an OSError."""
+    if isinstance(error, OSError) and error.strerror and error.filename is None:
+        return error.strerror
+    return str(error.args[0] if isinstance(error, LookupError) and error.args else error)

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from ...dirichlet import Dirichlet
 from ...maths.scores import DIRICHLET_KINDS
-from ...nn.checks import check_choice, check_integer, check_number
-from ...nn.evidential_losses import (
+from ...networks.checks import check_choice, check_integer, check_number
+from ...networks.evidential_losses import (
     annealed_weight,
     evidence_from_logits,
     kl_misleading,
     log_evidence_from_logits,
 )
-from ...nn.torch_classifier import TorchEstimator
-from ...nn.training import Training
+from ...networks.torch_classifier import TorchEstimator
+from ...networks.training import Training
 from .._held_out import HeldOutDecisions
 from .._recipe import TRAINING, Published
 

@@ -13,13 +13,13 @@ from torch import Tensor, cat
 from ...density.base import as_density, fit_density, log_density
 from ...density.gda import GDADensity
 from ...dirichlet import Dirichlet
-from ...nn.augmentations import CropFlipRotate
-from ...nn.backbones.convlin import ConvLin, ConvLin1d
-from ...nn.backbones.network import Backbone
-from ...nn.backbones.vgg import VGG16
-from ...nn.evidential_losses import evidence_from_logits, mse_bayes_risk
-from ...nn.torch_classifier import ClassWeight
-from ...nn.training import Training
+from ...networks.augmentations import CropFlipRotate
+from ...networks.backbones.convlin import ConvLin, ConvLin1d
+from ...networks.backbones.network import Backbone
+from ...networks.backbones.vgg import VGG16
+from ...networks.evidential_losses import evidence_from_logits, mse_bayes_risk
+from ...networks.torch_classifier import ClassWeight
+from ...networks.training import Training
 from ._evidential import EvidentialEstimator
 
 __all__ = ["DAEDL"]
@@ -43,7 +43,7 @@ class DAEDL(EvidentialEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``, or the authors'
+        One of `dipedl.networks`; None is ``MLP()``. For images: ``LeNet5()``, or the authors'
         ``ConvLin(spectral_norm=True, features="conv")``.
     kl_weight : float, default=0.05
         Weight of the KL on misleading evidence, >= 0; not annealed.
@@ -87,7 +87,7 @@ class DAEDL(EvidentialEstimator):
     --------
     >>> from dipedl.baselines import DAEDL
     >>> from dipedl.datasets import load_digits
-    >>> from dipedl.nn import Training
+    >>> from dipedl.networks import Training
     >>> data = load_digits()
     >>> daedl = DAEDL(training=Training(epochs=10, batch_size=32, learning_rate=3e-3))
     >>> daedl = daedl.fit(data.X_train, data.y_train)

@@ -8,16 +8,16 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn.backbones.network import Backbone
-from ...nn.checks import check_choice
-from ...nn.evidential_losses import (
+from ...networks.backbones.network import Backbone
+from ...networks.checks import check_choice
+from ...networks.evidential_losses import (
     evidence_from_logits,
     expected_cross_entropy,
     marginal_likelihood_loss,
     mse_bayes_risk,
 )
-from ...nn.torch_classifier import ClassWeight
-from ...nn.training import Training
+from ...networks.torch_classifier import ClassWeight
+from ...networks.training import Training
 from .._recipe import WIDE, published_network
 from ._evidential import EvidentialEstimator, additive_dirichlet
 
@@ -42,7 +42,7 @@ class EDL(EvidentialEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5()``.
+        One of `dipedl.networks`; None is ``MLP()``. For images: ``LeNet5()``.
     training : Training, optional
         Settings of the training; None is one-cycle Adam over 8 epochs.
     loss : {"mse", "log", "digamma"}, default="mse"
@@ -57,12 +57,12 @@ class EDL(EvidentialEstimator):
         training, whose last epoch has the full weight with 1.0. 0 for none. The authors' code has
         10 epochs.
     image_shape, random_state, class_weight : optional
-        As of `dipedl.nn.TorchClassifier`.
+        As of `dipedl.networks.TorchClassifier`.
 
     Attributes
     ----------
     classes_, class_weight_, module_, image_shape_, n_features_in_
-        As of `dipedl.nn.TorchClassifier`.
+        As of `dipedl.networks.TorchClassifier`.
     history_ : History
         Loss, score and seconds of every epoch. The score is the error rate on validation data.
 
@@ -84,7 +84,7 @@ class EDL(EvidentialEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import EDL
-    >>> from dipedl.nn import Training
+    >>> from dipedl.networks import Training
     >>> X, y = load_iris(return_X_y=True)
     >>> edl = EDL(training=Training(epochs=30, batch_size=16)).fit(X, y)
     >>> edl.score(X, y) > 0.9, edl.predict_dirichlet(X[:2])

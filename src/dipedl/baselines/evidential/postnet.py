@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from ...dirichlet import Dirichlet
-from ...nn.augmentations import CropFlipRotate
-from ...nn.backbones.convlin import ConvLin
-from ...nn.backbones.mlp import MLP
-from ...nn.backbones.network import Backbone
-from ...nn.checks import check_choice, check_integer, check_number
-from ...nn.evidential_losses import evidence_from_logits, uce
-from ...nn.flows.radial_flow import RadialFlow
-from ...nn.torch_classifier import ClassWeight
-from ...nn.training import Training
+from ...networks.augmentations import CropFlipRotate
+from ...networks.backbones.convlin import ConvLin
+from ...networks.backbones.mlp import MLP
+from ...networks.backbones.network import Backbone
+from ...networks.checks import check_choice, check_integer, check_number
+from ...networks.evidential_losses import evidence_from_logits, uce
+from ...networks.flows.radial_flow import RadialFlow
+from ...networks.torch_classifier import ClassWeight
+from ...networks.training import Training
 from .._recipe import TRAINING
 from ._evidential import EvidentialEstimator, additive_dirichlet
 
@@ -38,8 +38,8 @@ class PostNet(EvidentialEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        Encoder, one of `dipedl.nn`; None is ``MLP()``. For images: ``LeNet5(dropout=0.0)``; dropout
-        blurs the latent points that the flows learn.
+        Encoder, one of `dipedl.networks`; None is ``MLP()``. For images: ``LeNet5(dropout=0.0)``;
+        dropout blurs the latent points that the flows learn.
     latent_dim : int, default=6
         Dimension of the latent space.
     n_layers : int, default=6
@@ -55,7 +55,7 @@ class PostNet(EvidentialEstimator):
     Attributes
     ----------
     classes_, class_weight_, image_shape_, n_features_in_
-        As of `dipedl.nn.TorchClassifier`.
+        As of `dipedl.networks.TorchClassifier`.
     budget_ : ndarray, shape (k,)
         N_c of each class.
     module_ : torch.nn.Module
@@ -82,7 +82,7 @@ class PostNet(EvidentialEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import PostNet
-    >>> from dipedl.nn import Training
+    >>> from dipedl.networks import Training
     >>> X, y = load_iris(return_X_y=True)
     >>> settings = Training(
     ...     epochs=40, batch_size=16, learning_rate=1e-2, schedule="one-cycle"

@@ -7,14 +7,14 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn.augmentations import CropFlipRotate
-from ...nn.backbones.convlin import ConvLin
-from ...nn.backbones.mlp import MLP
-from ...nn.backbones.network import Backbone
-from ...nn.backbones.vgg import VGG16
-from ...nn.evidential_losses import evidence_from_logits, projected_mse
-from ...nn.torch_classifier import ClassWeight
-from ...nn.training import Training
+from ...networks.augmentations import CropFlipRotate
+from ...networks.backbones.convlin import ConvLin
+from ...networks.backbones.mlp import MLP
+from ...networks.backbones.network import Backbone
+from ...networks.backbones.vgg import VGG16
+from ...networks.evidential_losses import evidence_from_logits, projected_mse
+from ...networks.torch_classifier import ClassWeight
+from ...networks.training import Training
 from ._evidential import EvidentialEstimator, additive_dirichlet
 
 __all__ = ["REDL"]
@@ -72,7 +72,7 @@ class REDL(EvidentialEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import REDL
-    >>> from dipedl.nn import Training
+    >>> from dipedl.networks import Training
     >>> X, y = load_iris(return_X_y=True)
     >>> redl = REDL(training=Training(epochs=30, batch_size=16)).fit(X, y)
     >>> redl.score(X, y) > 0.9, redl.predict_dirichlet(X[:2]).prior

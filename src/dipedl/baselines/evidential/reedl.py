@@ -7,10 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from ...dirichlet import Dirichlet
-from ...nn.backbones.network import Backbone
-from ...nn.evidential_losses import evidence_from_logits, projected_mse
-from ...nn.torch_classifier import ClassWeight
-from ...nn.training import Training
+from ...networks.backbones.network import Backbone
+from ...networks.evidential_losses import evidence_from_logits, projected_mse
+from ...networks.torch_classifier import ClassWeight
+from ...networks.training import Training
 from ._evidential import EvidentialEstimator, additive_dirichlet
 from .redl import REDL
 
@@ -54,7 +54,7 @@ class ReEDL(EvidentialEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import ReEDL
-    >>> from dipedl.nn import Training
+    >>> from dipedl.networks import Training
     >>> X, y = load_iris(return_X_y=True)
     >>> ReEDL(training=Training(epochs=30, batch_size=16)).fit(X, y).score(X, y) > 0.9
     True

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from ...nn.backbones.network import Network
+from ...networks.backbones.network import Network
 
 _CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 _PLAIN = (nn.Dropout, *_CHANNELS)

@@ -130,12 +130,12 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             50 epochs of `LeNet5`, or on LAMOST of `BranchCNN`; 100 of a spectrally normalised
             `WideResNet` on CIFAR-10.
         image_shape
-            As of `dipedl.nn.TorchClassifier`; (3, 32, 32) for CIFAR-10.
+            As of `dipedl.networks.TorchClassifier`; (3, 32, 32) for CIFAR-10.
         random_state
             As of the class.
         """
         # Imported here: an ensemble of other classifiers needs no PyTorch.
-        from ...nn.torch_classifier import TorchClassifier
+        from ...networks.torch_classifier import TorchClassifier
         from .._recipe import published_network, published_shape, published_training
 
         member = TorchClassifier(
@@ -164,13 +164,13 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         validation : tuple (X, y), optional
             Passed to the ``fit`` of every member if it takes the argument.
         checkpoint : path, optional
-            As in `dipedl.nn.train`, for members whose ``fit`` takes it: member i uses
+            As in `dipedl.networks.train`, for members whose ``fit`` takes it: member i uses
             the file with ``.i`` appended. A finished member is only read.
         progress : callable, optional
-            As in `dipedl.nn.train`, for members whose ``fit`` takes it. The dict has the number of
-            the "member", from 1, and of "members" too, and "seconds_left" are those of all.
+            As in `dipedl.networks.train`, for members whose ``fit`` takes it. The dict has the
+            number of the "member", from 1, and of "members" too; "seconds_left" are those of all.
         deadline : float, optional
-            As in `dipedl.nn.train`, for members whose ``fit`` takes it: the current
+            As in `dipedl.networks.train`, for members whose ``fit`` takes it: the current
             member pauses, and the same call with a later deadline resumes it.
 
         Raises
@@ -239,9 +239,9 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        from ...nn.backbones.mlp import MLP
-        from ...nn.torch_classifier import TorchClassifier
-        from ...nn.training import Training
+        from ...networks.backbones.mlp import MLP
+        from ...networks.torch_classifier import TorchClassifier
+        from ...networks.training import Training
 
         training = Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1)
         return {"estimator": TorchClassifier(MLP((32, 32)), training), "n_members": 3}
@@ -291,7 +291,7 @@ def _resampled(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
 def _template(estimator: Any, seeded: bool) -> Any:
     if estimator is None:
         # Imported here: an ensemble of other classifiers needs no PyTorch.
-        from ...nn.torch_classifier import TorchClassifier
+        from ...networks.torch_classifier import TorchClassifier
         from .._recipe import TRAINING
 
         return TorchClassifier(training=TRAINING)

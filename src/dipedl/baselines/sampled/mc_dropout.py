@@ -10,11 +10,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ...nn.backbones.mlp import MLP
-from ...nn.backbones.network import Backbone, Network
-from ...nn.checks import check_integer
-from ...nn.torch_classifier import ClassWeight, TorchClassifier, TorchEstimator, float32_rows
-from ...nn.training import Training
+from ...networks.backbones.mlp import MLP
+from ...networks.backbones.network import Backbone, Network
+from ...networks.checks import check_integer
+from ...networks.torch_classifier import ClassWeight, TorchClassifier, TorchEstimator, float32_rows
+from ...networks.training import Training
 from .._held_out import HeldOutDecisions
 from .._recipe import TRAINING, Published, published_network, published_training
 from ._dropout import check_dropout, sampled_outputs
@@ -35,25 +35,25 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.nn` with a dropout strictly between 0 and 1; None is ``MLP(dropout=0.5)``.
-        For images: ``LeNet5(dropout=0.5)``.
+        One of `dipedl.networks` with a dropout strictly between 0 and 1; None is
+        ``MLP(dropout=0.5)``. For images: ``LeNet5(dropout=0.5)``.
     training : Training, optional
         Settings of the training; None is Adam for 8 epochs, one cycle with a peak of 2e-3.
     n_samples : int, default=50
         Passes m.
     image_shape, precision, class_weight : optional
-        As of `dipedl.nn.TorchClassifier`.
+        As of `dipedl.networks.TorchClassifier`.
     random_state : int, RandomState or None, default=0
         Seed of initial weights, shuffling, dropout in training, and of the m passes.
     network : network classifier, optional
         A network already trained with dropout, in `sklearn.frozen.FrozenEstimator`, such as a
-        `dipedl.nn.TorchClassifier`. It is not trained again, and `backbone`,
+        `dipedl.networks.TorchClassifier`. It is not trained again, and `backbone`,
         `training`, `image_shape`, `precision` and `class_weight` are its own.
 
     Attributes
     ----------
     classes_, module_, image_shape_, n_features_in_
-        As of `dipedl.nn.TorchClassifier`.
+        As of `dipedl.networks.TorchClassifier`.
     class_weight_ : ndarray, shape (k,)
         Weight of each class; none with a given `network`.
     history_ : History
@@ -88,7 +88,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
     --------
     >>> import numpy as np
     >>> from dipedl.baselines import MCDropout
-    >>> from dipedl.nn import MLP, Training
+    >>> from dipedl.networks import MLP, Training
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(40) % 2
     >>> X = rng.normal(size=(40, 3)) + 4 * y[:, None]
@@ -190,8 +190,8 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         inner = self.network.estimator if isinstance(self.network, FrozenEstimator) else None
         if not isinstance(inner, TorchEstimator):
             raise TypeError(
-                "network must be None or a network classifier of dipedl.nn in FrozenEstimator, got "
-                f"{self.network!r}"
+                "network must be None or a network classifier of dipedl.networks in "
+                f"FrozenEstimator, got {self.network!r}"
             )
         return inner
 

@@ -1,0 +1,261 @@
+"""What a class-conditional Gaussian adds to a network's forward pass, and its peers, in one run.
+
+``python benchmarks/head_speed.py`` writes results/head_speed.json; ``--short`` only shows that it
+works. The detectors of pytorch-ood take part where that package can be found; it need not be
+importable, for which it wants torchvision (``pip install --no-deps --target DIR pytorch-ood`` and
+``PYTHONPATH=DIR`` will do).
+"""
+
+import argparse
+import importlib.util
+import math
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import receipt
+import torch
+from timing import median_seconds, paired_seconds
+from torch import Tensor
+
+from dipedl.density import GDADensity
+from dipedl.networks import LeNet5, WideResNet
+from dipedl.pretrained import ClassGaussians, DIPModule
+
+K = 10
+FORMS = ("full", "tied", "diagonal", "low-rank")
+NETWORKS = {
+    "wrn-28-10": (WideResNet(), (3, 32, 32), 640, (32,)),
+    "lenet5": (LeNet5(), (1, 28, 28), 500, (32, 256)),
+}
+PEERS = {"p": 640, "rows": 256, "n_fit": 10_000}
+LOADER = 8192
+LARGE = {"k": 1000, "p": 2048, "rows": 256, "n_fit": 16_384, "forms": ("tied", "low-rank")}
+
+
+def problem(n: int, p: int, k: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    means = torch.randn(k, p, generator=torch.Generator().manual_seed(1))
+    y = torch.arange(n) % k
+    return torch.randn(n, p, generator=generator) + means[y], y
+
+
+def fitted(form: str, X: Tensor, y: Tensor, k: int = K) -> ClassGaussians:
+    density = ClassGaussians(form)
+    for rows in torch.arange(len(X)).split(256):
+        density.update(X[rows], y[rows], k)
+    return density.finish()
+
+
+def overheads(repeats: int, n_fit: int) -> dict[str, float]:
+    """Share that each form adds to the forward pass: (network + head) / network - 1.
+
+    The head by itself over the network says the same with less noise where that share is small.
+    """
+    values: dict[str, float] = {}
+    for name, (backbone, shape, p, batches) in NETWORKS.items():
+        network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
+        densities = {form: fitted(form, *problem(n_fit, p, K)) for form in FORMS}
+        for rows in batches:
+            pixels = torch.rand(rows, *shape, generator=torch.Generator().manual_seed(0)).flatten(1)
+            times = paired_seconds(passes(network, densities, pixels), repeats)
+            alone = times.pop("network")
+            values[f"{name}, {rows} rows: network s"] = alone
+            for call, seconds in times.items():
+                share = seconds / alone - (call in FORMS)
+                values[f"{name}, {rows} rows: {call}"] = share
+    return values
+
+
+def passes(
+    network: torch.nn.Module, densities: dict[str, ClassGaussians], X: Tensor
+) -> dict[str, Callable[[], object]]:
+    features = network.features(X)
+
+    def both(density: ClassGaussians) -> tuple[Tensor, Tensor]:
+        features = network.features(X)
+        return network.head(features), density(features)
+
+    calls: dict[str, Callable[[], object]] = {"network": lambda: network(X)}
+    calls |= {form: partial(both, densities[form]) for form in ("full", "tied")}
+    return calls | {f"{f} alone": partial(density, features) for f, density in densities.items()}
+
+
+def loader_passes(repeats: int, rows: int) -> dict[str, float]:
+    """Seconds of `fit_density` over a loader, over those of the network's passes alone."""
+    values = {}
+    for name, (backbone, shape, _, (batch, *_)) in NETWORKS.items():
+        network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
+        some = torch.randn(rows, math.prod(shape), generator=torch.Generator().manual_seed(0))
+        loader = [(X, torch.arange(len(X)) % K) for X in some.split(batch)]
+        # The deeper network is slow, and what is learned once is a small part of its passes.
+        loader = loader if name == "lenet5" else loader[: max(2, len(loader) // 32)]
+        times = paired_seconds(
+            {
+                "network": lambda network=network, loader=loader: [network(X) for X, _ in loader],
+                "fit": lambda network=network, loader=loader: DIPModule(network).fit_density(
+                    loader
+                ),
+            },
+            repeats,
+        )
+        seen = sum(len(X) for X, _ in loader)
+        values[f"{name}, {seen} rows: fit_density"] = times["fit"] / times["network"]
+    return values
+
+
+def peers(repeats: int) -> dict[str, float]:
+    """Seconds of each peer over ours, on the same features."""
+    X, y = problem(PEERS["n_fit"], PEERS["p"], K)
+    Q, _ = problem(PEERS["rows"], PEERS["p"], K, seed=2)
+    full, tied = fitted("full", X, y), fitted("tied", X, y)
+    reference = GDADensity().fit(X.numpy(), y.numpy())
+    torch.testing.assert_close(
+        full(Q).double(), torch.from_numpy(reference.score_samples(Q.numpy())), rtol=1e-5, atol=0
+    )
+    covariances = torch.stack([_covariance(reference, c) for c in range(K)]).float()
+    means = torch.stack([torch.from_numpy(m.mean) for m in reference.moments_]).float()
+    normal = torch.distributions.MultivariateNormal(means, covariances)
+    factors = torch.linalg.cholesky(covariances)
+    # Some builds of MKL fail in a batched `torch.linalg.inv`.
+    inverse = torch.linalg.solve_triangular(factors, torch.eye(PEERS["p"]), upper=False)
+    stacked, bias = inverse.flatten(0, 1), (inverse @ means[:, :, None]).flatten()
+    calls: dict[str, Callable[[], object]] = {
+        "full": lambda: full(Q),
+        "tied": lambda: tied(Q),
+        "full / torch MultivariateNormal": lambda: normal.log_prob(Q[:, None]).logsumexp(1),
+        "full / dense product": lambda: dense(Q, stacked, bias),
+        "full / solve_triangular": lambda: solved(Q, factors, means),
+    }
+    outside = {name: d.fit_features(X, y) for name, d in pytorch_ood().items()}
+    calls |= {name: partial(d.predict_features, Q) for name, d in outside.items()}
+    times = paired_seconds(calls, repeats)
+    values = {f"{form} s": times.pop(form) for form in ("full", "tied")}
+    for name, seconds in times.items():
+        values[name] = seconds / values[f"{name.split(' / ')[0]} s"]
+    return values
+
+
+def _covariance(density: GDADensity, c: int) -> Tensor:
+    m, s, t = density.moments_[c], density.shrinkage_[c], density.target_[c]
+    return torch.from_numpy((1 - s) * m.covariance) + s * t * torch.eye(len(m.offset))
+
+
+def dense(X: Tensor, stacked: Tensor, bias: Tensor) -> Tensor:
+    whitened = torch.nn.functional.linear(X, stacked, -bias).view(len(X), K, -1)
+    return torch.linalg.vector_norm(whitened, dim=2).square().logsumexp(1)
+
+
+def solved(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
+    rows = (X - means[:, None]).mT
+    whitened = torch.linalg.solve_triangular(factors, rows, upper=False)
+    return torch.linalg.vector_norm(whitened, dim=1).square().logsumexp(0)
+
+
+def pytorch_ood() -> dict[str, Any]:
+    """Its detectors of features, to be fitted; none where it is not installed."""
+    return {name: detector(None) for name, detector in _detectors().items()}
+
+
+@cache
+def _detectors() -> dict[str, Any]:
+    """The package imports torchvision, these two files do not."""
+    found = importlib.util.find_spec("pytorch_ood")
+    if found is None or not found.submodule_search_locations:
+        return {}
+    folder = found.submodule_search_locations[0]
+    for name, path in (("pytorch_ood", folder), ("pytorch_ood.detector", f"{folder}/detector")):
+        package = types.ModuleType(name)
+        package.__path__ = [path]
+        sys.modules[name] = package
+    return {
+        "tied / pytorch-ood Mahalanobis": import_module(
+            "pytorch_ood.detector.mahalanobis"
+        ).Mahalanobis,
+        "full / pytorch-ood GMM": import_module("pytorch_ood.detector.gmm").GMM,
+    }
+
+
+def large(form: str, n_fit: int) -> None:
+    """Fit and score 1,000 classes of 2,048 features in this process; print peak and speed."""
+    k, p, rows = LARGE["k"], LARGE["p"], LARGE["rows"]
+    Q, _ = problem(rows, p, k, seed=2)
+    torch.linalg.eigh((Q[:40] @ Q[:40].mT).double())
+    means = torch.randn(k, p, generator=torch.Generator().manual_seed(1))
+    before = peak_kib()
+    density, seconds = ClassGaussians(form), 0.0
+    for start in range(0, n_fit, rows):
+        y = torch.arange(start, start + rows) % k
+        X = torch.randn(rows, p) + means[y]
+        begin = time.perf_counter()
+        density.update(X, y, k)
+        seconds += time.perf_counter() - begin
+    begin = time.perf_counter()
+    density.finish()
+    finish = time.perf_counter() - begin
+    with torch.no_grad():
+        score = median_seconds(lambda: density(Q))
+    print((peak_kib() - before) / 2**20, n_fit / seconds, finish, rows / score)
+
+
+def peak_kib() -> int:
+    """Largest resident memory of this process; ``ru_maxrss`` would begin with the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def large_values(n_fit: int) -> dict[str, float]:
+    values: dict[str, float] = {}
+    names = ("peak GiB", "fit rows per s", "finish s", "score rows per s")
+    for form in LARGE["forms"]:
+        command = [sys.executable, __file__, "--large", form, "--rows", str(n_fit)]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        numbers = zip(names, map(float, run.stdout.split()), strict=True)
+        values |= {f"1000 x 2048 {form}: {name}": value for name, value in numbers}
+    return values
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="few repetitions, no receipt")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--large", choices=LARGE["forms"], help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, default=LARGE["n_fit"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.large:
+        large(options.large, options.rows)
+        return
+    start = time.perf_counter()
+    repeats = 1 if options.short else options.repeats
+    values: dict[str, float] = {}
+    with torch.inference_mode():
+        values |= overheads(repeats, 1000 if options.short else PEERS["n_fit"])
+        values |= peers(repeats)
+    with torch.no_grad():
+        values |= loader_passes(repeats, 512 if options.short else LOADER)
+    values |= large_values(1024 if options.short else LARGE["n_fit"])
+    values = {name: round(value, 4) for name, value in values.items()}
+    if options.short:
+        print(*values.items(), sep="\n")
+        return
+    config = {"repeats": repeats, "warmup": 1, "threads": options.threads, "dtype": "float32"}
+    config |= {
+        "k": K,
+        "loader": LOADER,
+        "peers": PEERS,
+        "large": {k: v for k, v in LARGE.items() if k != "forms"},
+    }
+    config["pytorch-ood"] = "there" if "full / pytorch-ood GMM" in values else "not installed"
+    receipt.write("head_speed", config, values, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

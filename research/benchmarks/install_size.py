@@ -1,0 +1,35 @@
+"""Size of a fresh environment with the core, and with the core and the report."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import receipt
+
+ROOT = Path(__file__).parent.parent
+INSTALLS = {"core": ".", "core_report": ".[report]", "core_report_cli": ".[report,cli]"}
+
+
+def megabytes(folder: Path) -> float:
+    return sum(f.lstat().st_size for f in folder.rglob("*") if f.is_file()) / 1e6
+
+
+def main() -> None:
+    start = time.perf_counter()
+    values = {}
+    for name, what in INSTALLS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+            python = Path(folder) / "bin" / "python"
+            pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q"]
+            began = time.perf_counter()
+            subprocess.run([*pip, "-c", "constraints.txt", what], check=True, cwd=ROOT.parent)
+            values[f"{name}_install_s"] = round(time.perf_counter() - began, 1)
+            values[f"{name}_mb"] = round(megabytes(Path(folder)), 1)
+    receipt.write("install_size", {"installs": INSTALLS}, values, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""The sections of a page of results: by kind, a function from rows to blocks of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dipedl_bench.spec.captions import Section, captions_of
+from dipedl_bench.spec.suite import load_suite
+from dipedl_bench.tables.cells import Cell
+from dipedl_bench.tables.collapse import (
+    CollapseLine,
+    collapse_grid,
+    collapse_lines,
+    collapse_summary,
+)
+from dipedl_bench.tables.crossed.markdown import interval_blocks, measure_line, summary_rows
+from dipedl_bench.tables.crossed.markdown import number as three_decimals
+from dipedl_bench.tables.crossed.measures import lines_of, measures
+from dipedl_bench.tables.crossed.pairs import Crossed, crossed
+from dipedl_bench.tables.findings import shortfalls
+from dipedl_bench.tables.formatting import grid, metric_title, printed, stable
+from dipedl_bench.tables.headline import headline, trivial_sentences
+from dipedl_bench.tables.provenance import machines, not_yet_run
+from dipedl_bench.tables.table import BenchTable, Line
+
+from .histograms import COVERAGE, picture
+from .released_cost import time_to_result
+from .source import Source
+
+__all__ = ["KINDS", "measures_and_summary"]
+
+Blocks = Iterator[str]
+#: Columns of the summary of a crossed suite, and its pairs by when their OOD sets were looked at.
+_SHOWN = ("lines", "AUROC", "worst line", "OOD Brier, share of the bare", "ID Brier, cost")
+_COMPARED = {
+    "AUROC": ("auroc", "max-softmax"),
+    "OOD Brier": ("brier_ood", "max-softmax"),
+    "ID Brier": ("brier_id", "max-softmax"),
+    "NLL, of temperature scaling": ("nll", "temperature"),
+}
+_KINDS = ("timid", "others")
+_PARTS = {"by design": "of the design", "later": "looked at later", "never": "never looked at"}
+
+
+def _text(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    yield from ()
+
+
+def _summary(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """Methods by metrics, means over seeds, the paper's number in brackets."""
+    for profile in profiles:
+        table = source.tables[profile]
+        rows = [_row(line, line.title, section.columns) for line in _chosen(table, section)]
+        trivial = () if section.methods else table.trivial
+        rows += [_row(line, f"{line.title}, no model", section.columns) for line in trivial]
+        title = load_suite(source.suite).profile(profile).title
+        yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
+        yield grid(["method", "seeds", *_heads(table.suite, section.columns)], rows)
+        yield from filter(None, [not_yet_run(table)])
+
+
+def _chosen(table: BenchTable, section: Section) -> Sequence[Line]:
+    by_name = {line.name: line for line in table.lines}
+    return [by_name[name] for name in section.methods or by_name if name in by_name]
+
+
+def _heads(suite: str, columns: Sequence[str]) -> list[str]:
+    classes = captions_of(suite).classes
+    return [metric_title(name, with_set=True, suite=suite, classes=classes) for name in columns]
+
+
+def _row(line: Line, title: str, columns: Sequence[str]) -> list[str]:
+    seeds = str(len(line.seeds)) if line.seeds else ""
+    return [title, seeds, *(_beside(line.cells.get(name)) for name in columns)]
+
+
+def _beside(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    return stable(cell) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
+
+
+def _findings(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    for profile in profiles:
+        said = [*headline(source.tables[profile]), *trivial_sentences(source.tables[profile])]
+        yield from _bullets(said)
+
+
+def _sweep(name: str, head: str) -> Callable[[Source, Section, Sequence[str]], Blocks]:
+    """Return the section of one published sweep: its metrics by what was changed."""
+
+    def blocks(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+        for profile in profiles:
+            kept = source.kept(profile, "sweeps.json")
+            lines = kept["sweeps"][name].values() if kept else ()
+            rows = [[line["title"], *(_kept(line, m) for m in section.columns)] for line in lines]
+            if rows:
+                yield grid([head, *_heads(source.suite, section.columns)], rows)
+                yield _of_which_runs(kept)
+                if name == "ablation":
+                    yield _in_float32(kept["sweeps"]["float32"].values(), section.columns)
+
+    return blocks
+
+
+def _of_which_runs(kept: Mapping[str, Any]) -> str:
+    """The runs behind a sweep."""
+    seeds, hashes = (", ".join(map(str, kept[key])) for key in ("seeds", "hashes"))
+    return f"Means over seeds {seeds}, configuration {hashes}."
+
+
+def _in_float32(lines: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """AUROC of the rows without the density where sums are rounded to float32."""
+    names = [name for name in columns if name.startswith("auroc/")]
+    said = (f"{line['title']} {', '.join(_kept(line, name) for name in names)}" for line in lines)
+    return f"AUROC by sums in float32, in the order of the columns: {'; '.join(said)}."
+
+
+def _histograms(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    for profile in profiles:
+        seeds = ", ".join(map(str, source.parts(profile)))
+        if seeds:
+            what = f"Shares of images by confidence and by vacuity, DIP-EDL, seed {seeds}"
+            yield f"![{what}](images/{picture(source.suite, profile)})"
+
+
+def _kept(line: Mapping[str, Any], metric: str) -> str:
+    """A number of a published sweep, the paper's in brackets."""
+    if metric not in line:
+        return ""
+    mean, sd, values, interval, paper = (
+        line[metric][key] for key in ("mean", "sd", "values", "ci95_images", "paper")
+    )
+    ours = Cell(mean, sd, values, over_images=interval, metric=metric)
+    return stable(ours) + (f" ({paper['mean']:.4f})" if paper else "")
+
+
+def _collapse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """As published beside healthy, two profiles, over the seeds that both have."""
+    published, healthy = section.profiles
+    rows = [source.rows.get(profile, ()) for profile in (published, healthy)]
+    if not rows[0]:
+        return
+    shared = set.intersection(*({row["seed"] for row in of} for of in rows if of))
+    lines = collapse_lines(*([row for row in of if row["seed"] in shared] for of in rows))
+    yield collapse_summary(lines)
+    yield grid(*collapse_grid(lines, captions_of(source.suite).classes))
+    yield from _bullets(_reasons([line for line in lines if line.collapsed]))
+    yield from _without_evidence(lines, source.kept(published, "diagnosis.json"))
+
+
+def _reasons(lines: Sequence[CollapseLine]) -> list[str]:
+    """One sentence per reason, with all methods that it holds for."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        by_reason.setdefault((line.cause, line.cure), []).append(line.title)
+    return [
+        f"**{', '.join(titles)}**: {cause}. Healthy: {cure}."
+        for (cause, cure), titles in by_reason.items()
+    ]
+
+
+def _without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]) -> Blocks:
+    """Classes that get no evidence on any row, as measured on the predictions of collapsed runs."""
+    said, tied = [], []
+    for line in lines:
+        of = measured.get(line.name, {}).values()
+        counts = [seed.get("silent_classes", 0) for seed in of]
+        if any(counts):
+            none = all(seed.get("no_evidence") == 1 for seed in of)
+            (tied if none else said).append(f"{line.title} {' / '.join(map(str, counts))}")
+    if tied:
+        ties = " (no row has any evidence: the classes tie, and the first is given)"
+        said.append(", ".join(tied) + ties)
+    if said:
+        yield f"Measured, classes without evidence on any row, by seed: {'; '.join(said)}."
+
+
+def _time(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    heads = ["method", "ours, CPU", "released", "PFLOP", "released, two cores", "released, H200"]
+    for profile in profiles:
+        rows = time_to_result(source.suite, source.tables[profile].lines)
+        if rows:
+            yield grid(heads, rows)
+
+
+def _shortfalls(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    found = [said for profile in profiles for said in shortfalls(source.tables[profile])]
+    yield from _bullets([*found, captions_of(source.suite).limit])
+
+
+def _measures(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    for profile in profiles:
+        yield from measures_and_summary(source.tables[profile])
+
+
+def _intervals(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """Measures of a suite whose class probabilities are known, and what intervals hold."""
+    for profile in profiles:
+        found = crossed(source.tables[profile])
+        yield "\n".join(map(measure_line, measures(found)))
+        yield f"![Coverage against the level of intervals](images/{COVERAGE})"
+        yield from interval_blocks(found, "###")
+
+
+def measures_and_summary(table: BenchTable) -> Blocks:
+    """What was asked and what came out, and one table of all methods, of a crossed suite."""
+    found = crossed(table)
+    yield "\n".join(map(measure_line, measures(found)))
+    yield (
+        "From the bare classifier (NLL: from temperature scaling) to our default, by when the OOD "
+        "sets were looked at; and on how many lines the OOD Brier score is worse than the bare "
+        "classifier's, with timid classifiers and with others:"
+    )
+    yield _by_part(found)
+    yield _counted(found)
+    yield _all_methods(found)
+
+
+def _counted(found: Crossed) -> str:
+    sets = {pair.dataset for pair in found.pairs}
+    seeds = sorted({len(line.seeds) for line in found.table.lines if line.seeds})
+    few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+    noun = "seed" if seeds == [1] else "seeds"
+    return (
+        f"All methods over {len(found.pairs)} lines: {len(sets)} known data sets, "
+        f"{len(found.known())} classifiers on them, {few} {noun}:"
+    )
+
+
+def _by_part(found: Crossed) -> str:
+    """The same measures on each part of the pairs, and on all."""
+    parts = {title: _looked_at(found, when) for when, title in _PARTS.items()} | {"all": found}
+    rows = [[title, *_of_part(part)] for title, part in parts.items() if part.pairs]
+    return grid(["pairs", "lines", *_COMPARED, *(f"{kind} worse" for kind in _KINDS)], rows)
+
+
+def _of_part(found: Crossed) -> list[str]:
+    means = (_means(found, *compared) for compared in _COMPARED.values())
+    worse = (_worse(lines_of(kind, found)) for kind in _KINDS)
+    return [str(len(found.pairs)), *means, *worse]
+
+
+def _means(found: Crossed, metric: str, other: str) -> str:
+    """Mean of another method, and ours, where both are finite."""
+    values = np.array(
+        [found.values(name, metric, found.of(metric)) for name in (other, found.ours)]
+    )
+    both = values[:, np.isfinite(values).all(axis=0)]
+    return " → ".join(map(three_decimals, both.mean(axis=1))) if both.size else ""
+
+
+def _worse(found: Crossed) -> str:
+    """On how many lines our OOD Brier is above the bare classifier's."""
+    ours, bare = (found.values(name, "brier_ood") for name in (found.ours, found.bare))
+    return f"{np.sum(ours > bare)} of {len(ours)}"
+
+
+def _looked_at(found: Crossed, when: str) -> Crossed:
+    datasets = load_suite(found.table.suite).datasets
+    names = {name for name, data in datasets.items() if data.looked_at == when}
+    return replace(found, pairs=tuple(pair for pair in found.pairs if pair.dataset in names))
+
+
+def _all_methods(found: Crossed) -> str:
+    shown = [column for column in found.columns if column.group in ("bare", "ours", "baseline")]
+    return grid(["method", *_SHOWN], summary_rows(found, shown, _SHOWN))
+
+
+def _bullets(said: Sequence[str]) -> Blocks:
+    if said:
+        yield "\n".join(f"- {sentence}" for sentence in said)
+
+
+#: Kind of a section -> what it computes; the profiles are those that have rows.
+KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
+    "text": _text,
+    "summary": _summary,
+    "findings": _findings,
+    "ablation": _sweep("ablation", "kept"),
+    "gamma": _sweep("gamma", "gamma"),
+    "sigma": _sweep("sigma", "sd of the noise"),
+    "histograms": _histograms,
+    "collapse": _collapse,
+    "time": _time,
+    "shortfalls": _shortfalls,
+    "measures": _measures,
+    "intervals": _intervals,
+}

@@ -1,0 +1,113 @@
+"""Features of spectra: against a loop over spectra, and 100,000 spectra with their memory."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+import receipt
+from scipy.signal import savgol_filter
+from timing import paired_seconds
+
+from dipedl.apps.spectra import paper_grid, spectral_features, toy_spectra
+from dipedl.apps.spectra.grid import LINES, PAPER_LINES
+
+LOOP = {"n_train": 1200, "n": 400, "n_components": 500}
+SCALE = {"n_train": 27_000, "n": 100_000, "n_components": 500}
+REPEATS = 5
+PRESETS = {"published": 10, "standardised": 11}
+
+
+def one_by_one(flux: np.ndarray, pipeline, window: int) -> np.ndarray:
+    """The features as a loop over spectra has them, before any scaling."""
+    pca = pipeline["features"].named_transformers["pca"]
+    near = [np.abs(paper_grid() - LINES[name]) <= 3 for name in PAPER_LINES]
+    rows = []
+    for row in flux:
+        x = savgol_filter(row / (np.linalg.norm(row) + 1e-8), window, 3).astype(np.float32)
+        blocks = [x[start : start + 60] for start in range(0, 3000, 60)]
+        parts = [
+            (x - pca.mean_) @ pca.components_.T,
+            [x[mask].mean() for mask in near],
+            [b.mean() for b in blocks],
+            [b.var() for b in blocks],
+            [60 * i + b.argmax() for i, b in enumerate(blocks)],
+            [60 * i + b.argmin() for i, b in enumerate(blocks)],
+            [b.max() for b in blocks],
+            [b.min() for b in blocks],
+        ]
+        rows.append(np.concatenate(parts))
+    return np.array(rows)
+
+
+def against_a_loop(preset: str) -> dict[str, float]:
+    flux = toy_spectra(LOOP["n_train"] + LOOP["n"]).flux
+    train, rows = flux[: LOOP["n_train"]], flux[LOOP["n_train"] :]
+    pipeline = spectral_features(preset, n_components=LOOP["n_components"]).fit(train)
+    unscaled = pipeline[:3]
+    difference = unscaled.transform(rows) - one_by_one(rows, pipeline, PRESETS[preset])
+    times = paired_seconds(
+        {
+            "ours": lambda: pipeline.transform(rows),
+            "loop": lambda: one_by_one(rows, pipeline, PRESETS[preset]),
+        },
+        REPEATS,
+    )
+    return {
+        f"{preset}: speedup over a loop": round(times["loop"] / times["ours"], 1),
+        f"{preset}: ms a spectrum": round(1e3 * times["ours"] / len(rows), 3),
+        f"{preset}: largest difference": float(f"{np.abs(difference).max():.1e}"),
+    }
+
+
+def at_scale(preset: str) -> dict[str, float]:
+    """Seconds and peak of memory of this process, which must be a fresh one."""
+    flux = np.empty((SCALE["n"], 3000), np.float32)
+    # Time and memory do not depend on the values, so 5,000 spectra are enough.
+    for start in range(0, SCALE["n"], 5000):
+        flux[start : start + 5000] = toy_spectra(5000).flux if start == 0 else flux[:5000]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, cpu = time.perf_counter(), time.process_time()
+    pipeline = spectral_features(preset, n_components=SCALE["n_components"])
+    pipeline.fit(flux[: SCALE["n_train"]])
+    fitted = time.perf_counter()
+    features = pipeline.transform(flux)
+    end = time.perf_counter()
+    if features.shape != (SCALE["n"], 806) or features.dtype != np.float32:
+        raise RuntimeError(f"expected (100000, 806) of float32, got {features.shape}")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        f"{preset}: fit s": round(fitted - start, 1),
+        f"{preset}: transform s": round(end - fitted, 1),
+        f"{preset}: flux to features s": round(end - start, 1),
+        f"{preset}: flux to features CPU s": round(time.process_time() - cpu, 1),
+        f"{preset}: peak GiB": round(peak / 2**20, 2),
+        f"{preset}: GiB before": round(before / 2**20, 2),
+    }
+
+
+def in_a_fresh_process(preset: str) -> dict[str, float]:
+    command = [sys.executable, __file__, preset]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    start = time.perf_counter()
+    load = os.getloadavg()[0]
+    values: dict[str, float] = {}
+    for preset in PRESETS:
+        values |= against_a_loop(preset) | in_a_fresh_process(preset)
+    values |= {"load at the start": round(load, 1), "cores": os.cpu_count() or 1}
+    config = {"loop": LOOP, "scale": SCALE, "repeats": REPEATS, "data": "toy_spectra"}
+    receipt.write("spectra_features", config, values, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        print(json.dumps(at_scale(sys.argv[1])))
+    else:
+        main()

@@ -1,0 +1,61 @@
+"""Draw the bundled mini set from the full data sets.
+
+    python scripts/make_mini.py DATA_DIR
+
+DATA_DIR holds mnist/, kmnist/ and omniglot/ with the official file names. The same seed and the
+same files give the same arrays; the printed SHA-256 belongs into
+src/dipedl/datasets/mini_mnist.py.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from dipedl.datasets import mini_mnist
+from dipedl_bench.datasets.files import idx
+from dipedl_bench.datasets.images import omniglot
+
+SEED = 20260101
+N_TRAIN, N_TEST, N_OOD = 4000, 1000, 500
+
+
+def stratified(labels, n, rng):
+    """Sorted indices of n rows, the same number from each class."""
+    classes = np.unique(labels)
+    share = n // len(classes)
+    rows = [rng.choice(np.flatnonzero(labels == c), share, replace=False) for c in classes]
+    return np.sort(np.concatenate(rows)).astype(np.uint16)
+
+
+def select(data_dir):
+    """Images (n, 28, 28), labels (n,) and their rows (n,) in the official files, by name."""
+    rng = np.random.default_rng(SEED)
+    arrays = {}
+    for part, n in (("train", N_TRAIN), ("test", N_TEST)):
+        images, labels = idx.read_part("mnist", part, data_dir)
+        rows = stratified(labels, n, rng)
+        arrays[f"X_{part}"], arrays[f"y_{part}"] = images[rows], labels[rows]
+        arrays[f"rows_{part}"] = rows
+    images, labels = idx.read_part("kmnist", "test", data_dir)
+    arrays["rows_kmnist"] = stratified(labels, N_OOD, rng)
+    arrays["kmnist"] = images[arrays["rows_kmnist"]]
+    # drawn from all: 659 characters are too many to take the same number of each
+    images, _ = omniglot._drawings(data_dir)
+    rows = np.sort(rng.choice(len(images), N_OOD, replace=False))
+    arrays["rows_omniglot"] = rows.astype(np.uint16)
+    arrays["omniglot"] = images[rows]
+    return arrays
+
+
+def main(data_dir, target=mini_mnist._FILE):
+    arrays = select(data_dir)
+    np.savez_compressed(target, **arrays)
+    print(f"{target}: {Path(target).stat().st_size:,} bytes")
+    print(f"SHA-256 of the arrays: {mini_mnist._fingerprint(arrays)}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    main(sys.argv[1])

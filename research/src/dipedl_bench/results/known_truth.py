@@ -1,0 +1,82 @@
+"""Scores of intervals and uncertainties where class probabilities are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dipedl.dirichlet import Dirichlet
+from dipedl.metrics import error_correlation, interval_coverage, interval_score
+
+#: Levels of the intervals, in percent; widths, scores and parts are those of the last.
+LEVELS = (50, 80, 95)
+#: Thirds by distance to the training rows, and by the largest probability.
+BY_DENSITY, BY_CONFIDENCE = ("densest", "middle", "sparsest"), ("unsure", "between", "surest")
+_NEIGHBOURS = 10
+#: Quantiles of stronger Dirichlets are not exact; their intervals have no width in any case.
+_STRONGEST = 1e6
+_LEAST = 1e-9
+
+Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
+
+
+def of_samples(samples: np.ndarray) -> np.ndarray:
+    """Concentration (n, k) with the mean and the summed variances of samples (m, n, k)."""
+    mean = np.clip(samples.mean(axis=0), _LEAST, None)
+    mean /= mean.sum(axis=1, keepdims=True)
+    variance = np.maximum(samples.var(axis=0, ddof=1).sum(axis=1), _LEAST)
+    strength = np.clip((1 - (mean**2).sum(axis=1)) / variance - 1, 0.05, _STRONGEST)
+    return np.asarray(mean * strength[:, None])
+
+
+def distances(train: np.ndarray, X: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Distance (n,) of the rows of each split to their tenth neighbour among training rows."""
+    # here: reading rows must not import scikit-learn
+    from sklearn.neighbors import NearestNeighbors
+
+    near = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(train))).fit(train)
+    return {split: near.kneighbors(rows)[0][:, -1] for split, rows in X.items()}
+
+
+def known_truth_calls(arrays: Mapping[str, Mapping[str, Any]], prefix: str) -> Iterator[Call]:
+    """Metrics, functions and arguments for each split with "truth" and "concentration".
+
+    "coverage_95_densest" is the coverage on the third of the rows that lies nearest to the training
+    rows (by "distance"), "coverage_95_unsure" on the third with the lowest confidence.
+    """
+    for split, named in arrays.items():
+        if "truth" in named and "concentration" in named:
+            end = f"/{split.removeprefix(prefix)}" if split.startswith(prefix) else ""
+            found = Dirichlet(named["concentration"])
+            for name, function, data in _calls(found, named["truth"], named["distance"]):
+                yield f"{name}{end}", function, data
+
+
+def _calls(found: Dirichlet, P: np.ndarray, distance: np.ndarray) -> Iterator[Call]:
+    shown = found.with_strength(np.minimum(found.strength, _STRONGEST))
+    bounds = {level: shown.credible_interval(level / 100) for level in LEVELS}
+    for level, ends in bounds.items():
+        yield f"coverage_{level}", interval_coverage, (P, *ends)
+    low, high = bounds[LEVELS[-1]]
+    for names, keys in ((BY_DENSITY, distance), (BY_CONFIDENCE, found.mean.max(axis=1))):
+        thirds = np.array_split(np.argsort(keys, kind="stable"), 3)
+        for name, rows in zip(names, thirds, strict=True):
+            yield f"coverage_95_{name}", interval_coverage, (P[rows], low[rows], high[rows])
+    yield "width_95", _width, (low, high)
+    yield "interval_score_95", _score, (P, low, high)
+    yield "error_correlation", error_correlation, (found.epistemic, found.mean, P)
+    yield "squared_error", _squared_error, (found.mean, P)
+
+
+def _width(low: np.ndarray, high: np.ndarray) -> float:
+    return float((high - low).mean())
+
+
+def _score(P: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    return float(interval_score(P, low, high, level=LEVELS[-1] / 100))
+
+
+def _squared_error(mean: np.ndarray, P: np.ndarray) -> float:
+    return float(((mean - P) ** 2).sum(axis=1).mean())

@@ -1,0 +1,116 @@
+"""The numbers the paper prints, to stand beside ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+__all__ = [
+    "CONFIGURATIONS",
+    "Published",
+    "published",
+    "published_rows",
+    "published_toy",
+    "same_method",
+]
+
+#: Cells of the paper have four decimals; a row where none needs the fourth was printed with three.
+_DECIMALS = (3, 4)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A cell of a table of the paper: mean and population standard deviation, as printed.
+
+    The deviation is over four seeds (five noise draws in the corruption tables), None where the
+    paper ran once; `decimals` says how many decimals the row was printed with.
+    """
+
+    mean: float
+    sd: float | None
+    decimals: int = 4
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last printed decimal: how far the true value may lie from `mean`."""
+        return 0.5 * 10.0**-self.decimals
+
+
+def published(table: str, row: str) -> dict[str, Published]:
+    """Cells of one row of a table of the paper, by metric; empty where the paper has none.
+
+    Tables are such as ``"mnist"``, ``"ablation_mnist"``, ``"gamma_mnist"``, ``"sigma_mnist"``; a
+    row is a method (``"R-EDL"``), a configuration (``"2b"``), a gamma (``"0.5"``) or a sigma
+    (``"inf"``).
+
+    Examples
+    --------
+    >>> from dipedl_bench.results.paper import published
+    >>> published("mnist", "DIP-EDL")["accuracy"]
+    Published(mean=0.9953, sd=0.0003, decimals=4)
+    """
+    return published_rows(table).get(row, {})
+
+
+@cache
+def published_rows(table: str) -> dict[str, dict[str, Published]]:
+    """All rows of a table of the paper, in its order; empty if the paper has no such table."""
+    rows = {}
+    for row in _tables().get(table, ()):
+        if "values" in row:
+            rows[_label(row)] = _cells(row["values"])
+    return rows
+
+
+def published_toy() -> dict[float, Published]:
+    """The paper's in-sample vacuity under interpolation, by nu; its sd is over training points."""
+    rows = _tables()["toy_vacuity"]
+    return {row["nu"]: Published(row["mean"], row["sd"], decimals=3) for row in rows}
+
+
+def same_method(one: str, other: str) -> bool:
+    """Return whether two names differ in case and punctuation alone, as ``R-EDL`` and ``redl``."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+@cache
+def _tables() -> Mapping[str, Any]:
+    text = files(__package__).joinpath("paper_tables.json").read_text(encoding="utf-8")
+    tables: Mapping[str, Any] = json.loads(text)
+    return tables
+
+
+def _cells(values: Mapping[str, Mapping[str, float | None]]) -> dict[str, Published]:
+    numbers = [x for cell in values.values() for x in cell.values() if x is not None]
+    decimals = next((d for d in _DECIMALS if all(round(x, d) == x for x in numbers)), _DECIMALS[-1])
+    return {
+        name: Published(cell["mean"] or 0.0, cell["sd"], decimals) for name, cell in values.items()
+    }
+
+
+#: Which of n, density and classifier the ablation keeps -> its name.
+CONFIGURATIONS = {
+    (True, False, False): "1a",
+    (False, True, False): "1b",
+    (False, False, True): "1c",
+    (True, True, False): "2a",
+    (True, False, True): "2b",
+    (False, True, True): "2c",
+    (True, True, True): "3",
+}
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    if "classifier" in row:
+        return CONFIGURATIONS[row["n"], row["density"], row["classifier"]]
+    named: float | str = row.get("method") or row.get("sigma") or row["gamma"]
+    with_number = "method" not in row
+    return f"{float(named):g}" if with_number else str(named)

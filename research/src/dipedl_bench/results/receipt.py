@@ -1,0 +1,107 @@
+"""Receipt of a number: what it depends on, written beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: Vector instructions that change the rounding of a training, the widest last.
+_INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Twelve hex digits of the SHA-256 of a configuration; the order of its keys is no matter."""
+    text = json.dumps(config, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def receipt() -> dict[str, Any]:
+    """Versions, commit, device with its widest instructions, threads, and the time of now."""
+    return {
+        "versions": dict(_versions()),
+        "commit": _commit(),
+        "device": _device(),
+        "instructions": _instructions(),
+        "threads": _threads(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def machine() -> str:
+    """The kind of this machine: trainings on another kind round in another way."""
+    return machine_of({"device": _device(), "instructions": _instructions()})
+
+
+def machine_of(receipt: Mapping[str, Any]) -> str:
+    """The kind of machine of a receipt, or of a row; older ones do not say the instructions."""
+    known = receipt.get("instructions")
+    return f"{receipt['device']} ({known})" if known else str(receipt["device"])
+
+
+@cache
+def _versions() -> dict[str, str]:
+    # here: reading rows must not import scikit-learn
+    from dipedl.io.container import versions
+
+    found = versions("numpy", "scipy", "scikit-learn", "torch", "zuko")
+    return {name: version for name, version in found.items() if version}
+
+
+@cache
+def _commit() -> str | None:
+    """Commit of the source tree that runs, with a mark if it was changed; None if installed."""
+    folder = Path(__file__).parent
+    described = _git(folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    tracked = _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)
+    return described if tracked else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+@cache
+def _device() -> str:
+    """CPU model and number of cores; the GPU stands in the receipt of what ran on it."""
+    names = _cpuinfo("model name")
+    if names:
+        return f"{len(names)} x {names[0]}"
+    return platform.processor() or platform.machine()
+
+
+@cache
+def _instructions() -> str:
+    """The widest vector instructions of the CPU that are known here, or its architecture."""
+    flags = set(" ".join(_cpuinfo("flags")[:1]).split())
+    known = [name for name in _INSTRUCTIONS if name in flags]
+    return known[-1] if known else platform.machine()
+
+
+def _threads() -> int:
+    """Threads of PyTorch, where it is loaded, else the cores that this process may use."""
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _cpuinfo(key: str) -> list[str]:
+    """Return the values of a key that Linux has for each core."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [line.partition(": ")[2] for line in lines if line.startswith(key)]

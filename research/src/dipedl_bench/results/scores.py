@@ -1,0 +1,175 @@
+"""From per-sample predictions to the numbers of a row; nothing else than the arrays is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dipedl.metrics import (
+    accuracy,
+    adaptive_ece,
+    aupr_in,
+    aupr_out,
+    balanced_accuracy,
+    bootstrap_ci,
+    brier_score,
+    ece,
+    errors_avoided,
+    fpr_at_tpr,
+    nll,
+    ood_auroc,
+    ood_brier,
+)
+
+from .known_truth import known_truth_calls
+
+OOD_PREFIX = "ood/"
+#: Labelled test rows from elsewhere.
+SHIFTED_PREFIX = "shifted/"
+
+_LABELLED: dict[str, Callable[..., float]] = {
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+    "brier_id": brier_score,
+    "nll": nll,
+    "ece": ece,
+    "adaptive_ece": adaptive_ece,
+}
+#: Of a small set from elsewhere, beside its shares; an NLL is infinite for a single row.
+_SHIFTED = ("brier_id", "ece")
+#: Metrics of an OOD set by the uncertainty.
+RANKED: dict[str, Any] = {
+    "auroc": ood_auroc,
+    "aupr": aupr_out,
+    "aupr_in": aupr_in,
+    "fpr95": fpr_at_tpr,
+}
+#: 97.5 % point of the normal distribution.
+_Z = 1.959964
+Named = Mapping[str, np.ndarray]
+Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Metrics of one (method, seed), their intervals, and the AUPR of guessing for both AUPRs.
+
+    "errors_avoided_10" is the share of the errors among the 10 % of rows with the largest
+    uncertainty (1 where there are none), "error_auroc" the AUROC of spotting the errors by the
+    uncertainty. For an OOD set s "aupr/s" has OOD positive, as the paper, "aupr_in/s" ID, and
+    "fpr95/s" is the share of ID inputs flagged where 95 % of the OOD inputs are.
+
+    Intervals are 95 % bootstrap intervals over the rows of the sets; they do not cover the seeds of
+    training. Those of recall, and of accuracy and balanced accuracy on rows from elsewhere, are
+    Wilson's: wide where there are few rows, also where all of them are right.
+    """
+
+    metrics: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    baselines: dict[str, float]
+
+
+def score(arrays: Mapping[str, Named], n_resamples: int = 0, seed: int = 0) -> Scores:
+    """Metrics of a method from its predictions on the test set, the OOD sets and the shifted sets.
+
+    `arrays` are as of `dipedl_bench.load_arrays`; shifted sets, ``shifted/<name>``, hold "y",
+    "probabilities" and "uncertainty" as the test set does. Where class probabilities are known, see
+    `dipedl_bench.results.known_truth`. `n_resamples` bootstrap resamples are
+    behind each interval; 0 leaves the intervals out.
+    """
+    metrics, intervals = {}, {}
+    for name, metric, data in _calls(arrays):
+        metrics[name] = float(metric(*data))
+        if n_resamples and metric in _EXACT:
+            intervals[name] = _EXACT[metric](*data)
+        elif n_resamples:
+            ci = bootstrap_ci(metric, *data, n_resamples=n_resamples, random_state=seed)
+            intervals[name] = (ci.low, ci.high)
+    return Scores(metrics, intervals, dict(_guessing(arrays)))
+
+
+def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
+    test = arrays["test"]
+    for name, metric in _LABELLED.items():
+        yield name, metric, (test["y"], test["probabilities"])
+    yield from _by_class(test)
+    right = _right(test)
+    if right.any() and not right.all():
+        yield "error_auroc", ood_auroc, (test["uncertainty"][right], test["uncertainty"][~right])
+    for key, ood in _sets(arrays, OOD_PREFIX):
+        for name, metric in RANKED.items():
+            yield f"{name}/{key}", metric, (test["uncertainty"], ood["uncertainty"])
+        yield f"brier_ood/{key}", ood_brier, (ood["probabilities"],)
+    yield from known_truth_calls(arrays, OOD_PREFIX)
+    for key, shifted in _sets(arrays, SHIFTED_PREFIX):
+        yield f"accuracy/{key}", _share, (_right(shifted),)
+        yield f"balanced_accuracy/{key}", _mean_share, (shifted["y"], _right(shifted))
+        for name in _SHIFTED:
+            pair = (shifted["y"], shifted["probabilities"])
+            yield f"{name}/{key}", _LABELLED[name], pair
+        for name, metric, data in _by_class(shifted):
+            yield f"{name}/{key}", metric, data
+
+
+def _by_class(named: Named) -> Iterator[Call]:
+    right = _right(named)
+    for i in range(named["probabilities"].shape[1]):
+        of_class = right[named["y"] == i]
+        if len(of_class):
+            yield f"recall_{i}", _share, (of_class,)
+    yield "errors_avoided_10", errors_avoided, (right, named["uncertainty"])
+
+
+def _right(named: Named) -> np.ndarray:
+    return np.asarray(named["probabilities"].argmax(axis=1) == named["y"])
+
+
+def _share(right: np.ndarray) -> float:
+    return float(right.mean())
+
+
+def _mean_share(y: np.ndarray, right: np.ndarray) -> float:
+    return float(np.mean([right[y == k].mean() for k in np.unique(y)]))
+
+
+def _wilson(right: np.ndarray) -> tuple[float, float]:
+    """Of a share. A bootstrap of rows that are all right has no width, however few they are."""
+    n, share = len(right), _share(right)
+    middle = share + _Z**2 / (2 * n)
+    half = _Z * np.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
+    low, high = np.array([middle - half, middle + half]) / (1 + _Z**2 / n)
+    # the ends of all and of none are exact but for rounding
+    return max(float(low), 0.0), min(float(high), 1.0)
+
+
+def _wilson_of_mean(y: np.ndarray, right: np.ndarray) -> tuple[float, float]:
+    """Of a mean of shares: distances to the ends add as the root of their squares (Newcombe)."""
+    of_class = [right[y == k] for k in np.unique(y)]
+    shares = np.array([hits.mean() for hits in of_class])
+    low, high = np.array([_wilson(hits) for hits in of_class]).T
+    below, above = (np.linalg.norm(gap) / len(shares) for gap in (shares - low, high - shares))
+    return float(shares.mean() - below), float(shares.mean() + above)
+
+
+#: Intervals that need no resamples.
+_EXACT: dict[Callable[..., float], Callable[..., tuple[float, float]]] = {
+    _share: _wilson,
+    _mean_share: _wilson_of_mean,
+}
+
+
+def _guessing(arrays: Mapping[str, Named]) -> Iterator[tuple[str, float]]:
+    u_in = arrays["test"]["uncertainty"]
+    for key, ood in _sets(arrays, OOD_PREFIX):
+        for name, metric in RANKED.items():
+            if metric.baseline:
+                yield f"{name}/{key}", metric.baseline(u_in, ood["uncertainty"])
+
+
+def _sets(arrays: Mapping[str, Named], prefix: str) -> Iterator[tuple[str, Named]]:
+    for split, named in arrays.items():
+        if split.startswith(prefix):
+            yield split.removeprefix(prefix), named

@@ -1,0 +1,158 @@
+"""From names and numbers in a suite to estimators."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+from sklearn.pipeline import make_pipeline
+
+from ..names import did_you_mean
+
+#: Plug-in folders whose public names a suite may use.
+_FOLDERS = ("baselines", "density", "networks")
+#: Classes of scikit-learn that a suite may use, and their modules.
+_SKLEARN = {
+    "HistGradientBoostingClassifier": "ensemble",
+    "LogisticRegression": "linear_model",
+    "MLPClassifier": "neural_network",
+    "Normalizer": "preprocessing",
+    "PCA": "decomposition",
+    "Pipeline": "pipeline",
+    "RandomForestClassifier": "ensemble",
+    "StandardScaler": "preprocessing",
+}
+#: Key of a table that stands for a chain of scikit-learn.
+_CHAIN = "pipeline"
+#: Settings that change nothing of what is learned, or are set for each run; a trained network is a
+#: part with a config of its own.
+_NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network", "stored")
+#: Settings younger than published rows: at these values the config is what it was before.
+_YOUNG = {"class_weight": None, "spread": None, "bootstrap": False}
+#: Tables that stand for one class, so that they need not name it.
+_IMPLIED = {"training": "Training"}
+
+
+def class_of(name: str, where: str) -> Any:
+    """The class of this name; ValueError with the one that was probably meant if there is none."""
+    single = _single_classes()
+    if name in single:
+        return single[name]
+    if name in _SKLEARN:
+        return getattr(import_module(f"sklearn.{_SKLEARN[name]}"), name)
+    for folder in _FOLDERS:
+        module = import_module(f"dipedl.{folder}")
+        if name in module.__all__:
+            return getattr(module, name)
+    known = [*single, *_SKLEARN, *_public_names()]
+    raise ValueError(f"{where}: unknown class {name!r}{did_you_mean(name, known)}; known: {known}")
+
+
+def build(
+    name: str, arguments: Mapping[str, Any], where: str, *, preset: str = "", **given: Any
+) -> Any:
+    """An object of the class `name`; `where` says file and key, for errors.
+
+    Tables in `arguments` become objects of the class that their key ``name`` says, or a pipeline of
+    the objects in the list under their key ``pipeline``. `preset` is a class method that makes it,
+    such as ``paper`` of DIPClassifier. Of `given`, what the class does not take is left out.
+    """
+    cls = class_of(name, where)
+    make = getattr(cls, preset) if preset else cls
+    known = _arguments(make)
+    for key in arguments:
+        if key not in known:
+            raise ValueError(
+                f"{where}: unknown key {key!r}{did_you_mean(key, known)}; {name} takes {known}"
+            )
+    values = {key: _value(value, f"{where}.{key}", key) for key, value in arguments.items()}
+    fitting = {key: value for key, value in given.items() if key in known}
+    try:
+        return make(**{**fitting, **values})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def transformer_of(table: Mapping[str, Any], where: str, **given: Any) -> Any:
+    """The transformer of inputs that a table names; `given` as in `build`."""
+    transformer = _value(table, where, "", **given)
+    if not hasattr(transformer, "transform"):
+        raise ValueError(f"{where}: {table['name']} is no transformer; take LogitPixels")
+    return transformer
+
+
+def described(value: Any) -> Any:
+    """Plain values for an object: its class and all its settings, for a config.
+
+    Seeds and threads are left out: they are no part of what is trained.
+    """
+    if isinstance(value, list | tuple):
+        return [described(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value):
+        settings = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif hasattr(value, "get_params"):
+        settings = value.get_params(deep=False)
+    else:
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    kept = {
+        key: described(item)
+        for key, item in settings.items()
+        if key not in _NO_SETTING and not (key in _YOUNG and item == _YOUNG[key])
+    }
+    return {"class": type(value).__name__, "settings": kept}
+
+
+def settings_named(name: str, value: Any) -> Iterator[Any]:
+    """Every setting of this name in a table, however deep it lies."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from [item] if key == name else settings_named(name, item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from settings_named(name, item)
+
+
+def accepts(function: Any, argument: str) -> bool:
+    """Return whether a function takes an argument of this name."""
+    return argument in inspect.signature(function).parameters
+
+
+def _arguments(make: Any) -> list[str]:
+    return [name for name in inspect.signature(make).parameters if name != "self"]
+
+
+def _value(value: Any, where: str, key: str, **given: Any) -> Any:
+    if isinstance(value, Mapping) and set(value) == {_CHAIN}:
+        return make_pipeline(*_value(value[_CHAIN], where, ""))
+    if isinstance(value, Mapping):
+        name = value.get("name", _IMPLIED.get(key))
+        if name is None:
+            raise ValueError(f'{where}: a table must say its class, such as name = "LeNet5"')
+        return build(name, {k: v for k, v in value.items() if k != "name"}, where, **given)
+    if isinstance(value, list | tuple):
+        return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
+    return value
+
+
+def _single_classes() -> dict[str, Any]:
+    from dipedl import DIPClassifier, evidence
+    from dipedl.calibration import Rehearsal, Temperature
+    from dipedl.preprocessing import LogitPixels
+
+    from .module_method import DIPModuleMethod, PolarDIPModuleMethod
+
+    of_evidence = (getattr(evidence, name) for name in evidence.__all__)
+    normalisers = [value for value in of_evidence if inspect.isclass(value)]
+    modules = (DIPModuleMethod, PolarDIPModuleMethod)
+    single = (DIPClassifier, LogitPixels, Rehearsal, Temperature, *modules, *normalisers)
+    return {cls.__name__: cls for cls in single}
+
+
+def _public_names() -> Iterator[str]:
+    for folder in _FOLDERS:
+        yield from import_module(f"dipedl.{folder}").__all__

@@ -1,0 +1,122 @@
+"""`dipedl.pretrained.DIPModule` as a method of a suite: the same code as around any network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dipedl.dirichlet import Dirichlet
+
+_CHUNK = 500
+
+
+class DIPModuleMethod(ClassifierMixin, BaseEstimator):
+    """A `DIPModule` around the head of a trained network classifier of `dipedl.networks`.
+
+    Arguments are those of `dipedl.pretrained.ClassGaussians` and `DIPModule`; `network`, the
+    trained network in FrozenEstimator, which is not changed; and `stored`, the same network with a
+    memory of its features, so that images need not pass it again (None: they do).
+    """
+
+    coordinates = "cartesian"
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        shrinkage: float | str | None = "oas",
+        score: str = "fused",
+        normalizer: Any = None,
+        calibrator: Any = None,
+        gamma: float = 1.0,
+        network: Any = None,
+        stored: Any = None,
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage = shrinkage
+        self.score = score
+        self.normalizer = normalizer
+        self.calibrator = calibrator
+        self.gamma = gamma
+        self.network = network
+        self.stored = stored
+
+    def fit(self, X: Any, y: Any, *, calibration: tuple[Any, Any] | None = None) -> Self:
+        """Learn from features of training rows X (n, d), y (n,), and of held-out rows if given."""
+        from dipedl.networks.device import resolve_device
+        from dipedl.pretrained import ClassGaussians, DIPModule
+
+        trained = self.network.estimator
+        self.classes_ = trained.classes_
+        self.device_ = resolve_device(trained.training_settings().device)
+        module = DIPModule(
+            deepcopy(trained.module_.head).to(self.device_),
+            density=ClassGaussians(
+                self.covariance, coordinates=self.coordinates, shrinkage=self.shrinkage
+            ),
+            score=self.score,
+            gamma=self.gamma,
+            normalizer=self.normalizer,
+            calibrator=self.calibrator,
+        )
+        held = None if calibration is None else _Batches(*self._labelled(*calibration))
+        self.module_ = module.fit_density(_Batches(*self._labelled(X, y)), calibration=held)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Mean class probabilities of inputs X (n, d), shape (n, k)."""
+        return np.asarray(self.predict_dirichlet(X).mean)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable label of inputs X (n, d), shape (n,)."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def predict_dirichlet(self, X: Any) -> Dirichlet:
+        """The Dirichlets of inputs X (n, d), as arrays."""
+        import torch
+
+        check_is_fitted(self, "module_")
+        found = [], []  # type: tuple[list[np.ndarray], list[np.ndarray]]
+        with torch.inference_mode():
+            for inputs, _ in _Batches(self._features(X), None):
+                answer = self.module_(inputs.to(self.device_))
+                found[0].append(answer.concentration.double().cpu().numpy())
+                found[1].append(answer.log_evidence.double().cpu().numpy())
+        concentration, evidence = map(np.concatenate, found)
+        return Dirichlet(concentration, log_evidence=evidence)
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """Negated log-evidence of inputs X (n, d), shape (n,): it ranks as vacuity does."""
+        return -np.asarray(self.predict_dirichlet(X).log_evidence)
+
+    def _labelled(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self._features(X), np.searchsorted(self.classes_, y)
+
+    def _features(self, X: Any) -> np.ndarray:
+        network = self.network if self.stored is None else self.stored
+        return np.asarray(network.transform(np.asarray(X)), dtype=np.float32)
+
+
+class PolarDIPModuleMethod(DIPModuleMethod):
+    """The same, with Gaussians on the direction and the length of the features."""
+
+    coordinates = "polar"
+
+
+class _Batches:
+    """Rows and class numbers in batches, as often as they are asked for."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray | None) -> None:
+        self.X, self.y = X, y
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        from dipedl.networks.device import as_tensor
+
+        for start in range(0, len(self.X), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            labels = None if self.y is None else as_tensor(self.y[rows])
+            yield as_tensor(self.X[rows]), labels

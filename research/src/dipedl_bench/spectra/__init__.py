@@ -1,0 +1,1 @@
+"""Spectra that are drawn from a model of real ones."""

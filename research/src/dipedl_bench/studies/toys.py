@@ -1,0 +1,87 @@
+"""The two toy experiments, run once and kept beside the results, for the report."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dipedl.writing.files import write_file
+
+from ..results.damage import read_json
+from ..results.store import make_root
+
+__all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
+
+#: Below the folder of all results; the toys belong to no suite.
+FOLDER = "toys"
+_VACUITY, _MOONS, _DRAWING = "toy_vacuity.json", "two_moons.json", "two_moons.svg"
+_PICTURE = "two_moons.png"
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Toys:
+    """Rows of `toy_vacuity.run` and `two_moons.rows`, and its figure as SVG; empty if not run."""
+
+    vacuity: Rows
+    moons: Rows
+    drawing: str
+
+
+def load_toys(root: str | os.PathLike[str]) -> Toys:
+    """Return the results kept below the folder of all results."""
+    folder = Path(root) / FOLDER
+    drawing = folder / _DRAWING
+    text = drawing.read_text(encoding="utf-8") if drawing.exists() else ""
+    return Toys(_rows(folder / _VACUITY), _rows(folder / _MOONS), text)
+
+
+def run_toys(
+    root: str | os.PathLike[str], progress: Callable[[str], object] = lambda _: None, **sizes: Any
+) -> Toys:
+    """Run both experiments and keep their rows and the figure.
+
+    `progress` is called with a line of text after each step; `sizes` are ``n_points`` and ``steps``
+    of the vacuity experiment.
+    """
+    from . import toy_vacuity, two_moons
+
+    folder = Path(root) / FOLDER
+    make_root(Path(root))
+    folder.mkdir(exist_ok=True)
+    vacuity = toy_vacuity.run(
+        progress=lambda row: progress(f"vacuity at nu = {row['nu']:g}: {row['mean']:.4f}"), **sizes
+    )
+    write_file(folder / _VACUITY, json.dumps(vacuity))
+    moons = two_moons.run()
+    progress("two moons fitted")
+    write_file(folder / _MOONS, json.dumps(two_moons.rows(moons)))
+    drawn = two_moons.figure(moons)
+    write_file(folder / _DRAWING, _drawn(drawn))
+    write_file(folder / _PICTURE, _pixels(drawn))
+    return load_toys(root)
+
+
+def _pixels(figure: Any) -> bytes:
+    """A figure as PNG, for pages of Markdown."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _drawn(figure: Any) -> str:
+    from dipedl.apps.demo.report.inline import svg
+
+    alt = "Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons"
+    return str(svg(figure, alt, "moons"))
+
+
+def _rows(path: Path) -> Rows:
+    rows: Rows = read_json(path, "run: dipedl-bench toys") if path.exists() else []
+    return rows

@@ -1,0 +1,148 @@
+import gzip
+import hashlib
+import io
+import os
+import struct
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dipedl_bench.datasets.files import fetch, sources
+from dipedl_bench.datasets.images import omniglot
+
+FULL = os.environ.get("DIPEDL_DATA")
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch, tmp_path):
+    """No test sees the user's data, or writes to the user's cache."""
+    monkeypatch.delenv("DIPEDL_DATA", raising=False)
+    monkeypatch.setenv("DIPEDL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(fetch, "PAUSE", 0.0)
+
+
+@pytest.fixture(scope="session")
+def full_dir():
+    if not FULL:
+        pytest.skip("DIPEDL_DATA is not set")
+    return Path(FULL)
+
+
+def idx_bytes(array):
+    """A hand-made IDX file of bytes."""
+    sizes = struct.pack(f">{array.ndim}I", *array.shape)
+    return bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+
+
+def png_bytes(pixels):
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(pixels).convert("1").save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.fixture(name="idx_bytes")
+def idx_bytes_fixture():
+    return idx_bytes
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Make `content` the published file of that name."""
+
+    def publish(name, content, urls=("http://127.0.0.1:9/gone",), **changes):
+        md5 = (hashlib.md5(content).hexdigest(),)
+        fields = {"urls": tuple(urls), "md5": md5, "size": len(content), **changes}
+        monkeypatch.setitem(sources.FILES, name, sources.RemoteFile(**fields))
+
+    return publish
+
+
+@pytest.fixture
+def put(register):
+    """Publish `content` and write it into a data directory."""
+
+    def write(folder, name, content):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        register(name, content)
+
+    return write
+
+
+@pytest.fixture
+def put_idx(put):
+    return lambda folder, name, array: put(folder, name, gzip.compress(idx_bytes(array)))
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path, put, put_idx):
+    """A data directory of a few images in the official formats, with its arrays."""
+    rng = np.random.default_rng(0)
+    folder, arrays = tmp_path / "data", {}
+    for name in ("mnist", "kmnist", "fashion_mnist"):
+        for part, n in (("train", 12), ("t10k", 7)):
+            images = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
+            labels = rng.integers(0, 10, n, dtype=np.uint8)
+            arrays[name, part] = images, labels
+            for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+                put_idx(folder, f"{name}/{part}-{kind}-ubyte.gz", array)
+    put(folder, "omniglot/images_evaluation.zip", tiny_zip(arrays))
+    monkeypatch.setattr(omniglot, "_SHA256", arrays["omniglot_sha256"])
+    omniglot._unpacked.cache_clear()
+    yield folder, arrays
+    omniglot._unpacked.cache_clear()
+
+
+def tiny_zip(arrays):
+    """Six drawings of three characters, stored in reverse: all ink, no ink, ink above row 52."""
+    from PIL import Image
+
+    stream, images = io.BytesIO(), []
+    ink = {"Angelic/character01": 105, "Angelic/character02": 0, "Tengwar/character01": 52}
+    with zipfile.ZipFile(stream, "w") as archive:
+        for character, rows in reversed(ink.items()):
+            pixels = np.full((105, 105), 255, np.uint8)
+            pixels[:rows] = 0
+            small = Image.fromarray(pixels).resize((28, 28), Image.Resampling.BILINEAR)
+            for i in (2, 1):
+                name = f"images_evaluation/{character}/000{i}_0{i}.png"
+                archive.writestr(name, png_bytes(pixels))
+                images.insert(0, np.asarray(small))
+    arrays["omniglot"] = np.stack(images)
+    arrays["omniglot_sha256"] = hashlib.sha256(arrays["omniglot"].tobytes()).hexdigest()
+    return stream.getvalue()
+
+
+@pytest.fixture
+def mirror():
+    """A local web server: `files` maps paths to contents, `asked` lists the requests."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            server.asked.append((self.path, self.headers["Accept-Encoding"]))
+            content = server.files.get(self.path)
+            self.send_response(404 if content is None else 200)
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.end_headers()
+            self.wfile.write(content or b"")
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.files, server.asked = {}, []
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -1,0 +1,251 @@
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dipedl.apps.spectra import toy_spectra
+from dipedl_bench.datasets import (
+    load_real_spectra,
+    load_semi_real_spectra,
+    load_toy_spectra,
+    real_spectra,
+    semi_real_spectra,
+    supernova_spectra,
+)
+from dipedl_bench.datasets.files import sources
+from dipedl_bench.datasets.files.spectra_problem import FULL_COVERAGE
+from dipedl_bench.spectra.semi_real import PAPER_FILE_MIX
+from dipedl_bench.spectra.semi_real_parts import draw, parts_of
+
+STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
+P = 60
+WAVELENGTH = np.linspace(3900.0, 9000.0, P)
+
+
+def npz(**content):
+    stream = io.BytesIO()
+    np.savez(stream, **content)
+    return stream.getvalue()
+
+
+def ingredients():
+    rng = np.random.default_rng(0)
+    content = {"wavelength": WAVELENGTH, "noise_shape": np.full((4, P), 2, np.float32)}
+    content["noise_shape"][:, P // 2 :] = 1
+    for name, m in (("GALAXY", 40), ("QSO", 30)):
+        grid = 3 + 1e-3 * np.arange(960)
+        content |= {
+            f"{name}_c": rng.normal(size=(m, 10)),
+            f"{name}_z": rng.uniform(0.1, 1, m),
+            f"{name}_amp": rng.uniform(0.1, 0.2, m),
+            f"{name}_poly": np.tile([1.0, 0.1, 0.0], (m, 1)),
+            f"{name}_sn": rng.uniform(5, 50, m),
+            f"{name}_key": np.array([f"{name}-{i}" for i in range(m)]),
+            f"{name}_E": np.cos(np.outer(1 + np.arange(10), 5 * grid)),
+            f"{name}_grid": grid,
+        }
+    for kind in STAR_KINDS:
+        content[f"STAR_{kind}_B"] = 1 + rng.uniform(0, 0.1, (5, P))
+        content[f"STAR_{kind}_C"] = rng.uniform(0.5, 1, (6, 5))
+    return content
+
+
+def observed():
+    """Seven rows: two of one object, one of low S/N, one of low coverage, a library star."""
+    flux = np.tile(np.linspace(1, 2, P, dtype=np.float32), (7, 1)) * 1e-15
+    flux[0, :3], flux[0, -2:], flux[1, 30] = np.nan, np.nan, np.nan
+    return {
+        "flux": flux,
+        "wavelength": WAVELENGTH,
+        "label": np.array(["QSO", "STAR", "QSO", "GALAXY", "GALAXY", "QSO", "STAR"]),
+        "z": np.array([2.5, 0, 2.5, 0.1, 0.2, 1.5, 0]),
+        "key": np.array(list("abcdefg")),
+        "snr": np.array([9, np.nan, 30, 4, 3.9, 20, 50], np.float32),
+        "coverage": np.array([0.99, 1, 1, 1, 1, 0.985, 1], np.float32),
+        "group": np.array([7, 3, 7, 1, 2, 5, 0]),
+    }
+
+
+def supernovae():
+    flux = np.tile(np.linspace(3, 1, P, dtype=np.float32), (400, 1)) * 5e-16
+    flux[0, :2] = np.nan
+    coverage = np.r_[np.full(300, 1.0), np.full(100, 0.9)].astype(np.float32)
+    names = np.array([f"sn{i // 3}.p{i % 3}.dat" for i in range(400)])
+    return {"flux": flux, "wavelength": WAVELENGTH, "key": names, "coverage": coverage}
+
+
+@pytest.fixture
+def folder(tmp_path, put):
+    for name, content in (
+        ("sim_ingredients", ingredients()),
+        ("real_spectra", observed()),
+        ("ood_supernovae", supernovae()),
+    ):
+        put(tmp_path, f"spectra/{name}.npz", npz(**content))
+    return tmp_path
+
+
+def test_observed_rows_are_chosen_and_filled(folder):
+    spectra = real_spectra(data_dir=folder)
+    assert spectra.name.tolist() == ["a", "b", "d", "g"]
+    assert spectra.label.tolist() == [1, 2, 0, 2]
+    assert spectra.group.tolist() == [7, 3, 1, 0]
+    assert np.isnan(spectra.snr[1]) and spectra.redshift[0] == 2.5
+    assert np.flatnonzero(spectra.mask[0]).tolist() == [0, 1, 2, P - 2, P - 1]
+    assert np.flatnonzero(spectra.mask[1]).tolist() == [30] and not spectra.mask[2:].any()
+    line = spectra.flux[2]  # all rows are one straight line where they were observed
+    np.testing.assert_allclose(spectra.flux[1], line, rtol=1e-6)
+    np.testing.assert_array_equal(spectra.flux[0, :3], line[3])
+    np.testing.assert_array_equal(spectra.flux[0, -2:], line[-3])
+    np.testing.assert_allclose(np.median(spectra.flux, axis=1), 1, rtol=1e-6)
+
+
+def test_all_spectra_of_an_object_and_any_ratio(folder):
+    assert real_spectra(data_dir=folder, one_per_object=False).name.tolist() == list("abcdg")
+    assert real_spectra(data_dir=folder, min_snr=10).name.tolist() == ["b", "c", "g"]
+    assert real_spectra(data_dir=folder, min_snr=0).name.tolist() == ["a", "b", "d", "e", "g"]
+
+
+@pytest.mark.parametrize(("value", "error"), [("4", TypeError), (np.nan, ValueError)])
+def test_bad_least_ratio(value, error):
+    with pytest.raises(error, match="min_snr must be"):
+        real_spectra(min_snr=value)
+
+
+def test_observed_data_set_has_no_training_part(folder):
+    data = load_real_spectra(data_dir=folder)
+    assert data.X_train.shape == (0, P) and data.y_test.tolist() == [1, 0]
+    assert data.target_names == ("GALAXY", "QSO") and len(data.ood["stars"]) == 2
+
+
+def test_unknown_label_in_the_file(folder, put):
+    put(folder, "spectra/real_spectra.npz", npz(**(observed() | {"label": np.full(7, "SKY")})))
+    with pytest.raises(ValueError, match=r"label must be one of .*, got \['SKY'\]"):
+        real_spectra(data_dir=folder)
+
+
+def test_supernovae_get_noise_of_the_shape_and_ratio(folder):
+    spectra = supernova_spectra([10.0, 40.0], random_state=1, data_dir=folder)
+    assert len(spectra) == 300 and spectra.label is None
+    assert set(spectra.snr) == {10.0, 40.0} and 100 < np.sum(spectra.snr == 10) < 200
+    template = np.linspace(3, 1, P) / 2
+    noise = (spectra.flux[1:] - template) * spectra.snr[1:, None]
+    assert noise[:, : P // 2].std() == pytest.approx(2, rel=0.03)
+    assert noise[:, P // 2 :].std() == pytest.approx(1, rel=0.03)
+    np.testing.assert_array_equal(spectra.group == spectra.group[4], np.arange(300) // 3 == 1)
+    assert np.flatnonzero(spectra.mask.any(axis=1)).tolist() == [0]
+    assert np.flatnonzero(spectra.mask[0]).tolist() == [0, 1]
+    again = supernova_spectra([10.0, 40.0], random_state=1, data_dir=folder)
+    np.testing.assert_array_equal(spectra.flux, again.flux)
+
+
+@pytest.mark.parametrize("snr", [0, -3.0, [5.0, np.nan], [], [[3.0]], np.inf])
+def test_bad_ratio(snr):
+    with pytest.raises(ValueError, match="snr must be finite and above 0"):
+        supernova_spectra(snr)
+
+
+def test_ratio_that_is_no_number():
+    with pytest.raises(TypeError, match="snr must be a number or an array of numbers"):
+        supernova_spectra("high")
+
+
+def test_semi_real_rows_alone(folder):
+    every = semi_real_spectra(300, data_dir=folder)
+    some = semi_real_spectra(300, rows=[299, 4], data_dir=folder)
+    np.testing.assert_array_equal(some.flux, every.flux[[299, 4]])
+
+
+def test_no_object_is_in_both_parts_of_the_semi_real_set(folder):
+    data = load_semi_real_spectra(
+        800, data_dir=folder, mix={"GALAXY": 400, "QSO": 300, "STAR": 100}
+    )
+    assert len(data.X_train) + len(data.X_test) == 700
+    assert {name: len(X) for name, X in data.ood.items()} == {"stars": 100, "supernovae": 300}
+    assert data.provenance[0].name.startswith("SEMI-REAL") and "n=800" in data.provenance[0].notes
+    every = semi_real_spectra(
+        800, data_dir=folder, mix={"GALAXY": 400, "QSO": 300, "STAR": 100}
+    ).of_class(["GALAXY", "QSO"])
+    object_of = {flux.tobytes(): group for flux, group in zip(every.flux, every.group, strict=True)}
+    sides = [{object_of[row.tobytes()] for row in X} for X in (data.X_train, data.X_test)]
+    assert not sides[0] & sides[1] and len(sides[1]) == 14  # a fifth of 70 objects
+
+
+def test_semi_real_set_without_quasars(folder):
+    with pytest.raises(ValueError, match=r"must hold galaxies and quasars, got \d+ and 0; raise n"):
+        load_semi_real_spectra(50, data_dir=folder, mix={"GALAXY": 50})
+
+
+def test_made_up_set():
+    data = load_toy_spectra(200, random_state=3)
+    assert (len(data.X_train), len(data.X_test), len(data.ood["stars"])) == (112, 28, 60)
+    assert data.provenance[0].licence == "synthetic" and "nothing was observed" in repr(
+        data.provenance[0]
+    )
+    spectra = toy_spectra(200, random_state=3)
+    stars = spectra.flux[spectra.label == 2]
+    np.testing.assert_array_equal(data.ood["stars"], stars)
+
+
+@pytest.mark.parametrize("load", [semi_real_spectra, real_spectra, lambda: supernova_spectra(9.0)])
+def test_files_cannot_be_downloaded(load):
+    with pytest.raises(FileNotFoundError, match=r"no official mirror.*set DIPEDL_DATA"):
+        load()
+
+
+def test_checksums_are_sha256_with_md5():
+    files = {name: f for name, f in sources.FILES.items() if name.startswith("spectra/")}
+    assert len(files) == 3
+    assert all(len(f.sha256) == 64 and len(f.md5[0]) == 32 and f.size for f in files.values())
+
+
+@pytest.mark.data
+def test_the_real_files(full_dir):
+    spectra = real_spectra(data_dir=full_dir)
+    assert np.bincount(spectra.label).tolist() == [52, 161, 427]
+    assert len(set(spectra.group)) == 640 and np.isfinite(spectra.flux).all()
+    found = supernova_spectra(20.0, data_dir=full_dir)
+    assert len(found) == 224 and np.isfinite(found.flux).all()
+    assert len(set(found.group)) == 60
+    scarce = semi_real_spectra(1000, mix={"GALAXY": 34, "QSO": 10, "STAR": 956}, data_dir=full_dir)
+    assert np.bincount(scarce.label).tolist() == [34, 10, 956]
+
+
+@pytest.mark.data
+def test_the_page_says_what_the_files_hold(full_dir):
+    page = Path(__file__).parents[2] / "docs/how-to/spectra-data.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    parts = dict(np.load(full_dir / "spectra/sim_ingredients.npz"))
+    objects = [len(parts[f"{name}_key"]) for name in ("GALAXY", "QSO")]
+    assert "{:,} galaxies and {:,} quasars are drawn".format(*objects) in text
+
+    shares = np.array([PAPER_FILE_MIX["GALAXY"], PAPER_FILE_MIX["QSO"]])
+    shares /= shares.sum()
+    seen = shares @ (1 - np.exp(-15_000 * shares / objects))
+    assert round(3 * seen) == 2
+    assert "two thirds of the test rows share their object with one of 15,000 training rows" in text
+
+    draws = draw(parts_of(parts), np.repeat([0, 1, 2], 4000), np.random.default_rng(0))
+    medians = [round(float(np.median(draws.snr[draws.label == i]))) for i in range(3)]
+    assert "are {}, {} and {}, and a star".format(*medians) in text
+    assert draws.snr[draws.label == 2].min() == 10
+
+    real = real_spectra(data_dir=full_dir)
+    used = tuple(parts["QSO_key"].tolist())
+    known = sum(name.endswith(used) for name in real.name[real.label == 1].tolist())
+    assert f"{known} of the quasars are among the objects that the generator uses" in text
+
+
+@pytest.mark.data
+def test_supernovae_that_stand_in_the_file_twice(full_dir):
+    """As the page and the docstring say: ten models, ten pairs, four of them of two names."""
+    content = np.load(full_dir / "spectra/ood_supernovae.npz")
+    rows = content["coverage"] > FULL_COVERAGE
+    names = {}
+    for name, flux in zip(content["key"][rows].tolist(), content["flux"][rows], strict=True):
+        names.setdefault(flux.tobytes(), []).append(name)
+    pairs = [both for both in names.values() if len(both) > 1]
+    assert [len(both) for both in pairs] == [2] * 10
+    assert sum(len(set(both)) == 2 for both in pairs) == 4
+    assert sum(name.startswith("theory99em") for both in names.values() for name in both) == 10

@@ -1,0 +1,237 @@
+"""The page of the benchmark: complete, self-contained, its numbers those of the table."""
+
+import html
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+pytest.importorskip("pydantic")
+
+from synthetic_store import write_synthetic_store
+
+from dipedl_bench import load_rows
+from dipedl_bench.report.page import render
+from dipedl_bench.results.paper import Published
+from dipedl_bench.results.store import Store
+from dipedl_bench.studies.toys import FOLDER, load_toys
+from dipedl_bench.tables.cells import Cell
+from dipedl_bench.tables.headline import headline, met
+from dipedl_bench.tables.table import bench_table
+from headless import Page, chromium
+
+METHODS = ("edl", "edl-published", "mc-dropout", "dip-edl", "max-softmax")
+SECTIONS = (
+    "short protocol table differences ablation gamma sigma histograms toy moons costs limits again"
+).split()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    write_synthetic_store(folder, methods=METHODS)
+    toys = folder / FOLDER
+    toys.mkdir()
+    vacuity = {"nu": 5.0, "theory": 2 / 7, "mean": 0.2861, "sd": 0.001, "min": 0.28, "max": 0.29}
+    vacuity |= {"far": 0.2, "paper": {"mean": 0.287, "sd": 0.0021}, "dead_classes": [1]}
+    moons = {"method": "EDL", "accuracy": 0.99, "vacuity_test": 0.1}
+    moons |= {"vacuity_away": 0.4321, "vacuity_away_min": 0.01}
+    (toys / "toy_vacuity.json").write_text(json.dumps([vacuity]))
+    (toys / "two_moons.json").write_text(json.dumps([moons]))
+    (toys / "two_moons.svg").write_text('<svg viewBox="0 0 9 9" aria-label="moons"></svg>')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(root):
+    return render(Store(root, "mnist", "smoke"))
+
+
+class Collector(HTMLParser):
+    """Tags with their attributes, and the text of the page."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text, self.open = [], "", []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("table", "section", "tr", "td", "th", "div", "figure", "details", "ul", "p"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in ("table", "section", "tr", "td", "th", "div", "figure", "details", "ul", "p"):
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def parsed(page):
+    collector = Collector()
+    collector.feed(page)
+    collector.text = " ".join(collector.text.split())
+    assert collector.open == []
+    return collector
+
+
+def test_loads_nothing(page):
+    assert "<script" not in page and "@import" not in page
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)
+    assert all(a.startswith(("#", "data:")) for a in re.findall(r'href="([^"]*)"', page))
+
+
+def test_all_sections_are_there_and_linked(page, parsed):
+    ids = [a["id"] for _, a in parsed.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert [a["id"] for t, a in parsed.tags if t == "section"] == SECTIONS
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+    drawings = [a for t, a in parsed.tags if t == "svg"]
+    assert len(drawings) > 12
+    assert all(a.get("aria-label") or a.get("aria-hidden") for a in drawings)
+
+
+def test_numbers_are_those_of_the_table(root, parsed):
+    table = bench_table(load_rows("mnist", "smoke", root))
+    for line in table.lines:
+        for cell in line.cells.values():
+            assert f"{cell.mean:.4f} ±{cell.sd:.4f}" in parsed.text
+    for sentence in headline(table):
+        assert " ".join(html.unescape(sentence).split()) in parsed.text
+    assert "paper 0.9166 ±0.0498" in parsed.text and "paper 0.994 ±0.000" in parsed.text
+
+
+def test_experiments_are_there(parsed):
+    for words in (
+        "n × density × classifier",
+        "paper 0.5138",
+        "paper 0.6957",
+        "0.2861",
+        "0.4321",
+        "unit of class 1 was dead",
+        "DIP-EDL: vacuity",
+        "MC-DROPOUT: confidence",
+        "one scale; bright is unsure",
+    ):
+        assert words in parsed.text, words
+    assert "Not run" not in parsed.text and "Not here" not in parsed.text
+
+
+def test_what_is_missing_is_said(tmp_path):
+    write_synthetic_store(tmp_path, methods=["edl"], seeds=[10])
+    text = render(Store(tmp_path, "mnist", "smoke"))
+    assert text.count("Not here: DIP-EDL was not run.") == 3
+    assert text.count("Not run: <code>dipedl-bench toys</code>") == 2
+    assert "No detectors without a model here" in text
+    assert load_toys(tmp_path).vacuity == []
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "two_moons.json").write_text("[{")
+    with pytest.raises(ValueError, match=r"two_moons\.json' is damaged .*run: dipedl-bench toys"):
+        load_toys(tmp_path)
+
+
+def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
+    store = write_synthetic_store(tmp_path, methods=["edl", "dip-edl"], seeds=[10])
+    for file in tmp_path.rglob("arrays/**/*.*"):
+        file.unlink()
+    (tmp_path / FOLDER).mkdir()
+    moons = {"method": "EDL", "accuracy": 0.99, "vacuity_test": 0.1}
+    moons |= {"vacuity_away": 0.4321, "vacuity_away_min": 0.01}
+    (tmp_path / FOLDER / "two_moons.json").write_text(json.dumps([moons]))
+    page = render(store)
+    assert page.count("dipedl-bench run mnist --profile smoke --methods dip-edl --out FOLDER") == 3
+    assert "0.4321" in page  # published without the drawing
+    for what in ("Not here, without predictions: EDL, DIP-EDL.", "Not here: the maps."):
+        assert what in page
+    assert "bright is unsure" not in page and 'class="legend"' not in page
+    figures = re.findall("<figure>.*?</figure>", page, re.DOTALL)
+    assert figures and all("<svg" in one or "<table" in one for one in figures)
+
+
+def test_no_rows_no_page(tmp_path):
+    with pytest.raises(ValueError, match="one suite and one profile, got none"):
+        render(Store(tmp_path, "mnist", "smoke"))
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "paper", "expected"),
+    [
+        ("accuracy", 0.99526, 0.9953, True),  # as printed
+        ("accuracy", 0.99524, 0.9953, False),
+        ("auroc/kmnist", 0.99966, 0.9997, True),
+        ("brier_id", 0.00814, 0.0081, True),
+        ("brier_id", 0.00816, 0.0081, False),
+        ("brier_ood/kmnist", 0.0, 0.0013, True),
+    ],
+)
+def test_met(name, ours, paper, expected):
+    assert met(name, Cell(ours, 0.0, (ours,), paper=Published(paper, 0.0))) is expected
+
+
+def test_headline_says_what_was_met_and_who_ranks_better(root):
+    rows = [
+        {**row, "metrics": {**row["metrics"], **changed}}
+        for row in load_rows("mnist", "smoke", root)
+        for changed in (GOOD if row["method"] == "dip-edl" else {"auroc/omniglot": 1.0},)
+    ]
+    lines = headline(bench_table(rows))
+    assert "accuracy of 0.9963 ±0.0000 (paper: 0.9953 ±0.0003)" in lines[0]
+    assert lines[1] == (
+        "It meets or beats the paper's DIP-EDL in 7 of 8 metrics that it has; it falls short here: "
+        "on Omniglot (as published) OOD Brier."
+    )
+    assert any(line.startswith("On Omniglot (as published) its AUROC of 1.0") for line in lines)
+    assert not any("K-MNIST its AUROC" in line for line in lines)
+    assert headline(bench_table([r for r in rows if r["method"] == "edl"])) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(3.0, "3.0 s of CPU time"), (5994.7, "100 CPU minutes"), (6500.0, "1.8 h of CPU time")],
+)
+def test_headline_says_what_a_training_costs_whatever_the_number_of_threads(root, seconds, said):
+    rows = [
+        {
+            **row,
+            "seconds": {"train": wall, "score": 1.0},
+            "cpu_seconds": {"train": seconds, "score": 9},
+        }
+        for row, wall in zip(load_rows("mnist", "smoke", root), itertools.cycle((1.0, 1e4)))
+    ]
+    assert f"One seed trains in {said}, classifier and density together." in headline(
+        bench_table(rows)
+    )
+
+
+GOOD = {
+    "accuracy": 0.9963,
+    "brier_id": 0.006,
+    "auroc/kmnist": 1.0,
+    "auroc/omniglot": 0.9999,
+    "aupr/kmnist": 1.0,
+    "aupr/omniglot": 1.0,
+    "brier_ood/kmnist": 0.0012,
+    "brier_ood/omniglot": 0.0004,
+}
+
+
+@pytest.mark.browser
+def test_renders_in_a_browser(page, tmp_path):
+    pytest.importorskip("websocket")
+    if chromium() is None:
+        pytest.skip("no Chromium found")
+    path = tmp_path / "bench.html"
+    path.write_text(page, encoding="utf-8")
+    with Page(tmp_path / "profile") as browser:
+        for width in (390, 1280):
+            browser.open(path.as_uri(), width)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+            empty = "[...document.querySelectorAll('svg')].filter(s => !s.clientHeight).length"
+            assert browser.evaluate(empty) == 0
+        outside = [url for url in browser.requests if not url.startswith(("data:", "file:"))]
+        assert (browser.problems, outside) == ([], [])

@@ -1,0 +1,169 @@
+"""Metrics of a row, against scikit-learn."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    log_loss,
+    recall_score,
+    roc_auc_score,
+)
+from synthetic_store import write_synthetic_store
+
+from dipedl_bench import load_arrays
+from dipedl_bench.results import scores
+from dipedl_bench.results.scores import score
+
+
+@pytest.fixture(scope="module")
+def arrays(tmp_path_factory):
+    root = tmp_path_factory.mktemp("store")
+    write_synthetic_store(root, methods=["max-softmax"], seeds=[10], ood=["kmnist", "omniglot"])
+    return load_arrays("mnist", "smoke", "max-softmax", 10, out=root)
+
+
+def test_names_are_those_of_the_paper_s_tables_and_more(arrays):
+    per_set = ("auroc", "aupr", "aupr_in", "fpr95", "brier_ood")
+    labelled = {"accuracy", "balanced_accuracy", "brier_id", "nll", "ece", "adaptive_ece"}
+    expected = labelled | {f"recall_{i}" for i in range(10)} | {"errors_avoided_10"}
+    expected |= {f"{name}/{ood}" for name in per_set for ood in ("kmnist", "omniglot")}
+    assert set(score(arrays).metrics) == expected
+
+
+def test_values_against_scikit_learn(arrays):
+    metrics, test, ood = score(arrays).metrics, arrays["test"], arrays["ood/kmnist"]
+    P, y = test["probabilities"], test["y"]
+    assert metrics["accuracy"] == np.mean(P.argmax(axis=1) == y)
+    assert metrics["brier_id"] == pytest.approx(((P - np.eye(10)[y]) ** 2).sum(axis=1).mean())
+    assert metrics["nll"] == pytest.approx(log_loss(y, P, labels=np.arange(10)))
+    is_out = np.repeat([0, 1], [len(P), len(ood["uncertainty"])])
+    u = np.concatenate([test["uncertainty"], ood["uncertainty"]])
+    assert metrics["auroc/kmnist"] == pytest.approx(roc_auc_score(is_out, u))
+    assert metrics["aupr/kmnist"] == pytest.approx(average_precision_score(is_out, u))
+    assert metrics["aupr_in/kmnist"] == pytest.approx(average_precision_score(1 - is_out, -u))
+    flagged = u[is_out == 0] >= np.sort(u[is_out == 1])[-38]  # 38 of 40 are 95 %
+    assert metrics["fpr95/kmnist"] == pytest.approx(flagged.mean())
+    assert metrics["brier_ood/kmnist"] == pytest.approx(
+        ((ood["probabilities"] - 0.1) ** 2).sum(axis=1).mean()
+    )
+
+
+def test_baselines_are_the_shares_of_the_positive_class(arrays):
+    assert score(arrays).baselines == {
+        "aupr/kmnist": 40 / 90,
+        "aupr_in/kmnist": 50 / 90,
+        "aupr/omniglot": 40 / 90,
+        "aupr_in/omniglot": 50 / 90,
+    }
+
+
+def test_intervals_hold_the_value_and_can_be_had_again(arrays):
+    found = score(arrays, 60)
+    assert found.intervals.keys() == found.metrics.keys()
+    for name, (low, high) in found.intervals.items():
+        # resamples of a calibration error lie above it
+        assert name.endswith("ece") or low <= found.metrics[name] <= high
+    assert found == score(arrays, 60)
+    assert score(arrays).intervals == {}
+
+
+def test_the_uncertainty_of_no_evidence_is_ranked_too(arrays):
+    named = {**arrays["ood/kmnist"], "uncertainty": np.full(40, np.inf)}
+    metrics = score({"test": arrays["test"], "ood/kmnist": named}).metrics
+    assert metrics["auroc/kmnist"] == 1.0
+
+
+def test_answers_that_are_no_probabilities_are_refused(arrays):
+    wrong = {**arrays["test"], "probabilities": arrays["test"]["probabilities"] * 2}
+    with pytest.raises(ValueError, match="sum to one"):
+        score({**arrays, "test": wrong})
+
+
+def shifted(n=60, seed=0):
+    """Answers to labelled rows of two classes, the second of them rare; some are wrong."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) % 6 == 0).astype(np.int64)
+    first = np.where(rng.random(n) < 0.7, 1 - y, y) * 0.6 + 0.2
+    return {
+        "y": y,
+        "probabilities": np.column_stack([first, 1 - first]),
+        "uncertainty": rng.integers(0, 5, n) / 4,  # ties
+    }
+
+
+def test_labelled_rows_from_elsewhere_against_scikit_learn():
+    test, other = shifted(), shifted(37, seed=1)
+    found = score({"test": test, "shifted/real": other}, 100)
+    metrics, y = found.metrics, other["y"]
+    guess = other["probabilities"].argmax(axis=1)
+    assert metrics["accuracy/real"] == pytest.approx(accuracy_score(y, guess))
+    assert metrics["balanced_accuracy/real"] == pytest.approx(balanced_accuracy_score(y, guess))
+    recalls = recall_score(y, guess, average=None)
+    assert [metrics[f"recall_{i}/real"] for i in range(2)] == pytest.approx(recalls)
+    assert metrics["balanced_accuracy/real"] == pytest.approx(recalls.mean())
+    brier = ((other["probabilities"] - np.eye(2)[y]) ** 2).sum(axis=1).mean()
+    assert metrics["brier_id/real"] == pytest.approx(brier)
+    assert {"ece/real", "errors_avoided_10/real"} < metrics.keys() == found.intervals.keys()
+    assert not any(name.endswith("/real") for name in found.baselines)
+    assert metrics["recall_1"] == recall_score(test["y"], test["probabilities"].argmax(axis=1))
+
+
+def wilson(hits, n):
+    return tuple(binomtest(hits, n).proportion_ci(method="wilson"))
+
+
+def test_shares_of_few_rows_have_honest_intervals():
+    """All five quasars right is no proof of a recall of one."""
+    named = shifted(30)
+    named["probabilities"] = np.eye(2)[named["y"]]
+    intervals = score({"test": shifted(), "shifted/real": named}, 40).intervals
+    assert intervals["recall_1/real"] == pytest.approx(wilson(5, 5), abs=1e-6)
+    assert intervals["recall_0/real"] == pytest.approx(wilson(25, 25), abs=1e-6)
+    assert intervals["accuracy/real"] == pytest.approx(wilson(30, 30), abs=1e-6)
+    assert intervals["recall_1/real"][0] < 0.6
+    ends = np.array([wilson(5, 5), wilson(25, 25)])
+    below = np.hypot(*(1 - ends[:, 0])) / 2  # both recalls are one
+    assert intervals["balanced_accuracy/real"] == pytest.approx((1 - below, 1.0), abs=1e-6)
+
+
+def test_the_interval_of_balanced_accuracy_covers_as_it_says():
+    """Coverage over draws of small sets, with recalls of .95 and .8: 95 % but for a few."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], [40, 15])
+    held = []
+    for _ in range(300):
+        right = rng.random(55) < np.where(y == 0, 0.95, 0.8)
+        proba = np.eye(2)[np.where(right, y, 1 - y)]
+        named = {"y": y, "probabilities": proba, "uncertainty": np.zeros(55)}
+        low, high = score_of_shares(named)["balanced_accuracy/real"]
+        held.append(low <= 0.875 <= high)
+    assert 0.92 < np.mean(held) < 0.99
+
+
+def score_of_shares(named):
+    return {
+        name: scores._EXACT[metric](*data)
+        for name, metric, data in scores._calls({"test": named, "shifted/real": named})
+        if metric in scores._EXACT
+    }
+
+
+def test_a_class_without_rows_has_no_recall():
+    named = shifted(600)
+    galaxies = {key: value[named["y"] == 0] for key, value in named.items()}
+    metrics = score({"test": galaxies}, 40).metrics
+    assert "recall_1" not in metrics and metrics["recall_0"] == metrics["balanced_accuracy"]
+
+
+def test_errors_are_avoided_by_rejecting_the_least_trusted():
+    named = shifted(40)
+    wrong = named["probabilities"].argmax(axis=1) != named["y"]
+    best = {**named, "uncertainty": wrong.astype(float)}
+    assert score({"test": best}).metrics["errors_avoided_10"] == pytest.approx(4 / wrong.sum())
+    blind = {**named, "uncertainty": np.zeros(40)}
+    assert score({"test": blind}).metrics["errors_avoided_10"] == pytest.approx(0.1)
+    sure = {**named, "probabilities": np.eye(2)[named["y"]]}
+    assert score({"test": sure}).metrics["errors_avoided_10"] == 1.0

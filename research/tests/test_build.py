@@ -1,0 +1,128 @@
+"""From tables to estimators, and parts that answer from stored arrays."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.frozen import FrozenEstimator
+
+from dipedl import DIPClassifier
+from dipedl.baselines import DDU, Energy, MaxSoftmax
+from dipedl.density import GDADensity
+from dipedl.evidence import ZScore
+from dipedl.networks import MLP, TorchClassifier, Training
+from dipedl_bench.running.cached import CachedClassifier, CachedDensity, row_numbers, stacked
+from dipedl_bench.spec.build import accepts, build, class_of
+
+
+def test_tables_become_objects_all_the_way_down():
+    table = {
+        "backbone": {"name": "MLP", "hidden": [8, 4]},
+        "training": {"epochs": 3, "augment": {"name": "AffineAugmentation", "degrees": 5.0}},
+    }
+    made = build("TorchClassifier", table, "here", random_state=7, unknown_to_it=1)
+    assert isinstance(made, TorchClassifier)
+    assert made.backbone == MLP(hidden=(8, 4))
+    assert made.training.epochs == 3
+    assert made.training.augment.degrees == 5.0
+    assert made.random_state == 7
+
+
+def test_what_the_table_says_goes_before_what_is_given():
+    assert build("TorchClassifier", {"random_state": 1}, "here", random_state=7).random_state == 1
+
+
+def test_a_class_without_a_seed_is_given_none():
+    assert isinstance(build("GDADensity", {}, "here", random_state=7), GDADensity)
+
+
+def test_names_outside_the_plug_in_folders_are_refused():
+    assert class_of("DIPClassifier", "here") is DIPClassifier
+    for name in ("os", "LinearRegression", "attach"):
+        with pytest.raises(ValueError, match=f"here: unknown class {name!r}"):
+            class_of(name, "here")
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "message"),
+    [
+        ("GDADensity", {"shrinkge": 0.1}, "unknown key 'shrinkge', did you mean 'shrinkage'"),
+        ("TorchClassifier", {"training": {"epoch": 1}}, "here.training: unknown key 'epoch', did"),
+        ("TorchClassifier", {"training": {"epochs": -1}}, "here.training: epochs must be"),
+        ("TorchClassifier", {"backbone": {"hidden": [1]}}, "here.backbone: a table must say its"),
+    ],
+)
+def test_a_table_that_cannot_be_built_names_its_key(name, table, message):
+    with pytest.raises(ValueError, match=message):
+        build(name, table, "here")
+
+
+def test_accepts():
+    assert accepts(TorchClassifier().fit, "checkpoint")
+    assert not accepts(GDADensity().fit, "checkpoint")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A network, a density, inputs by split, and the cached twins of both."""
+    rng = np.random.default_rng(0)
+    y = {"train": np.arange(60) % 3, "validation": np.arange(30) % 3, "test": np.arange(30) % 3}
+    X = {s: rng.normal(size=(len(v), 5)) + 2 * np.eye(5)[v] for s, v in y.items()}
+    X["ood/x"] = rng.normal(size=(20, 5)) * 4
+    net = TorchClassifier(MLP((8,)), Training(epochs=15, batch_size=8), precision="float64")
+    net.fit(X["train"], y["train"])
+    density = GDADensity().fit(X["train"], y["train"])
+    arrays = {
+        s: {
+            "logits": net.logits(rows),
+            "features": net.transform(rows),
+            "probabilities": net.predict_proba(rows),
+            "log_density": density.score_samples(rows),
+        }
+        for s, rows in X.items()
+    }
+    order = list(X)
+    names = ("probabilities", "logits", "features")
+    stored = {name: stacked(arrays, order, name) for name in names}
+    cached = CachedClassifier(np.arange(3), stored)
+    table = CachedDensity(stacked(arrays, order, "log_density"))
+    rows = row_numbers({s: len(v) for s, v in X.items()})
+    return net, density, X, y["train"], cached, table, rows
+
+
+@pytest.mark.parametrize("method", [MaxSoftmax, Energy, DDU])
+def test_a_method_on_stored_answers_is_the_method_on_the_network(trained, method):
+    net, _, X, y, cached, _, rows = trained
+    direct = method(FrozenEstimator(net)).fit(X["train"], y)
+    from_table = method(FrozenEstimator(cached)).fit(rows["train"], y)
+    for split in X:
+        expected, got = direct.uncertainty(X[split]), from_table.uncertainty(rows[split])
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+        P = from_table.predict_proba(rows[split])
+        np.testing.assert_allclose(P, direct.predict_proba(X[split]), rtol=1e-9)
+
+
+def test_dip_edl_on_stored_answers_is_the_paper_s_on_network_and_density(trained):
+    net, density, X, y, cached, table, rows = trained
+    direct = DIPClassifier.paper(FrozenEstimator(net), FrozenEstimator(density)).fit(X["train"], y)
+    parts = FrozenEstimator(cached), FrozenEstimator(table)
+    paper = {"normalizer": ZScore(), "calibrator": "passthrough", "cv": "in-sample"}
+    from_table = DIPClassifier(*parts, features="passthrough", **paper)
+    from_table.fit(rows["train"], y)
+    for split in X:
+        expected = direct.predict_dirichlet(X[split])
+        got = from_table.predict_dirichlet(rows[split])
+        np.testing.assert_allclose(got.concentration, expected.concentration, rtol=1e-9)
+        np.testing.assert_allclose(got.log_evidence, expected.log_evidence, rtol=1e-9)
+
+
+def test_row_numbers_survive_float32():
+    rows = row_numbers({"train": 60_000, "test": 50_000})
+    assert rows["test"][0, 0] == 60_000
+    assert (rows["test"].astype(np.float32).astype(int) == rows["test"]).all()
+
+
+def test_a_classifier_without_features_says_so_when_asked():
+    P = softmax(np.zeros((6, 3)), axis=1)
+    cached = CachedClassifier(np.arange(3), {"probabilities": P, "features": None})
+    with pytest.raises(ValueError, match="asks its classifier for features"):
+        DDU(FrozenEstimator(cached)).fit(np.arange(6.0)[:, None], [0, 1, 2] * 2)

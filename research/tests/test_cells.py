@@ -1,0 +1,217 @@
+"""Running a crossed suite: what is written, what is done again, and what survives."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tiny_crossed import TINY_CROSSED
+
+from dipedl_bench import load_rows, load_suite, run
+from dipedl_bench.data.splits import make_splits
+from dipedl_bench.results.store import Store
+from dipedl_bench.running.cells.cell import run_cell
+from dipedl_bench.running.runner import StoppedError
+from dipedl_bench.running.work import CellWork, Place, rows_of
+from dipedl_bench.spec.cells import plan_cell_methods, plan_cells
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY_CROSSED)
+    return file
+
+
+def job(path, out, profile="smoke", methods=None, index=0, **options):
+    suite = load_suite(path)
+    cell = plan_cells(suite, profile, None, None, None, path.name)[index]
+    chosen = suite.chosen_methods(profile, methods)
+    planned = tuple(plan_cell_methods(suite, profile, chosen, path.name))
+    place = Place(Store(out, suite.name, profile), None)
+    return CellWork(place, cell, planned, rows_of(cell, planned), **options)
+
+
+def test_a_run_writes_rows_and_the_same_call_adds_none(path, tmp_path):
+    out, said = tmp_path / "out", []
+    options = {"datasets": ["flowers"], "seeds": [1], "out": out}
+    first = run(path, progress=said.append, **options)
+    assert (first.present, first.failed, first.left) == (0, {}, [])
+    assert any(line.startswith("flowers, logistic, seed 1: max-softmax: ") for line in said)
+    rows = load_rows("tiny-crossed", "smoke", out)
+    assert first.rows == rows
+    names = ["max-softmax", "default", "default:log_density", "energy", "temperature", "chain"]
+    assert [row["method"] for row in rows] == names
+    again = run(path, **options)
+    assert (again.rows, again.present) == ([], 6)
+    assert load_rows("tiny-crossed", "smoke", out) == rows
+
+
+def test_the_bare_classifier_is_the_one_scikit_learn_fits(path, tmp_path):
+    cell = job(path, tmp_path, methods=["max-softmax"]).unit
+    assert run_cell(job(path, tmp_path, methods=["max-softmax"])) == {}
+    (row,) = load_rows("tiny-crossed", out=tmp_path)
+    splits = make_splits(cell.data, cell.seed)
+    X, y = splits.X, splits.y
+    model = make_pipeline(StandardScaler(), LogisticRegression(random_state=1)).fit(
+        np.concatenate([X["train"], X["validation"]]), np.concatenate([y["train"], y["validation"]])
+    )
+    bare = {split: model.predict_proba(X[split]) for split in ("test", "ood/versicolor")}
+    u = np.concatenate([1 - P.max(axis=1) for P in bare.values()])
+    unknown = np.repeat([0, 1], [len(P) for P in bare.values()])
+    brier = np.square(bare["test"] - np.eye(2)[y["test"]]).sum(axis=1).mean()
+    assert row["metrics"]["auroc/versicolor"] == pytest.approx(roc_auc_score(unknown, u))
+    assert row["metrics"]["brier_id"] == pytest.approx(brier)
+    ood = np.square(bare["ood/versicolor"] - 0.5).sum(axis=1).mean()
+    assert row["metrics"]["brier_ood/versicolor"] == pytest.approx(ood)
+    assert row["n"] == {"train": 70, "test": 30, "ood/versicolor": 50}
+
+
+def test_a_row_has_its_receipt(path, tmp_path):
+    run_cell(job(path, tmp_path, index=1))  # wines, logistic
+    rows = {row["method"]: row for row in load_rows("tiny-crossed", out=tmp_path)}
+    row = rows["default"]
+    assert {"versions", "commit", "device", "time", "load"} <= set(row)
+    assert (row["dataset"], row["classifier"], row["seed"]) == ("wines", "logistic", 1)
+    assert row["config"]["method"]["kind"] == "total"
+    assert row["config"]["method"]["settings"]["normalizer"]["class"] == "ZScore"
+    assert (
+        set(row["seconds"])
+        == set(row["cpu_seconds"])
+        == {"train", "classifier", "predict", "score"}
+    )
+    assert row["seconds"]["train"] >= row["seconds"]["classifier"] > 0
+    low, high = row["intervals"]["auroc/class_1"]
+    assert low <= row["metrics"]["auroc/class_1"] <= high
+    same = ("accuracy", "brier_id", "nll", "brier_ood/class_1")
+    other = rows["default:log_density"]["metrics"]
+    assert all(other[name] == row["metrics"][name] for name in same)
+
+
+def test_a_refusal_is_a_row_and_an_error_is_not(path, tmp_path):
+    forest = job(path, tmp_path, index=2)
+    assert forest.unit.classifier == "trees"
+    assert run_cell(forest) == {}
+    rows = {row["method"]: row for row in load_rows("tiny-crossed", out=tmp_path)}
+    assert "probabilities do not determine an energy" in rows["energy"]["refused"]
+    assert rows["energy"]["metrics"] == {}
+    path.write_text(path.read_text().replace("may_refuse = true", ""))
+    failed = run_cell(job(path, tmp_path / "other", methods=["energy"], index=2))
+    assert failed["energy"].startswith("TypeError: ")
+
+
+def test_a_network_is_trained_once_and_restored_to_the_bit(path, tmp_path):
+    pytest.importorskip("torch")
+    out = tmp_path / "out"
+    said = []
+    first = job(path, out, "net", ["max-softmax"])
+    assert run_cell(first, said.append) == {}
+    assert any(line.startswith("epoch 2/2") for line in said)
+    said.clear()
+    assert run_cell(job(path, out, "net", ["max-softmax", "default"]), said.append) == {}
+    assert not any("epoch" in line for line in said)
+    kept = load_rows("tiny-crossed", out=out)
+    folder = first.place.store.arrays_folder("digits/net", first.unit.digest, 3)
+    assert not folder.with_name(".3.training").exists()
+    (out / "tiny-crossed" / "net" / "rows.jsonl").unlink()
+    run_cell(job(path, out, "net", ["max-softmax", "default"]))
+    again = load_rows("tiny-crossed", out=out)
+    assert [row["metrics"] for row in again] == [row["metrics"] for row in kept]
+
+
+def test_methods_see_the_network_frozen_and_calibrate_on_its_validation_rows(path, tmp_path):
+    pytest.importorskip("torch")
+    run_cell(job(path, tmp_path, "net", ["max-softmax", "default"]))
+    rows = {row["method"]: row for row in load_rows("tiny-crossed", out=tmp_path)}
+    assert rows["default"]["n"]["train"] == 200
+    # A density of ID statistics: the classifier's labels stay, nearly always.
+    both = [rows[name]["metrics"]["accuracy"] for name in ("max-softmax", "default")]
+    assert both[0] == pytest.approx(both[1], abs=0.05)
+
+
+def test_a_budget_that_is_over_begins_nothing(path, tmp_path):
+    late = job(path, tmp_path, deadline=time.monotonic() - 1)
+    assert run_cell(late) == {}
+    result = run(path, seeds=[1], out=tmp_path, budget=1e-9)
+    assert (result.rows, len(result.left), result.failed) == ([], 15, {})
+    assert ("wines, trees: chain", 1) in result.left
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"datasets": ["wine"]}, "unknown dataset 'wine', did you mean 'wines'"),
+        ({"methods": ["defalt"]}, "unknown method 'defalt', did you mean 'default'"),
+        ({"classifiers": ["tree"]}, "unknown classifier 'tree', did you mean 'trees'"),
+        ({"profile": "smok"}, "unknown profile 'smok', did you mean 'smoke'"),
+        ({"methods": []}, "methods must name at least one of"),
+        ({"budget": 0}, "budget must be > 0 seconds, got 0"),
+        ({"budget": float("nan")}, "budget must be > 0 seconds, got nan"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_begins(path, tmp_path, options, message):
+    with pytest.raises(ValueError, match=r"unknown|must ") as refused:
+        run(path, out=tmp_path / "out", **options)
+    assert message in str(refused.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_data_that_cannot_be_had_stops_the_run(path, tmp_path):
+    path.write_text(path.read_text().replace('ood = ["versicolor"]', 'ood = ["versicolour"]'))
+    with pytest.raises(StoppedError, match="did you mean 'versicolor'"):
+        run(path, datasets=["flowers"], seeds=[1], out=tmp_path / "out")
+
+
+def test_a_damaged_line_is_named_and_a_torn_one_is_done_again(path, tmp_path):
+    out = tmp_path / "out"
+    options = {"datasets": ["flowers"], "seeds": [1], "out": out}
+    run(path, **options)
+    file = out / "tiny-crossed" / "smoke" / "rows.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-40])
+    result = run(path, **options)
+    assert (len(result.rows), result.present) == (1, 5)
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert [json.loads(a)["metrics"] for a in lines] == [
+        json.loads(b)["metrics"] for b in whole.splitlines()
+    ]
+    file.write_bytes(b"".join([lines[0], b"{]\n", *lines[2:]]))
+    with pytest.raises(ValueError, match="got line 2"):
+        run(path, **options)
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_where_it_was(path, tmp_path):
+    out = tmp_path / "out"
+    code = (
+        "from dipedl_bench import run\n"
+        "if __name__ == '__main__':\n"
+        f"    run({str(path)!r}, out={str(out)!r})\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    process = subprocess.Popen([sys.executable, str(script)])
+    file = out / "tiny-crossed" / "smoke" / "rows.jsonl"
+    end = time.monotonic() + 60
+    while not (file.exists() and file.read_bytes().count(b"\n") > 3):
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.2)  # the worker ends by itself
+    kept = file.read_bytes()
+    result = run(path, out=out)
+    assert result.failed == {} and result.present >= 3 and len(result.rows) + result.present == 36
+    assert file.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
+    rows = load_rows("tiny-crossed", out=out)
+    assert len({(r["dataset"], r["classifier"], r["method"], r["seed"]) for r in rows}) == len(rows)

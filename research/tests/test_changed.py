@@ -1,0 +1,60 @@
+"""Published rows stand for today's suites; changed settings are told."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from dipedl_bench import load_rows, load_suite
+from dipedl_bench.results.changed import changes
+from dipedl_bench.results.receipt import config_hash
+from dipedl_bench.spec.plan import plan
+
+ROOT = Path(__file__).parent.parent / "results" / "bench"
+ROWS = [row for suite in ("mnist", "cifar10", "spectra") for row in load_rows(suite, out=ROOT)]
+
+
+def today(row):
+    """The method as a run of today would make its row."""
+    where, ood = f"{row['suite']}.toml", row["config"]["data"]["ood"]
+    (part,) = plan(load_suite(row["suite"]), row["profile"], [row["method"]], where, ood)
+    return part
+
+
+def test_published_rows_keep_their_configuration_and_its_hash():
+    assert all(config_hash(row["config"]) == row["config_hash"] for row in ROWS)
+
+
+def test_a_run_of_today_would_make_the_published_rows_and_no_others():
+    kinds = {(row["suite"], row["profile"], row["config_hash"]): row for row in ROWS}
+    other = [row for row in kinds.values() if today(row).digest != row["config_hash"]]
+    assert not [(row["method"], changes(row["config"], today(row).config)) for row in other]
+
+
+def test_each_changed_setting_is_told_once_in_the_words_of_a_suite():
+    row = next(row for row in ROWS if row["method"] == "dip-edl" and row["suite"] == "cifar10")
+    old, new = row["config"], today(row).config
+    assert changes(old, new) == []
+    for part in (new["below"]["classifier"], new["below"]["density"]["below"]["classifier"]):
+        part["arguments"]["training"]["settings"]["epochs"] = 3
+    new["arguments"]["normalizer"] = {"class": "QuantileEvidence", "settings": {}}
+    new["sees"] = "pixels"
+    assert changes(old, new) == [
+        '`normalizer.class` was "ZScore" and is "QuantileEvidence" now',
+        "`training.epochs` was 32 and is 3 now",
+        '`sees` was not there and is "pixels" now',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ({"a": 1}, {"a": 1.0}, "`a` was 1 and is 1.0 now"),
+        ({"a": True}, {"a": 1}, "`a` was true and is 1 now"),
+        ({"a": None}, {}, "`a` was null and is not there now"),
+        ({"below": {"net": {"x": 1}}}, {}, "`below` was a table and is not there now"),
+    ],
+)
+def test_whatever_gives_another_hash_is_told(old, new, told):
+    assert config_hash(old) != config_hash(new) and changes(old, new) == [told]

@@ -1,0 +1,284 @@
+"""What the CIFAR-10 suite adds: stand-ins, shared networks, colour, rows from elsewhere."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+pytest.importorskip("safetensors")
+
+import torch
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from synthetic_store import write_synthetic_store
+from tiny_suite import TINY
+
+from dipedl.baselines import MCDropout
+from dipedl.datasets import load_mini_mnist
+from dipedl.networks import MLP, FastCNN, TorchClassifier, Training
+from dipedl.pretrained import ClassGaussians, DIPModule
+from dipedl_bench import Store, load_suite
+from dipedl_bench.data.colour_digits import load_colour_digits
+from dipedl_bench.data.splits import make_splits
+from dipedl_bench.results.merge import merge
+from dipedl_bench.running.todo import planned_work
+from dipedl_bench.running.weights import restored, weights_of
+from dipedl_bench.running.work import PartStep, Place
+from dipedl_bench.running.worker import train_part
+from dipedl_bench.spec.plan import plan, trained_parts
+from dipedl_bench.spec.suite import first_there, parse_suite
+from dipedl_bench.tables.table import bench_table
+from dipedl_bench.tables.trivial import trivial_lines
+
+QUICK = Training(epochs=2, batch_size=32, learning_rate=0.02, n_jobs=1)
+METHODS = (
+    TINY.replace("hidden = [16] }", "hidden = [16, 8], dropout = 0.2 }", 1)
+    + """
+[densities.layers]
+estimator = "BlockSumDensity"
+features = { name = "LayerFeatures", layers = ["body.2", "body"] }
+density = { name = "GDADensity", shrinkage = 0.1 }
+
+[methods.layers]
+title = "Several layers"
+estimator = "DIPClassifier"
+classifier = "net"
+density = "layers"
+statistics = "validation"
+
+[methods.mc-dropout]
+title = "MC Dropout"
+estimator = "MCDropout"
+classifier = "net"
+sees = "pixels"
+n_samples = 4
+seeds = [7]
+
+[methods.default]
+title = "Default"
+estimator = "DIPClassifier"
+classifier = "net"
+sees = "pixels"
+statistics = "validation"
+
+[methods.module]
+title = "DIPModule"
+estimator = "DIPModuleMethod"
+classifier = "net"
+sees = "pixels"
+statistics = "validation"
+"""
+)
+
+
+def test_the_first_set_whose_file_is_there_is_taken_and_a_stand_in_is_told(tmp_path):
+    lines = []
+    assert first_there(("svhn", "gtsrb"), None, lines.append) == "svhn"
+    assert first_there(("svhn", "gtsrb"), tmp_path, lines.append) == "svhn"  # its loader says why
+    sheet = tmp_path / "gtsrb" / "gtsrb_test_32x32.webp"
+    sheet.parent.mkdir()
+    sheet.touch()
+    assert not lines
+    assert first_there(("svhn", "gtsrb"), tmp_path, lines.append) == "gtsrb"
+    assert lines == [
+        f"svhn/test_32x32.mat is not in {str(tmp_path)!r}: gtsrb stands in, under its own name"
+    ]
+    matrix = tmp_path / "svhn" / "test_32x32.mat"
+    matrix.parent.mkdir()
+    matrix.touch()
+    assert first_there(("svhn", "gtsrb"), tmp_path, lines.append) == "svhn" and len(lines) == 1
+
+
+def test_a_row_says_which_set_was_looked_at():
+    suite = load_suite("cifar10")
+    (svhn,) = plan(suite, "cpu", ["energy"], "cifar10.toml")
+    (gtsrb,) = plan(suite, "cpu", ["energy"], "cifar10.toml", ["cifar100", "gtsrb"])
+    assert svhn.config["data"]["ood"] == ["cifar100", "svhn"]
+    assert gtsrb.config["data"]["ood"] == ["cifar100", "gtsrb"]
+    assert svhn.digest != gtsrb.digest
+
+
+def test_seeds_are_those_asked_for_or_of_the_method_or_the_profile(tmp_path):
+    suite = parse_suite(METHODS, "tiny.toml")
+
+    def pairs(seeds, suite=suite):
+        place = Place(Store(tmp_path, "t", "smoke"), None)
+        works = planned_work(suite, "tiny.toml", place, seeds, methods=["edl", "mc-dropout"])
+        return [(work.method.name, work.seed) for work in works]
+
+    assert pairs(None) == [("edl", 1), ("edl", 2), ("mc-dropout", 7)]
+    assert pairs((5,)) == [("edl", 5), ("mc-dropout", 5)]
+    profile = suite.profile("smoke").model_copy(update={"seeds": (3,)})
+    of_profile = suite.model_copy(update={"profiles": {"smoke": profile}})
+    assert pairs(None, of_profile) == [("edl", 3), ("mc-dropout", 7)]
+
+
+def test_a_digit_is_where_it_was_in_its_two_colours():
+    grey, colour = load_mini_mnist(), load_colour_digits()
+    ink = np.pad(grey.X_test[7].reshape(28, 28), 2, mode="edge").ravel()
+    for channel in colour.X_test[7].reshape(3, -1):
+        slope, offset = np.polyfit(ink, channel, 1)
+        np.testing.assert_allclose(channel, offset + slope * ink, atol=1e-5)
+        assert 0 <= offset <= 1 and -1e-6 <= offset + slope <= 1 + 1e-6
+    np.testing.assert_array_equal(load_colour_digits().X_train, colour.X_train)
+    np.testing.assert_array_equal(colour.y_test, grey.y_test)
+
+
+def test_a_restored_network_answers_with_the_same_bits():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 64)), np.arange(60) % 3
+    trained = TorchClassifier(FastCNN(width=4), QUICK).fit(X, y)
+    weights = weights_of(trained)
+    again = restored(TorchClassifier(FastCNN(width=4), QUICK, random_state=5), X, y, weights)
+    np.testing.assert_array_equal(again.logits(X), trained.logits(X))
+    np.testing.assert_array_equal(again.transform(X), trained.transform(X))
+    assert weights_of(LogisticRegression().fit(X, y)) is None
+
+
+@pytest.fixture(scope="module")
+def networks():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 16)), np.arange(60) % 3
+    backbone = MLP((20, 12), dropout=0.4)
+    return X, y, backbone, TorchClassifier(backbone, QUICK).fit(X, y)
+
+
+def test_mc_dropout_of_a_given_network_is_that_of_one_trained_alike(networks):
+    X, y, backbone, plain = networks
+    own = MCDropout(backbone, QUICK, n_samples=6).fit(X, y)
+    given = MCDropout(n_samples=6, network=FrozenEstimator(plain)).fit(X, y)
+    np.testing.assert_array_equal(given.logits(X), own.logits(X))
+    np.testing.assert_array_equal(given.sample_proba(X), own.sample_proba(X))
+    assert given.module_ is plain.module_
+
+
+def test_a_network_that_does_not_fit_is_refused(networks):
+    X, y, _, plain = networks
+    frozen = FrozenEstimator(plain)
+    with pytest.raises(ValueError, match="16 columns"):
+        MCDropout(network=frozen).fit(X[:, :9], y)
+    with pytest.raises(ValueError, match=r"the labels \[5\] besides"):
+        MCDropout(network=frozen).fit(X, np.where(y == 2, 5, y))
+    with pytest.raises(TypeError, match="in FrozenEstimator, got TorchClassifier"):
+        MCDropout(network=plain).fit(X, y)
+    without = TorchClassifier(MLP((8,)), QUICK).fit(X, y)
+    with pytest.raises(ValueError, match="dropout strictly between 0 and 1"):
+        MCDropout(network=FrozenEstimator(without)).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Arrays of methods that need the trained network itself, and that network with its rows."""
+    suite = parse_suite(METHODS, "tiny.toml")
+    store = Store(tmp_path_factory.mktemp("shared"), "tiny", "smoke")
+    place = Place(store, None)
+    found = {}
+    for method in plan(suite, "smoke", ["layers", "mc-dropout", "module"], "tiny.toml"):
+        for part in trained_parts(method):
+            if not store.has_arrays(part.name, part.digest, 1):
+                train_part(PartStep(place, part, 1))
+        found[method.name] = store.load(method.name, method.digest, 1)
+    net = method.below["classifier"]
+    splits = make_splits(net.config["data"], 1)
+    backbone = MLP((16, 8), dropout=0.2)
+    untrained = TorchClassifier(backbone, replace(QUICK, learning_rate=1e-3))
+    weights = store.network(net.name, net.digest, 1)
+    network = restored(untrained, splits.X["train"], splits.y["train"], weights)
+    return found, splits, network, store.load(net.name, net.digest, 1)
+
+
+def test_methods_see_the_network_that_was_trained_once(shared):
+    found, splits, network, answers = shared
+    rows = splits.X["ood/kmnist"]
+    np.testing.assert_allclose(network.logits(rows), answers["ood/kmnist"]["logits"], rtol=1e-6)
+    mc = MCDropout(n_samples=4, random_state=1, network=FrozenEstimator(network))
+    mc.fit(splits.X["train"], splits.y["train"])
+    np.testing.assert_allclose(
+        found["mc-dropout"]["ood/kmnist"]["uncertainty"], mc.uncertainty(rows), atol=1e-9
+    )
+    assert np.isfinite(found["layers"]["test"]["log_evidence"]).all()
+
+
+@pytest.mark.parametrize("name", ["default", "module"])
+def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypatch, name):
+    passes = []
+    forward = TorchClassifier.apply_network
+
+    def counted(self, X, *function):
+        passes.append(len(X))
+        return forward(self, X, *function)
+
+    monkeypatch.setattr(TorchClassifier, "apply_network", counted)
+    (method,) = plan(parse_suite(METHODS, "tiny.toml"), "smoke", [name], "tiny.toml")
+    place = Place(Store(tmp_path, "tiny", "smoke"), None)
+    for part in trained_parts(method):
+        train_part(PartStep(place, part, 1))
+    sizes = [len(rows) for rows in make_splits(method.config["data"], 1).X.values()]
+    assert [n for n in passes if n in sizes] == sizes  # once each, by the classifier
+
+
+def test_the_row_through_dip_module_is_what_the_module_says(shared):
+    found, splits, network, _ = shared
+
+    def loader(split):
+        return [(torch.tensor(splits.X[split]), torch.tensor(splits.y[split]))]
+
+    module = DIPModule(network.module_, density=ClassGaussians(shrinkage="oas"))
+    module.fit_density(loader("train"), calibration=loader("validation"))
+    with torch.inference_mode():
+        answer = module(torch.tensor(splits.X["test"]))
+    for name in ("concentration", "log_evidence"):
+        np.testing.assert_allclose(
+            found["module"]["test"][name], getattr(answer, name).numpy(), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_pixels_need_a_classifier_and_no_density():
+    broken = METHODS.replace('density = "layers"\n', 'density = "layers"\nsees = "pixels"\n')
+    with pytest.raises(ValueError, match=r"methods.layers.sees: 'pixels' needs a classifier, and"):
+        plan(parse_suite(broken, "tiny.toml"), "smoke", ["layers"], "tiny.toml")
+
+
+def test_rows_from_elsewhere_are_taken_once(tmp_path):
+    there = write_synthetic_store(tmp_path / "there", methods=["edl"], seeds=[10, 20])
+    assert merge([there.rows_file], tmp_path / "here") == (2, 0)
+    assert merge([there.rows_file], tmp_path / "here") == (0, 2)
+    assert Store(tmp_path / "here", "mnist", "smoke").rows() == there.rows()
+    with pytest.raises(FileNotFoundError, match="no file"):
+        merge([tmp_path / "nowhere.jsonl"], tmp_path / "here")
+
+
+def test_unusual_photographs():
+    rng = np.random.default_rng(0)
+    plain = 0.5 + 0.1 * rng.normal(size=(40, 3, 8, 8))
+    bright, red = plain + 0.3, plain * np.array([1.5, 1, 1])[:, None, None]
+    flat = np.broadcast_to(plain.mean(axis=(2, 3), keepdims=True), plain.shape)
+    known = 0.5 + 0.1 * rng.normal(size=(40, 3, 8, 8))
+    images = {"test": known, "ood/bright": bright, "ood/red": red, "ood/flat": flat}
+    lines = {line.title: line.cells for line in trivial_lines(images, plain)}
+    assert lines["unusual brightness"]["auroc/bright"].mean == 1
+    assert lines["unusual colour"]["auroc/red"].mean == 1
+    assert lines["unusual contrast"]["auroc/flat"].mean == 1
+    assert lines["unusual roughness"]["auroc/flat"].mean == 1
+    assert 0.2 < lines["unusual colour"]["auroc/bright"].mean < 0.8
+
+
+def cifar10_store(root, ood):
+    options = {"suite": "cifar10", "profile": "cpu", "seeds": [10], "ood": ood}
+    return write_synthetic_store(root, methods=["dip-edl", "edl", "max-softmax"], **options)
+
+
+def test_a_stand_in_is_never_set_against_the_papers_set(tmp_path):
+    lines = bench_table(cifar10_store(tmp_path, ["cifar100", "gtsrb"]).rows()).lines
+    ours = {line.name: line.cells for line in lines}["dip-edl"]
+    assert ours["auroc/cifar100"].paper.mean == 0.9002
+    assert all(cell.paper is None for name, cell in ours.items() if name.endswith("gtsrb"))
+
+
+def test_digits_in_colour_are_not_set_against_photographs(tmp_path):
+    rows = cifar10_store(tmp_path, ["kmnist"]).rows()
+    config = {**rows[0]["config"], "data": {"dataset": "colour-digits"}}
+    table = bench_table([{**row, "config": config} for row in rows])
+    assert all(cell.paper is None for line in table.lines for cell in line.cells.values())

@@ -1,0 +1,99 @@
+"""The collapse table out of rows made by hand."""
+
+import pytest
+
+from dipedl_bench.tables.collapse import collapse_grid, collapse_lines, collapse_summary
+
+SHARE = 0.772  # of galaxies
+
+
+def row(method, seed, galaxy, quasar, profile="published", auroc=0.5):
+    metrics = {
+        "accuracy": SHARE * galaxy + (1 - SHARE) * quasar,
+        "recall_0": galaxy,
+        "recall_1": quasar,
+        "auroc/stars": auroc,
+    }
+    return {
+        "suite": "spectra",
+        "profile": profile,
+        "method": method,
+        "title": method.upper(),
+        "seed": seed,
+        "config_hash": "a",
+        "metrics": metrics,
+        "intervals": {},
+        "baselines": {},
+        "n": {"test": 887, "ood/stars": 100},
+        "seconds": {"train": 1.0, "score": 1.0},
+        "cpu_seconds": {"train": 1.0, "score": 1.0},
+        "peak_memory_mb": 1.0,
+        "forward_passes": 1,
+        "n_parameters": 7,
+    }
+
+
+def healthy(method, galaxy=0.99, quasar=0.93, auroc=0.97):
+    return row(method, 10, galaxy, quasar, "scarce", auroc)
+
+
+def test_a_class_that_is_never_found_is_a_collapse_and_so_is_its_opposite():
+    """As the paper's EDL: two seeds say Galaxy only, two Quasar only."""
+    seeds = [(1, 0), (1, 0), (0, 1), (0, 1)]
+    broken = [row("edl", 10 * i, *recalls) for i, recalls in enumerate(seeds)]
+    (line,) = collapse_lines(broken, [healthy("edl")])
+    assert line.collapsed and line.published.one_class == 4 and line.published.lost == 4
+    assert line.published.accuracy.mean == pytest.approx(0.5)
+    assert line.published.accuracy.sd == pytest.approx(SHARE - 0.5)  # the paper prints .4955, .2707
+    assert "ReLU" in line.cause and "exponential" in line.cure
+
+
+def test_a_method_that_did_not_collapse_is_said_not_to_have():
+    (line,) = collapse_lines([row("r-edl", 10, 0.97, 0.62)], [healthy("r-edl")])
+    assert not line.collapsed and line.published.one_class == 0
+
+
+def test_a_few_rows_of_a_lost_class_do_not_hide_the_collapse():
+    (line,) = collapse_lines([row("postnet", 10, 1.0, 0.04), row("postnet", 20, 0.9, 0.8)], [])
+    assert line.collapsed and line.published.lost == 1 and line.published.one_class == 0
+    assert line.healthy is None
+
+
+def test_what_is_not_cured_or_not_run_is_seen():
+    lines = {
+        line.method: line
+        for line in collapse_lines(
+            [row("daedl", 10, 1.0, 0.0)], [healthy("daedl", quasar=0.05), healthy("re-edl")]
+        )
+    }
+    assert lines["DAEDL"].healthy.lost == 1
+    assert lines["Re-EDL"].published is None and not lines["Re-EDL"].collapsed
+
+
+def test_one_line_for_each_method_of_the_paper_whatever_its_variants():
+    broken = [row("max-softmax", 10, 1.0, 1.0), row("dip-edl", 10, 1.0, 0.7)]
+    sound = [healthy("dip-edl"), healthy("dip-edl-default", quasar=0.5), healthy("energy")]
+    (line,) = collapse_lines(broken, sound)
+    assert (line.method, line.name) == ("DIP-EDL", "dip-edl")
+    assert line.healthy.recalls[1].mean == 0.93
+    assert collapse_lines([], []) == () and collapse_summary(()) == ""
+
+
+def test_the_summary_counts_what_was_run():
+    lines = collapse_lines(
+        [row("edl", 10, 1, 0), row("r-edl", 10, 0.9, 0.9)],
+        [healthy("edl"), healthy("r-edl"), healthy("daedl", quasar=0.0)],
+    )
+    assert collapse_summary(lines) == (
+        "As published, 1 of 2 methods lose a class in some seed (EDL); in the healthy "
+        "configuration 1 of 3."
+    )
+
+
+def test_the_grid_shows_both_sides_of_every_number():
+    lines = collapse_lines([row("edl", 10, 1.0, 0.0)], [healthy("edl"), healthy("r-edl")])
+    heads, cells = collapse_grid(lines, ("Galaxy", "Quasar"))
+    assert len(heads) == 6 and all(len(c) == 6 for c in cells)
+    by_title = {c[0]: c for c in cells}
+    assert by_title["EDL"][2:5] == ["1.0000 → 0.9900", "0.0000 → 0.9300", "1 of 1 → 0 of 1"]
+    assert by_title["R-EDL"][5] == "– → 0.9700"

@@ -1,0 +1,170 @@
+"""The file of a crossed suite: what it may hold, and what is said of what it may not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from tiny_crossed import TINY_CROSSED
+
+from dipedl_bench import load_suite
+from dipedl_bench.results.receipt import config_hash
+from dipedl_bench.spec.cells import plan_cell_methods, plan_cells
+from dipedl_bench.spec.suite import parse_suite
+
+ROWS = Path(__file__).parents[1] / "results" / "bench" / "defaults" / "cpu" / "rows.jsonl"
+
+
+def tiny(**changes):
+    text = TINY_CROSSED
+    for old, new in changes.items():
+        assert text.count(old) >= 1
+        text = text.replace(old, new)
+    return parse_suite(text, "tiny.toml")
+
+
+def cells(suite, profile="smoke", **options):
+    given = {"datasets": None, "classifiers": None, "seeds": None, **options}
+    return plan_cells(suite, profile, **given, where="tiny.toml")
+
+
+def test_every_method_and_cell_of_the_packaged_suite_can_be_made():
+    suite = load_suite("defaults")
+    for profile in suite.profiles:
+        methods = plan_cell_methods(suite, profile, suite.method_names(profile), "defaults.toml")
+        assert {method.name for method in methods} >= {"default", "max-softmax", "temperature"}
+        found = cells(suite, profile)
+        assert len({(c.dataset, c.classifier, c.seed) for c in found}) == len(found)
+    assert [m.against for m in suite.measures].count("bare") == 11
+
+
+def test_the_first_seed_of_all_comes_before_the_second_of_any():
+    found = [(c.dataset, c.classifier, c.seed) for c in cells(tiny())]
+    pairs = [("flowers", "logistic"), ("wines", "logistic"), ("wines", "trees")]
+    assert found == [(*pair, seed) for seed in (1, 2) for pair in pairs]
+
+
+def test_a_data_set_or_a_profile_may_have_seeds_of_its_own_and_the_call_decides():
+    suite = tiny(**{'title = "Wine"': 'title = "Wine"\nseeds = [7]'})
+    assert {c.seed for c in cells(suite, datasets=["wines"])} == {7}
+    assert {c.seed for c in cells(suite, datasets=["flowers"])} == {1, 2}
+    assert {c.seed for c in cells(suite, "net")} == {3}
+    assert {c.seed for c in cells(suite, seeds=[5])} == {5}
+
+
+def test_the_tightest_limit_counts():
+    suite = tiny(
+        **{
+            "frozen = true": "frozen = true\nlimit = { train = 150, test = 90 }",
+            'title = "Digits"': 'title = "Digits"\nlimit = { ood = 20 }',
+        }
+    )
+    (cell,) = cells(suite, "net")
+    assert cell.data["limit"] == {"train": 150, "validation": 60, "test": 80, "ood": 20}
+
+
+def test_a_profile_changes_single_arguments_of_a_classifier():
+    (cell,) = cells(tiny(), "net")
+    settings = cell.config["classifier"]["settings"]
+    assert settings["training"]["settings"]["epochs"] == 2
+    assert settings["training"]["settings"]["batch_size"] == 32
+
+
+def test_what_changes_an_answer_changes_the_hash_and_a_title_does_not():
+    def digests(suite):
+        (method,) = plan_cell_methods(suite, "smoke", ["default"], "tiny.toml")
+        return list(method.digests(cells(suite)[0]).values())
+
+    here = digests(tiny())
+    assert len(set(here)) == 2
+    assert digests(tiny(**{'title = "ours"': 'title = "other"'})) == here
+    other = digests(tiny(**{'name = "ZScore"': 'name = "RobustZScore"'}))
+    assert not set(other) & set(here)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title = ", "titel = ", "titel"),
+        ('classifiers = ["logistic", "trees"]', 'classifiers = ["tree"]', "did you mean 'trees'"),
+        ('datasets = ["flowers", "wines"]', 'datasets = ["wine"]', "did you mean 'wines'"),
+        ('group = "bare"', 'group = "baseline"', "one method must be of the group 'bare'"),
+        ('group = "ours"', 'group = "our"', "methods.default: group"),
+        ("resamples = 40", "resamples = 9", "must be 0 or at least 40, got 9"),
+        ("leave_out = 1", "leave_out = -1", "greater than or equal to 0, got -1"),
+        ("[methods.energy]", "[methods.energy", "not TOML"),
+        ("leave_out = 1", 'leave_out = "one"', "integer, got 'one'"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_with_its_place(old, new, message):
+    with pytest.raises(ValueError, match=r"tiny\.toml: ") as refused:
+        tiny(**{old: new})
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('loader = "sklearn:iris"', 'loader = "sklearn:irsi"', "did you mean 'sklearn:iris'"),
+        ('estimator = "LogisticRegression"', 'estimator = "Logistic"', "LogisticRegression"),
+        ("n_estimators = 10", "n_estimator = 10", "did you mean 'n_estimators'"),
+    ],
+)
+def test_a_loader_a_class_or_an_argument_that_is_not_there_is_said_before_anything(
+    old, new, message
+):
+    with pytest.raises(ValueError, match=r"tiny\.toml: (datasets|classifiers)\.") as refused:
+        cells(tiny(**{old: new}))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('estimator = "Energy"', 'estimator = "Enrgy"', "did you mean 'Energy'"),
+        ('covariance_type = "tied"', 'covariance = "tied"', "did you mean 'covariance_type'"),
+        ('estimator = "MaxSoftmax"', 'estimator = "MaxSoftmax"\nkinds = ["x"]', "one kind only"),
+    ],
+)
+def test_a_method_that_cannot_be_made_is_said_before_anything(old, new, message):
+    suite = tiny(**{old: new})
+    with pytest.raises(ValueError, match=r"tiny\.toml: methods\.") as refused:
+        plan_cell_methods(suite, "smoke", suite.methods, "tiny.toml")
+    assert message in str(refused.value)
+
+
+def test_a_measure_names_a_method_and_knows_its_keys():
+    measure = """
+[[measures]]
+statement = "no worse"
+what = "compare"
+against = "temprature"
+found = "{mean}"
+"""
+    with pytest.raises(ValueError, match=r"measures\[0\].against: .*did you mean 'temperature'"):
+        parse_suite(TINY_CROSSED + measure, "tiny.toml")
+    with pytest.raises(ValueError, match="unknown key 'statment', did you mean 'statement'"):
+        parse_suite(TINY_CROSSED + measure.replace("statement", "statment"), "tiny.toml")
+
+
+def test_only_a_suite_with_data_sets_is_crossed():
+    assert load_suite("defaults").crossed and not load_suite("mnist").crossed
+
+
+def test_hashes_of_published_rows_follow_from_their_configs_and_the_plan_gives_them():
+    """Rows of classifiers and methods that have not changed since are not run again."""
+    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+    assert all(config_hash(row["config"]) == row["config_hash"] for row in rows)
+    suite = load_suite("defaults")
+    methods = plan_cell_methods(suite, "cpu", ["max-softmax", "energy", "knn"], "defaults.toml")
+    found = cells(suite, "cpu", datasets=["wine-1"], classifiers=["mlp"], seeds=[10])
+    assert len(found) == 1
+    planned = {row: digest for m in methods for row, digest in m.digests(found[0]).items()}
+    published = {
+        row["method"]: row["config_hash"]
+        for row in rows
+        if (row["dataset"], row["classifier"], row["seed"]) == ("wine-1", "mlp", 10)
+    }
+    assert planned == {name: published[name] for name in planned}

@@ -1,0 +1,308 @@
+"""Tables and measures of a crossed suite against sums written out by hand over invented rows."""
+
+import json
+import re
+from statistics import mean
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+
+from dipedl_bench import load_suite
+from dipedl_bench.spec.entries import MeasureEntry
+from dipedl_bench.tables.crossed.measures import evaluated, lines_of, measures
+from dipedl_bench.tables.crossed.pairs import Pair, crossed, summary
+from dipedl_bench.tables.markdown import markdown
+from dipedl_bench.tables.table import bench_table
+
+METHODS = {
+    "max-softmax": "bare",
+    "default": "ours",
+    "energy": "baseline",
+    "temperature": "baseline",
+    "gaussians": "candidate",
+    "neighbours": "candidate",
+}
+KNOWN = ("accuracy", "brier_id", "nll", "ece", "adaptive_ece", "error_auroc")
+PLACES = [("a", "forest"), ("a", "net"), ("b", "net")]
+OOD_OF = {"a": ["x", "y"], "b": ["z"]}
+
+
+def invented(seed=0, seeds=(1, 2, 3), **better):
+    """Rows of every method; `better` adds to a metric of the default."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for dataset, classifier in PLACES:
+        for number in seeds:
+            for method, group in METHODS.items():
+                metrics = {name: rng.uniform(0.1, 0.3) for name in KNOWN}
+                for ood in OOD_OF[dataset]:
+                    for name in ("auroc", "aupr", "fpr95", "brier_ood"):
+                        metrics[f"{name}/{ood}"] = rng.uniform(0.4, 0.6)
+                if method == "default":
+                    for name in metrics:
+                        metrics[name] += better.get(name.partition("/")[0], 0.0)
+                rows.append(row(dataset, classifier, method, group, number, metrics))
+    return rows
+
+
+def row(dataset, classifier, method, group, seed, metrics, **more):
+    return {
+        "suite": "defaults",
+        "profile": "smoke",
+        "dataset": dataset,
+        "classifier": classifier,
+        "method": method,
+        "title": method.title(),
+        "group": group,
+        "seed": seed,
+        "config": {},
+        "config_hash": f"{dataset}-{classifier}-{method}-1",
+        "metrics": metrics,
+        "intervals": {},
+        "n": {"train": 300, "test": 100, **{f"ood/{name}": 50 for name in OOD_OF[dataset]}},
+        "cpu_seconds": {"train": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
+        "seconds": {"train": 6.0, "classifier": 2.0, "predict": 1.0, "score": 0.1},
+        "versions": {"dipedl": "0"},
+        "device": "none",
+        "commit": "0",
+        "time": "2026-01-01T00:00:00+00:00",
+        **more,
+    }
+
+
+def pairs_of(rows):
+    return crossed(bench_table(rows))
+
+
+def naive(rows, dataset, classifier, method, metric):
+    """Mean over seeds, written out."""
+    key = (dataset, classifier, method)
+    return mean(
+        r["metrics"][metric] for r in rows if (r["dataset"], r["classifier"], r["method"]) == key
+    )
+
+
+LINES = [(d, ood, c) for d, c in PLACES for ood in OOD_OF[d]]
+
+
+def over_lines(rows, method, metric):
+    return [naive(rows, d, c, method, f"{metric}/{ood}") for d, ood, c in LINES]
+
+
+def over_known(rows, method, metric):
+    return [naive(rows, d, c, method, metric) for d, c in PLACES]
+
+
+def named(table, start):
+    (found,) = (m for m in measures(table) if m.statement.startswith(start))
+    return found
+
+
+def test_cells_are_means_over_seeds_with_t_intervals():
+    rows = invented()
+    table = pairs_of(rows)
+    assert [(pair.dataset, pair.ood, pair.classifier) for pair in table.pairs] == LINES
+    cell = table.cell(Pair("a", "y", "net"), "energy", "aupr")
+    assert cell.mean == pytest.approx(naive(rows, "a", "net", "energy", "aupr/y"))
+    values = np.array(cell.values)
+    half = 4.302652729911275 * values.std(ddof=1) / np.sqrt(3)  # t, 97.5 %, 2 degrees of freedom
+    np.testing.assert_allclose(cell.over_seeds, (cell.mean - half, cell.mean + half))
+    assert table.cell(Pair("a", "y", "net"), "energy", "brier_id").mean == pytest.approx(
+        naive(rows, "a", "net", "energy", "brier_id")
+    )
+
+
+def test_the_summary_is_the_naive_one():
+    rows = invented()
+    found = summary(pairs_of(rows), "default")
+    ours, bare = (over_lines(rows, name, "auroc") for name in ("default", "max-softmax"))
+    gaps = [a - b for a, b in zip(ours, bare, strict=True)]
+    assert found.lines == 5
+    assert found.auroc == pytest.approx(mean(ours)) and found.auroc_bare == pytest.approx(
+        mean(bare)
+    )
+    assert found.worst == pytest.approx(min(gaps))
+    d, ood, c = LINES[int(np.argmin(gaps))]
+    assert found.worst_at == f"{d} / {ood}, {c}"
+    shares = [
+        mean(over(rows, "default", metric)) / mean(over(rows, "max-softmax", metric))
+        for over, metric in ((over_lines, "brier_ood"), (over_known, "brier_id"))
+    ]
+    assert found.brier_ratio == pytest.approx(shares[0])
+    assert found.brier_cost == pytest.approx(shares[1] - 1)
+    assert found.error_auroc == pytest.approx(mean(over_known(rows, "default", "error_auroc")))
+
+
+def test_a_summary_counts_only_lines_on_which_a_method_answered():
+    rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
+    found = summary(pairs_of(rows), "energy")
+    assert found.lines == 3
+    kept = [i for i, (_, _, c) in enumerate(LINES) if c == "net"]
+    bare = over_lines(rows, "max-softmax", "auroc")
+    assert found.auroc_bare == pytest.approx(mean(bare[i] for i in kept))
+
+
+def test_regret_is_the_best_candidate_less_ours():
+    rows = invented()
+    candidates = [over_lines(rows, name, "auroc") for name in ("gaussians", "neighbours")]
+    ours = over_lines(rows, "default", "auroc")
+    expected = [
+        max(pair) - own for pair, own in zip(zip(*candidates, strict=True), ours, strict=True)
+    ]
+    assert list(pairs_of(rows).regret().values()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("start", "good", "bad"),
+    [
+        ("Mean AUROC above", {"auroc": 0.3}, {"auroc": -0.3}),
+        ("AUROC never more than .12", {"auroc": 0.3}, {"auroc": -0.3}),
+        ("OOD Brier never above", {"brier_ood": -0.1}, {"brier_ood": 0.5}),
+        ("Mean AUROC within", {"auroc": 0.3}, {"auroc": -0.3}),
+    ],
+)
+def test_measures_are_met_and_missed(start, good, bad):
+    assert named(pairs_of(invented(**good)), start).met is True
+    assert named(pairs_of(invented(**bad)), start).met is False
+
+
+@pytest.mark.parametrize(
+    ("start", "metric", "against", "most"),
+    [
+        ("Mean OOD Brier", "brier_ood", "max-softmax", 0.6),
+        ("Mean ID Brier", "brier_id", "max-softmax", 1.02),
+        ("Mean NLL", "nll", "temperature", 1.03),
+    ],
+)
+def test_a_mean_is_judged_by_mean_over_mean_and_shown_in_absolute_numbers(
+    start, metric, against, most
+):
+    over = over_lines if metric == "brier_ood" else over_known
+    rows = invented()
+    ours, theirs = (mean(over(rows, method, metric)) for method in ("default", against))
+    for gap, met in ((-1e-4, True), (1e-4, False)):
+        found = named(pairs_of(invented(**{metric: most * theirs - ours + gap})), start)
+        assert found.met is met and found.misses == ()
+        shown = [float(number) for number in re.findall(r"0\.\d+", found.found)[:2]]
+        assert shown == pytest.approx([most * theirs + gap, theirs], abs=5.1e-4)
+
+
+def test_timid_classifiers_are_those_that_temperature_scaling_sharpens():
+    rows = [{**r, "temperature": 0.7 if r["classifier"] == "net" else 0.9} for r in invented()]
+    rows = [r if r["method"] == "temperature" else {**r, "temperature": 0.1} for r in rows]
+    found = pairs_of(rows)
+    assert [p.classifier for p in lines_of("timid", found).pairs] == ["net"] * 3
+    assert [p.classifier for p in lines_of("others", found).pairs] == ["forest"] * 2
+    (asked,) = (m for m in load_suite("defaults").measures if m.lines == "timid")
+    ours, bare = (over_lines(rows, name, "brier_ood") for name in ("default", "max-softmax"))
+    worse = sum(a > b for a, b in list(zip(ours, bare, strict=True))[2:])
+    assert 0 < worse < 3
+    for share, met in (((3 - worse) / 3 - 0.01, True), ((3 - worse) / 3 + 0.01, False)):
+        judged = evaluated(asked.model_copy(update={"good_share": share}), found)
+        assert judged.met is met and len(judged.misses) == worse
+
+
+def test_data_sets_that_were_never_looked_at_are_not_compared_with_an_earlier_default():
+    named_as = {"a": "digits-8", "b": "titanic-3"}
+    rows = [{**r, "dataset": named_as[r["dataset"]]} for r in invented()]
+    found = pairs_of(rows)
+    assert {p.dataset for p in lines_of("earlier", found).pairs} == {"digits-8"}
+    forest = mean(over_lines(invented(), "default", "auroc")[:2])
+    for before, met in ((forest - 0.01, True), (forest + 0.01, False)):
+        entry = MeasureEntry(
+            statement="", what="earlier", earlier={"forest": before}, least=0, found="{min:.2f}"
+        )
+        assert evaluated(entry, found).met is met
+        assert evaluated(entry, found).found.startswith(f"{forest - before:.2f};")
+
+
+def test_every_miss_is_named_with_its_number():
+    rows = invented(auroc=-0.1)
+    ours, bare = (over_lines(rows, name, "auroc") for name in ("default", "max-softmax"))
+    expected = [
+        f"{d} / {ood}, {c}: {a - b:+.3f} ({b:.4f} to {a:.4f})"
+        for (d, ood, c), a, b in zip(LINES, ours, bare, strict=True)
+        if a - b < -0.12
+    ]
+    found = named(pairs_of(rows), "AUROC never more than .12")
+    assert expected and list(found.misses) == expected
+    assert found.found.endswith(f"{len(expected)} of 5 miss")
+
+
+def test_a_baseline_is_compared_by_each_of_its_rankings():
+    rows, start = invented(auroc=0.2), "Mean AUROC above"
+    other = [
+        {**r, "method": "energy:total", "title": "Energy by total", "config_hash": "total"}
+        | {"metrics": {name: 0.9 for name in r["metrics"]}}
+        for r in rows
+        if r["method"] == "energy"
+    ]
+    found = named(pairs_of(rows + other), start)
+    assert named(pairs_of(rows), start).met is True and found.met is False
+    assert re.search(r"Energy by total: 0\.\d{3} against 0\.900 on 5 lines", found.found)
+
+
+def test_without_its_rows_a_measure_is_not_run():
+    rows = [r for r in invented() if r["method"] in ("max-softmax", "energy")]
+    assert {m.met for m in measures(pairs_of(rows))} == {None}
+
+
+def test_a_perfect_baseline_divides_nothing_by_zero():
+    rows = invented()
+    for r in rows:
+        if r["method"] in ("max-softmax", "temperature"):
+            r["metrics"] = {**r["metrics"], "brier_id": 0.0, "nll": 0.0}
+    found = named(pairs_of(rows), "Mean NLL")
+    assert found.met is False and "inf times" in found.found
+
+
+def test_only_rows_of_the_latest_configuration_count():
+    rows = invented()
+    old = [{**r, "config_hash": "old", "metrics": dict.fromkeys(r["metrics"], 0.0)} for r in rows]
+    assert pairs_of(old + rows).table == pairs_of(rows).table
+
+
+def test_refusals_are_shown_and_count_nowhere():
+    rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
+    no = row("a", "forest", "energy", "baseline", 1, {}, refused="it has no | logits")
+    del no["cpu_seconds"], no["n"]
+    table = pairs_of([*rows, no])
+    refused = [line for line in table.table.lines if line.refused]
+    assert [(line.dataset, line.classifier, line.name) for line in refused] == [
+        ("a", "forest", "energy")
+    ]
+    assert refused[0].cells == {} and refused[0].refused == "it has no | logits"
+    assert table.pairs == pairs_of(rows).pairs
+    assert [line for line in table.table.lines if not line.refused] == list(
+        pairs_of(rows).table.lines
+    )
+    text = markdown(table.table)
+    assert "| a, forest | energy | it has no \\| logits |" in text
+    assert "| refused |" in text
+
+
+def test_rows_of_two_profiles_are_refused():
+    rows = invented()
+    other = [{**r, "profile": "cpu"} for r in rows]
+    with pytest.raises(ValueError, match="one suite and one profile"):
+        pairs_of(rows + other)
+    with pytest.raises(ValueError, match="got none"):
+        pairs_of([])
+
+
+def test_json_holds_every_cell_and_no_number_that_json_lacks():
+    rows = invented()
+    rows[0]["metrics"]["nll"] = float("inf")
+    made = bench_table(rows)
+    whole = made.as_json() | {"summary": crossed(made).as_json()}
+    text = json.loads(json.dumps(whole, allow_nan=False))
+    assert len(text["methods"]) == len(PLACES) * len(METHODS)
+    summaries = json.loads(json.dumps(pairs_of(rows).as_json(), allow_nan=False))
+    assert [entry["method"] for entry in summaries] == list(METHODS)
+    first = text["methods"][0]
+    assert (first["dataset"], first["classifier"]) == ("a", "forest")
+    assert first["cells"]["auroc/x"]["mean"] == pytest.approx(
+        naive(rows, "a", "forest", "max-softmax", "auroc/x")
+    )

@@ -1,0 +1,143 @@
+"""Sentences on our default: what the rows show, and where it falls short."""
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from synthetic_store import write_synthetic_store
+
+from dipedl_bench.tables.cells import cell_over_seeds
+from dipedl_bench.tables.findings import findings, share_interval, shortfalls
+from dipedl_bench.tables.headline import headline
+from dipedl_bench.tables.table import bench_table
+
+OPTIONS = {
+    "suite": "spectra",
+    "ood": ["stars", "supernovae", "real_stars"],
+    "shifted": ["real"],
+    "classes": 2,
+    "n_resamples": 0,
+}
+METHODS = ("dip-edl", "dip-edl-default", "edl", "max-softmax", "deep-ensemble")
+
+
+def store_of(root, profile="scarce", methods=METHODS, **options):
+    dataset = {"published": "semi-real-scarce-published", "scarce": "semi-real-scarce"}.get(profile)
+    made = {**OPTIONS, **options}
+    return write_synthetic_store(root, profile=profile, methods=methods, dataset=dataset, **made)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return bench_table(store_of(tmp_path_factory.mktemp("table")).rows())
+
+
+def with_cells(table, passes=None, **values):
+    """The table with other values of some cells: line -> metric -> one value a seed."""
+    lines = []
+    for line in table.lines:
+        mine = values.get(line.name.replace("-", "_"), {})
+        cells = {**line.cells, **{name: cell_over_seeds(of) for name, of in mine.items()}}
+        cost = replace(line.cost, forward_passes=(passes or {}).get(line.name, 1))
+        lines.append(replace(line, cells=cells, cost=cost))
+    return replace(table, lines=tuple(lines))
+
+
+def all_at(auroc, brier=(0.05, 0.05)):
+    cells = {f"auroc/{s}": [auroc, auroc] for s in OPTIONS["ood"]}
+    return {**cells, "brier_id": list(brier)}
+
+
+def test_the_best_with_a_single_pass_is_said_to_be_it(table):
+    made = with_cells(
+        table,
+        {"deep-ensemble": 5},
+        dip_edl_default=all_at(0.97),
+        dip_edl=all_at(0.5),
+        edl=all_at(0.9),
+        max_softmax=all_at(0.9),
+        deep_ensemble=all_at(0.98),
+    )
+    said = findings(made)
+    assert said[0].startswith("Stars (semi-real): DIP-EDL-DEFAULT has an AUROC of 0.9700 ±0.0000")
+    assert "; DIP-EDL: 0.5000" in said[0]
+    assert "No other method with a single pass ranks it better." in said[0]
+    assert "With several passes: DEEP-ENSEMBLE (0.9800)." in said[0]
+    assert not [s for s in shortfalls(made) if "single pass" in s]
+
+
+def test_who_is_better_is_named_with_numbers(table):
+    made = with_cells(
+        table,
+        dip_edl_default=all_at(0.9),
+        dip_edl=all_at(0.5),
+        edl=all_at(0.95),
+        max_softmax=all_at(0.99),
+        deep_ensemble=all_at(0.8),
+    )
+    said = findings(made)[0]
+    assert "single pass these are above: MAX-SOFTMAX (0.9900), EDL (0.9500)." in said
+    (short,) = (s for s in shortfalls(made) if "single pass" in s)
+    assert short.count("2 rank better, by up to 0.0900") == 3
+
+
+@pytest.mark.parametrize(
+    ("ours", "best", "within"),
+    [
+        ((0.051, 0.051), (0.049, 0.051), True),  # .001 above, sd .001
+        ((0.052, 0.052), (0.049, 0.051), False),
+        ((0.05, 0.05), (0.05, 0.05), True),
+    ],
+)
+def test_brier_within_one_standard_deviation_of_the_best(table, ours, best, within):
+    poor = all_at(0.9, (0.2, 0.2))
+    made = with_cells(
+        table,
+        dip_edl_default=all_at(0.9, ours),
+        edl=all_at(0.9, best),
+        dip_edl=poor,
+        max_softmax=poor,
+        deep_ensemble=poor,
+    )
+    (said,) = (s for s in findings(made) if s.startswith("Known spectra:"))
+    assert (": within one" in said or "the best of all" in said) is within
+    assert any("default's Brier" in s for s in shortfalls(made)) is not within
+
+
+def test_the_report_begins_with_the_same_words(table):
+    assert headline(table) == findings(table)
+
+
+def test_without_the_default_there_is_no_headline(tmp_path):
+    made = bench_table(store_of(tmp_path, methods=["edl"]).rows())
+    assert findings(made) == shortfalls(made) == []
+
+
+def test_one_seed_has_no_standard_deviation(tmp_path):
+    single = bench_table(store_of(tmp_path, seeds=[10]).rows())
+    poor = {"brier_id": [0.2]}
+    made = with_cells(single, dip_edl_default=poor, dip_edl=poor, max_softmax={"brier_id": [0.1]})
+    (said,) = (s for s in findings(made) if s.startswith("Known spectra:"))
+    assert said.endswith("a single seed has no standard deviation to compare them by.")
+    assert not any("whose standard deviation" in s for s in shortfalls(made))
+
+
+def test_real_spectra_have_intervals_and_a_rejection(table):
+    said = findings(table)[-1]
+    assert said.startswith("Real galaxies and quasars (30):") and "95 % over" in said
+    assert "least trusted tenth" in said
+    cell = cell_over_seeds([0.9, 0.8], [(0.7, 0.95), (0.6, 0.85)])
+    assert share_interval(cell) == "0.85 (0.65 to 0.90)"
+    assert share_interval(cell_over_seeds([0.9])) == "0.9000" and share_interval(None) == ""
+    lower = with_cells(table, dip_edl_default={"balanced_accuracy/real": [0.8, 0.8]})
+    assert any("balanced accuracy is 0.8000" in s for s in shortfalls(lower))
+
+
+def test_a_sentence_names_at_most_three_methods(tmp_path):
+    methods = [*METHODS, "r-edl", "re-edl"]
+    made = bench_table(store_of(tmp_path, methods=methods).rows())
+    others = {name.replace("-", "_"): all_at(0.95) for name in methods}
+    said = findings(with_cells(made, **{**others, "dip_edl_default": all_at(0.9)}))[0]
+    assert said.count("(0.9500)") == 3 and "and 3 more." in said

@@ -1,0 +1,179 @@
+"""Pages of results: what the rows say, computed, for every suite by one maker."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+
+from synthetic_store import write_synthetic_store
+
+from dipedl_bench import suite_names
+from dipedl_bench.report.page import render
+from dipedl_bench.results.store import Store
+from dipedl_bench.spec.captions import Captions, captions_of
+from dipedl_bench.studies.sweeps import stored_parts
+
+ROOT = Path(__file__).parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+import publish  # noqa: E402
+from pages.page import page_of  # noqa: E402
+from pages.toys import page_of_toys  # noqa: E402
+
+SPECTRA = {"suite": "spectra", "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
+SPECTRA |= {"classes": 2, "n_resamples": 0}
+CIFAR10 = {"suite": "cifar10", "profile": "cpu", "seeds": [10], "ood": ["cifar100", "gtsrb"]}
+PUBLISHED = [name for name in suite_names() if captions_of(name).page is not None]
+
+
+def spectra(root, profile="scarce", methods=("dip-edl", "dip-edl-default", "edl", "max-softmax")):
+    return write_synthetic_store(root, profile=profile, methods=methods, **SPECTRA)
+
+
+@pytest.mark.parametrize("suite", PUBLISHED)
+def test_the_page_in_docs_is_what_the_rows_say(suite):
+    page = (ROOT / "docs" / f"results-{suite}.md").read_text(encoding="utf-8")
+    stale = f"run: python benchmarks/publish.py {suite}"
+    assert page_of(suite, ROOT / "results" / "bench") == page, stale
+
+
+def test_the_page_of_toys_is_what_the_rows_say():
+    page = (ROOT / "docs" / "results-toys.md").read_text(encoding="utf-8")
+    assert page_of_toys(ROOT / "results" / "bench") == page, "run: benchmarks/publish.py toys"
+
+
+def test_suites_with_a_page():
+    assert PUBLISHED == ["cifar10", "defaults", "mnist", "second-order", "spectra"]
+    assert "lamost" not in PUBLISHED  # its page would be that of the suite it extends
+    with pytest.raises(ValueError, match=r"'lamost' must have a table \[page\]"):
+        page_of("lamost", ROOT)
+
+
+def test_an_empty_folder_makes_a_page_that_says_so(tmp_path):
+    page = page_of("spectra", tmp_path)
+    assert "Profiles that are not yet run: scarce, cpu, published." in page
+    assert "Semi-real" in page and "## Receipts" not in page and "| method |" not in page
+
+
+def test_what_is_there_and_what_is_not(tmp_path):
+    spectra(tmp_path)
+    page = page_of("spectra", tmp_path)
+    assert "not yet run: cpu, published." in page and "## Receipts" in page
+    assert "| EDL | 2 |" in page and "recall of Quasar" in page
+    (left,) = (line for line in page.splitlines() if line.startswith("Not yet run: "))
+    assert "PostNet" in left.partition("(seeds 10, 20, 30, 40)")[0]
+    assert "EDL" in left.partition("(seeds 30, 40)")[0]
+    assert "The collapse" not in page
+    spectra(tmp_path, "published", ("edl", "dip-edl"))
+    assert "As published, 0 of 2 methods lose a class in some seed; in the healthy" in (
+        page_of("spectra", tmp_path)
+    )
+    assert "(0.7" not in page.partition("## Findings")[0]  # no number of the paper beside ours
+
+
+def test_numbers_of_the_paper_stand_in_brackets(tmp_path):
+    write_synthetic_store(tmp_path, methods=["dip-edl", "edl", "max-softmax"], **CIFAR10)
+    page = page_of("cifar10", tmp_path)
+    assert "(0.9002)" in page and "142.8" in page.partition("Time to a result")[2]
+    (left,) = (line for line in page.splitlines() if line.startswith("Not yet run: "))
+    assert left.endswith("Deep Ensemble (seeds 10, 20).")
+    once = left.removeprefix("Not yet run: ").partition(" (seeds 20)")[0].split(", ")
+    assert once == ["DIP-EDL", "Max softmax", "EDL"]
+
+
+def test_published_rows_and_diagnoses_make_the_page(tmp_path):
+    store = spectra(tmp_path / "run", "published", ("edl", "dip-edl"))
+    last = store.rows()[-1]
+    store.append({**last, "metrics": {**last["metrics"], "recall_1": 0.0}, "config_hash": "new"})
+    root = tmp_path / "published"
+    found = publish.publish([tmp_path / "run", tmp_path / "none"], "spectra", root)
+    assert found == {"scarce": 0, "cpu": 0, "published": 3}
+    target = root / "spectra" / "published"
+    diagnosed = json.loads((target / "diagnosis.json").read_text())
+    assert diagnosed.keys() == {"edl", "dip-edl"}
+    dead = {name: {"10": {"silent_classes": 2}} for name in diagnosed}
+    (target / "diagnosis.json").write_text(json.dumps(dead))
+    assert "by seed: EDL 2" in page_of("spectra", root)
+    # rows whose arrays are gone: the diagnosis stays
+    for file in store.folder.rglob("arrays/edl/**/*.npz"):
+        file.unlink()
+    publish.publish([tmp_path / "run"], "spectra", root)
+    again = json.loads((target / "diagnosis.json").read_text())
+    assert again == {**diagnosed, "edl": dead["edl"]}
+    for file in store.folder.rglob("*.npz"):
+        file.unlink()
+    publish.publish([tmp_path / "run"], "spectra", root)
+    assert json.loads((target / "diagnosis.json").read_text()) == again
+
+
+def test_new_rows_join_what_is_published(tmp_path):
+    file = Path("spectra", "scarce", "rows.jsonl")
+    whole = spectra(tmp_path / "whole").rows_file.read_text()
+    for i, line in enumerate(whole.splitlines(keepends=True)):
+        (tmp_path / f"{i}" / file).parent.mkdir(parents=True)
+        (tmp_path / f"{i}" / file).write_text(line)
+        publish.publish([tmp_path / f"{i}"], "spectra", tmp_path / "to")
+    assert whole.count("\n") > 2
+    by_line = (tmp_path / "to" / file).read_text().splitlines()
+    assert sorted(by_line) == sorted(whole.splitlines())
+
+
+def test_sweeps_of_a_later_seed_join(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
+    whole = write_synthetic_store(tmp_path / "run", profile="cpu", methods=["dip-edl"])
+    rows = whole.rows_file.read_text().splitlines(keepends=True)
+    assert len(rows) == 2
+    for i, row in enumerate(rows):
+        whole.rows_file.write_text(row)
+        publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")
+        kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
+        assert kept["seeds"] == [10, 20][: i + 1]
+    whole.rows_file.write_text("".join(rows))
+    publish.publish([tmp_path / "run"], "mnist", tmp_path / "at once")
+    once = json.loads((tmp_path / "at once/mnist/cpu/sweeps.json").read_text())
+    assert kept["sweeps"].keys() == once["sweeps"].keys()
+
+
+def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
+    write_synthetic_store(tmp_path / "run", profile="cpu")
+    assert publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")["cpu"] == 6
+    kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
+    assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(publish.MAKERS)
+    page = page_of("mnist", tmp_path / "to")
+    assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
+    # rows of another configuration do not keep the sweeps of this one
+    rows = (tmp_path / "to/mnist/cpu/rows.jsonl").read_text()
+    (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows.replace(kept["hashes"][0], "0" * 12))
+    other = tmp_path / "other"
+    publish.publish([tmp_path / "to"], "mnist", other)
+    assert not (other / "mnist/cpu/sweeps.json").exists()
+    (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows)
+    run, there = (stored_parts(Store(tmp_path / n, "mnist", "cpu")) for n in ("run", "to"))
+    assert list(there) == [10, 20] and there[20].n == run[20].n
+    for split, proba in run[20].proba.items():
+        np.testing.assert_allclose(there[20].proba[split], proba, rtol=1e-5)
+        np.testing.assert_allclose(there[20].z[split], run[20].z[split], rtol=1e-6)
+    np.testing.assert_array_equal(there[20].y, run[20].y)
+    page = render(Store(tmp_path / "to", "mnist", "cpu"))
+    assert "DIP-EDL: histogram of confidence" in page
+    assert "Also not here, without predictions" in page
+    assert "bench run mnist --profile cpu --out FOLDER" in page
+
+
+@pytest.mark.parametrize("suite", [*suite_names(), "one of your own"])
+def test_captions_are_whole_sentences(suite):
+    captions = captions_of(suite)
+    assert isinstance(captions, Captions) and "\n" not in captions.protocol + captions.limit
+    captions.split.format(test=1, ood="", shifted="", rows="")
+    captions.scores.format(rows="", test=1, ood="", shifted="")
+
+
+def test_a_suite_that_extends_another_has_its_captions_but_not_its_page():
+    lamost, spectra_ = captions_of("lamost"), captions_of("spectra")
+    assert lamost.classes == spectra_.classes and lamost.collapse == spectra_.collapse
+    assert lamost.limit != spectra_.limit and lamost.page is None

@@ -1,0 +1,251 @@
+"""A suite whose class probabilities are known: what its rows say of intervals, and its tables."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+pytest.importorskip("torch")
+
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from dipedl import DIPClassifier, Dirichlet
+from dipedl.calibration import Rehearsal
+from dipedl_bench import load_rows, load_suite
+from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets import load_known_truth
+from dipedl_bench.report.page import render
+from dipedl_bench.results.known_truth import distances, of_samples
+from dipedl_bench.results.store import Store
+from dipedl_bench.running.cells.cell import run_cell
+from dipedl_bench.running.work import CellWork, Place, rows_of
+from dipedl_bench.spec.cells import plan_cell_methods, plan_cells
+from dipedl_bench.spec.entries import MeasureEntry
+from dipedl_bench.tables.crossed.intervals import interval_columns, interval_row, problem_rows
+from dipedl_bench.tables.crossed.measures import evaluated
+from dipedl_bench.tables.crossed.pairs import crossed
+from dipedl_bench.tables.markdown import markdown
+from dipedl_bench.tables.table import bench_table
+
+SUITE = load_suite("second-order")
+
+
+def work(out, methods, dataset="gaussians-3-200", classifier="logistic", profile="smoke"):
+    """The cell of a data set and a classifier with some methods."""
+    (cell,) = plan_cells(SUITE, profile, [dataset], [classifier], None, "second-order.toml")
+    made = tuple(plan_cell_methods(SUITE, profile, methods, "second-order.toml"))
+    place = Place(Store(out, "second-order", profile), None)
+    return CellWork(place, cell, made, rows_of(cell, made))
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    assert run_cell(work(out, ["default", "paper"])) == {}
+    own = ["default", "deep-ensemble", "mc-dropout", "edl", "postnet"]
+    assert run_cell(work(out, own, classifier="network")) == {}
+    return out
+
+
+def test_every_method_and_cell_of_the_suite_can_be_made():
+    for profile in SUITE.profiles:
+        methods = SUITE.method_names(profile)
+        plan_cell_methods(SUITE, profile, methods, "second-order.toml")
+        cells = plan_cells(SUITE, profile, None, None, None, "second-order.toml")
+        assert {cell.data["loader"] for cell in cells} == {"load_known_truth"}
+    wanted = {"edl", "r-edl", "re-edl", "daedl", "postnet", "deep-ensemble", "mc-dropout"}
+    assert wanted | {"default", "rehearsal", "frozen", "paper", "bootstrap"} == set(SUITE.methods)
+
+
+def test_the_halves_have_no_truth_in_common():
+    """A seed draws a synthetic truth; that of real inputs is the same for every seed."""
+    seeds, taught = {}, {}
+    for profile in ("design", "cpu"):
+        cells = plan_cells(SUITE, profile, None, None, None, "second-order.toml")
+        seeds[profile] = {cell.seed for cell in cells}
+        of = [cell.data["arguments"] for cell in cells]
+        taught[profile] = {json.dumps(a["settings"]) for a in of if a["family"] == "taught"}
+    assert seeds == {"design": {0}, "cpu": {1}}
+    assert not taught["design"] & taught["cpu"]
+    own = [set(SUITE.profile(name).datasets) for name in ("design", "cpu")]
+    assert not own[0] & own[1]
+    for name in ("design", "cpu"):
+        when = {SUITE.datasets[data].looked_at for data in SUITE.profile(name).datasets}
+        assert when == ({"by design"} if name == "design" else {"later", "never"})
+
+
+def test_the_truth_goes_with_its_rows_and_inputs_are_standardised(tmp_path):
+    cell = work(tmp_path, ["default"]).unit
+    splits = make_splits(cell.data, 0)
+    given = load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=200, n_test=500)
+    scaler = StandardScaler().fit(given.X_train)
+    for split, X, P in (
+        ("test", given.X_test, given.truth["test"]),
+        ("ood/far", given.ood["far"], given.truth["far"]),
+    ):
+        mine, theirs = splits.X[split], scaler.transform(X)
+        assert len(mine) == len(splits.truth[split]) == 100
+        at = [np.flatnonzero(np.isclose(theirs, row).all(axis=1))[0] for row in mine]
+        np.testing.assert_array_equal(splits.truth[split], P[at])
+
+
+def test_rows_say_how_often_the_truth_lies_in_the_intervals(stored, tmp_path):
+    """Against a model that is fitted here, and thirds that are sorted here."""
+    cell = work(tmp_path, ["default"]).unit
+    splits = make_splits(cell.data, 0)
+    X, y = (np.concatenate([of["train"], of["validation"]]) for of in (splits.X, splits.y))
+    model = LogisticRegression(max_iter=500, random_state=0)
+    found = DIPClassifier(model, random_state=0).fit(X, y).predict_dirichlet(splits.X["test"])
+    P = splits.truth["test"]
+    (row,) = [
+        row
+        for row in load_rows("second-order", "smoke", stored)
+        if (row["classifier"], row["method"]) == ("logistic", "default")
+    ]
+    metrics = row["metrics"]
+    low, high = found.credible_interval(0.95)
+    inside = (low <= P) & (P <= high)
+    assert metrics["coverage_95"] == pytest.approx(inside.mean())
+    assert metrics["width_95"] == pytest.approx((high - low).mean())
+    gap = np.linalg.norm(splits.X["test"][:, None] - X, axis=2)
+    order = np.argsort(np.sort(gap, axis=1)[:, 9])
+    assert metrics["coverage_95_densest"] == pytest.approx(inside[order[:34]].mean())
+    assert metrics["coverage_95_sparsest"] == pytest.approx(inside[order[-33:]].mean())
+    low, high = found.credible_interval(0.5)
+    assert metrics["coverage_50"] == pytest.approx(((low <= P) & (P <= high)).mean())
+    assert {"coverage_95/far", "interval_score_95/far", "error_correlation"} <= set(metrics)
+
+
+def test_the_dirichlet_of_samples_has_their_mean_and_variance():
+    samples = np.random.default_rng(0).dirichlet([3, 2, 1], size=(7, 5))
+    found = Dirichlet(of_samples(samples))
+    np.testing.assert_allclose(found.mean, samples.mean(axis=0))
+    summed = samples.var(axis=0, ddof=1).sum(axis=1)
+    np.testing.assert_allclose(found.variance.sum(axis=1), summed)
+    alike = of_samples(np.repeat(samples[:1], 4, axis=0))
+    assert np.isfinite(alike).all() and (alike.sum(axis=1) >= 1e6 - 1).all()
+
+
+def test_distances_are_those_to_the_tenth_neighbour():
+    train = np.arange(12.0)[:, None]
+    found = distances(train, {"test": np.array([[0.0], [11.0]])})["test"]
+    np.testing.assert_array_equal(found, [9.0, 9.0])
+
+
+@pytest.mark.slow
+def test_a_frozen_classifier_is_not_fitted_on_the_rows_that_are_given(tmp_path):
+    """Against the first half of the rows, and the second, put together here."""
+    made = work(tmp_path, ["frozen"])
+    assert run_cell(made) == {}
+    (row,) = load_rows("second-order", "smoke", tmp_path)
+    splits = make_splits(made.unit.data, 0)
+    X, y = (np.concatenate([of["train"], of["validation"]]) for of in (splits.X, splits.y))
+    model = LogisticRegression(max_iter=500, random_state=0).fit(X[:100], y[:100])
+    clf = DIPClassifier(FrozenEstimator(model), spread=Rehearsal(), random_state=0)
+    found = clf.fit(X[100:], y[100:]).predict_dirichlet(splits.X["test"])
+    low, high = found.credible_interval(0.95)
+    P = splits.truth["test"]
+    assert row["metrics"]["coverage_95"] == pytest.approx(((low <= P) & (P <= high)).mean())
+    assert row["metrics"]["width_95"] == pytest.approx((high - low).mean())
+    assert row["seconds"]["classifier"] == 0 and row["n"]["train"] == 200
+
+
+def test_published_rows_stand_for_the_methods_of_the_suite():
+    """A key that is new in the file changes no hash of the methods without it."""
+    folder = Path(__file__).parents[1] / "results" / "bench"
+    cells = plan_cells(SUITE, "cpu", None, None, None, "second-order.toml")
+    made = plan_cell_methods(SUITE, "cpu", SUITE.method_names("cpu"), "second-order.toml")
+    known = {
+        (cell.dataset, cell.classifier, name): digest
+        for cell in cells
+        for method in made
+        for name, digest in method.digests(cell).items()
+    }
+    rows = load_rows("second-order", "cpu", folder)
+    assert rows
+    for row in rows:
+        assert row["config_hash"] == known[row["dataset"], row["classifier"], row["method"]]
+
+
+def test_a_network_of_its_own_has_backbone_and_training_of_the_classifier(tmp_path, monkeypatch):
+    from dipedl.baselines import EDL
+
+    seen = []
+    monkeypatch.setattr(EDL, "fit", lambda self, X, y: seen.append(self) or 1 / 0)
+    run_cell(work(tmp_path, ["edl"], classifier="network"))
+    assert seen[0].backbone.hidden == (64,) and seen[0].training.epochs == 1
+
+
+def test_selected_rows_weigh_what_they_stand_for(tmp_path):
+    cell = work(tmp_path, ["default"], "weighted-gaussians-2500", profile="cpu").unit
+    whole = {key: value for key, value in cell.data.items() if key != "selected"}
+    some, every = (make_splits(config, 1) for config in (cell.data, whole))
+    y = np.concatenate([some.y[s] for s in ("train", "validation")])
+    w = np.concatenate([some.weights[s] for s in ("train", "validation")])
+    counts = np.bincount(np.concatenate([every.y[s] for s in ("train", "validation")]))
+    assert len(y) < 0.7 * counts.sum() and not every.weights
+    # Binomial shares of 1/4, weighed by 4: 5 standard deviations.
+    assert (abs(np.bincount(y, w) - counts) <= 5 * np.sqrt(3 * counts)).all()
+    assert set(w) == {1.0, 4.0}
+    assert run_cell(work(tmp_path, ["paper", "bootstrap"], cell.dataset, profile="cpu")) == {}
+    paper, bootstrap = load_rows("second-order", "cpu", tmp_path)
+    assert paper["metrics"]["coverage_95"] > 0
+    assert "does not take it" in bootstrap["refused"]
+
+
+def test_tables_and_report_say_what_the_rows_say(stored):
+    rows = load_rows("second-order", "smoke", stored)
+    found = crossed(bench_table(rows))
+    value = {
+        (r["classifier"], r["method"], name): of for r in rows for name, of in r["metrics"].items()
+    }
+    names = [column.name for column in interval_columns(found)]
+    assert names == ["default", "paper", "deep-ensemble", "mc-dropout", "edl", "postnet"]
+    ours = interval_row(found, "default")
+    kinds = ("logistic", "network")
+    mean = np.mean([value[kind, "default", "coverage_95"] for kind in kinds])
+    assert ours[0] == "2" and ours[3].startswith(f"{mean:.2f} (")
+    score = value["network", "edl", "interval_score_95"]
+    assert interval_row(found, "edl")[7:9] == [f"{score:.2f}", ""]
+    text = f"{value['logistic', 'default', 'coverage_95']:.2f} → "
+    heads, ((data, first, _),) = problem_rows(found)
+    assert (heads, data, first) == (["data", *kinds], "gaussians-3-200", text)
+    assert text in markdown(bench_table(rows))
+    page = render(Store(stored, "second-order", "smoke"))
+    assert 'id="intervals"' in page and text in page
+
+
+def test_a_measure_may_be_on_another_method(stored):
+    rows = load_rows("second-order", "smoke", stored)
+    found = crossed(bench_table(rows))
+    mean = np.mean([row["metrics"]["coverage_95"] for row in rows if row["method"] == "default"])
+    asked = {"what": "value", "metric": "coverage_95", "judged": "mean", "found": "{mean:.6f}"}
+    entry = MeasureEntry(statement="s", method="default", least=0.0, **asked)
+    assert evaluated(entry, found).found == f"{mean:.6f}"
+    missing = MeasureEntry(statement="s", method="frozen", **asked)
+    assert evaluated(missing, found).met is None
+
+
+def test_a_measure_against_every_baseline_knows_what_is_better(stored):
+    """Of two methods with the same rows but one number, the lower score is ahead."""
+    rows = load_rows("second-order", "smoke", stored)
+    default = [row for row in rows if row["method"] == "default"]
+    for shift, metric, met in (
+        (-0.1, "interval_score_95", True),
+        (0.1, "interval_score_95", False),
+        (0.1, "error_correlation", True),
+    ):
+        ours = [
+            row
+            | {"method": "rehearsal", "group": "ours", "config_hash": "other"}
+            | {"metrics": row["metrics"] | {metric: row["metrics"][metric] + shift}}
+            for row in default
+        ]
+        entry = MeasureEntry(statement="s", what="baselines", metric=metric, found="{best:.3f}")
+        measure = evaluated(entry, crossed(bench_table([*default, *ours])))
+        best = np.mean([row["metrics"][metric] for row in default])
+        assert (measure.met, measure.found.partition(";")[0]) == (met, f"{best:.3f}")

@@ -1,0 +1,265 @@
+"""Spectra as rows of a suite: the split, the features that are kept, suites that extend others."""
+
+import os
+import shutil
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+
+from dipedl.apps.spectra import spectral_features, toy_spectra
+from dipedl.baselines import EDL
+from dipedl_bench import datasets, load_suite, run
+from dipedl_bench.data import spectra as spectra_data
+from dipedl_bench.data.spectra import _drawn, drop_damaged, flux_of, looked_at
+from dipedl_bench.data.splits import make_splits
+from dipedl_bench.results.damage import seal
+from dipedl_bench.results.receipt import config_hash
+from dipedl_bench.results.store import Store
+from dipedl_bench.running.inputs import check_data_there, check_files
+from dipedl_bench.running.runner import StoppedError
+from dipedl_bench.running.todo import planned_work
+from dipedl_bench.running.work import DataError, Place
+from dipedl_bench.spec.build import described
+from dipedl_bench.spec.plan import data_config, plan
+from dipedl_bench.spec.suite import parse_suite
+
+CONFIG = {
+    "dataset": "toy-spectra",
+    "ood": ["stars"],
+    "limit": {"train": None, "validation": None, "test": None, "ood": 70},
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("features")
+    return folder, make_splits(CONFIG, 7, folder)
+
+
+def test_the_papers_split_and_features_of_training_rows_alone(kept):
+    """Written out once more, step by step, as the paper's code has it."""
+    folder, splits = kept
+    every = toy_spectra(1500)
+    known = np.flatnonzero(every.label < 2)
+    order = np.random.default_rng(7).permutation(len(known))
+    n = int(0.2 * len(known))
+    rows = dict(
+        zip(
+            ("train", "validation", "test"),
+            np.split(known[order], [len(known) - 2 * n, len(known) - n]),
+            strict=True,
+        )
+    )
+    features = spectral_features(n_components=40).fit(every.flux[rows["train"]])
+    for split, at in rows.items():
+        np.testing.assert_array_equal(splits.y[split], every.label[at])
+        np.testing.assert_allclose(splits.X[split], features.transform(every.flux[at]), atol=1e-5)
+    stars = looked_at(CONFIG, 7, folder)["ood/stars"]
+    assert len(stars.row) == 70 and set(every.label[stars.row]) == {2}
+    assert set(stars.label) == {-1} and "ood/stars" not in splits.y
+    other = looked_at(CONFIG, 8, folder)
+    assert np.array_equal(other["ood/stars"].row, stars.row)
+    assert not np.array_equal(other["test"].row, rows["test"])
+
+
+def test_flux_behind_a_row(kept):
+    folder, splits = kept
+    spectra = flux_of(CONFIG, "test", [3, 0], 7, folder)
+    every = toy_spectra(1500)
+    at = looked_at(CONFIG, 7, folder)["test"].row[[3, 0]]
+    np.testing.assert_array_equal(spectra.flux, every.flux[at])
+    np.testing.assert_array_equal(spectra.label, splits.y["test"][[3, 0]])
+
+
+def test_another_share_of_validation_rows_is_refused_not_ignored():
+    with pytest.raises(
+        ValueError, match=r"validation_fraction must be 0\.2 for spectra.* got 0\.1"
+    ):
+        make_splits({**CONFIG, "validation_fraction": 0.1}, 7)
+
+
+def test_what_is_kept_is_read_again(kept, monkeypatch):
+    folder, splits = kept
+    monkeypatch.setattr(spectra_data, "_prepare", None)  # nothing is computed
+    again = make_splits(CONFIG, 7, folder)
+    for split, rows in splits.X.items():
+        np.testing.assert_array_equal(again.X[split], rows)
+
+
+def test_damaged_features_are_named_and_dropped(kept, tmp_path):
+    keep = shutil.copytree(kept[0], tmp_path / "features")
+    assert drop_damaged(CONFIG, 7, keep) == []
+    path = next(keep.glob("*-7/ood__stars.npy"))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"-7/ood__stars\.npy' is damaged \("):
+        make_splits(CONFIG, 7, keep)
+    (problem,) = drop_damaged(CONFIG, 7, keep)
+    assert problem.startswith("ood__stars.npy is damaged") and not path.parent.exists()
+    assert drop_damaged(CONFIG, 7, keep) == []
+
+
+def test_a_run_names_damaged_features_first(tmp_path):
+    suite = load_suite("spectra")
+    data = data_config(suite, suite.profile("smoke"))
+    folder = tmp_path / "features" / f"{config_hash(data)}-10"
+    folder.mkdir(parents=True)
+    (folder / "plan.npz").write_bytes(b"made by hand")
+    seal(folder)
+    (folder / "plan.npz").unlink()
+    lines, chosen = [], {"methods": ["edl"], "seeds": [10]}
+    found = run("spectra", out=tmp_path, budget=1e-9, progress=lines.append, **chosen)
+    assert lines[0] == "features of seed 10: plan.npz is gone; they are made again"
+    assert found.left == [("edl", 10)] and not folder.exists()
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(config, seed, folder):
+        (folder / "train.npy").write_bytes(b"half")
+        raise OSError("disk")
+
+    monkeypatch.setattr(spectra_data, "_prepare", fail)
+    monkeypatch.setattr(spectra_data.tempfile, "tempdir", str(tmp_path))
+    for keep in (tmp_path, None):
+        with pytest.raises(OSError, match="disk"):
+            make_splits(CONFIG, 7, keep)
+        assert not list(tmp_path.iterdir())
+
+
+def test_no_object_is_on_two_sides(monkeypatch):
+    every = toy_spectra(90)
+    group = np.arange(90) // 3
+    spectra = type(every)(every.flux, every.wavelength, every.label % 2, every.target_names)
+    object.__setattr__(spectra, "group", group)
+    found = spectra_data._split(spectra, CONFIG, 3)
+    objects = [set(group[found[split]]) for split in ("train", "validation", "test")]
+    assert sum(map(len, objects)) == len(set.union(*objects)) == 30
+    assert sum(len(found[split]) for split in ("train", "validation", "test")) == 90
+
+
+def test_rows_are_drawn_as_published_where_each_is_of_another_object():
+    for objects in (np.arange(10), 10 - np.arange(10)):  # whatever their numbers
+        order, _ = _drawn(objects, 3)
+        np.testing.assert_array_equal(order, np.random.default_rng(3).permutation(10))
+
+
+@pytest.mark.data
+@pytest.mark.skipif("DIPEDL_DATA" not in os.environ, reason="DIPEDL_DATA is not set")
+def test_sets_from_elsewhere(tmp_path):
+    config = {**CONFIG, "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
+    splits = make_splits(config, 7, tmp_path)
+    real = datasets.real_spectra()
+    assert len(splits.X["shifted/real"]) == (real.label < 2).sum() == len(splits.y["shifted/real"])
+    np.testing.assert_array_equal(splits.y["shifted/real"], real.label[real.label < 2])
+    assert len(splits.X["ood/supernovae"]) == 70
+    spectra = flux_of(config, "ood/supernovae", [5], 7, tmp_path)
+    levels = looked_at(config, 7, tmp_path)["test"].snr
+    row = looked_at(config, 7, tmp_path)["ood/supernovae"].row[5]
+    expected = datasets.supernova_spectra(levels, random_state=7)
+    np.testing.assert_array_equal(spectra.flux[0], expected.flux[row])
+
+
+def test_a_suite_that_extends_another():
+    spectra, lamost = load_suite("spectra"), load_suite("lamost")
+    assert lamost.methods == spectra.methods and lamost.densities == spectra.densities
+    ours = {m.name: m.table for m in plan(lamost, "paper", lamost.method_names("paper"), "x")}
+    theirs = spectra.method_names("published")
+    assert ours == {m.name: m.table for m in plan(spectra, "published", theirs, "x")}
+    data = data_config(lamost, lamost.profile("paper"))
+    assert data["dataset"] == "lamost-published" and data["limit"]["ood"] is None
+    assert "shifted" not in data
+    with pytest.raises(ValueError, match=r"x.toml: extends: unknown suite 'spectrum'.*spectra"):
+        parse_suite('[suite]\nname = "a"\nextends = "spectrum"\n', "x.toml")
+    text = '[suite]\nname = "a"\nextends = "spectra"\n[profiles.p]\nextends = "publish"\n'
+    with pytest.raises(ValueError, match=r"profiles.p.extends: unknown profile 'publish'"):
+        parse_suite(text, "x.toml")
+
+
+def test_published_and_healthy_are_of_the_same_spectra():
+    suite = load_suite("spectra")
+    sets = [suite.profile(name).dataset for name in ("scarce", "published")]
+    scarce, published = (spectra_data.SPECTRA[name] for name in sets)
+    assert scarce.make is published.make
+    assert (scarce.preset, published.preset) == ("standardised", "published")
+
+
+def test_a_shifted_set_that_is_not_there_is_named():
+    suite = '[suite]\nname = "a"\ntitle = "A"\nood = ["stars"]\nvalidation_fraction = 0.2\n'
+    suite += 'seeds = [1]\nextends = "spectra"\n[profiles.p]\ndataset = "toy-spectra"\n'
+    with pytest.raises(ValueError, match=r"profiles.p.shifted: unknown shifted set 'real'"):
+        parse_suite(suite + 'shifted = ["real"]\n', "x.toml")
+
+
+def test_settings_younger_than_published_rows_change_no_config():
+    assert "class_weight" not in described(EDL())["settings"]
+    assert described(EDL(class_weight="balanced"))["settings"]["class_weight"] == "balanced"
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_spectra_without_a_known_class_are_refused_in_words(kind, monkeypatch):
+    """As when the first of the paper's files, which has all galaxies and quasars, is missing."""
+    every = toy_spectra(60)
+    others = every.select(every.label != kind)
+    monkeypatch.setattr(spectra_data, "toy_spectra", lambda n: others)
+    with pytest.raises(ValueError, match=r"must hold galaxies and quasars, got .*files missing"):
+        make_splits(CONFIG, 0)
+
+
+FILES = ("ood_supernovae", "real_spectra", "sim_ingredients")
+
+
+@pytest.mark.parametrize("lacking", [FILES, FILES[:1], FILES[1:2]])
+@pytest.mark.parametrize("cached", [True, False])
+def test_missing_files_are_all_named_before_a_process_starts(
+    tmp_path, monkeypatch, lacking, cached
+):
+    folder = tmp_path / "data" / "spectra"
+    folder.mkdir(parents=True)
+    for name in set(FILES) - set(lacking):
+        (folder / f"{name}.npz").touch()
+    monkeypatch.setattr("dipedl_bench.running.runner.run_in_process", None)
+    monkeypatch.delenv("DIPEDL_DATA", raising=False)
+    monkeypatch.setenv("DIPEDL_CACHE", str(folder.parent if cached else tmp_path))
+    with pytest.raises(StoppedError, match="DIPEDL_DATA must name a directory") as caught:
+        run(
+            "spectra",
+            profile="scarce",
+            methods=["max-softmax"],
+            seeds=[10],
+            out=tmp_path / "out",
+            data_dir=None if cached else folder.parent,
+        )
+    told = str(caught.value)
+    assert str(folder.parent) in told and "docs/how-to/spectra-data.md" in told
+    assert [name for name in FILES if f"'spectra/{name}.npz'" in told] == list(lacking)
+
+
+def test_made_up_spectra_need_neither_files_nor_pooch(monkeypatch):
+    monkeypatch.delenv("DIPEDL_CACHE", raising=False)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    check_files(CONFIG, None)
+    with pytest.raises(DataError, match="pooch"):
+        check_files({**CONFIG, "dataset": "semi-real"}, None)
+
+
+def test_kept_features_need_no_files(tmp_path, monkeypatch):
+    work = planned_work(
+        load_suite("spectra"),
+        "spectra.toml",
+        Place(Store(tmp_path, "spectra", "scarce"), str(tmp_path)),
+        (10,),
+        methods=["max-softmax"],
+    )
+    step = work[0].steps[0]
+    with pytest.raises(DataError, match=r"lacks 'spectra/ood_supernovae\.npz'"):
+        check_data_there(step)
+    folder = spectra_data._folder(step.unit.config["data"], 10, tmp_path / "features")
+    folder.mkdir(parents=True)
+    (folder / "plan.npz").touch()
+    check_data_there(step)
+    other = replace(step, seed=20)
+    with pytest.raises(DataError):
+        check_data_there(other)

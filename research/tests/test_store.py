@@ -1,0 +1,311 @@
+"""The store: nothing half-written is ever seen, nothing is there twice."""
+
+import errno
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from filelock import FileLock, Timeout
+from synthetic_store import write_synthetic_store
+
+from dipedl_bench import load_arrays, load_rows
+from dipedl_bench.results.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return write_synthetic_store(
+        tmp_path, methods=["dip-edl", "edl"], seeds=[10, 20], n_resamples=0
+    )
+
+
+def row_of(store, **changes):
+    return {**store.rows()[0], **changes}
+
+
+def test_rows_and_arrays_come_back(store, tmp_path):
+    rows = load_rows("mnist", out=tmp_path)
+    assert [(r["method"], r["seed"]) for r in rows] == [
+        ("dip-edl", 10), ("edl", 10), ("dip-edl", 20), ("edl", 20),
+    ]  # fmt: skip
+    arrays = load_arrays("mnist", "smoke", "dip-edl", 20, out=tmp_path)
+    assert set(arrays) == {
+        "validation", "test", "ood/kmnist", "ood/omniglot", "ood/omniglot_inverted",
+    }  # fmt: skip
+    assert arrays["test"]["probabilities"].dtype == np.float64
+    density = load_arrays("mnist", "smoke", "dip-edl", 20, out=tmp_path, part="density")
+    assert density["train"]["log_density"].shape == (60,)
+
+
+def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"dipedl-bench run cifar --profile cpu$"):
+        load_rows("cifar", "cpu", out=tmp_path)
+    with pytest.raises(LookupError, match=r"no row of method 'edll'.*\('edl', 20\)"):
+        load_arrays("mnist", "smoke", "edll", 20, out=tmp_path)
+    with pytest.raises(LookupError, match="'edl' has no part 'density'"):
+        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="density")
+    with pytest.raises(ValueError, match="part must be one of"):
+        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="flow")
+
+
+def test_a_folder_is_only_suggested_to_who_named_none_or_another(tmp_path, monkeypatch):
+    """Results are published below the current folder in a clone of the repository alone."""
+    published = tmp_path / "results" / "bench"
+    (published / "mnist").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DIPEDL_BENCH", "elsewhere")
+    told = "or name their folder with --out"
+    for out, said in (
+        (None, f"{told}, such as {published.relative_to(tmp_path)}"),
+        ("other", f"{told}, such as {published.relative_to(tmp_path)}"),
+        (published, ""),
+        (published.relative_to(tmp_path), ""),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            load_rows("mnist", "paper", out)
+        assert str(caught.value).partition(", or ")[2] == said.removeprefix("or ")
+    with pytest.raises(FileNotFoundError, match=rf"{told}$"):
+        load_rows("cifar", "paper")
+
+
+def test_rows_without_arrays_name_the_command_that_makes_them(store, tmp_path):
+    shutil.rmtree(store.folder / "arrays")
+    command = "dipedl-bench run mnist --profile smoke --methods edl --out FOLDER"
+    with pytest.raises(FileNotFoundError, match=command):
+        load_arrays("mnist", "smoke", "edl", 20, out=tmp_path)
+
+
+def test_a_row_is_never_there_twice(store):
+    before = store.rows_file.read_bytes()
+    assert not store.append(row_of(store, time="later"))
+    assert store.rows_file.read_bytes() == before
+    assert store.append(row_of(store, config_hash="another"))
+    assert store.has_row("dip-edl", "another", 10)
+
+
+@pytest.mark.parametrize("cut", [1, 30, 500])
+def test_a_torn_last_line_is_told_left_out_and_repaired(store, cut):
+    rows = store.rows()
+    whole = store.rows_file.read_bytes()
+    store.rows_file.write_bytes(whole[:-cut])
+    with pytest.warns(UserWarning, match="torn last line"):
+        assert store.rows() == rows[:-1]
+    assert store.append(rows[-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert store.rows() == rows
+    assert store.rows_file.read_bytes() == whole
+
+
+def test_a_line_that_is_no_row_is_named(store):
+    with store.rows_file.open("ab") as file:
+        file.write(b'{"suite": "mnist"}\n')
+    with pytest.raises(ValueError, match=r"rows.jsonl.*got line 5: .*delete that line"):
+        store.rows()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"seed": "ten"}, "seed must be of type int, got 'ten'"),
+        ({"config": None}, "config must be of type dict"),
+        ({"n": None}, "n must be of type dict"),
+        ({"cpu_seconds": 3.0}, "cpu_seconds must be of type dict"),
+        ({"title": 3}, "title must be of type str"),
+        ({"intervals": {"accuracy": [1]}}, "not enough values to unpack"),
+    ],
+)
+def test_a_row_that_lacks_what_readers_need_is_named(store, changed, said):
+    store.rows_file.write_text(json.dumps(row_of(store, **changed)) + "\n")
+    with pytest.raises(ValueError, match=rf"got line 1: .*{said}.*delete that line"):
+        store.rows()
+
+
+def test_rows_in_the_folder_of_another_suite_are_refused(store, tmp_path):
+    other = tmp_path / "cifar10" / "cpu" / "rows.jsonl"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(store.rows_file.read_bytes())
+    with pytest.raises(ValueError, match=r"a row of suite .mnist., profile .smoke.; .*bench merge"):
+        load_rows("cifar10", out=tmp_path)
+
+
+def test_numbers_that_json_lacks_survive(store):
+    row = row_of(store, config_hash="x")
+    row["metrics"] = {"nll": float("inf")}
+    row["intervals"] = {"nll": [1.0, float("inf")]}
+    store.append(row)
+    json.loads(store.rows_file.read_text().splitlines()[-1], parse_constant=pytest.fail)
+    assert store.rows()[-1]["metrics"] == {"nll": float("inf")}
+    assert store.rows()[-1]["intervals"] == {"nll": [1.0, float("inf")]}
+
+
+def test_arrays_that_are_half_written_are_not_there(tmp_path, monkeypatch):
+    store = Store(tmp_path, "s", "p")
+    arrays = {"test": {"a": np.zeros(3)}, "ood/x": {"a": np.ones(2)}}
+    calls = []
+
+    def fail_on_second(descriptor):
+        calls.append(stat.S_ISREG(os.fstat(descriptor).st_mode))
+        if sum(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail_on_second)
+    with pytest.raises(OSError, match=r"no space left for results in .*--out") as caught:
+        store.save_arrays("m", "hash", 1, arrays, {"elapsed": 1.0})
+    assert caught.value.errno == errno.ENOSPC
+    assert not store.has_arrays("m", "hash", 1)
+    assert store.receipts("m", "hash") == []
+    store.save_arrays("m", "hash", 1, arrays, {"elapsed": 1.0})
+    assert store.load("m", "hash", 1)["ood/x"]["a"].tolist() == [1, 1]
+    assert [r["elapsed"] for r in store.receipts("m", "hash")] == [1.0]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A store with one part, and the folder of its arrays."""
+    store = Store(tmp_path, "s", "p")
+    weights = {"layer": np.arange(6.0)}
+    store.save_arrays("m", "hash", 1, {"test": {"a": np.zeros(3)}}, {"elapsed": 1.0}, weights)
+    return store, store.arrays_folder("m", "hash", 1)
+
+
+FILES = ["test.npz", "receipt.json", "network.safetensors"]
+
+
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "of an earlier version"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_truncated_file_is_named(kept, name, sealed):
+    store, folder = kept
+    if not sealed:
+        (folder / "SHA256SUMS").unlink()
+    assert store.damage("m", "hash", 1) == []
+    (folder / name).write_bytes((folder / name).read_bytes()[:-5])
+    (problem,) = store.damage("m", "hash", 1)
+    assert problem.startswith(f"{name} is damaged: ")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_and_a_missing_file_are_named(kept, name):
+    store, folder = kept
+    data = bytearray((folder / name).read_bytes())
+    data[-4] ^= 1
+    (folder / name).write_bytes(data)
+    assert store.damage("m", "hash", 1)[0].startswith(f"{name} is damaged: its checksum")
+    (folder / name).unlink()
+    assert store.damage("m", "hash", 1) == [f"{name} is gone"]
+
+
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "of an earlier version"])
+def test_a_split_that_the_receipt_counts_and_no_file_holds_is_named(tmp_path, sealed):
+    store, n = Store(tmp_path, "s", "p"), {"train": 9, "test": 3, "ood/x": 3}
+    arrays = {"test": {"a": np.zeros(3)}, "ood/x": {"a": np.zeros(3)}}
+    store.save_arrays("m", "hash", 1, arrays, {"n": n})
+    folder = store.arrays_folder("m", "hash", 1)
+    if not sealed:
+        (folder / "SHA256SUMS").unlink()
+    assert store.damage("m", "hash", 1) == []
+    (folder / "ood__x.npz").unlink()
+    assert store.damage("m", "hash", 1) == ["ood__x.npz is gone"]
+
+
+def test_checksums_that_are_cut_off_are_no_proof(kept):
+    store, folder = kept
+    whole = (folder / "SHA256SUMS").read_bytes()
+    (folder / "SHA256SUMS").write_bytes(whole[:-20])
+    assert store.damage("m", "hash", 1) != []
+    (folder / "SHA256SUMS").write_bytes(b"\xff\0")
+    assert len(store.damage("m", "hash", 1)) == len(FILES)
+
+
+def test_what_waits_to_be_made_again_is_not_there(kept):
+    store, folder = kept
+    store.forget_arrays("m", "hash", 1)
+    assert store.is_waiting("m", "hash", 1) and not store.has_arrays("m", "hash", 1)
+    store.save_arrays("m", "hash", 1, {"test": {"a": np.ones(3)}}, {"elapsed": 2.0})
+    assert not store.is_waiting("m", "hash", 1) and store.damage("m", "hash", 1) == []
+    shutil.rmtree(folder)  # a deletion is no damage, a write that was cut short is
+    assert not store.is_waiting("m", "hash", 1) and store.damage("m", "hash", 1) == []
+    folder.with_name(".1.partial").mkdir()
+    assert store.damage("m", "hash", 1) == ["a run was killed while it wrote them"]
+
+
+def test_readers_name_the_damaged_file_and_the_remedy(kept):
+    store, folder = kept
+    for name in FILES:
+        (folder / name).write_bytes(b"{")
+    reads = {"test.npz": store.load, "receipt.json": store.receipt, FILES[2]: store.network}
+    for name, read in reads.items():
+        with pytest.raises(ValueError, match=rf"{name}' is damaged \(.*run the suite again"):
+            read("m", "hash", 1)
+    assert store.receipts("m", "hash") == []  # an estimate does not need them all
+
+
+def test_no_space_for_a_row_leaves_a_torn_line_that_the_next_write_repairs(store, monkeypatch):
+    before, write = store.rows(), os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:40]))
+    with pytest.raises(OSError, match="no space left"):
+        store.append(row_of(store, config_hash="x"))
+    monkeypatch.undo()
+    assert store.append({**before[0], "config_hash": "x"})
+    assert store.rows()[:-1] == before
+
+
+def test_rows_are_changed_at_once_or_not_at_all(store):
+    assert store.change_rows(lambda row: {**row, "title": "new"}) == 4
+    assert {row["title"] for row in store.rows()} == {"new"}
+
+    def fails_in_the_middle(row):
+        if row["seed"] == 20:
+            raise RuntimeError
+        return {**row, "title": "newer"}
+
+    with pytest.raises(RuntimeError):
+        store.change_rows(fails_in_the_middle)
+    assert {row["title"] for row in store.rows()} == {"new"}
+
+
+def _append_many(root, worker):
+    store = Store(root, "mnist", "smoke")
+    base = store.rows()[0]
+    for i in range(15):
+        store.append({**base, "config_hash": f"shared{i}"})
+        store.append({**base, "config_hash": f"own{worker}-{i}"})
+
+
+def test_many_writers_lose_nothing_and_write_nothing_twice(store, tmp_path):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_append_many, args=(tmp_path, i)) for i in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    hashes = [row["config_hash"] for row in store.rows()[4:]]
+    assert len(hashes) == len(set(hashes)) == 15 + 3 * 15
+
+
+def test_a_lock_goes_with_the_process_that_is_killed(store):
+    code = (
+        "import sys, time; from filelock import FileLock\n"
+        "with FileLock(sys.argv[1]): print('held', flush=True); time.sleep(60)"
+    )
+    lock = store.rows_file.with_suffix(".lock")
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(Timeout):
+        FileLock(lock).acquire(timeout=0)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    start = time.monotonic()
+    assert store.append(row_of(store, config_hash="after the kill"))
+    assert time.monotonic() - start < 5

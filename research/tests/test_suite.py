@@ -1,0 +1,312 @@
+"""Suites: what is read, what is refused and how, and what a plan makes of it."""
+
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from tiny_suite import TINY
+
+from dipedl_bench import Store, load_suite, suite_names
+from dipedl_bench.running.todo import planned_work
+from dipedl_bench.running.work import Place
+from dipedl_bench.spec.plan import plan
+from dipedl_bench.spec.suite import parse_suite
+
+
+def tiny(old="", new=""):
+    assert old in TINY
+    return parse_suite(TINY.replace(old, new, 1) if old else TINY, "tiny.toml")
+
+
+def planned(suite, methods=("dip-edl",), profile="smoke"):
+    return plan(suite, profile, methods, "tiny.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds =", "seads =", "tiny.toml: suite: unknown key 'seads', did you mean 'seeds'"),
+        ("seeds = [1, 2]", "", "tiny.toml: suite.seeds: this key is missing"),
+        ("seeds = [1, 2]", "seeds = []", "seeds: Tuple should have at least 1 item"),
+        ('name = "tiny"', 'name = "../x"', "suite.name: must be of letters, digits, .*'../x'"),
+        ("[profiles.smoke]", '[profiles."/tmp"]', "profiles: must be of letters, .*'/tmp'"),
+        ("dataset =", "datset =", "profiles.smoke: unknown key 'datset', did you mean 'dataset'"),
+        ("train = 200", "trian = 200", "profiles.smoke.limit: unknown key 'trian', did you mean"),
+        ('"mini-mnist"', '"mini-mnst"', "profiles.smoke.dataset: unknown data set 'mini-mnst'"),
+        ('ood = ["kmnist"]', 'ood = ["kmnits"]', "ood: unknown OOD set 'kmnits', did you mean 'km"),
+        ("train = 200", "train = 0", "profiles.smoke.limit.train: .* got 0"),
+        ("= 0.25", '= "a"', "validation_fraction: .* got 'a'"),
+        ("resamples = 0", "[profiles.smoke.methods.edll]\nx = 1", "unknown name 'edll', did you m"),
+        ("resamples = 0", 'without = ["edll"]', "smoke.without: unknown method 'edll', did you me"),
+        ("[suite]", "[suite", "tiny.toml: not TOML"),
+        (
+            'title = "Energy"',
+            'extends = "edl"',
+            "methods: energy.extends: unknown name above it 'edl', did",
+        ),
+    ],
+)
+def test_a_file_that_is_no_suite_is_refused_with_file_and_key(old, new, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("gamma = 2.0", "gama = 2.0", "methods.dip-edl-features: unknown key 'gama', did you mean"),
+        ('"DIPClassifier"', '"DIPClasifier"', "unknown class 'DIPClasifier', did you mean 'DIPCl"),
+        ('"GaussianDensity"', '"GausianDensity"', "densities.gaussian: unknown class 'Gausian"),
+        ('classifier = "net"', 'classifier = "nett"', "unknown classifiers 'nett', did you mean"),
+        ("hidden = [16]", "hiden = [16]", "classifiers.net.backbone: unknown key 'hiden', did you"),
+        ('name = "MLP", ', "", "classifiers.net.backbone: a table must say its class"),
+        ("epochs = 2", "epochs = 0", "classifiers.net.training: epochs must be an integer >= 1"),
+        ('features = "network"', 'features = "net"', "classes.features: must be one of"),
+        ('classifier = "net"\n', "", "methods.dip-edl: a method with a density needs a classifier"),
+        ('title = "DIP-EDL"\n', "", "methods.dip-edl: title: this key is missing"),
+    ],
+)
+def test_a_part_that_cannot_be_built_is_refused_before_anything_begins(old, new, message):
+    suite = tiny(old, new)
+    with pytest.raises(ValueError, match=message):
+        planned(suite, suite.method_names("smoke"))
+
+
+def test_keys_that_a_method_cannot_use_are_refused():
+    for line, message in [
+        ('statistics = "validation"', "Energy takes no statistics"),
+        ('uncertainty = "entropy"', "Energy has one kind only"),
+        ('density = "gaussian"', "methods.energy.density: Energy takes no density"),
+    ]:
+        suite = tiny('estimator = "Energy"\n', f'estimator = "Energy"\n{line}\n')
+        with pytest.raises(ValueError, match=message):
+            planned(suite, ["energy"])
+
+
+def test_unknown_method_and_profile_name_the_known_ones():
+    suite = tiny()
+    with pytest.raises(ValueError, match=r"unknown method 'edll', did you mean 'edl'.*'dip-edl'"):
+        suite.chosen_methods("smoke", ["edll"])
+    with pytest.raises(ValueError, match="'tiny': unknown profile 'smok', did you mean 'smoke'"):
+        suite.chosen_methods("smok")
+    with pytest.raises(ValueError, match="unknown suite 'mnst', did you mean 'mnist'"):
+        load_suite("mnst")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (TINY.replace('name = "tiny"', 'name = "mnist"').encode(), "choose another name"),
+        (TINY.encode("utf-16"), "must be a TOML file in UTF-8; save it as UTF-8"),
+        (TINY.encode("utf-16-le"), "must be a TOML file in UTF-8; save it as UTF-8"),
+    ],
+)
+def test_a_suite_file_that_is_refused_is_named(content, message, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as refused:
+        load_suite(file)
+    assert str(refused.value).startswith(str(file))
+
+
+def test_a_suite_file_may_begin_with_a_byte_order_mark(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_bytes(TINY.encode("utf-8-sig"))
+    assert load_suite(file) == parse_suite(TINY, str(file))
+
+
+def test_methods_come_once_each_in_the_order_of_the_file():
+    assert tiny().chosen_methods("smoke", ["edl", "dip-edl", "edl"]) == ("dip-edl", "edl")
+    assert tiny().chosen_methods("smoke", ["all"]) == tiny().method_names("smoke")
+    left_out = tiny("resamples = 0", 'without = ["edl"]')
+    assert "edl" not in left_out.method_names("smoke")
+
+
+def test_a_suite_cannot_be_changed():
+    with pytest.raises(ValueError, match="frozen"):
+        tiny().title = "other"
+
+
+def test_who_changes_a_table_of_a_suite_changes_it_for_nobody_else():
+    suite = load_suite("mnist")
+    suite.methods["edl"]["training"]["epochs"] = 999
+    suite.profiles.clear()
+    again = load_suite("mnist")
+    assert again.methods["edl"]["training"]["epochs"] != 999 and again.profiles
+
+
+def test_methods_share_a_part_by_its_config():
+    one, two = planned(tiny(), ["dip-edl", "energy"])
+    assert one.below["classifier"].digest == two.below["classifier"].digest
+    other = planned(tiny("hidden = [16]", "hidden = [8]"))[0]
+    assert one.below["classifier"].digest != other.below["classifier"].digest
+    assert one.below["density"].digest == other.below["density"].digest
+    assert one.digest != other.digest  # a method depends on its parts
+
+
+@pytest.mark.parametrize(
+    "change", [("train = 200", "train = 100"), ("0.25", "0.5"), ('["kmnist"]', '["omniglot"]')]
+)
+def test_the_data_is_part_of_every_hash(change):
+    before, after = planned(tiny())[0], planned(tiny(*change))[0]
+    for role in ("classifier", "density"):
+        assert before.below[role].digest != after.below[role].digest
+
+
+def test_titles_and_notes_are_not_part_of_a_hash():
+    assert (
+        planned(tiny())[0].digest == planned(tiny('title = "DIP-EDL"', 'title = "Ours"'))[0].digest
+    )
+
+
+def test_a_density_of_features_depends_on_its_network():
+    (method,) = planned(tiny(), ["dip-edl-features"])
+    density = method.below["density"]
+    assert density.below["classifier"].digest == method.below["classifier"].digest
+    assert "features" not in density.table
+
+
+def test_a_profile_overrides_key_by_key_and_its_training_everywhere():
+    suite = tiny(
+        "resamples = 0",
+        "training = { epochs = 7 }\n[profiles.smoke.methods.edl]\nevidence = 'relu'\n"
+        "[profiles.smoke.methods.edl.training]\nbatch_size = 8",
+    )
+    dip, edl = planned(suite, ["dip-edl", "edl"])
+    assert dip.below["classifier"].table["arguments"]["training"]["epochs"] == 7
+    arguments = edl.table["arguments"]
+    assert arguments["training"] == {"epochs": 7, "batch_size": 8, "n_jobs": 1}
+    assert arguments["evidence"] == "relu"
+
+
+def test_a_table_that_names_another_class_replaces_the_old_one():
+    suite = tiny(
+        "resamples = 0", "[profiles.smoke.classifiers.net]\nbackbone = { name = 'SmallCNN' }"
+    )
+    net = planned(suite)[0].below["classifier"]
+    assert net.table["arguments"]["backbone"] == {"name": "SmallCNN"}
+    other = tiny("resamples = 0", "[profiles.smoke.densities.gaussian]\nestimator = 'KNNDensity'")
+    assert planned(other)[0].below["density"].table == {"estimator": "KNNDensity", "arguments": {}}
+
+
+def test_a_table_that_extends_one_above_it_has_its_keys_and_its_own_on_top():
+    text = '[methods.twin]\nextends = "dip-edl-features"\ntitle = "T"\ngamma = 3.0\n'
+    text += '[methods.third]\nextends = "twin"\nstatistics = "train"\n'
+    suite = parse_suite(TINY + text, "tiny.toml")
+    base = suite.methods["dip-edl-features"]
+    assert suite.methods["twin"] == {**base, "title": "T", "gamma": 3.0}
+    assert suite.methods["third"] == {**suite.methods["twin"], "statistics": "train"}
+
+
+def test_a_table_inside_one_that_extends_replaces_that_of_the_other_whole():
+    text = '[methods.brief]\nextends = "edl"\ntitle = "T"\ntraining = { epochs = 4 }\n'
+    suite = parse_suite(TINY + text, "tiny.toml")
+    brief, base = suite.methods["brief"], suite.methods["edl"]
+    assert brief == {**base, "title": "T", "training": {"epochs": 4}} and len(base["training"]) > 1
+
+
+def test_a_section_of_ones_own_replaces_that_of_the_suite_that_is_extended_whole():
+    text = '[suite]\nname = "a"\ntitle = "A"\nseeds = [1]\nextends = "mnist"\n'
+    text += '[methods.own]\ntitle = "EDL"\nestimator = "EDL"\n'
+    suite, base = parse_suite(text + "[profiles]\n", "a.toml"), load_suite("mnist")
+    assert [*suite.methods] == ["own"]
+    assert (suite.classifiers, suite.densities) == (base.classifiers, base.densities)
+
+
+def test_a_profile_sets_training_and_backbone_of_every_network():
+    everywhere = "training = { epochs = 7 }\nbackbone = { hidden = [8] }\n"
+    suite = tiny(
+        "resamples = 0", everywhere + "[profiles.smoke.methods.edl.backbone]\nhidden = [4]"
+    )
+    dip, edl = planned(suite, ["dip-edl", "edl"])
+    tables = [part.table["arguments"] for part in (dip.below["classifier"], edl)]
+    assert [table["training"]["epochs"] for table in tables] == [7, 7]
+    assert [table["training"]["batch_size"] for table in tables] == [32, 32]
+    assert [table["backbone"] for table in tables] == [
+        {"name": "MLP", "hidden": (8,)},
+        {"name": "MLP", "hidden": (4,)},
+    ]
+
+
+def test_arguments_that_share_a_name_with_a_key_stand_in_a_table_of_their_own():
+    text = (
+        "[methods.edl]\ntitle='E'\nestimator='DeepEnsemble'\nn_members=2\n"
+        "[methods.edl.arguments.estimator]\nname='TorchClassifier'\nbackbone={name='MLP'}\n"
+    )
+    suite = parse_suite(TINY[: TINY.index("[methods.edl]")] + text, "tiny.toml")
+    arguments = planned(suite, ["edl"])[0].table["arguments"]
+    assert arguments["n_members"] == 2
+    assert arguments["estimator"]["name"] == "TorchClassifier"
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_suite_of_the_package_can_be_planned_with_every_profile(name, tmp_path):
+    suite = load_suite(name)
+    for profile in suite.profiles:
+        place = Place(Store(tmp_path, name, profile), None)
+        works = planned_work(suite, name, place, (10,))
+        methods = [method for work in works for method in work.missing().values()]
+        assert {method.split(": ")[-1] for method in methods} == set(suite.method_names(profile))
+
+
+@pytest.mark.parametrize("data", ["mnist", "cifar10"])
+@pytest.mark.parametrize(
+    ("method", "estimator"),
+    [
+        ("edl", "EDL"),
+        ("r-edl", "REDL"),
+        ("re-edl", "ReEDL"),
+        ("daedl", "DAEDL"),
+        ("postnet", "PostNet"),
+    ],
+)
+def test_the_paper_profile_is_the_published_configuration(data, method, estimator):
+    from dipedl import baselines
+    from dipedl_bench.spec.build import build
+
+    name = "edl-published" if (data, method) == ("mnist", "edl") else method
+    (part,) = plan(load_suite(data), "paper", [name], f"{data}.toml")
+    ours = build(estimator, part.table["arguments"], "").get_params(deep=False)
+    published = getattr(baselines, estimator).as_published(data=data).get_params(deep=False)
+    trained = ours.pop("training")
+    assert trained.device == "cuda"
+    # bfloat16 stands for the released half precision; a constant rate has no steps
+    unused = {"step_size": 10, "decay": 0.5} if trained.schedule == "constant" else {}
+    mine = replace(trained, device="auto", amp=False, **unused)
+    assert mine == replace(published.pop("training"), **unused)
+    assert str(ours) == str(published)
+
+
+def test_the_paper_profile_has_the_paper_s_flow():
+    from dipedl.density import FlowDensity
+    from dipedl_bench.spec.build import build
+
+    (part,) = plan(load_suite("mnist"), "paper", ["dip-edl-maf"], "mnist.toml")
+    ours = build("FlowDensity", part.below["density"].table["arguments"], "")
+    published = FlowDensity.paper()
+    assert ours.flow == published.flow
+    assert ours.preprocessing == published.preprocessing
+    assert replace(ours.training, device="auto") == published.training
+
+
+@pytest.mark.parametrize("base", ["mnist", "cifar10", "spectra"])
+def test_every_profile_of_the_package_can_be_extended(base):
+    text = f'[suite]\nname = "own"\ntitle = "Own"\nseeds = [1]\nextends = "{base}"\n'
+    for name, profile in load_suite(base).profiles.items():
+        own = parse_suite(f'{text}[profiles.mine]\nextends = "{name}"\n', "own.toml")
+        assert own.profiles["mine"] == profile
+
+
+def test_what_a_table_extends_must_be_a_name():
+    with pytest.raises(ValueError, match=r"extends: must be a name, got 3"):
+        tiny('title = "DIP-EDL"', 'title = "DIP-EDL"\nextends = 3')
+
+
+def test_the_whole_file_of_the_page_can_be_run():
+    page = (Path(__file__).parents[1] / "docs/benchmark-suites.md").read_text("utf-8")
+    lines = page.partition("This is a whole file:\n")[2].splitlines()
+    text = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
+    suite = parse_suite(dedent(text), "page")
+    assert plan(suite, "smoke", suite.method_names("smoke"), "page")[0].name == "edl"

@@ -1,0 +1,109 @@
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from dipedl_bench.studies import toy_vacuity
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return toy_vacuity.run([1, 10, 100], n_points=60, steps=200, seed=12)
+
+
+@pytest.fixture(scope="module")
+def dead_row():
+    (row,) = toy_vacuity.run([10], n_points=100, steps=60, seed=1)
+    return row
+
+
+def test_vacuity_is_that_of_the_theory(rows):
+    """Proposition 2.12: nu is all that the vacuity knows; the data's own noise is zero here."""
+    for row in rows:
+        assert row["theory"] == 2 / (2 + row["nu"])
+        assert row["mean"] == pytest.approx(row["theory"], abs=0.01)
+        assert row["median"] == pytest.approx(row["theory"], abs=0.01)
+        assert 0 < row["min"] <= row["median"] <= row["max"] < 1
+        assert row["dead_classes"] == []
+
+
+def test_loss_never_beats_its_optimum_and_nears_it(rows):
+    """The optimum is -log E[p^nu] / nu over a flat prior: checked here by quadrature."""
+    p = (np.arange(100_000) + 0.5) / 100_000
+    for row in rows:
+        expected = -np.log(np.mean(p ** row["nu"])) / row["nu"]
+        assert row["loss_optimum"] == pytest.approx(expected, rel=1e-4)
+        assert -1e-6 < row["loss"] - row["loss_optimum"] < 0.03 * row["loss_optimum"]
+
+
+def test_paper_stands_beside_where_it_printed_a_number(rows):
+    assert [row["paper"] for row in rows] == [
+        {"mean": 0.667, "sd": 0.0004},
+        {"mean": 0.167, "sd": 0.0007},
+        {"mean": 0.02, "sd": 0.0002},
+    ]
+    assert "  not printed" in toy_vacuity.table([{**rows[0], "paper": None}])
+
+
+def test_far_from_all_data_the_network_is_more_certain_than_at_them(rows):
+    """What the constant hides: no density, so nothing pulls the evidence down out there."""
+    for row in rows[1:]:
+        assert row["far"] < row["theory"]
+
+
+def test_dead_unit_is_said_and_not_hidden(dead_row):
+    assert len(dead_row["dead_classes"]) == 1
+    assert dead_row["max"] == 1.0
+    assert dead_row["mean"] > 2 * dead_row["theory"]
+    assert dead_row["loss"] > 1.5 * dead_row["loss_optimum"]
+    text = toy_vacuity.table([dead_row])
+    assert f"class {dead_row['dead_classes'][0]} never gets evidence with seed 1" in text
+
+
+def test_healthy_rows_carry_no_warning(rows):
+    assert "dead" not in toy_vacuity.table(rows)
+    assert len(toy_vacuity.table(rows).splitlines()) == 1 + len(rows)
+
+
+def test_rows_are_json_with_a_receipt(rows):
+    again = json.loads(json.dumps(rows))
+    assert again == rows
+    assert {"versions", "commit", "seconds", "seed", "n_points", "steps"} <= set(rows[0])
+
+
+def test_same_seed_same_numbers():
+    first, again, other = (
+        toy_vacuity.run([10], n_points=20, steps=10, seed=seed)[0] for seed in (3, 3, 4)
+    )
+    assert first["mean"] == again["mean"] and first["loss"] == again["loss"]
+    assert first["loss"] != other["loss"]
+
+
+def test_progress_is_told_every_row():
+    seen = []
+    rows = toy_vacuity.run([1, 2], n_points=10, steps=1, progress=seen.append)
+    assert seen == rows
+
+
+@pytest.mark.parametrize("nus", [[0], [-1.0], [np.inf], [np.nan]])
+def test_nu_out_of_range_is_refused(nus):
+    with pytest.raises(ValueError, match="nus must be finite and > 0"):
+        toy_vacuity.run(nus)
+
+
+@pytest.mark.parametrize("n_points", [0, 3])
+def test_points_that_cannot_be_halved_are_refused(n_points):
+    with pytest.raises(ValueError, match="n_points must be even and >= 2"):
+        toy_vacuity.run(n_points=n_points)
+
+
+def test_plot_shows_theory_and_rows(rows):
+    pytest.importorskip("matplotlib")
+    ax = toy_vacuity.plot(rows)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"2 / (2 + nu)", "at training points", "far from all data (median)", "paper"} == set(
+        labels
+    )
+    assert toy_vacuity.plot(rows[:1], ax=ax) is ax

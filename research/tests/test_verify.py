@@ -1,0 +1,276 @@
+"""Published rows are trained again: what agrees, what does not, and what cannot be compared."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("pydantic")
+
+from typer.testing import CliRunner
+
+from dipedl_bench import load_rows, load_suite
+from dipedl_bench.commands.run import bench as app
+from dipedl_bench.results.receipt import receipt
+from dipedl_bench.results.store import Store
+from dipedl_bench.running import verify as module
+from dipedl_bench.running.runner import RunResult, StoppedError, run
+from dipedl_bench.running.verify import EXACT
+from dipedl_bench.spec.plan import plan
+
+RESULTS = Path(__file__).parent.parent / "results" / "bench"
+
+
+def dipedl(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def rows(suite):
+    """One row as a run on this machine would have written it."""
+    (part,) = plan(load_suite(suite), "smoke", ["energy"], "tiny.toml")
+    head = {"suite": "tiny", "profile": "smoke", "method": "energy", "title": "Energy", "seed": 1}
+    names = ("accuracy", "nll", "recall_3", "auroc/kmnist", "errors_avoided_10")
+    metrics = {"metrics": {name: 0.5 for name in names}, "intervals": {}}
+    cost = {"n": {}, "seconds": {}, "cpu_seconds": {}}
+    head |= {"config": part.config, "config_hash": part.digest}
+    return [{**head, **metrics, **cost, **receipt()}]
+
+
+def published(out, *rows):
+    store = Store(out, "tiny", "smoke")
+    for row in rows:
+        store.append(row)
+    return out
+
+
+@pytest.fixture
+def again(monkeypatch, rows):
+    """Instead of a training: the row as it was, changed."""
+    calls = []
+
+    def instead(**changes):
+        def do_instead(todo, place, clock, say):
+            calls.append([(work.method.name, work.seed) for work in todo])
+            published(place.store.root, {**rows[0], **changes})
+            return RunResult()
+
+        monkeypatch.setattr(module, "do", do_instead)
+        return calls
+
+    return instead
+
+
+@pytest.mark.slow
+def test_a_row_of_this_machine_is_made_again_bit_by_bit(suite, tmp_path):
+    """The real thing, in processes of their own; results stay as they are."""
+    assert not run(suite, out=tmp_path, methods=["energy"], seeds=[1]).failed
+    before = sorted(tmp_path.rglob("*"))
+    done = dipedl("verify", suite, "--methods", "energy", "--out", tmp_path, "--profile", "smoke")
+    assert done.exit_code == 0, done.stderr
+    n = len(load_rows("tiny", out=tmp_path)[0]["metrics"])
+    assert f"energy, seed 1: {n} of {n} metrics agree (the same machine, versions" in done.stdout
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_number_that_moved_is_named(suite, rows, again, tmp_path):
+    out = published(tmp_path, *rows)
+    metrics = {**rows[0]["metrics"], "accuracy": rows[0]["metrics"]["accuracy"] + 2 * EXACT}
+    calls = again(metrics=metrics)
+    options = ("--profile", "smoke", "--seed", 1, "--methods", "energy", "--out", out)
+    done = dipedl("verify", suite, *options)
+    assert done.exit_code == 1 and "tolerance 1e-09" in done.stdout
+    assert calls[0] == [("energy", 1)]
+    told = json.loads(dipedl("verify", suite, *options, "--json").stdout)
+    assert [one["method"] for one in told] == ["energy"] and not told[0]["agrees"]
+    off = [name for name, one in told[0]["metrics"].items() if not one["agrees"]]
+    assert off == ["accuracy"]
+
+
+def test_infinite_numbers_agree_where_they_are_equal(suite, rows, again, tmp_path):
+    infinite = {"nll": float("inf")}
+    out = published(tmp_path, {**rows[0], "metrics": infinite})
+    again(metrics=infinite)
+    assert module.verify(suite, profile="smoke", out=out)[0].agrees
+    again(metrics={"nll": 0.5})
+    assert not module.verify(suite, profile="smoke", out=out)[0].agrees
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"instructions": "sse2"}, {"device": "2 x Z80"}, {"threads": 64}, {"gpu": "NVIDIA A1"}],
+)
+def test_another_kind_of_machine_or_number_of_threads_has_the_looser_tolerance(
+    suite, rows, again, tmp_path, other
+):
+    out = published(tmp_path, {**rows[0], **other})
+    allowed = {name: module._across(name) for name in rows[0]["metrics"]}
+    again(metrics={k: v + 0.9 * allowed[k] for k, v in rows[0]["metrics"].items()})
+    (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
+    assert found.agrees and not found.same and found.then != found.now
+    again(metrics={k: v + 1.1 * allowed[k] for k, v in rows[0]["metrics"].items()})
+    (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
+    assert not any(one.agrees for one in found.metrics.values())
+
+
+def test_every_metric_of_published_rows_has_a_tolerance():
+    names = {
+        name
+        for suite in ("mnist", "spectra")
+        for row in load_rows(suite, out=RESULTS)
+        for name in row["metrics"]
+    }
+    assert all(module._across(name) > EXACT for name in names)
+    with pytest.raises(KeyError):
+        module._across("new_metric")
+
+
+@pytest.mark.parametrize("name", ["instructions", "threads"])
+def test_a_row_that_does_not_say_its_instructions_or_threads_is_of_another_kind(rows, name):
+    old = {k: v for k, v in rows[0].items() if k != name}
+    assert module._kind(old) is None
+    assert module._kind(rows[0]) == module._kind(dict(rows[0])) is not None
+
+
+@pytest.mark.parametrize("other", [{"threads": 64}, {"instructions": "sse2"}, {"resumed": True}])
+def test_it_is_the_training_of_a_row_that_must_be_of_one_kind_not_its_writing(rows, other):
+    part = receipt() | {"resumed": False}
+    row = {**rows[0], "own": {}, "parts": {"classifier": part}}
+    elsewhere = {**row, "parts": {"classifier": {**part, **other}}}
+    assert module._kind(row) == module._kind(dict(row)) is not None
+    assert module._kind(row) != module._kind(elsewhere)
+    assert (module._machine(row) == module._machine(elsewhere)) == ("resumed" in other)
+
+
+def test_receipts_have_the_threads_of_torch(monkeypatch):
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    try:
+        for n in (1, before + 1):
+            torch.set_num_threads(n)
+            assert receipt()["threads"] == n
+    finally:
+        torch.set_num_threads(before)
+    monkeypatch.delitem(sys.modules, "torch")
+    assert 1 <= receipt()["threads"] <= os.cpu_count()
+
+
+def test_other_settings_are_told_and_nothing_is_trained(suite, rows, again, tmp_path):
+    config = json.loads(json.dumps(rows[0]["config"]))
+    config["below"]["classifier"]["arguments"]["training"]["settings"]["amp"] = True
+    out = published(tmp_path, {**rows[0], "config": config, "config_hash": "older"})
+    calls = again()
+    done = dipedl("verify", suite, "--methods", "energy", "--out", out)
+    assert done.exit_code == 1 and not calls
+    assert "`training.amp` was true and is false now" in done.stdout
+
+
+def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, monkeypatch):
+    def refused(*options, out=tmp_path):
+        done = dipedl("verify", suite, "--out", out, *options)
+        assert done.exit_code == 2 and not done.stdout
+        return done.stderr
+
+    assert "no results of suite 'tiny'" in refused(out=tmp_path / "none")
+    (tmp_path / "empty/tiny/smoke").mkdir(parents=True)
+    (tmp_path / "empty/tiny/smoke/rows.jsonl").touch()
+    assert "no results of suite 'tiny'" in refused(out=tmp_path / "empty")
+    out = published(tmp_path / "rows", *rows)
+    assert "with seed 9 to verify; those chosen have the seeds [1]" in refused(
+        "--seed", "9", out=out
+    )
+    assert "no row of edl to verify; there are rows of energy (seeds [1])" in refused(
+        "--methods", "edl", out=out
+    )
+    assert "did you mean 'energy'?" in refused("--methods", "enrgy", out=out)
+    assert "has one data set per profile" in refused("--datasets", "wine", out=out)
+    newer = {**rows[0], "versions": {**rows[0]["versions"], "dipedl": "9.10.0"}}
+    assert module._numbers("0.2.1rc1") > module._numbers("0.2.0") == module._numbers("0.2.0.dev3")
+    theirs = published(tmp_path / "newer", newer)
+    assert "made by dipedl 9.10.0, newer than this" in refused(out=theirs)
+
+    def no_data(*_, **__):
+        raise StoppedError("mnist/train-images is missing; download it with")
+
+    monkeypatch.setattr(module, "do", no_data)
+    assert "mnist/train-images is missing" in refused(out=out)
+
+
+def test_a_folder_without_the_data_of_the_rows_is_told_before_their_settings(tmp_path):
+    """SVHN would be looked at in place of GTSRB where neither is there."""
+    options = ["--profile", "cpu", "--methods", "energy", "--out", RESULTS, "--data", tmp_path]
+    done = dipedl("verify", "cifar10", *options)
+    assert done.exit_code == 2 and not done.stdout
+    assert "cifar10/" in done.stderr and str(tmp_path) in done.stderr
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_missing_files_of_spectra_are_told_before_anything_runs(tmp_path, monkeypatch, named):
+    """Of the profile that counts most, since none is named; it has rows beside two others."""
+    monkeypatch.setattr(module, "do", None)
+    monkeypatch.setenv("DIPEDL_CACHE", str(tmp_path))
+    monkeypatch.setenv("DIPEDL_DATA", str(tmp_path) if named else "")
+    done = dipedl("verify", "spectra", "--methods", "max-softmax", "--out", RESULTS)
+    assert done.exit_code == 2 and not done.stdout
+    profile, *missing = done.stderr.splitlines()
+    assert profile == "dipedl: this is profile scarce; with --profile also: cpu, published"
+    assert len(missing) == 1 and "'spectra/real_spectra.npz'" in missing[0]
+
+
+def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_rows():
+    done = dipedl("verify", "defaults", "--datasets", "iris", "--out", RESULTS)
+    assert done.exit_code == 2 and "unknown dataset 'iris', did you mean 'iris-1'?" in done.stderr
+
+
+def test_a_method_that_fails_says_why(suite, rows, tmp_path, monkeypatch):
+    out = published(tmp_path, *rows)
+    failed = RunResult(failed={("energy", 1): "classifier net: out of memory"})
+    monkeypatch.setattr(module, "do", lambda *_: failed)
+    (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
+    assert not found.agrees and found.why == "classifier net: out of memory"
+
+
+@pytest.mark.parametrize("there", [[], ["svhn/test_32x32.mat"]])
+def test_rows_are_compared_on_the_ood_sets_that_they_were_scored_on(tmp_path, monkeypatch, there):
+    """Also where the set of the suite is there, for which another stood in."""
+    for name in there:
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    planned = []
+    monkeypatch.setattr(module, "_check_data", lambda rows, folder: None)
+    monkeypatch.setattr(module, "do", lambda todo, *_: planned.extend(todo) or RunResult())
+    (found,) = module.verify(
+        "cifar10", profile="cpu", methods=["energy"], out=RESULTS, data_dir=tmp_path
+    )
+    assert found.why == "it gave no row"
+    assert [work.method.config["data"]["ood"] for work in planned] == [["cifar100", "gtsrb"]]
+
+
+def test_of_a_crossed_suite_changed_settings_are_named_and_only_the_others_planned(
+    tmp_path, monkeypatch
+):
+    rows = load_rows("defaults", out=RESULTS)
+    chosen = [
+        row
+        for row in rows
+        if row["dataset"] == "digits-0"
+        and row["classifier"] in ("forest", "logistic")
+        and row["method"] in ("default", "knn")
+    ]
+    assert len({(r["classifier"], r["method"]) for r in chosen}) == 4
+    changed = json.loads(json.dumps(chosen[0]["config"]))
+    changed["method"]["answers"] = "none"
+    store = Store(tmp_path, "defaults", "cpu")
+    for row in [{**chosen[0], "config": changed, "config_hash": "older"}, *chosen[1:]]:
+        store.append(row)
+    planned = []
+    monkeypatch.setattr(module, "do", lambda todo, *_: planned.extend(todo) or RunResult())
+    found = module.verify("defaults", methods=["default", "knn"], out=tmp_path)
+    told = {(one.classifier, one.method): one.why for one in found}
+    first = (chosen[0]["classifier"], chosen[0]["method"])
+    assert "`method.answers` was" in told.pop(first)
+    asked = {(work.unit.classifier, row) for work in planned for row in work.rows}
+    assert asked == told.keys() and set(told.values()) == {"it gave no row"}

@@ -1,0 +1,149 @@
+"""A part as its process trains it: what is stored is what the classes answer."""
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+
+from tiny_suite import TINY
+
+from dipedl import DIPClassifier
+from dipedl.baselines import EDL, DeepEnsemble
+from dipedl.density import GDADensity
+from dipedl.evidence import ZScore
+from dipedl.networks import MLP, TorchClassifier, Training
+from dipedl.preprocessing import LogitPixels
+from dipedl_bench import Store
+from dipedl_bench.data.splits import make_splits
+from dipedl_bench.running.memo import Spent
+from dipedl_bench.running.predictions import classifier_arrays, method_arrays
+from dipedl_bench.running.work import PartStep, Place
+from dipedl_bench.running.worker import train_part
+from dipedl_bench.spec.plan import plan, trained_parts
+from dipedl_bench.spec.suite import parse_suite
+
+SEED = 1
+LOGITS = """
+[densities.logits]
+estimator = "GDADensity"
+features = { name = "LogitPixels", lam = 0.01 }
+shrinkage = 0.1
+
+[methods.dip-edl-logits]
+title = "DIP-EDL on logits"
+estimator = "DIPClassifier"
+calibrator = "passthrough"
+classifier = "net"
+density = "logits"
+statistics = "validation"
+normalizer = { name = "RobustZScore" }
+"""
+TRAINING = Training(epochs=2, batch_size=32, n_jobs=1)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Suite, splits, and the arrays of every part by method and role."""
+    root = tmp_path_factory.mktemp("worker")
+    suite = parse_suite(TINY + LOGITS, "tiny.toml")
+    methods = plan(suite, "smoke", ["dip-edl-features", "dip-edl-logits", "edl"], "tiny.toml")
+    store = Store(root, "tiny", "smoke")
+    place = Place(store, None)
+    arrays, said = {}, []
+    for method in methods:
+        for part in trained_parts(method):
+            if not store.has_arrays(part.name, part.digest, SEED):
+                train_part(PartStep(place, part, SEED), said.append)
+            found = store.load(part.name, part.digest, SEED)
+            arrays[method.name, part.role] = found
+    return make_splits(methods[0].config["data"], SEED), arrays, said
+
+
+def test_a_method_with_a_network_of_its_own(trained):
+    splits, arrays, said = trained
+    edl = EDL(MLP(hidden=(16,)), training=TRAINING, random_state=SEED)
+    edl.fit(splits.X["train"], splits.y["train"])
+    stored = arrays["edl", "method"]
+    assert "train" not in stored
+    for split in ("validation", "test", "ood/kmnist"):
+        expected = edl.predict_proba(splits.X[split])
+        np.testing.assert_allclose(stored[split]["probabilities"], expected, atol=1e-6)
+    assert any("epoch 2/2" in text for text in said)
+
+
+def test_uncertainty_and_dirichlet_come_out_of_one_pass(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 16)), np.arange(60) % 3
+    edl = EDL(MLP(hidden=(8,)), training=TRAINING).fit(X, y)
+    expected = edl.predict_dirichlet(X[:50]), edl.uncertainty(X[50:])
+    passes, logits = [], edl.logits
+    monkeypatch.setattr(edl, "logits", lambda rows: passes.append(len(rows)) or logits(rows))
+    arrays = method_arrays(edl, {"test": X[:50], "ood/far": X[50:]}, Spent())
+    assert passes == [50, 10]
+    np.testing.assert_array_equal(arrays["test"]["concentration"], expected[0].concentration)
+    np.testing.assert_array_equal(arrays["ood/far"]["uncertainty"], expected[1])
+
+
+def test_members_of_an_ensemble_answer_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 16)), np.arange(60) % 3
+    member = TorchClassifier(MLP(hidden=(8,)), training=TRAINING)
+    ensemble = DeepEnsemble(member, n_members=2, random_state=0).fit(X, y)
+    expected = ensemble.predict_proba(X[:50]), ensemble.uncertainty(X[50:])
+    passes, first = [], ensemble.members_[0]
+    answer = first.predict_proba
+    monkeypatch.setattr(
+        first, "predict_proba", lambda rows: passes.append(len(rows)) or answer(rows)
+    )
+    arrays = method_arrays(ensemble, {"test": X[:50], "ood/far": X[50:]}, Spent())
+    assert passes == [50, 10]
+    np.testing.assert_array_equal(arrays["test"]["probabilities"], expected[0])
+    np.testing.assert_array_equal(arrays["ood/far"]["uncertainty"], expected[1])
+
+
+class Halved(TorchClassifier):
+    def transform(self, X):
+        return super().transform(X) / 2
+
+
+def test_features_of_a_classifier_are_those_of_its_own_transform():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 16)), np.arange(60) % 3
+    for kind in (Halved, TorchClassifier):
+        model = kind(MLP(hidden=(8,)), training=TRAINING).fit(X, y)
+        stored = classifier_arrays(model, {"test": X}, Spent())["test"]
+        np.testing.assert_array_equal(stored["features"], model.transform(X))
+        np.testing.assert_allclose(stored["probabilities"], model.predict_proba(X), atol=1e-7)
+
+
+def test_a_density_sees_inputs_through_its_transformer(trained):
+    splits, arrays, _ = trained
+    view = LogitPixels(lam=0.01).fit(splits.X["train"])
+    density = GDADensity(shrinkage=0.1).fit(view.transform(splits.X["train"]), splits.y["train"])
+    for split, rows in splits.X.items():
+        expected = density.score_samples(view.transform(rows))
+        stored = arrays["dip-edl-logits", "density"][split]["log_density"]
+        np.testing.assert_allclose(stored, expected, rtol=1e-9)
+
+
+def test_dip_edl_on_stored_answers_is_dip_edl_on_the_network(trained):
+    splits, arrays, _ = trained
+    net = TorchClassifier(MLP(hidden=(16,)), training=TRAINING, random_state=SEED)
+    net.fit(splits.X["train"], splits.y["train"])
+    direct = DIPClassifier(
+        FrozenEstimator(net),
+        GDADensity(),
+        features=FrozenEstimator(net),
+        normalizer=ZScore(),
+        calibrator="passthrough",
+        gamma=2.0,
+        cv="in-sample",
+    ).fit(splits.X["train"], splits.y["train"])
+    direct.calibrate(splits.X["validation"], splits.y["validation"])
+    stored = arrays["dip-edl-features", "method"]
+    for split in ("test", "ood/kmnist"):
+        expected = direct.uncertainty(splits.X[split])
+        vacuity = 10 / stored[split]["concentration"].sum(axis=1)
+        np.testing.assert_allclose(vacuity, expected, rtol=1e-3)

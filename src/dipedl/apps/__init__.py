@@ -1,0 +1,1 @@
+"""Applications on the library: tables, command line, service, large data, monitor, spectra."""

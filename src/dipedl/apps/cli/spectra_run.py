@@ -1,0 +1,202 @@
+"""The work of ``dipedl spectra``: spectra in batches, the model of them, its predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline
+
+from ...classifier import DIPClassifier
+from ...io.model_file import load
+from ...metrics import accuracy, balanced_accuracy, class_recall
+from ..spectra import Failure, Spectra, read_spectra, spectral_features, toy_spectra
+from ..spectra.files.fits import fits_files
+from .spectra_table import Row, Table, read_labels, rows_of
+
+_AT_ONCE = 500
+#: Classifiers by their name on the command line.
+ESTIMATORS = {
+    "mlp": lambda seed: MLPClassifier((64,), max_iter=300, random_state=seed),
+    "logistic": lambda seed: LogisticRegression(max_iter=2000),
+}
+#: Smallest number of spectra per class: two in each of five folds.
+MIN_PER_CLASS = 10
+
+
+class Batch(NamedTuple):
+    """Some files, and the spectra of those that could be read, in the same order."""
+
+    files: list[str]
+    spectra: Spectra
+
+
+def file_batches(
+    paths: Sequence[str], min_coverage: float, note: Callable[[str], None]
+) -> Iterator[Batch]:
+    """Spectra of all files, some hundred at a time."""
+    files = fits_files(paths)
+    for first in range(0, len(files), _AT_ONCE):
+        some = files[first : first + _AT_ONCE]
+        yield Batch([str(path) for path in some], read_spectra(some, min_coverage=min_coverage))
+        note(f"{first + len(some)} of {len(files)} files read")
+
+
+def toy_batches(n: int, seed: int, lamps: int = 0) -> Iterator[Batch]:
+    """Made-up spectra, and some of a lamp: narrow lines on a faint continuum."""
+    toys = toy_spectra(n, random_state=seed)
+    spectra = Spectra(
+        np.concatenate([toys.flux, _lamps(toys.wavelength, lamps, seed)]),
+        toys.wavelength,
+        np.concatenate([np.asarray(toys.label), np.full(lamps, len(toys.target_names))]),
+        (*toys.target_names, "LAMP"),
+        np.concatenate([np.asarray(toys.snr), np.full(lamps, np.nan)]),
+        name=np.array([f"toy {row}" for row in range(n)] + [f"lamp {i}" for i in range(lamps)]),
+    )
+    yield Batch([f"made-up/{row}" for row in range(n + lamps)], spectra)
+
+
+def _lamps(wavelength: NDArray[np.float64], n: int, seed: int) -> NDArray[np.float32]:
+    rng = np.random.default_rng(seed)
+    lines = rng.uniform(wavelength[0], wavelength[-1], (n, 40, 1))
+    light = np.exp(-(((wavelength - lines) / 3) ** 2)).sum(axis=1)
+    return np.asarray(0.2 + light + rng.normal(0, 0.1, light.shape), np.float32)
+
+
+def labelled(
+    batches: Iterator[Batch], labels: Path | None, wanted: Sequence[str]
+) -> tuple[NDArray[np.float32], NDArray[np.str_], list[Failure]]:
+    """Flux and class of the spectra with one of the wanted classes (default: all).
+
+    Also the files that could not be read; ValueError if those are all. Classes come from the file
+    `labels`, else from headers.
+    """
+    named = None if labels is None else read_labels(labels)
+    flux, classes, failures = [], [], []
+    n_read = 0
+    for _, spectra in batches:
+        kinds = _classes(spectra, named)
+        kept = np.flatnonzero(np.isin(kinds, wanted) if wanted else kinds != "")
+        flux.append(spectra.flux[kept])
+        classes.append(kinds[kept])
+        failures += spectra.failures
+        n_read += len(spectra)
+    if n_read == 0:
+        raise ValueError(f"no spectrum could be read: {'; '.join(map(str, failures[:3]))}")
+    return np.concatenate(flux), np.concatenate(classes), failures
+
+
+def check_classes(found: NDArray[np.str_], wanted: Sequence[str]) -> None:
+    """Refuse to learn if a wanted class has no spectrum, or if no spectrum has a class."""
+    gone = ", ".join(sorted(set(wanted) - set(found)))
+    if len(found) == 0 or gone:
+        missing = f"no spectrum is of class {gone}" if gone else "no spectrum has a class"
+        raise ValueError(
+            f"{missing}: give a CSV file with names and classes by --labels, or "
+            "files whose headers hold a class"
+        )
+
+
+def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]:
+    if named is not None and spectra.name is not None:
+        return np.array([named.get(str(name), "") for name in spectra.name], dtype=np.str_)
+    label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
+    names = np.array([*spectra.target_names, ""], dtype=np.str_)
+    found: NDArray[np.str_] = names[label]
+    return found
+
+
+def fit_model(
+    flux: NDArray[np.float32],
+    classes: NDArray[Any],
+    *,
+    estimator: str,
+    components: int | None,
+    seed: int,
+) -> Pipeline:
+    """Steps of `spectral_features` and a DIPClassifier with its defaults, fitted."""
+    names, counts = np.unique(classes, return_counts=True)
+    if len(names) < 2 or counts.min() < MIN_PER_CLASS:
+        found = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        raise ValueError(
+            f"two classes at least are needed, with {MIN_PER_CLASS} spectra each, got "
+            f"{found or 'none'}; add labelled spectra, or name the classes to keep by --classes"
+        )
+    n_components = min(500, len(flux) // 10) if components is None else components
+    features = spectral_features(n_components=n_components, random_state=seed)
+    Z = features.fit_transform(flux)
+    classifier = DIPClassifier(ESTIMATORS[estimator](seed), random_state=seed).fit(Z, classes)
+    return Pipeline([*features.steps, ("classifier", classifier)])
+
+
+def check_estimator(name: str) -> None:
+    """Refuse a name that is not in ESTIMATORS."""
+    if name not in ESTIMATORS:
+        raise ValueError(f"--estimator must be one of {list(ESTIMATORS)}, got {name!r}")
+
+
+def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
+    """Accuracy, balanced accuracy and recall of each class on the held-out rows."""
+    classifier = model[-1]
+    y, proba = classifier.evidence_.held_out_.labels, classifier.held_out_dirichlet().mean
+    names = [str(name) for name in classifier.classes_]
+    recall = dict(zip(names, map(float, class_recall(y, proba)), strict=True))
+    return float(accuracy(y, proba)), float(balanced_accuracy(y, proba)), recall
+
+
+def read_model(path: Path) -> Pipeline:
+    """Read a model of `fit_model`."""
+    wanted = f"{str(path)!r} must be a model of spectra; make one with: dipedl spectra fit"
+    if not path.is_file():
+        raise ValueError(f"{wanted}, but there is no such file")
+    model = load(path)
+    if not (isinstance(model, Pipeline) and isinstance(model[-1], DIPClassifier)):
+        raise ValueError(f"{wanted}, but it holds a {type(model).__name__}")
+    return model
+
+
+def classify_all(
+    model: Pipeline, batches: Iterator[Batch], rate: float, table: Table
+) -> tuple[list[Row], list[Failure]]:
+    """Write one line per file, in order; returns what was classified and what failed."""
+    rows: list[Row] = []
+    failures: list[Failure] = []
+    for files, spectra in batches:
+        failed = {failure.file: failure for failure in spectra.failures}
+        read = [file for file in files if file not in failed]
+        refused = feature_failures(model, spectra.flux)
+        failed |= {read[i]: Failure(read[i], None, reason) for i, reason in refused.items()}
+        kept = [i for i in range(len(read)) if i not in refused]
+        good = spectra.select(kept)
+        lines = rows_of(model, good, [read[i] for i in kept], rate) if kept else ()
+        by_file = {row.file: row for row in lines}
+        for file in files:
+            if file in failed:
+                table.fail(failed[file])
+            else:
+                table.add(by_file[file])
+        rows += by_file.values()
+        failures += failed.values()
+    return rows, failures
+
+
+def feature_failures(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
+    """Rows without valid features, and why; seldom any."""
+    refused: dict[int, str] = {}
+    first = model[0]
+    if len(flux) == 0:
+        return refused
+    try:
+        first.transform(flux)
+    except ValueError:
+        for i in range(len(flux)):
+            try:
+                first.transform(flux[i : i + 1])
+            except ValueError as error:
+                refused[i] = str(error)
+    return refused

@@ -1,0 +1,211 @@
+"""A folder of answers, a file for each part: what is finished stays, and nothing is mixed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...plugins import optional
+from ...writing.files import sha256_of, write_file
+from ..table.tables.mistake import Mistake
+from .parts import STREAMED, Part
+
+_MANIFEST, _TOTAL, _LOCK = "_dipedl.json", "_accounting.json", "_lock"
+_RECORDS, _REFUSED = "_parts", "_refused"
+
+
+class _Files(NamedTuple):
+    """Where the answers to a part are, its record and its refused rows, if they are there."""
+
+    answers: Path
+    record: Path
+    refused: Path
+
+    def checksums(self) -> list[str | None]:
+        """SHA-256 of answers and refused rows; None where there is no such file."""
+        return [sha256_of(at) if at.is_file() else None for at in (self.answers, self.refused)]
+
+
+@dataclass(frozen=True)
+class AnswersFolder:
+    """Where the answers to each part lie, its refused rows, and a record once both are written.
+
+    Readers of data sets pass over names that begin with ``_``: to them the folder holds answers
+    alone.
+    """
+
+    path: Path
+
+    def answers(self, name: str) -> Path:
+        """The file of answers to a part."""
+        return _in_folder(self._files(name).answers)
+
+    def refused(self, name: str) -> Path:
+        """The file that lists refused rows of a part."""
+        return _in_folder(self._files(name).refused)
+
+    def finish(self, part: Part, record: Mapping[str, Any]) -> None:
+        """Record that a part is finished: last of all, so that a kill leaves it to be done."""
+        files = self._files(part.name)
+        kept = {**record, "files": files.checksums(), "part": identity(part)}
+        write_file(_in_folder(files.record), _sealed(kept))
+
+    def has_record(self, part: Part) -> bool:
+        """Return whether there is a record of a part, though perhaps of another content."""
+        return self._files(part.name).record.is_file()
+
+    def finished(self, part: Part) -> dict[str, Any] | None:
+        """The record of a part; None if it is not finished, was another, or a file is damaged."""
+        files = self._files(part.name)
+        found = _unsealed(files.record)
+        if found is None:
+            return None
+        sums, was = found.pop("files"), found.pop("part")
+        return found if was == identity(part) and files.checksums() == sums else None
+
+    def total(self, values: Mapping[str, Any]) -> None:
+        """Write the sums over all parts."""
+        write_file(self.path / _TOTAL, json.dumps(values, indent=1, ensure_ascii=False))
+
+    @contextmanager
+    def opened(self, manifest: dict[str, Any], overwrite: bool) -> Iterator[None]:
+        """Make the folder, or go on with it, after `check`; Mistake if it holds other answers.
+
+        `manifest` says what makes the answers what they are: "model", "wanted" and "parts".
+        """
+        filelock = optional("filelock", "answers in a folder")
+        self.path.mkdir(exist_ok=True)
+        try:
+            with filelock.FileLock(self.path / _LOCK, timeout=0):
+                if overwrite:
+                    self._clear()
+                self._begin(json.loads(json.dumps(manifest)))
+                yield
+        except filelock.Timeout as error:
+            raise Mistake(
+                f"{self.path} is being written by another process; wait for it"
+            ) from error
+
+    def check(self, resume: bool, overwrite: bool) -> None:
+        """Mistake if there can be no such folder, or it holds what is not to be changed."""
+        path, there = self.path, self.path.exists()
+        if there and not path.is_dir():
+            raise Mistake(f"{path} is a file; a data set is answered into a folder: name one")
+        if not there and not path.parent.is_dir():
+            raise Mistake(f"the folder {path.parent} does not exist; create it")
+        if not there or not any(path.iterdir()):
+            return
+        if not (path / _MANIFEST).is_file():
+            raise Mistake(f"{path} holds other files; name a new folder for the answers")
+        self._manifest()
+        if not (resume or overwrite):
+            raise Mistake(
+                f"{path} holds answers already: resume=True finishes them, overwrite=True begins "
+                "again"
+            )
+
+    def _begin(self, manifest: dict[str, Any]) -> None:
+        kept = self.path / _MANIFEST
+        if kept.is_file():
+            old, new = self._manifest(), manifest["parts"]
+            why = _difference(old, manifest)
+            if why:
+                raise Mistake(
+                    f"{self.path} cannot be resumed: {why}; overwrite=True begins again, or name "
+                    "another folder"
+                )
+            self.remove(name for name, was in old["parts"].items() if new.get(name) != was)
+        for left_over in self.path.rglob(".dipedl-*.part"):
+            left_over.unlink()
+        (self.path / _TOTAL).unlink(missing_ok=True)
+        write_file(kept, _sealed(manifest))
+
+    def _manifest(self) -> dict[str, Any]:
+        """Return the manifest of an earlier run; Mistake if it is damaged."""
+        found = _unsealed(self.path / _MANIFEST)
+        # The files of these names may be deleted.
+        if found is None or any(".." in Path(f"/{name}").parts for name in found["parts"]):
+            raise Mistake(
+                f"{self.path / _MANIFEST} is damaged, so that nothing in its folder can be "
+                "believed: delete the folder, or name another for the answers"
+            )
+        return found
+
+    def _clear(self) -> None:
+        """Delete what an earlier run has written, and nothing else."""
+        manifest, records = self.path / _MANIFEST, self.path / _RECORDS
+        known = self._manifest()["parts"] if manifest.is_file() else {}
+        # Which parts a stream had is not known beforehand, and a kill leaves one without a record.
+        of_stream = () if known else self.path.glob(f"{STREAMED}-*.parquet")
+        found = (record.relative_to(records) for record in records.rglob("*.json"))
+        self.remove([at.as_posix().removesuffix(".json") for at in found])
+        self.remove([*known, *(file.stem for file in of_stream)])
+        for folder in (_RECORDS, _REFUSED):
+            shutil.rmtree(self.path / folder, ignore_errors=True)
+        manifest.unlink(missing_ok=True)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Delete the files of parts, whether they are finished or not."""
+        for file in (file for name in names for file in self._files(name)):
+            file.unlink(missing_ok=True)
+
+    def _files(self, name: str) -> _Files:
+        answers = f"{name}.parquet"
+        record, refused = f"{_RECORDS}/{name}.json", f"{_REFUSED}/{answers}"
+        return _Files(self.path / answers, self.path / record, self.path / refused)
+
+
+def identity(part: Part) -> list[Any]:
+    """Of a part what a later run must find again, as JSON gives it back: `_difference` reads it."""
+    return [part.first, part.rows, part.origin, bool(part.trouble)]
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Why a run cannot go on with the answers of an earlier one; empty if it can."""
+    if old["model"] != new["model"]:
+        return "its answers are by another model"
+    if old["wanted"] != new["wanted"]:
+        return "other columns, sets or reasons were wanted"
+    # A file that could not be read may have been mended, and then it may have several parts.
+    both = [*old["parts"].values(), *new["parts"].values()]
+    mended = {_file(origin) for _, _, origin, trouble in both if trouble}
+    parts = [
+        {name: of for name, of in one["parts"].items() if _file(of[2]) not in mended}
+        for one in (old, new)
+    ]
+    if {of[2] for of in parts[0].values()} == {of[2] for of in parts[1].values()}:
+        return "" if parts[0] == parts[1] else "the data are cut into parts of another size"
+    odd = sorted(n for n in {**parts[0], **parts[1]} if parts[0].get(n) != parts[1].get(n))
+    return f"the data have changed since, first in {odd[0]!r}"
+
+
+def _file(origin: str) -> str:
+    """The name of the file of a part: its origin without the checksum."""
+    return origin.rpartition(" ")[0]
+
+
+def _sealed(values: Mapping[str, Any]) -> str:
+    """JSON with a checksum in front."""
+    text = json.dumps(values)
+    return f"{sha256(text.encode()).hexdigest()} {text}"
+
+
+def _unsealed(path: Path) -> dict[str, Any] | None:
+    """Return the values in a file of `_sealed`; None if it is missing or damaged."""
+    content = path.read_bytes() if path.is_file() else b""
+    checksum, _, text = content.partition(b" ")
+    if checksum != sha256(text).hexdigest().encode():
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _in_folder(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

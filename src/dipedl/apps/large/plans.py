@@ -1,0 +1,261 @@
+"""Time and memory of scoring a data set, or of a fit in two passes, before it runs."""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pandas as pd
+from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+from ...classifier import DIPClassifier
+from ..table.saved import TableModel
+from ..table.scoring import Wanted
+from ..table.tables.mistake import Mistake
+from ..table.tables.writing import table_writer
+from .answers_folder import AnswersFolder
+from .files import Unreadable
+from .local import LocalEngine
+from .parts import Part, PartStream, parts_of
+from .reading import BATCH, EACH, Reading
+from .scoring import AT_SCALE, PartFails, Scorer, fitted_table
+from .scoring import BATCH as SCORED
+from .tables import OrderInParts, learn_parts
+
+#: Rows of the sample that is fitted to measure, and the most parts that it is drawn from.
+_SAMPLE, _FROM = 24_000, 8
+#: Seconds of a fit that are enough to measure.
+_LONG = 4.0
+#: Copies of a batch, and of a sample, that a pass holds; of both samples that a fit holds.
+_OF_BATCH, _OF_SAMPLE, _OF_BOTH = 6, 3, 8
+_FLOAT = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Time and memory of scoring, by a sample that was answered.
+
+    Attributes
+    ----------
+    parts, rows, unreadable : int
+        Parts, their rows, and files that cannot be read.
+    sample : int
+        Rows that were answered to measure.
+    rows_per_second : float
+        Of one worker.
+    memory : int
+        Bytes of one worker, the model and a batch included.
+    """
+
+    parts: int
+    rows: int
+    unreadable: int
+    sample: int
+    rows_per_second: float
+    memory: int
+
+
+def plan(
+    model: str | Path | TableModel | DIPClassifier,
+    data: Any,
+    *,
+    partitions: int | str | None = None,
+    wanted: Wanted = AT_SCALE,
+    workers: int = 1,
+) -> Plan:
+    """Estimate time and memory of `score`: some rows are answered, nothing is written. As `score`.
+
+    The rate is that of one of so many `workers`, which share the cores of this machine.
+    """
+    parts = parts_of(data, partitions)
+    if isinstance(parts, PartStream):
+        raise Mistake("a stream has no plan: how many rows will come is not known")
+    work = Scorer(fitted_table(model), AnswersFolder(Path()), wanted)
+    full = sorted((part for part in parts if part.rows), key=lambda part: -part.rows)
+    bad = sum(bool(part.trouble) for part in parts)
+    why = "there is no row to answer"
+    for corrupt, part in enumerate(full):
+        sample, each = min(part.rows, SCORED), max(1, effective_n_jobs(-1) // workers)
+        try:
+            with threadpool_limits(each):
+                for _ in range(2):  # the first prepares the search of neighbours
+                    start = time.perf_counter()
+                    next(work.pieces(part))
+                rate = sample / (time.perf_counter() - start)
+        except PartFails as error:
+            why = str(error)
+            continue
+        rows = sum(part.rows for part in full)
+        return Plan(len(parts), rows, bad + corrupt, sample, rate, _peak())
+    raise Mistake(why)
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Parts and rows, bytes that the driver and each of its workers hold at most, and the time.
+
+    `seconds` are those of both passes by all workers and of the fit between them, from fits of
+    `sample` rows and of fewer; None, with the reason in `why`, where these fail.
+    """
+
+    parts: int
+    rows: int
+    unreadable: int
+    driver: int
+    worker: int
+    workers: int
+    sample: int
+    seconds: float | None
+    why: str = ""
+
+    def told(self) -> str:
+        """The plan in lines."""
+        bad = f"; {self.unreadable:,} files cannot be read" if self.unreadable else ""
+        took = (
+            f"not known: {self.why}"
+            if self.seconds is None
+            else f"about {self.seconds:,.0f} s, measured on {self.sample:,} rows"
+        )
+        return (
+            f"Parts:    {self.parts:,}, with {self.rows:,} rows{bad}, read twice\n"
+            f"Memory:   about {self.driver / 1e6:,.0f} MB for this process, and "
+            f"{self.worker / 1e6:,.0f} MB for each of {self.workers} workers\n"
+            f"Time:     {took}"
+        )
+
+
+def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: int) -> FitPlan:
+    """The plan of a fit, by fits of some rows of the data."""
+    # A worker of several imports what this process has.
+    start = time.process_time() if workers > 1 else 0.0
+    parts = parts_of(data, partitions)
+    full = [] if isinstance(parts, PartStream) else [part for part in parts if part.rows]
+    if isinstance(parts, PartStream) or not full:
+        trouble = "" if isinstance(parts, PartStream) else next((p.trouble for p in parts), "")
+        raise Mistake(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
+    sample, corrupt = _drawn(full, Reading(order.target, tuple(order.drop), order.key))
+    rows, base = sum(part.rows for part in full), _peak()
+    seconds, why, measured = None, "", len(sample)
+    try:
+        seconds, measured = _measured(sample, order, rows, workers)
+        seconds = max(seconds + start, 1.0)
+    except (ValueError, TypeError) as error:
+        why = f"a fit of {len(sample):,} of these rows fails: {error}"
+    driver, worker = _memory(sample, order, full, workers)
+    bad = sum(bool(one.trouble) for one in parts) + corrupt
+    told = (int(base + driver), int(base + worker), workers, measured, seconds, why)
+    return FitPlan(len(parts), rows, bad, *told)
+
+
+def _drawn(parts: list[Part], reading: Reading) -> tuple[pd.DataFrame, int]:
+    """Labelled rows of some of the parts, and how many of the others were found corrupt."""
+    step, wanted = max(1, len(parts) // _FROM), min(_FROM, len(parts))
+    frames, corrupt = [], 0
+    for i in sorted(range(len(parts)), key=lambda i: i % step):
+        some = replace(parts[i], rows=min(parts[i].rows, _SAMPLE // wanted))
+        try:
+            batch = next(reading.batches(some))
+        except Unreadable:
+            corrupt += 1
+            continue
+        frames.append(batch.frame.assign(**{reading.target: batch.labels}))
+        if len(frames) == wanted:
+            break
+    if not frames:
+        raise Mistake(f"none of the {len(parts):,} parts can be read")
+    return pd.concat(frames, ignore_index=True), corrupt
+
+
+class _Clock(LocalEngine):
+    """Takes the time of the passes, as one of several workers of this machine."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__()
+        self.threads_each = max(1, effective_n_jobs(-1) // workers)
+        self.seconds = 0.0
+
+    def reduce(self, *arguments: Any) -> Any:
+        start = time.perf_counter()
+        with threadpool_limits(self.threads_each):
+            found = super().reduce(*arguments)
+        self.seconds += time.perf_counter() - start
+        return found
+
+
+class _Cost(NamedTuple):
+    """Rows of the reservoir of a fit, and seconds of its passes and of all else."""
+
+    drawn: int
+    passes: float
+    fit: float
+
+
+def _measured(
+    sample: pd.DataFrame, order: OrderInParts, rows: int, workers: int
+) -> tuple[float, int]:
+    """Seconds of a fit of all rows, by fits of more and more of some; and how many the last had.
+
+    They end once one takes `_LONG`, so that a plan takes a part of the time of its fit.
+    """
+    steps = (4, 4, 2, 1) if len(sample) >= _SAMPLE // 2 else (1, 1)
+    costs: list[_Cost] = []
+    for step in steps:
+        some = sample.iloc[::step]
+        try:
+            costs.append(_cost(some, order, workers))
+        except (ValueError, TypeError):
+            if step == 1:  # a class may be missing in fewer rows
+                raise
+        if len(costs) > 2 and costs[-1].fit + costs[-1].passes > _LONG:
+            break
+    # The first fit imports what it needs.
+    half, whole = costs[-2:] if len(costs) > 1 else 2 * costs
+    drawn = min(0.9 * rows, order.reservoir)
+    fit = whole.fit
+    if whole.drawn > half.drawn:
+        slope = (whole.fit - half.fit) / (whole.drawn - half.drawn)
+        power = math.log(whole.fit / half.fit) / math.log(whole.drawn / half.drawn)
+        # A search of neighbours grows faster than the rows, and all have some costs but once.
+        linear = whole.fit + max(0.0, slope) * (drawn - whole.drawn)
+        fit = max(linear, whole.fit * (drawn / whole.drawn) ** min(max(power, 0.0), 1.5))
+    return fit + whole.passes * rows / len(some) / workers, len(some)
+
+
+def _cost(sample: pd.DataFrame, order: OrderInParts, workers: int) -> _Cost:
+    clock = _Clock(workers)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "sample.parquet")
+        with table_writer(file) as write:
+            write(sample)
+        start = time.perf_counter()
+        learned = learn_parts(str(file), replace(order, drop=()), clock)
+        seconds = time.perf_counter() - start
+    return _Cost(len(learned.model.rows), clock.seconds, seconds - clock.seconds)
+
+
+def _memory(
+    sample: pd.DataFrame, order: OrderInParts, parts: list[Part], workers: int
+) -> tuple[float, float]:
+    """Bytes beyond the libraries, of the driver and of a worker."""
+    rows, p = sum(part.rows for part in parts), sample.shape[1] - 1
+    classes = sample[order.target].nunique()
+    row = sample.drop(columns=order.target).memory_usage(deep=True).sum() / len(sample)
+    drawn = min(rows, order.reservoir + EACH * classes)
+    held = min(rows // 10, order.calibration)
+    sums = 2 * classes * p * p * _FLOAT
+    part = max(part.rows for part in parts)
+    in_pass = row * (_OF_BATCH * min(part, BATCH) + _OF_SAMPLE * (min(part, drawn) + held))
+    in_fit = _OF_BOTH * (drawn + held) * row
+    worker = max(in_pass, 3 * sums + _OF_BATCH * min(part, BATCH) * p * _FLOAT)
+    merging = sums * (math.log2(len(parts)) + 2)
+    return max(in_fit, merging, worker if workers == 1 else 0), worker
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -1,0 +1,339 @@
+"""Rows of a part with their labels, and samples of them that do not depend on the parts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+
+from ...streaming import RowSample, row_keys
+from ...streaming.partial_fit import KEY_SEED
+from ...streaming.row_sample import in_share
+from ...writing.spelling import spellings, versions
+from ..table.tables.columns import texts_of
+from ..table.tables.kinds import check_single, with_gaps
+from ..table.tables.mistake import Mistake, listed, meant
+from ..table.tables.reading import Refused, joined
+from .files import Unreadable
+from .parts import Part
+
+#: Rows that are worked on at once, the fewest where workers died, and refused rows that are named.
+BATCH, FEWEST, NAMED = 50_000, 500, 1000
+#: Rows of each class that are drawn at least, if there are so many.
+EACH = 10
+#: Rows of a rare class that are learned from, though its share of the reservoir is less.
+RARE = 5
+#: Names of dtypes of numbers, and those of objects by what they hold.
+_NUMBERS = re.compile(r"(u?int|float)\d+")
+_DTYPES = {
+    "boolean": "bool",
+    "integer": "int64",
+    "floating": "float64",
+    "mixed-integer-float": "float64",
+}
+#: Seed of the keys by which rows are drawn.
+_DRAWN = 1
+
+
+class Batch(NamedTuple):
+    """Rows without their target, labels as texts (n,), numbers in their file from 1, refused.
+
+    Labels that are texts are as they are written. `dtype` is the name of that of the target.
+    """
+
+    frame: pd.DataFrame
+    labels: np.ndarray
+    numbers: np.ndarray
+    refused: list[Refused]
+    dtype: str = "object"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows are read: the target, columns that are left out, the column that names a row.
+
+    So many rows are worked on at once: `batch`.
+    """
+
+    target: str
+    drop: tuple[str, ...] = ()
+    key: str | None = None
+    batch: int = BATCH
+
+    def smaller(self) -> Reading | None:
+        """The same in smaller batches, while there is one."""
+        rows = self.batch // 10
+        return replace(self, batch=rows) if rows >= FEWEST else None
+
+    def batches(self, part: Part) -> Iterator[Batch]:
+        """The labelled rows of a part; Mistake if it has no such columns."""
+        first = part.first + 1
+        for frame in part.batches(self.batch):
+            if not isinstance(frame, pd.DataFrame):
+                raise Mistake(f"part {part.name} is an array without labels: write both as Parquet")
+            self._check(frame, part.name)
+            check_single(frame[self.target], self.target)
+            labels, dtype = _labels(frame[self.target])
+            known = labels.notna().to_numpy()
+            numbers = np.arange(first, first + len(frame))
+            why = "no class: the entry is missing"
+            refused = [Refused(int(i), self.target, why) for i in numbers[~known]]
+            gone = {self.target, *self.drop} - {self.key}
+            kept = frame.loc[known].drop(columns=sorted(gone)).apply(with_gaps)
+            texts = labels[known].to_numpy(dtype=object).astype(str)
+            yield Batch(kept.reset_index(drop=True), texts, numbers[known], refused, dtype)
+            first += len(frame)
+
+    def keys(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Keys (n,) by which rows are drawn, and by which they are held out."""
+        names = [self.key] if self.key else sorted(batch.frame.columns)
+        named = batch.frame[names]
+        named = _exact(named) if self.key else named
+        labels = texts_of(pd.Series(batch.labels), ()).to_numpy()
+        return row_keys(named, labels, _DRAWN), row_keys(named, labels, KEY_SEED)
+
+    def _check(self, frame: pd.DataFrame, part: str) -> None:
+        needed = {"target": [self.target], "drop": self.drop, "key": [self.key] if self.key else ()}
+        for what, names in needed.items():
+            for name in names:
+                if name not in frame:
+                    near = meant(name, [str(c) for c in frame.columns])
+                    raise Mistake(f"part {part} has no column {name!r}, the {what}: {near}")
+
+
+class FrameSample(RowSample):
+    """A sample of rows that are kept as frames."""
+
+    @staticmethod
+    def _joined(parts: list[Any]) -> Any:
+        if not isinstance(parts[0], pd.DataFrame):
+            return np.concatenate(parts)
+        return joined([part for part in parts if len(part)] or parts[:1])
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """How many rows were refused, and the first of them with their parts."""
+
+    rows: int = 0
+    first: tuple[tuple[str, Refused], ...] = ()
+
+    @classmethod
+    def of(cls, part: str, refused: list[Refused]) -> Self:
+        """Return the refusals of a part, or of some of its rows."""
+        return cls(len(refused), tuple((part, one) for one in refused[:NAMED]))
+
+    def __add__(self, other: Refusals) -> Refusals:
+        return Refusals(self.rows + other.rows, tuple(sorted(self.first + other.first)[:NAMED]))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows of the two samples, and the shares of all keys that they lie in."""
+
+    reservoir: int
+    calibration: int
+    drawn: float
+    held: float
+
+    @classmethod
+    def of(cls, reservoir: int, calibration: int, held: float, rows: int) -> Self:
+        """For a data set of so many rows.
+
+        Of a part only what can be in the sample is kept: four times what it needs on average.
+        """
+        shares = [min(1.0, 4 * most / max(rows, 1)) for most in (reservoir, calibration)]
+        return cls(reservoir, calibration, shares[0], min(held, shares[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class First:
+    """Result of the first pass over rows; ``a + b`` is that over both.
+
+    `columns`, `numeric` and `empty` count by column the rows that have it, those of batches where
+    it holds numbers, and those of batches where it holds nothing; `dtypes` rows by that of the
+    target; `troubles` are parts that cannot be read, with the reason.
+    """
+
+    rows: int
+    counts: Counter[str]
+    dtypes: Counter[str]
+    columns: Counter[str]
+    numeric: Counter[str]
+    empty: Counter[str]
+    drawn: FrameSample
+    held: FrameSample
+    refused: Refusals
+    troubles: tuple[tuple[str, str], ...] = ()
+
+    def __add__(self, other: First) -> First:
+        mine, theirs = vars(self), vars(other)
+        return First(**{name: mine[name] + theirs[name] for name in mine})
+
+    def spelled(self) -> First:
+        """Return the same with labels of one spelling each: all parts were read by now."""
+        names = dict(zip(self.counts, spellings(self.counts, versions(self.counts)), strict=True))
+        counts: Counter[str] = Counter()
+        for text, rows in self.counts.items():
+            counts[names[text]] += rows
+        drawn, held = (
+            replace(s, labels=np.array([names[t] for t in s.labels.tolist()], dtype=str))
+            for s in (self.drawn, self.held)
+        )
+        return replace(self, counts=counts, drawn=drawn.parted()[0], held=held)
+
+    @property
+    def rule(self) -> HeldRule:
+        """Which rows are held out."""
+        return HeldRule(self.held.share, self.held.keys[-1] if len(self.held) else np.uint64(0))
+
+
+class HeldRule(NamedTuple):
+    """Tells rows that are held out by the second of their keys: up to `last`, and in the share."""
+
+    share: float
+    last: Any
+
+    def __call__(self, keys: np.ndarray) -> np.ndarray:
+        """Where rows with these keys (n,) are held out, shape (n,)."""
+        return np.asarray(in_share(keys, self.share) & (keys <= self.last))
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """The first pass over a part."""
+
+    reading: Reading
+    sizes: Sizes
+
+    def __call__(self, part: Part) -> First:
+        """Return the result of a part."""
+        if part.trouble:
+            return self.lost(part, part.trouble)
+        found = self._of(part.name, None)
+        try:
+            for batch in self.reading.batches(part):
+                found = found + self._of(part.name, batch)
+        except Unreadable as error:
+            return self.lost(part, str(error))
+        return found
+
+    def smaller(self) -> FirstPass | None:
+        """As `Engine` asks for it."""
+        reading = self.reading.smaller()
+        return None if reading is None else replace(self, reading=reading)
+
+    def lost(self, part: Part, why: str) -> First:
+        """Return the result of a part that no worker survives."""
+        return replace(self._of(part.name, None), troubles=((part.name, why),))
+
+    def _of(self, part: str, batch: Batch | None) -> First:
+        none = np.empty(0, np.uint64)
+        if batch is None:
+            batch = Batch(pd.DataFrame(), np.empty(0, str), np.empty(0, int), [])
+        drawn, held = self.reading.keys(batch) if len(batch.labels) else (none, none)
+        frame, labels, n, sizes = batch.frame, batch.labels, len(batch.labels), self.sizes
+        rows = {"frame": frame, "number": batch.numbers, "held": held}
+        empty = [str(c) for c in frame if with_gaps(frame[c]).isna().all()]
+        typed = [str(c) for c in frame if str(c) not in empty and _is_numeric(frame[c])]
+        return First(
+            n + len(batch.refused),
+            Counter(labels.tolist()),
+            Counter({batch.dtype: n}),
+            Counter({str(c): n for c in frame}),
+            Counter(dict.fromkeys(typed, n)),
+            Counter(dict.fromkeys(empty, n)),
+            FrameSample.of(drawn, labels, rows, sizes.reservoir, each=EACH, share=sizes.drawn),
+            FrameSample.of(held, labels, rows, sizes.calibration, share=sizes.held),
+            Refusals.of(part, batch.refused),
+        )
+
+
+def check_schema(found: First, names: list[str]) -> None:
+    """Mistake if a column is missing in some of the parts."""
+    labelled = found.rows - found.refused.rows
+    partly = [c for c in names if found.columns[c] < labelled]
+    if partly:
+        told = listed(f"{c!r} (in {found.columns[c]:,} rows)" for c in partly)
+        raise Mistake(
+            f"the parts differ in their columns: of {labelled:,} rows not all have {told}; write "
+            f"all parts with the same columns, or leave these out: drop={partly}"
+        )
+
+
+def mostly_numeric(found: First) -> list[str]:
+    """Columns that are numbers in most rows and something else in others."""
+    there = {c: n - found.empty[c] for c, n in found.columns.items()}
+    return [c for c, n in there.items() if n / 2 < found.numeric[c] < n]
+
+
+def reservoir(first: First) -> tuple[FrameSample, list[str]]:
+    """The rows to fit on, and the classes of which they hold more than their share."""
+    drawn = first.drawn
+    plain = np.arange(len(drawn)) < len(replace(drawn, each=0).parted()[0])
+    free = ~first.rule(drawn.rows["held"])
+    number = pd.Series(drawn.labels[free]).groupby(drawn.labels[free]).cumcount().to_numpy()
+    kept = np.flatnonzero(free)[plain[free] | (number < RARE)]
+    return drawn.taken(kept), sorted({str(label) for label in drawn.labels[kept][~plain[kept]]})
+
+
+def as_classes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels that are texts (n,) as the classes are written."""
+    known = [str(one) for one in classes]
+    texts, which = np.unique(labels.astype(str), return_inverse=True)
+    at = [known.index(text) for text in spellings(texts.tolist(), known)]
+    return np.asarray(classes[np.asarray(at, dtype=int)][which])
+
+
+def classes_named(first: First, *, as_text: bool) -> np.ndarray:
+    """The classes in their order, of the dtype that a frame of all rows has; or texts."""
+    texts, names = np.array(list(first.counts)), first.dtypes
+    if as_text:
+        return np.unique(texts)
+    if names.keys() == {"bool"}:
+        return np.unique(texts == "True")
+    if not all(map(_NUMBERS.fullmatch, names)):
+        return np.unique(texts.astype(object))
+    common = np.result_type(*names)
+    if common.kind == "f" and whole_numbers(texts):
+        whole = np.unique(np.array([int(text) for text in texts]))
+        # To pandas a gap makes floats of whole numbers, and some of these are no float.
+        if first.refused.rows or len(np.unique(whole.astype(common))) < len(whole):
+            return whole
+    return np.unique(texts.astype(common))
+
+
+def whole_numbers(texts: Iterable[str]) -> bool:
+    """Return whether all labels are whole numbers as they are written."""
+    return all(text.lstrip("-").isdigit() and str(int(text)) == text for text in texts)
+
+
+def _labels(values: pd.Series) -> tuple[pd.Series, str]:
+    """Labels as texts, texts as they are written, None for gaps; and the name of their dtype."""
+    values = with_gaps(values)
+    dtype = getattr(values.dtype, "categories", values).dtype
+    # Of Int64 and of numbers of Arrow: the type without gaps.
+    dtype = getattr(dtype, "numpy_dtype", dtype)
+    kind = pd.api.types.infer_dtype(values) if dtype.kind == "O" else str(dtype)
+    name = _DTYPES.get(kind, kind)
+    is_text = name != "bool" and not _NUMBERS.fullmatch(name)
+    as_written = values.dropna().astype(str).str.strip().unique() if is_text else ()
+    return texts_of(values, as_written), name
+
+
+def _is_numeric(values: pd.Series) -> bool:
+    types = pd.api.types
+    return types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype)
+
+
+def _exact(key: pd.DataFrame) -> pd.DataFrame:
+    """A column of numbers in two halves: as float64 the hash holds 53 bits of an integer."""
+    values = key.iloc[:, 0]
+    if getattr(values.dtype, "kind", "") not in "iuf":
+        return key
+    return pd.DataFrame({"high": values // 2**32, "low": values % 2**32})

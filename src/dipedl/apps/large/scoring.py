@@ -1,0 +1,295 @@
+"""Answers to a data set of any size: each part once, each row accounted for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from ...classifier import DIPClassifier
+from ...io import save
+from ...writing.files import sha256_of
+from ..table.saved import TableModel, plain_model, read_model
+from ..table.scoring import FIELDS, Count, Progress, Wanted, answered_rows, check_wanted
+from ..table.tables.columns import check_known, to_plain
+from ..table.tables.mistake import Mistake, check_named
+from ..table.tables.reading import Refused
+from ..table.tables.writing import table_writer
+from .answers_folder import AnswersFolder, identity
+from .files import Rows
+from .local import LocalEngine
+from .parts import Part, PartStream, parts_of
+from .protocol import Engine, with_checksums
+
+#: Rows that are answered at once, and the fewest after memory ran out.
+BATCH, _FEWEST = 20_000, 100
+#: What is answered of each row.
+AT_SCALE = Wanted(fields=(*FIELDS, "log_evidence"), reasons="none")
+
+
+@dataclass
+class Accounting(Count):
+    """Rows of a whole data set: ``rows == answered + refused``.
+
+    Attributes
+    ----------
+    parts, resumed : int
+        Parts of the data set, and those that an earlier run had finished.
+    failed : dict
+        Parts that could not be answered, with the reason; their rows count as refused, where a
+        file tells how many it has.
+    smaller_batches : dict
+        Parts that were answered after memory had run out, and how many rows at once.
+    """
+
+    parts: int = 0
+    resumed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    smaller_batches: dict[str, int] = field(default_factory=dict)
+
+    def include(self, done: Done) -> None:
+        """Add a part."""
+        count, self.parts = done.count, self.parts + 1
+        for what in ("rows", "answered", "flagged", "refused"):
+            setattr(self, what, getattr(self, what) + getattr(count, what))
+        for label, n in count.by_label.items():
+            self.by_label[label] = self.by_label.get(label, 0) + n
+        self.first_refused = [*self.first_refused, *count.first_refused][:5]
+        if done.reason:
+            self.failed[done.name] = done.reason
+        if done.batch < BATCH:
+            self.smaller_batches[done.name] = done.batch
+
+
+@dataclass(frozen=True)
+class Done:
+    """Result of a part: its rows, the reason if it failed, the rows answered at once."""
+
+    name: str
+    count: Count
+    reason: str = ""
+    batch: int = BATCH
+
+
+def score(
+    model: str | Path | TableModel | DIPClassifier,
+    data: Any,
+    out: str | Path,
+    *,
+    engine: Engine | None = None,
+    partitions: int | str | None = None,
+    wanted: Wanted = AT_SCALE,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Accounting:
+    """Answer every row of a data set into a folder of Parquet files, one for each part.
+
+    Parameters
+    ----------
+    model : path-like, TableModel or DIPClassifier
+        A file of ``dipedl fit``, or a fitted model. One that was not fitted on a table takes the
+        columns of numbers it was fitted on, by name, or arrays.
+    data : path-like, str, frame, array or loader
+        As `parts_of` takes it.
+    out : path-like
+        Folder on this machine, or one that all machines of the engine share. ``_accounting.json``
+        is there once all is done, ``_refused`` holds refused rows with reasons.
+    engine : Engine, optional
+        Default: ``LocalEngine()``.
+    partitions : int or str, optional
+        Rows or bytes of a part, as in `parts_of`.
+    wanted : Wanted, optional
+        What is answered of each row; default: all but reasons.
+    resume, overwrite : bool, default=False
+        Finish the answers of an earlier run that are there already, or begin again. What was
+        answered stays where the files of the data and of the answers have the checksums they had.
+    progress : callable, optional
+        Called with the rows answered so far and their share.
+
+    Returns
+    -------
+    Accounting
+        A part that cannot be read or answered is in ``failed``, and the others are answered.
+
+    Raises
+    ------
+    Mistake
+        If `out` holds something else, or answers by another model or to other data, or cannot be
+        written: then every finished part is there, and ``resume=True`` goes on.
+    """
+    fitted, parts = fitted_table(model), parts_of(data, partitions)
+    check_wanted(wanted, fitted.classes)
+    engine, folder, known = engine or LocalEngine(), AnswersFolder(Path(out).absolute()), {}
+    folder.check(resume, overwrite)
+    if not isinstance(parts, PartStream):
+        parts = with_checksums(parts, engine)
+        known = {part.name: identity(part) for part in parts}
+    elif resume:
+        raise Mistake("a stream cannot be resumed: its batches come once; write it as Parquet")
+    manifest = {"model": _checksum(model), "wanted": asdict(wanted), "parts": known}
+    with folder.opened(manifest, overwrite):
+        found = _all_answered(fitted, parts, folder, wanted, engine, progress)
+        folder.total(asdict(found))
+    return found
+
+
+class PartFails(Exception):
+    """A part cannot be read or answered; the text says why."""
+
+
+class Scorer:
+    """Answers a part: what an engine calls on each worker."""
+
+    def __init__(self, model: TableModel, folder: AnswersFolder, wanted: Wanted) -> None:
+        self.model = model
+        self.folder = folder
+        self.wanted = wanted
+        self.batch = BATCH
+
+    def __call__(self, part: Part) -> Done:
+        """Write the answers, and the refused rows, of a part; then its record."""
+        self.folder.remove([part.name])
+        while True:
+            try:
+                done = Done(part.name, self._answered(part), batch=self.batch)
+                self.folder.finish(part, {**asdict(done.count), "batch": done.batch})
+                return done
+            except PartFails as error:
+                return _failed(part, str(error))
+            except MemoryError:
+                if self.batch <= _FEWEST:
+                    return _failed(part, f"memory is too small for {self.batch} rows at once")
+                self.batch = max(self.batch // 2, _FEWEST)
+
+    def smaller(self) -> Scorer | None:
+        """As `Engine` asks for it."""
+        made = copy(self)
+        made.batch = self.batch // 10
+        return made if made.batch >= _FEWEST else None
+
+    def lost(self, part: Part, why: str) -> Done:
+        """Return the result of a part that no worker survives."""
+        return _failed(part, why)
+
+    def pieces(self, part: Part) -> Iterator[tuple[pd.DataFrame, list[Refused]]]:
+        """Answers and refused rows of some rows of a part after others."""
+        number = part.first + 1
+        try:
+            for rows in part.batches(self.batch):
+                frame = self._frame(rows)
+                check_known(self.model.columns, frame.columns, part.name)
+                check_named("columns", self.wanted.columns, frame.columns, part.name)
+                numbers = np.arange(number, number + len(frame))
+                number += len(frame)
+                if len(frame):
+                    yield answered_rows(self.model, frame, numbers, self.wanted)
+        except (ValueError, TypeError, KeyError) as error:
+            raise PartFails(str(error)) from error
+
+    def _answered(self, part: Part) -> Count:
+        count, refused_rows = Count(), []
+        with ExitStack() as files:
+            write = None
+            for made, refused in self.pieces(part):
+                if len(made):
+                    write = write or files.enter_context(
+                        table_writer(self.folder.answers(part.name))
+                    )
+                    write(made)
+                count.add(made, refused)
+                refused_rows += refused
+        if refused_rows:
+            with table_writer(self.folder.refused(part.name)) as write_refused:
+                write_refused(pd.DataFrame(refused_rows))
+        return count
+
+    def _frame(self, rows: Rows) -> pd.DataFrame:
+        if isinstance(rows, pd.DataFrame):
+            return rows
+        names = [column.name for column in self.model.columns if column.used]
+        X = rows[0].reshape(len(rows[0]), -1)
+        if X.shape[1] != len(names):
+            raise Mistake(f"the rows have {X.shape[1]} columns, and the model knows {len(names)}")
+        return pd.DataFrame(X, columns=names)
+
+
+def _all_answered(
+    model: TableModel,
+    parts: list[Part] | PartStream,
+    folder: AnswersFolder,
+    wanted: Wanted,
+    engine: Engine,
+    progress: Progress | None,
+) -> Accounting:
+    kept: dict[str, Done] = {}
+    todo, total = parts, 0
+    if not isinstance(parts, PartStream):
+        kept = _finished(parts, folder, engine)
+        todo = [part for part in parts if part.name not in kept]
+        total = sum(part.rows for part in todo)
+    found, done, rows = Accounting(resumed=len(kept)), dict(kept), 0
+    for _, one in engine.map(Scorer(model, folder, wanted), todo):
+        done[one.name] = one
+        rows += one.count.rows
+        if progress is not None:
+            progress(rows, rows / total if total else 0.0)
+    for name in sorted(done):
+        found.include(done[name])
+    return found
+
+
+def _finished(parts: list[Part], folder: AnswersFolder, engine: Engine) -> dict[str, Done]:
+    """Parts that an earlier run has finished, by name."""
+    some = [replace(part, source=None) for part in parts if folder.has_record(part)]
+    records = ((some[i].name, of) for i, of in engine.map(folder.finished, some))
+    return {name: _of_record(name, of) for name, of in records if of is not None}
+
+
+def _of_record(name: str, record: dict[str, Any]) -> Done:
+    batch = record.pop("batch")
+    refused = [Refused(*one) for one in record.pop("first_refused")]
+    return Done(name, Count(**record, first_refused=refused), batch=batch)
+
+
+def _failed(part: Part, reason: str) -> Done:
+    first = [Refused(part.first + 1, "", reason)] if part.rows else []
+    return Done(part.name, Count(rows=part.rows, refused=part.rows, first_refused=first), reason)
+
+
+def fitted_table(model: str | Path | TableModel | DIPClassifier) -> TableModel:
+    """A model with its columns; of one that was not fitted on a table they are numbers."""
+    if isinstance(model, str | Path):
+        return read_model(Path(model))
+    if isinstance(model, TableModel):
+        return model
+    return plain_model(model, "X")
+
+
+def _checksum(model: str | Path | TableModel | DIPClassifier) -> str:
+    """Hexadecimal; another text is another model."""
+    if isinstance(model, str | Path):
+        return sha256_of(Path(model))
+    fitted = fitted_table(model)
+    how = json.dumps([to_plain(fitted.columns), fitted.facts])
+    return str(joblib.hash([_content(fitted.classifier), how]))
+
+
+def _content(classifier: DIPClassifier) -> str:
+    """Hexadecimal, of the file that `save` writes: copies, and what predicting keeps, are equal."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "model.dipedl")
+        try:
+            save(classifier, file)
+        except (TypeError, ImportError):  # it holds what cannot be saved, or nothing can be
+            return str(joblib.hash(classifier))
+        return sha256_of(file)

@@ -1,0 +1,117 @@
+"""``dipedl fit`` of data larger than memory, and ``dipedl merge``: models of tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...classifier import DIPClassifier
+from ...density import GDADensity
+from ...writing.cells import printable_name
+from ..table.findings import diagnosed
+from ..table.learning import Learned, Order, held_out_numbers, said, speeds, unfitted, watched
+from ..table.models import check_model, title
+from ..table.saved import TableModel
+from ..table.tables.mistake import Mistake, WrongOption, listed
+from ..table.tables.reading import Refused
+from .fitting import Ask, Fitted, fit, like
+from .protocol import Engine
+
+_DENSITIES: dict[str, Any] = {"default": None, "gaussians": GDADensity()}
+
+
+@dataclass(frozen=True)
+class OrderInParts(Order):
+    """Options of a fit in two passes; see ``dipedl fit --help``."""
+
+    density: str = "default"
+    key: str | None = None
+    reservoir: int = 100_000
+    calibration: int = 10_000
+    like: TableModel | None = None
+
+
+def learn_parts(data: str, order: OrderInParts, engine: Engine, **options: Any) -> Learned:
+    """Fit the model that `order` asks for on files of any size; the order's `rows` is not read.
+
+    `options` are partitions, work and progress of `fit`.
+    """
+    model = _model(order)
+    columns = None if order.like is None else order.like.columns
+    ask = Ask(
+        tuple(order.drop), order.key, dict(order.types), columns, order.reservoir, order.calibration
+    )
+    fitted, caught, seconds = watched(
+        lambda: fit(model, data, order.target, ask=ask, engine=engine, **options)
+    )
+    clf = fitted.classifier
+    held_out = held_out_numbers(clf)
+    facts = _facts(data, order, fitted, held_out)
+    made = TableModel(clf, fitted.columns, order.target, facts, fitted.numbers)
+    notes = [*fitted.notes, *said(caught, fitted.numbers)]
+    named = [_in_part(part, one) for part, one in fitted.refused.first]
+    numbers = held_out | speeds(clf, fitted.inputs, seconds)
+    refused = (named, fitted.refused.rows)
+    return Learned(made, numbers, diagnosed(clf), *refused, notes, failed=fitted.troubles)
+
+
+def merged(a: TableModel, b: TableModel) -> TableModel:
+    """The model that has seen the rows of both; Mistake with the reason if there is none."""
+    if a.target != b.target:
+        raise Mistake(f"they predict different columns, {a.target!r} and {b.target!r}")
+    try:
+        both = a.classifier + b.classifier
+    except ValueError as error:
+        raise Mistake(str(error)) from error
+    facts = a.facts | {
+        "file": f"{a.facts['file']} and {b.facts['file']}",
+        "rows": a.facts["rows"] + b.facts["rows"],
+        "learned": int(both.evidence_.n_),
+        "classes": dict(Counter(a.facts["classes"]) + Counter(b.facts["classes"])),
+        "held_out": held_out_numbers(both),
+    }
+    return replace(a, classifier=both, facts=facts)
+
+
+def _model(order: OrderInParts) -> DIPClassifier | Callable[[Any], DIPClassifier]:
+    check_model(order.model)
+    if order.density not in _DENSITIES:
+        raise WrongOption(f"--density must be one of {listed(_DENSITIES)}, got {order.density!r}")
+    if order.like is not None:
+        if order.target != order.like.target:
+            raise WrongOption(
+                f"--target {order.target} with --like: that model predicts {order.like.target!r}, "
+                "and only models of one target can be merged; leave --target out"
+            )
+        return like(order.like.classifier)
+    return lambda X: unfitted(order, X, _DENSITIES[order.density])
+
+
+def _facts(
+    data: str, order: OrderInParts, fitted: Fitted, held_out: dict[str, float]
+) -> dict[str, Any]:
+    own = {
+        "file": printable_name(data.rstrip("/").rpartition("/")[2]),
+        "format": "in parts",
+        "rows": fitted.rows,
+        "learned": fitted.learned,
+        "classifier_rows": min(fitted.drawn, fitted.learned),
+        "classes": fitted.classes,
+        "held_out": held_out,
+        "seed": order.seed,
+        "dropped": list(order.drop),
+        "held_out_how": "by what they hold",
+    }
+    if order.like is not None:
+        known = order.like.facts
+        return known | own | {"classifier_rows": known.get("classifier_rows", known["learned"])}
+    rest: dict[str, Any] = {"time_column": None, "gaps": [], "images": None, "images_sha256": ""}
+    named = "the default density" if order.density == "default" else f"the density {order.density}"
+    rest |= {"model": order.model, "model_title": title(order.model), "density": named}
+    return own | rest
+
+
+def _in_part(part: str, one: Refused) -> Refused:
+    return one._replace(reason=f"{one.reason} (part {part})") if part else one

@@ -1,0 +1,330 @@
+"""A monitor of a stream: evidence that its rows are not like the reference any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ...inputs import check_rate
+from ._accuracy import Sums, confidence_bias
+from ._betting import Wealth
+from ._columns import ColumnBins, bins_of, counts_of
+from ._mean import BETTORS, mean_gains, upper_bound
+from ._ranks import ReferenceRanks
+from ._rows import Rows, fingerprint, held_out_rows, is_fresh, rows_of_answers, rows_of_model
+from ._windows import OpenWindow
+from .report import DriftReport
+
+__all__ = ["DriftMonitor"]
+
+#: What each test may spend of the false-alarm rate; the last two share theirs with their bounds.
+SPENT = {"p_values": 1 / 2, "uncertainty": 1 / 4, "flagged": 1 / 4}
+_FEWEST, _KEPT_WINDOWS = 50, 400
+#: Rows on which one bet is made.
+_AT_ONCE = 50
+
+
+class DriftMonitor(BaseEstimator):
+    r"""Notices that a stream is no longer like the reference, without labels, at any time.
+
+    Three sequential tests run over the whole stream: on the p-values, on the mean uncertainty
+    (vacuity) and on the share of flagged rows. Each is the wealth of bettors against "nothing has
+    changed", which grows only if something has. An alarm is raised once a wealth exceeds its limit.
+    On a stream of any length that is like the reference, with batches of any size and however
+    often one looks, this ever happens with probability `false_alarm_rate` at most.
+
+    Parameters
+    ----------
+    false_alarm_rate : float, default=0.01
+        Probability of ever raising an alarm without a change, over the draw of reference and
+        stream; also the rate of false discoveries in a window.
+    window : int, default=1000
+        Rows after which a window is closed and tested, column by column. A batch is never cut.
+    random_state : int, default=0
+        Orders rows of equal p-values.
+
+    Attributes
+    ----------
+    model_ : str
+        Fingerprint of the model.
+    rows_, batches_ : int
+        Seen so far.
+    source_ : str
+        Where the reference came from, in words.
+    windows_ : list of Window
+        The last 400.
+
+    Raises
+    ------
+    ValueError, TypeError
+        From ``fit``: a model without p-values or held-out probabilities, fewer than 50 reference
+        rows. From ``update``: another model; NaN; a column that is missing; labels of another type
+        than the classes; a number of a batch that came before. Nothing of such a batch is counted.
+
+    Notes
+    -----
+    Reference rows must be exchangeable with the rows of a stream without change. Rows that the
+    model was not fitted on, given as ``fit(model, X)`` or to ``clf.calibrate``, are. Those of
+    cross-fitting nearly are: the final model finds new rows a little more typical, and so ranks
+    above the median are not told apart. The test of p-values is exact for a finite reference: see
+    `dipedl.apps.monitor._ranks`. Those of uncertainty and flagged rows bet against the upper end of
+    a confidence interval of the reference mean.
+
+    References
+    ----------
+    V. Vovk, "Testing randomness online", *Statistical Science* 36, 2021; those of the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.apps.monitor import DriftMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> def rows(n, moved=0.0):
+    ...     y = rng.integers(0, 2, n)
+    ...     return rng.normal(size=(n, 2)) + 3 * y[:, None] + moved, y
+    >>> clf = DIPClassifier(random_state=0).fit(*rows(500))
+    >>> monitor = DriftMonitor().fit(clf)
+    >>> monitor.update(clf, rows(1000)[0]).alarms
+    ()
+    >>> monitor.update(clf, rows(1000, moved=1.5)[0]).alarms
+    ('p_values', 'uncertainty', 'flagged')
+    """
+
+    def __init__(
+        self, false_alarm_rate: float = 0.01, window: int = 1000, random_state: int = 0
+    ) -> None:
+        self.false_alarm_rate = false_alarm_rate
+        self.window = window
+        self.random_state = random_state
+
+    def fit(
+        self, model: Any, X: Any = None, *, columns: Sequence[ColumnBins] | None = None
+    ) -> Self:
+        """Take the reference, and begin anew.
+
+        Parameters
+        ----------
+        model : fitted DIPClassifier, DIPModule or baseline
+            Not kept.
+        X : array-like, shape (n, d), optional
+            In-distribution rows that nothing of the model has seen; their columns are watched too.
+            Default: the model's held-out rows, without columns.
+        columns : sequence of ColumnBins, optional
+            Columns to watch in place of those of X; an empty one watches none.
+        """
+        rate = check_rate(self.false_alarm_rate)
+        if not (isinstance(self.window, int | np.integer) and self.window >= 1):
+            raise ValueError(f"window must be a number of rows >= 1, got {self.window!r}")
+        name, fresh = fingerprint(model), X is not None or is_fresh(model)
+        rows = held_out_rows(model) if X is None else rows_of_model(model, X)
+        if len(rows) < _FEWEST:
+            raise ValueError(
+                f"a reference needs at least {_FEWEST} rows, got {len(rows)}; give more "
+                "in-distribution rows: monitor.fit(model, X)"
+            )
+        rng = np.random.default_rng(self.random_state)
+        self.model_, self.classes_ = name, np.asarray(model.classes_)
+        self.source_ = model.held_out_rows().source if X is None else f"{len(rows)} given rows"
+        self.reference_ = ReferenceRanks.of(rows.p_values, rows.weights, rng, both=fresh)
+        self.usual_ = {
+            name: upper_bound(values, rows.weights, rate * SPENT[name] / 2)
+            for name, values in _means(rows).items()
+        }
+        known = model.held_out_rows().proba is not None
+        self.bias_ = confidence_bias(held_out_rows(model)) if known else (0.0, 0.0)
+        self.columns_ = bins_of(X) if columns is None else tuple(columns)
+        return self._begun()
+
+    def update(
+        self, model: Any, X: Any, labels: Any = None, *, batch: int | None = None
+    ) -> DriftReport:
+        """Take a batch of rows as the model answers them, and report.
+
+        Parameters
+        ----------
+        model : the model of ``fit``
+        X : array-like, shape (n, d)
+            In the order of the stream, each row once; no row is no error.
+        labels : array-like, shape (n,), optional
+            True classes as far as they are known, None elsewhere.
+        batch : int, optional
+            Number of the batch, which must be larger than that of the one before: a file that is
+            given twice, or out of order, is refused.
+        """
+        check_is_fitted(self, "model_")
+        if fingerprint(model) != self.model_:
+            raise ValueError(
+                f"this monitor was made for the model {self.model_}, or by an earlier version of "
+                f"dipedl, got {fingerprint(model)}: give that model, or begin anew with "
+                "monitor.fit(model)"
+            )
+        self._check_batch(batch)
+        if _row_count(X) == 0:
+            return self.report()
+        return self._taken(rows_of_model(model, X), X, labels, batch)
+
+    def update_answers(
+        self, answers: Any, X: Any = None, labels: Any = None, *, batch: int | None = None
+    ) -> DriftReport:
+        """As `update`, with what ``model.answers(X)`` gave; X is needed for columns alone."""
+        check_is_fitted(self, "model_")
+        self._check_batch(batch)
+        n = len(answers.p_values)
+        if X is not None and _row_count(X) not in (n, None):
+            raise ValueError(f"X must have one row per answer, got {_row_count(X)} for {n}")
+        if n == 0:
+            return self.report()
+        return self._taken(rows_of_answers(answers), X, labels, batch)
+
+    def report(self) -> DriftReport:
+        """Return the report so far."""
+        check_is_fitted(self, "model_")
+        limits = {test: self.limit(test) for test in SPENT}
+        highest = {test: float(self.wealth_[test].highest) for test in SPENT}
+        windows = self.windows_
+        return DriftReport(
+            self.rows_,
+            self.batches_,
+            tuple(test for test in SPENT if highest[test] >= limits[test]),
+            {test: float(self.wealth_[test].log_total) for test in SPENT},
+            highest,
+            limits,
+            windows[-1] if windows else None,
+            len(windows),
+            sum(one.differs or bool(one.changed) for one in windows),
+            self.sums_.estimated(*self.bias_),
+            self.sums_.accuracy,
+            self.sums_.brier,
+            self.false_alarm_rate,
+            self.source_,
+        )
+
+    def limit(self, test: str) -> float:
+        """Logarithm of the wealth at which a test raises an alarm."""
+        spent = SPENT[test] * (1 if test == "p_values" else 0.5)
+        return float(-np.log(self.false_alarm_rate * spent))
+
+    def __add__(self, other: DriftMonitor) -> DriftMonitor:
+        """The monitor of the rows of two, which began alike and saw different rows.
+
+        Counts, sums, labels and the open window add. Evidence has an order, and that between two
+        streams is not known: the sum takes all rows as one batch, of which the evidence is valid,
+        and goes on from there. Pooling anew each day is one test a day, not one for ever.
+        """
+        if not isinstance(other, DriftMonitor):
+            return NotImplemented
+        check_is_fitted(self, "model_"), check_is_fitted(other, "model_")
+        same = self.get_params() == other.get_params() and self.model_ == other.model_
+        mine, theirs = self.reference_, other.reference_
+        if not (same and _equal(mine, theirs) and len(self.columns_) == len(other.columns_)):
+            raise ValueError(
+                "monitors can be added if they began as copies of one: with the same model, "
+                "reference and parameters; save the monitor after fit, and load it on each machine"
+            )
+        made: DriftMonitor = type(self)(**self.get_params())
+        for name in ("model_", "classes_", "source_", "reference_", "usual_", "bias_", "columns_"):
+            setattr(made, name, getattr(self, name))
+        made._begun()
+        made.rows_, made.batches_ = self.rows_ + other.rows_, self.batches_ + other.batches_
+        made.batch_ = max(self.batch_, other.batch_)
+        made.sums_ = self.sums_ + other.sums_
+        made.gains_ = {name: gain + other.gains_[name] for name, gain in self.gains_.items()}
+        both = sorted(self.windows_ + other.windows_, key=lambda one: one.last)
+        made.windows_ = both[-_KEPT_WINDOWS:]
+        made.open_ = self.open_ + other.open_
+        if made.rows_:
+            made._bet(self.counts_ + other.counts_, made.gains_)
+        made.counts_ = self.counts_ + other.counts_
+        return made
+
+    def _begun(self) -> Self:
+        """Nothing seen yet."""
+        ranges = np.zeros(len(self.reference_.sizes))
+        self.rows_ = self.batches_ = 0
+        self.batch_ = -1
+        self.counts_ = ranges
+        self.gains_ = {name: np.zeros(BETTORS) for name in self.usual_}
+        self.wealth_ = {name: Wealth.of(BETTORS) for name in self.usual_}
+        self.wealth_ |= {"p_values": Wealth.of(self.reference_.bettors)}
+        self.sums_ = Sums(np.zeros(3), np.zeros(4))
+        self.open_ = self._empty_window()
+        self.windows_: list[Any] = []
+        return self
+
+    def _empty_window(self) -> OpenWindow:
+        columns = [np.zeros_like(b.counts) for b in self.columns_]
+        ranges, nothing = np.zeros(len(self.reference_.sizes)), Sums(np.zeros(3), np.zeros(4))
+        return OpenWindow(ranges, np.zeros(2), columns, nothing)
+
+    def _check_batch(self, batch: int | None) -> None:
+        if batch is not None and not isinstance(batch, int | np.integer):
+            raise TypeError(f"batch must be an int, the number of the batch, got {batch!r}")
+        if batch is not None and batch <= self.batch_:
+            raise ValueError(
+                f"batch must be larger than {self.batch_}, the number of the last one, got "
+                f"{batch}: a batch that came before, or out of order, is not counted"
+            )
+
+    def _taken(self, rows: Rows, X: Any, labels: Any, batch: int | None) -> DriftReport:
+        # All that can fail comes before the first change.
+        columns = counts_of(self.columns_, X) if self.columns_ else []
+        sums = Sums.of(rows, self.classes_, labels)
+        where = self.reference_.place(rows.p_values, self._ties(len(rows)))
+        means = _means(rows)
+        gains = {name: mean_gains(means[name], most) for name, most in self.usual_.items()}
+        for first in range(0, len(rows), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            ranks = self._counted(where[some])
+            self._bet(ranks, {name: gain[:, some].sum(axis=1) for name, gain in gains.items()})
+            self.counts_ = self.counts_ + ranks
+        self.gains_ = {name: self.gains_[name] + gain.sum(axis=1) for name, gain in gains.items()}
+        self.sums_ = self.sums_ + sums
+        self.rows_, self.batches_ = self.rows_ + len(rows), self.batches_ + 1
+        self.batch_ = self.batch_ if batch is None else int(batch)
+        totals = np.array([means[name].sum() for name in self.usual_])
+        self.open_ = self.open_ + OpenWindow(self._counted(where), totals, columns, sums)
+        if len(self.open_) >= self.window:
+            self._close_window()
+        return self.report()
+
+    def _ties(self, n: int) -> np.ndarray:
+        """Random numbers of the next n rows of the stream, however it is cut into batches."""
+        stream = np.random.PCG64([self.random_state, 1]).advance(self.rows_)
+        return np.random.Generator(stream).random(n)
+
+    def _counted(self, where: np.ndarray) -> np.ndarray:
+        return np.bincount(where, minlength=len(self.reference_.sizes)).astype(float)
+
+    def _bet(self, ranks: np.ndarray, on_means: dict[str, np.ndarray]) -> None:
+        """One bet on rows (K,) by range, after those in `counts_`."""
+        gains = {"p_values": self.reference_.gains(self.counts_, ranks), **on_means}
+        self.wealth_ = {name: wealth.after(gains[name]) for name, wealth in self.wealth_.items()}
+
+    def _close_window(self) -> None:
+        rate = self.false_alarm_rate
+        closed = self.open_.close(self.rows_, self.reference_, self.columns_, self.bias_, rate)
+        self.windows_ = [*self.windows_, closed][-_KEPT_WINDOWS:]
+        self.open_ = self._empty_window()
+
+
+def _means(rows: Rows) -> dict[str, np.ndarray]:
+    """Numbers in [0, 1] whose means are tested, each (n,)."""
+    return {"uncertainty": np.clip(rows.uncertainty, 0, 1), "flagged": rows.flagged}
+
+
+def _row_count(X: Any) -> int | None:
+    """Rows of X; None of a tuple or a dict, which holds the arguments of a network."""
+    if isinstance(X, tuple | dict):
+        return None
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
+def _equal(a: ReferenceRanks, b: ReferenceRanks) -> bool:
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for name in ("cuts", "ties", "sizes")
+    )

@@ -1,0 +1,237 @@
+"""The routes of a service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, FastAPI, Request, Response, Security
+from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.security import HTTPBearer
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+
+from ..._version import __version__
+from ...writing.numbers import plain
+from ..table.tables.kinds import DATE
+from ..table.tables.mistake import Mistake
+from .arrow import STREAM
+from .guard import Guard
+from .models import Models, Served
+from .page import page_routes
+from .page.pictures import Pictures
+from .problems import Problem
+from .schemas import (
+    DriftList,
+    Error,
+    ExplainRequest,
+    ExplainResponse,
+    ModelFacts,
+    ModelList,
+    PicturesOfModel,
+    PredictRequest,
+    PredictResponse,
+)
+from .service import JSON, Service
+from .settings import Settings
+
+_STREAM: dict[str, Any] = {STREAM: {"schema": {"type": "string", "format": "binary"}}}
+_QUERY = {
+    "model": "Name of the model, if several are served.",
+    "fields": "What is wanted, between commas: label,p_value.",
+    "coverage": "Of the prediction sets, in (0, 1).",
+}
+
+
+def create_app(
+    models: Models,
+    settings: Settings | None = None,
+    pictures: Mapping[str, Pictures] = MappingProxyType({}),
+) -> FastAPI:
+    """The service as an ASGI application.
+
+    Parameters
+    ----------
+    models : Models
+        What answers, by name.
+    settings : Settings, optional
+        Limits and the token.
+    pictures : mapping of str to Pictures, optional
+        Images beside models of pixels, by their names: the page lets one draw.
+
+    Returns
+    -------
+    FastAPI
+        Needs its lifespan: rows are answered between start and end.
+    """
+    settings = settings or Settings()
+    service = Service(models, settings, pictures)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with service.running():
+            yield
+
+    app = FastAPI(
+        title="dipedl",
+        version=__version__,
+        description="Answers of classifiers that know what they do not know.",
+        lifespan=lifespan,
+        docs_url=None,
+        redirect_slashes=False,
+        redoc_url=None,
+    )
+    app.state.service = service
+    app.add_middleware(Guard, settings=settings, telemetry=service.telemetry)
+    app.add_exception_handler(Problem, _told)
+    app.add_exception_handler(HTTPException, _told_by_router)
+    secured = [Security(HTTPBearer(auto_error=False))] if settings.token else []
+    app.include_router(_answers(service), dependencies=secured)
+    app.include_router(_models(service), dependencies=secured)
+    app.include_router(_health(service))
+    app.include_router(page_routes())
+    return app
+
+
+async def _told(request: Request, problem: Exception) -> Response:
+    if not isinstance(problem, Problem):
+        raise problem
+    return problem.response(request.state.request_id)
+
+
+async def _told_by_router(request: Request, error: Exception) -> Response:
+    """No such route, or no such method."""
+    if not isinstance(error, HTTPException):
+        raise error
+    field = "method" if error.status_code == 405 else "path"
+    problem = Problem(error.status_code, field, f"{error.detail}; see /openapi.json", error.headers)
+    return problem.response(request.state.request_id)
+
+
+def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Error} for status in statuses}
+
+
+def _body(kind: type[PredictRequest | ExplainRequest], **others: Any) -> dict[str, Any]:
+    """A body of JSON, or one of others, for OpenAPI."""
+    content = {JSON: {"schema": kind.model_json_schema()}, **others}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _answers(service: Service) -> APIRouter:
+    router = APIRouter(responses=_errors(400, 401, 404, 408, 413, 415, 422, 429, 504))
+    query = [
+        {"name": name, "in": "query", "schema": {"type": "string"}, "description": text}
+        for name, text in _QUERY.items()
+    ]
+
+    @router.post(
+        "/v1/predict",
+        summary="Answer rows",
+        responses={200: {"model": PredictResponse, "content": _STREAM}},
+        openapi_extra=_body(PredictRequest, **_STREAM) | {"parameters": query},
+    )
+    async def predict(request: Request) -> Response:
+        return await service.predict(request)
+
+    @router.post(
+        "/v1/explain",
+        summary="Explain the answers to rows",
+        responses={200: {"model": ExplainResponse}},
+        openapi_extra=_body(ExplainRequest),
+    )
+    async def explain(request: Request) -> Response:
+        return await service.explain(request)
+
+    return router
+
+
+def _models(service: Service) -> APIRouter:
+    router = APIRouter(responses=_errors(401))
+
+    @router.get("/v1/models", summary="List the models")
+    async def models() -> ModelList:
+        return ModelList(models=[_described(service, served) for served in service.models])
+
+    @router.post(
+        "/v1/models/{name}/reload", summary="Read a model's file again", responses=_errors(404, 409)
+    )
+    async def reload(name: str) -> ModelFacts:
+        service.models.named(name)
+        try:
+            served = await asyncio.to_thread(service.reload, name)
+        except Mistake as error:
+            reason = f"{error}. The model that was loaded before goes on answering"
+            raise Problem(409, "model", reason) from error
+        return _described(service, served)
+
+    @router.get(
+        "/v1/models/{name}/pictures", summary="The images of a model", responses=_errors(404)
+    )
+    async def pictures(name: str) -> PicturesOfModel:
+        found = service.pictures.get(service.models.named(name).name)
+        if found is None:
+            raise Problem(404, "model", f"the model {name!r} has no pictures beside it")
+        return PicturesOfModel.model_validate(found.to_dict())
+
+    @router.get("/v1/drift", summary="Drift of the rows that were answered")
+    async def drift() -> DriftList:
+        told = [service.watching.told(served) for served in service.models]
+        return DriftList.model_validate({"models": plain(told)})
+
+    return router
+
+
+def _described(service: Service, served: Served) -> ModelFacts:
+    columns = [
+        {
+            "name": column.name,
+            "kind": column.kind,
+            "levels": list(column.levels),
+            "lowest": None if column.kind == DATE else min(column.cuts, default=None),
+            "highest": None if column.kind == DATE else max(column.cuts, default=None),
+            "usual": served.usual[column.name],
+        }
+        for column in served.columns
+    ]
+    return ModelFacts.model_validate(
+        {
+            "name": served.name,
+            "version": served.version,
+            "loaded_at": served.loaded_at,
+            "problem": service.models.problem(served.name),
+            "target": served.model.target or None,
+            "classes": served.model.classes,
+            "false_alarm_rate": served.model.classifier.evidence_.false_alarm_rate,
+            "prior": float(np.sum(served.model.classifier.prior_)),
+            "pictures": served.name in service.pictures,
+            "columns": columns,
+        }
+    )
+
+
+def _health(service: Service) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/health/live", summary="Whether the process runs")
+    async def live() -> dict[str, str]:
+        return {"status": "live"}
+
+    @router.get("/health/ready", summary="Whether rows are answered", responses={503: {}})
+    async def ready() -> Response:
+        status = "ready" if service.ready else "not ready"
+        return JSONResponse({"status": status}, 200 if service.ready else 503)
+
+    @router.get(
+        "/metrics",
+        summary="Counts and histograms for Prometheus",
+        response_class=PlainTextResponse,
+    )
+    async def metrics() -> Response:
+        return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+
+    return router

@@ -1,0 +1,152 @@
+"""Streams of Arrow: rows in, answers out. Nothing in a stream may be larger than it looks."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..table.tables.reading import Refused
+from .problems import Problem, check_columns, too_many_rows
+
+STREAM = "application/vnd.apache.arrow.stream"
+#: Most columns of a stream, each counted once per batch.
+_MOST_PIECES = 100_000
+_DICTIONARY, _BATCH = 2, 3
+#: The first version of the metadata in which a batch says itself that it is compressed.
+_V5 = 4
+
+
+def arrow_table(body: bytes, names: Sequence[str], most: int, most_bytes: int) -> Any:
+    """The columns of these names in a stream, plain: numbers, booleans, dates, texts.
+
+    Problem if it is damaged, packed, nested, has too many rows, or would be too large unpacked.
+    """
+    try:
+        batches: list[Any] = []
+        schema = pa.ipc.read_schema(pa.py_buffer(body))
+        check_columns(schema.names, names, "the table")
+        _check_kinds(schema)
+        _check_messages(body, max(1, _MOST_PIECES // len(schema)))
+        fields = [schema.get_field_index(name) for name in names]
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        rows = 0
+        with pa.ipc.open_stream(pa.py_buffer(body), options=options) as reader:
+            for batch in reader:
+                rows += batch.num_rows
+                if rows > most:
+                    raise too_many_rows("body", rows, most)
+                batch.validate(full=True)
+                batches.append(batch)
+        table = pa.Table.from_batches(batches, reader.schema).select(names)
+        if rows * len(names) > most_bytes:
+            reason = f"a request must have at most {most_bytes:,} cells, got {rows * len(names):,}"
+            raise Problem(413, "body", f"{reason}; send fewer rows")
+        size = sum(map(_size, table.columns))
+        if size > most_bytes:
+            reason = f"the columns must have at most {most_bytes:,} bytes, each row written out"
+            raise Problem(413, "body", f"{reason}, got {size:,}; send fewer rows")
+        return pa.table([_plain(column) for column in table.columns], names=list(names))
+    except (pa.ArrowException, struct.error, OSError, ValueError, IndexError) as error:
+        said = str(error).partition("\n")[0]
+        raise Problem(400, "body", f"the body must be a stream of Arrow IPC: {said}") from error
+
+
+def _check_kinds(schema: Any) -> None:
+    for field in schema:
+        if not _is_plain(field.type):
+            told = f"column {field.name!r} is of type {field.type}"
+            reason = f"{told}; send numbers, booleans, dates or texts (utf8)"
+            raise Problem(422, field.name, reason)
+
+
+def _is_plain(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return bool(
+            pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)
+        )
+    tests = (
+        *(pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null),
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_date, pa.types.is_timestamp),
+    )
+    return any(test(kind) for test in tests)
+
+
+def _size(column: Any) -> int:
+    """Bytes of a column once each row has its own text: one may stand for all, or for columns."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = (pc.binary_length(one.dictionary).take(one.indices) for one in column.chunks)
+    return sum(pc.sum(one).as_py() or 0 for one in lengths)
+
+
+def _plain(column: Any) -> Any:
+    """A column without dictionaries, and with times in UTC, whatever is known of their zone."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if pa.types.is_date(column.type):
+        # Beyond what `datetime.date` holds too.
+        return column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp(column.type.unit))
+    return column
+
+
+def _check_messages(body: bytes, most: int) -> None:
+    """Problem for too many batches, and for those of which some bytes could become gigabytes."""
+    count = 0
+    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
+        _check_message(message.metadata.to_pybytes())
+        count += 1
+        if count > most:
+            reason = f"a stream of so many columns must have at most {most:,} batches"
+            raise Problem(413, "body", f"{reason}; write larger ones")
+
+
+def _check_message(message: bytes) -> None:
+    """Problem by the header of a message (a table of FlatBuffers, Message.fbs)."""
+    table = struct.unpack_from("<I", message)[0]
+    version_at, kind_at, header_at = (_slot(message, table, field) for field in range(3))
+    kind = message[kind_at] if kind_at else 0
+    if kind not in (_DICTIONARY, _BATCH):
+        return
+    batch = _followed(message, header_at)
+    if kind == _DICTIONARY:
+        delta_at = _slot(message, batch, 2)
+        if delta_at and message[delta_at]:
+            reason = "a dictionary is sent in parts (as deltas); write it whole, or as texts"
+            raise Problem(415, "body", reason)
+        batch = _followed(message, _slot(message, batch, 1))
+    version = struct.unpack_from("<h", message, version_at)[0] if version_at else 0
+    # Before V5 the compression stood in the metadata of the message.
+    if _slot(message, batch, 3) or (version < _V5 and _slot(message, table, 4)):
+        raise Problem(415, "body", "the batches are compressed; write them without compression")
+
+
+def _slot(message: bytes, table: int, field: int) -> int:
+    """Where a field of a table lies; 0 if the table has none."""
+    names = table - struct.unpack_from("<i", message, table)[0]
+    size = struct.unpack_from("<H", message, names)[0]
+    slot = 4 + 2 * field
+    offset = struct.unpack_from("<H", message, names + slot)[0] if slot < size else 0
+    return table + offset if offset else 0
+
+
+def _followed(message: bytes, at: int) -> int:
+    return at + int(struct.unpack_from("<I", message, at)[0])
+
+
+def arrow_bytes(
+    columns: dict[str, Any], facts: dict[str, str], refused: Sequence[Refused]
+) -> bytes:
+    """Answers as a stream: facts and refused rows (as JSON) are metadata of its schema."""
+    told = facts | {"refused": json.dumps([one._asdict() for one in refused])}
+    table = pa.table(columns).replace_schema_metadata(told)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())

@@ -1,0 +1,67 @@
+"""Models for a look at the service, of bundled data alone: digits to draw, and flowers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from sklearn.datasets import load_iris
+from threadpoolctl import threadpool_limits
+
+from ...datasets import load_mini_mnist
+from ...writing.files import write_file
+from ..demo import MODELS
+from ..table.learning import Order, learn
+from ..table.saved import keep
+from ..table.tables.reading import open_table
+from .models import Models
+from .page.pictures import Pictures
+
+DIGITS, FLOWERS = "digits", "iris"
+#: Rows of a window of drift: a visitor sends hundreds.
+WINDOW = 100
+_EXAMPLES = 200
+
+
+def demo_models() -> tuple[Models, dict[str, Pictures]]:
+    """The models of the demo, fitted now, and the pictures beside them, by name."""
+    # More threads gain little on small matrices, and much is lost where cores are busy.
+    with TemporaryDirectory(prefix="dipedl-") as name, threadpool_limits(1):
+        folder = Path(name)
+        paths = {name: folder / f"{name}.dipedl" for name in (DIGITS, FLOWERS)}
+        pictures = {DIGITS: _fit_digits(paths[DIGITS])}
+        _fit_flowers(folder / "iris.csv", paths[FLOWERS])
+        return Models(paths, temporary=True), pictures
+
+
+def _fit_digits(path: Path) -> Pictures:
+    candidate = MODELS["linear"]
+    data = candidate.view(load_mini_mnist())
+    candidate.fit(data.X_train.astype(np.float64), data.y_train, 0).save(path)
+    height, width = data.image_shape or (1, 1)
+    examples = {
+        "digits": data.X_test,
+        "Japanese letters": data.ood["kmnist"],
+        "letters of other scripts": data.ood["omniglot_inverted"],
+    }
+    few = {name: _bytes(_spread(X)) for name, X in examples.items()}
+    return Pictures(height, width, _bytes(data.X_train), data.y_train.astype(str).tolist(), few)
+
+
+def _spread(X: np.ndarray) -> np.ndarray:
+    """Some rows, from the first to the last, in an order of their own."""
+    some = np.linspace(0, len(X) - 1, _EXAMPLES).astype(int)
+    return np.asarray(X[np.random.default_rng(0).permutation(some)])
+
+
+def _bytes(X: np.ndarray) -> np.ndarray:
+    return np.asarray(np.rint(X * 255), dtype=np.uint8)
+
+
+def _fit_flowers(table: Path, path: Path) -> None:
+    iris = load_iris(as_frame=True)
+    frame = iris.data.assign(species=iris.target_names[iris.target])
+    rows = [frame.columns, *frame.itertuples(index=False)]
+    write_file(table, "\n".join(",".join(map(str, row)) for row in rows))
+    keep(learn(open_table(table), Order("species", "linear")).model, path)

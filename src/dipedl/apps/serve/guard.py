@@ -1,0 +1,132 @@
+"""Around every request: who may ask, limits, headers, its number, its line in the log."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import re
+import time
+import uuid
+from urllib.parse import SplitResult, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .problems import Problem, too_large
+from .settings import Settings
+from .telemetry import Telemetry
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+#: The page holds no data, and asks for the token itself.
+_WITHOUT_TOKEN = re.compile(r"/|/page/[^/]+|/health/live|/health/ready")
+_METHODS = ("GET", "POST")
+_GONE = 499
+_log = logging.getLogger("dipedl.apps.serve")
+
+
+class Guard:
+    """Middleware around the routes of a service."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, telemetry: Telemetry) -> None:
+        self._app, self._settings, self._telemetry = app, settings, telemetry
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; other kinds of connections are passed on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        given = request.headers.get("x-request-id", "")
+        number = given if _ID.fullmatch(given) else uuid.uuid4().hex
+        request.state.request_id, request.state.facts = number, {}
+        start, statuses = time.perf_counter(), []
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+                headers = MutableHeaders(scope=message)
+                for name, value in {**_HEADERS, "X-Request-ID": number}.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await self._answer(request, scope, receive, send_on)
+        except ClientDisconnect:
+            statuses.append(_GONE)
+        except Exception:
+            _log.exception("failed", extra={"request_id": number})
+            if not statuses:
+                problem = Problem(500, "service", "the service failed; its log says more")
+                await problem.response(number)(scope, receive, send_on)
+        finally:
+            self._note(request, (statuses or [_GONE])[0], time.perf_counter() - start)
+
+    async def _answer(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
+        heavy = request.method == "POST"
+        try:
+            self._check(request)
+            if heavy and self._running >= self._settings.waiting:
+                reason = "too many requests are waiting; ask again later"
+                raise Problem(429, "request", reason, {"Retry-After": "1"})
+        except Problem as problem:
+            await problem.response(request.state.request_id)(scope, receive, send)
+            return
+        self._running += heavy
+        self._telemetry.running.set(self._running)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._running -= heavy
+            self._telemetry.running.set(self._running)
+
+    def _check(self, request: Request) -> None:
+        """Problem for what is refused by the head of the request alone."""
+        headers, settings = request.headers, self._settings
+        host = _split(f"//{headers.get('host', '')}").hostname or ""
+        if settings.hosts and host not in settings.hosts:
+            raise Problem(421, "host", f"{host!r} is not the name of this service")
+        origin = headers.get("origin")
+        if origin is not None and _split(origin).netloc != headers.get("host"):
+            raise Problem(403, "origin", "pages of other sites may not ask this service")
+        if settings.token and not _WITHOUT_TOKEN.fullmatch(request.scope["path"]):
+            _check_token(settings.token, headers.get("authorization", ""))
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > settings.body_bytes:
+            raise too_large(settings.body_bytes)
+
+    def _note(self, request: Request, status: int, seconds: float) -> None:
+        route = getattr(request.scope.get("route"), "path", "other")
+        method = request.method if request.method in _METHODS else "other"
+        self._telemetry.requests.labels(method, route, status).inc()
+        self._telemetry.seconds.labels(route).observe(seconds)
+        facts = {"request_id": request.state.request_id, "method": method, "route": route}
+        facts |= {"status": status, "seconds": round(seconds, 6)}
+        _log.info("request", extra=facts | request.state.facts)
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of an address, all empty if it is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
+
+
+def _check_token(token: str, given: str) -> None:
+    """Problem unless the header brings the token; the time of the comparison tells nothing."""
+    scheme, _, brought = given.partition(" ")
+    # Digests have one length, so that not even that of the token is told.
+    digests = (hashlib.sha256(text.encode()).digest() for text in (brought.strip(), token))
+    if not (hmac.compare_digest(*digests) and scheme.lower() == "bearer"):
+        reason = "the request must bring the token of this service: Authorization: Bearer TOKEN"
+        raise Problem(401, "authorization", reason, {"WWW-Authenticate": "Bearer"})

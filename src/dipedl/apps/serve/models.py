@@ -1,0 +1,219 @@
+"""Models by name, each replaced at once or not at all."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...classifier import DIPClassifier
+from ...writing.files import sha256_of
+from ..table.saved import TableModel, is_of_table, plain_model, read_any, table_model
+from ..table.scoring import Answered, Wanted, answered
+from ..table.tables.columns import Column
+from ..table.tables.kinds import CATEGORY, DATE, NUMERIC
+from ..table.tables.mistake import Mistake, WrongOption, listed, meant
+from .problems import Problem
+
+#: Most columns of which a usual value may be changed, and values of one that are tried.
+_MOST_CHANGED, _MOST_TRIED = 60, 21
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model that answers under a name."""
+
+    name: str
+    path: Path
+    model: TableModel
+    version: str
+    loaded_at: str
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The columns that the model sees."""
+        return [column for column in self.model.columns if column.used]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns, in the order of a matrix."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def only_numbers(self) -> bool:
+        """Return whether all columns are numeric."""
+        return all(column.kind == NUMERIC for column in self.columns)
+
+    @cached_property
+    def usual(self) -> dict[str, float | str | None]:
+        """An ordinary row: medians and commonest levels of the fit, changed where that is flagged.
+
+        Each value may be usual and all of them together not; then columns take, one by one, the
+        value that makes the row least rare.
+        """
+        values = {column.name: self._values(j, column) for j, column in enumerate(self.columns)}
+        row = {name: known[0] for name, known in values.items()}
+        flagged = self._answers_to([row]).flagged[0]
+        for name, known in values.items() if len(values) <= _MOST_CHANGED else ():
+            if flagged:
+                tried = [row | {name: value} for value in known]
+                found = self._answers_to(tried)
+                best = int(np.argmax(found.p_values))
+                row, flagged = tried[best], found.flagged[best]
+        return row
+
+    def _values(self, j: int, column: Column) -> list[Any]:
+        """Values of a column that the fit saw, the most usual first."""
+        if column.kind == CATEGORY:
+            common = np.argsort(-np.asarray(column.shares), kind="stable")
+            return [column.levels[i] for i in common[:_MOST_TRIED]] or [None]
+        cuts = list(column.cuts)
+        noted = self.model.classifier.evidence_.columns_
+        if column.kind == NUMERIC and not cuts:
+            # Of a fit in Python only this is kept, in the order of its inputs.
+            cuts = [0.0]
+            if noted is not None and np.isfinite(noted.low[j]):
+                cuts = np.linspace(noted.low[j], noted.high[j], _MOST_TRIED).tolist()
+        middle = int(np.searchsorted(column.shares, 0.5)) if column.shares else len(cuts) // 2
+        order = sorted(range(len(cuts)), key=lambda i: abs(i - middle))
+        tried = [cuts[i] for i in order]
+        return (list(map(column.date_text, tried)) if column.kind == DATE else tried) or [None]
+
+    def _answers_to(self, rows: list[dict[str, Any]]) -> Answered:
+        X, _, _ = self.model.inputs(pd.DataFrame(rows), np.arange(1, len(rows) + 1))
+        return self.answers(X, Wanted())
+
+    def answers(self, X: Any, wanted: Wanted) -> Answered:
+        """Answers to inputs."""
+        return answered(self.model.classifier, X, wanted)
+
+
+class Models:
+    """Models by name.
+
+    Parameters
+    ----------
+    paths : dict of str to Path
+        The file of each model.
+    temporary : bool, default=False
+        Whether the files are gone afterwards: no model can be reloaded.
+
+    Raises
+    ------
+    Mistake
+        If a file holds no model that can be served.
+    """
+
+    def __init__(self, paths: dict[str, Path], temporary: bool = False) -> None:
+        self._served = {name: load_served(name, path) for name, path in paths.items()}
+        self._temporary = temporary
+        self._problems: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Served]:
+        return iter(list(self._served.values()))
+
+    def named(self, name: str | None) -> Served:
+        """The model of a name; the only one if no name is given; else a Problem."""
+        if name is None and len(self._served) == 1:
+            return next(iter(self._served.values()))
+        if name is None:
+            raise Problem(422, "model", f"model must be one of {listed(self._served)}")
+        if name not in self._served:
+            reason = f"there is no model {name[:64]!r}: {meant(name[:64], self._served)}"
+            raise Problem(404, "model", reason)
+        return self._served[name]
+
+    def problem(self, name: str) -> str | None:
+        """Why the last reload of a model failed; None if it did not."""
+        return self._problems.get(name)
+
+    def reload(self, name: str) -> Served:
+        """Read the file of a model again; Mistake if it is broken, and the old model stays."""
+        with self._lock:
+            path = self.named(name).path
+            if self._temporary:
+                raise Mistake(
+                    f"the model {name!r} has no file to read again, as it was fitted when the "
+                    "service started; to reload models, serve files: dipedl serve model.dipedl"
+                )
+            try:
+                new = load_served(name, path)
+            except Mistake as error:
+                self._problems[name] = str(error)
+                raise
+            except Exception as error:
+                self._problems[name] = f"{path} could not be read: {type(error).__name__}"
+                raise Mistake(self._problems[name]) from error
+            self._served[name] = new
+            self._problems.pop(name, None)
+            return new
+
+
+def named_paths(given: Iterable[str]) -> dict[str, Path]:
+    """Files by name out of "NAME=path" or "path", of which the name is the stem."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, sign, path = text.partition("=")
+        if not sign or not _NAME.fullmatch(name):
+            name, path = Path(text).stem, text
+        if not _NAME.fullmatch(name):
+            raise WrongOption(
+                f"{text!r}: {name!r} cannot be the name of a model: give one of letters, digits, "
+                "dots, dashes and underscores, as in passengers=model.dipedl"
+            )
+        if name in found:
+            raise WrongOption(
+                f"two models are named {name!r}, {found[name]} and {path}: give each a name of its "
+                f"own, as in {name}2={path}"
+            )
+        found[name] = Path(path)
+    return found
+
+
+def load_served(name: str, path: Path) -> Served:
+    """The model in a file, once it has answered a row; Mistake if there is none."""
+    try:
+        before = sha256_of(path) if path.is_file() else ""
+        model = read_any(path)
+        after = sha256_of(path)
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}") from error
+    if before != after:
+        raise Mistake(f"{path} was written to while it was read; load it again")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    served = Served(name, path, _servable(model, path), after[:12], now)
+    try:
+        _ = served.usual
+    except ValueError as error:
+        raise Mistake(f"{path} holds a model that cannot answer: {error}") from error
+    return served
+
+
+def _servable(model: Any, path: Path) -> TableModel:
+    if is_of_table(model):
+        table = table_model(model, path)
+        if table.of_images:
+            raise Mistake(f"{path} was fitted on a folder of images: use dipedl score")
+        return table
+    if not isinstance(model, DIPClassifier):
+        raise Mistake(
+            f"{path} holds {type(model).__name__}, and a service answers by a DIPClassifier: "
+            "make one with dipedl fit, or with DIPClassifier(...).fit(X, y).save(path)"
+        )
+    kept = model.evidence_.columns_
+    if not hasattr(model, "n_features_in_") or (kept is not None and kept.levels):
+        raise Mistake(
+            f"{path} was fitted in Python on more than numbers: make it with "
+            "dipedl fit data.csv --target NAME, which keeps how columns are read"
+        )
+    return plain_model(model)

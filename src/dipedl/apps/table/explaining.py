@@ -1,0 +1,84 @@
+"""Why rows got their answers: cards of the first rows of a table, and a line for flagged ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...classifier import DIPClassifier
+from ...explanation import Card, explain_rarest
+from .saved import TableModel
+from .tables.columns import as_inputs, check_known
+from .tables.images import FILE
+from .tables.mistake import Mistake
+from .tables.reading import Refused, Table
+
+
+class Explained(NamedTuple):
+    """The card of a row by its number; of an image by its file too."""
+
+    row: int
+    file: str
+    card: Card
+
+
+def explained(
+    model: TableModel, table: Table, most: int, top: int, row: int | None = None
+) -> tuple[list[Explained], list[Refused]]:
+    """The first `most` rows that can be read, or row number `row` alone, and what was refused."""
+    check_known(model.columns, table.names, table.path)
+    cards: list[Explained] = []
+    refused: list[Refused] = []
+    last, most = 0, most if row is None else 1
+    for piece in table.pieces():
+        at = np.arange(len(piece.frame)) if row is None else np.flatnonzero(piece.rows == row)
+        at = at[: most - len(cards)]
+        some = piece.frame.iloc[at].reset_index(drop=True)
+        X, fine, odd = as_inputs(model.columns, some, piece.rows[at])
+        refused += [one for one in [*piece.refused, *odd] if row in (None, one.row)]
+        last = max([last, int(piece.rows.max(initial=0)), *(one.row for one in piece.refused)])
+        if len(X):
+            rows = piece.rows[at][fine].tolist()
+            files = some[FILE][fine].tolist() if model.of_images else [""] * len(rows)
+            cards += map(Explained, rows, files, cards_of(model, X, top))
+        if len(cards) >= most:
+            return cards, [one for one in refused if one.row < cards[-1].row]
+    if row is not None and not refused:
+        raise Mistake(f"--row {row}: {table.path} has rows 1 to {last:,}")
+    return cards, refused
+
+
+def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
+    """Cards of inputs X (n, d) that name training rows as their file does, if there is one."""
+    cards = list(model.classifier.explain(X, top=top))
+    try:
+        return [in_rows_of_file(card, model.rows) for card in cards] if len(model.rows) else cards
+    except IndexError as error:
+        raise Mistake(
+            f"the file of the model lists {len(model.rows):,} training rows, fewer than it learned "
+            "from: copy it again, or fit it again"
+        ) from error
+
+
+def in_rows_of_file(card: Card, rows: np.ndarray) -> Card:
+    """The card with the numbers that training rows have in their file."""
+    return replace(card, parts=tuple(_renumbered(part, rows) for part in card.parts))
+
+
+def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    made = dict(part)
+    if "blocks" in part:
+        made["blocks"] = [_renumbered(block, rows) for block in part["blocks"]]
+    if "background" in part:
+        made["background"] = _renumbered(part["background"], rows)
+    if "neighbours" in part:
+        made["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
+    return made
+
+
+def reasons(clf: DIPClassifier, X: Any) -> list[str]:
+    """Name the news in each row of X (n, d); else its least usual columns; else how rare it is."""
+    cards = explain_rarest(clf, X)
+    return [card.reason or card.summary().splitlines()[1].strip() for card in cards]

@@ -1,0 +1,278 @@
+"""Learn from a table: kinds of columns, a classifier with its density, and what to know of it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import TimeSeriesSplit
+
+from ...classifier import DIPClassifier
+from ...explanation import Diagnosis, FindingWarning
+from ...features.scaling import FarRowsWarning
+from ...maths.checks import on_simplex
+from ...metrics import accuracy, brier_score, ece
+from ...writing.cells import printable_name
+from .findings import diagnosed
+from .gathering import Gathered, gathered
+from .models import check_model, classifier, components, title
+from .saved import TableModel
+from .tables.columns import (
+    Column,
+    as_inputs,
+    check_forced,
+    check_usable,
+    columns_of,
+    describe_gap_words,
+    is_id,
+    read_dates,
+)
+from .tables.formats import CSV, IMAGES
+from .tables.images import checksum
+from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, guess, to_numbers
+from .tables.mistake import Mistake, as_typed, check_named, listed
+from .tables.reading import Refused, Table
+from .targets import check_target, classes_of, kinds_asked
+
+T = TypeVar("T")
+_TIMED, _FEW = 500, 200
+#: Rows that are answered at once where there are many, and seconds that are enough to measure.
+SCORED_AT_ONCE, _LONG = 20_000, 0.5
+_BY_TIME = 4
+
+
+@dataclass(frozen=True)
+class Order:
+    """Options of a fit; see ``dipedl fit --help``."""
+
+    target: str
+    model: str = "boosting"
+    drop: Sequence[str] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    time_column: str | None = None
+    rows: int | None = None
+    false_alarms: float = 0.05
+    seed: int = 0
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted model, and what its owner should know: numbers, findings, refused rows, notes.
+
+    `refused` are the first of `refused_rows` rows; `failed` says which files cannot be read.
+    """
+
+    model: TableModel
+    numbers: dict[str, float]
+    diagnosis: Diagnosis
+    refused: list[Refused]
+    refused_rows: int
+    notes: list[str]
+    failed: list[str] = field(default_factory=list)
+
+
+def learn(table: Table, order: Order, progress: Callable[[float], None] | None = None) -> Learned:
+    """Fit the model that `order` asks for on a table."""
+    names = _checked_names(table, order)
+    check_model(order.model)
+    rows = gathered(table, order.rows, order.seed, progress)
+    kinds, named = kinds_asked(order.types, order.target)
+    values = rows.frame[order.target]
+    labels, known, unlabelled = classes_of(values, order.target, rows.rows, named, table.gaps)
+    frame = rows.frame.loc[known, names].reset_index(drop=True)
+    columns = columns_of(frame, kinds)
+    X, fine, odd = as_inputs(columns, frame, rows.rows[known])
+    check_usable(fine, odd, table.path)
+    if X.shape[1] == 0:
+        told = listed(f"{c.name} ({c.told()})" for c in columns)
+        raise Mistake(
+            f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
+        )
+    if not (X.nunique(dropna=False) > 1).any():
+        raise Mistake(
+            f"{table.path} is equal in all rows but for {order.target!r}: drop fewer columns"
+        )
+    y = labels[fine].to_numpy(dtype=object).astype(str)
+    learned = rows.rows[known][fine]
+    if order.time_column is not None:
+        when = rows.frame.loc[known, order.time_column].reset_index(drop=True)[fine]
+        first = _by_time(when, learned, order.time_column)
+        X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
+    clf = unfitted(order, X, pixels=table.pixels)
+    fitted, caught, seconds = watched(lambda: clf.fit(X, y))
+    held_out = held_out_numbers(fitted)
+    refused = sorted([*rows.refused, *unlabelled, *odd])
+    facts = _facts(table, order, rows, y, held_out)
+    if table.pixels:
+        facts["model_title"] += f" on {components(X)} principal components"
+    model = TableModel(fitted, columns, order.target, facts, learned)
+    words = describe_gap_words(order.target, fitted.classes_, columns)
+    notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *said(caught, learned)]
+    notes += [words] if words and table.format.kind == CSV else []
+    numbers = held_out | speeds(fitted, X, seconds)
+    return Learned(model, numbers, diagnosed(fitted), refused, len(refused), notes)
+
+
+def _checked_names(table: Table, order: Order) -> list[str]:
+    """The columns to learn from."""
+    names = list(table.names)
+    check_target(order.target, names, table.path)
+    check_named("--drop", order.drop, names, table.path)
+    check_named("--time-column", [order.time_column or order.target], names, table.path)
+    if order.target in order.drop:
+        raise Mistake(f"--drop names the target {order.target!r}; drop other columns")
+    check_forced(order.types, names)
+    gone = {order.target, order.time_column, *order.drop}
+    kept = [name for name in names if name not in gone]
+    if not kept:
+        raise Mistake(f"no column of {table.path} is left to learn from; drop fewer")
+    return kept
+
+
+def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
+    """The order of the rows, numbers (n,), by a column of dates or numbers, (n,)."""
+    found = guess(values, name)
+    if found.kind == DATE:
+        when = read_dates(values, found.date)
+    elif found.kind == NUMERIC:
+        when = pd.Series(to_numbers(values, found.decimal))
+    else:
+        raise Mistake(f"--time-column {name} is {found.kind}: give a column of dates or numbers")
+    if when.isna().any():
+        row = rows[int(np.flatnonzero(when.isna())[0])]
+        raise Mistake(f"--time-column {name} is missing in row {row}; fill or leave out such rows")
+    return np.asarray(when.argsort(kind="stable"))
+
+
+def unfitted(
+    order: Order, X: pd.DataFrame, density: Any = None, pixels: bool = False
+) -> DIPClassifier:
+    """The model that is asked for, for inputs X (n, d)."""
+    return DIPClassifier(
+        classifier(order.model, X, order.seed, pixels),
+        density,
+        cv="auto" if order.time_column is None else TimeSeriesSplit(_BY_TIME),
+        false_alarm_rate=order.false_alarms,
+        random_state=order.seed,
+        verbose=int(order.verbose),
+    )
+
+
+def watched(fit: Callable[[], T]) -> tuple[T, list[warnings.WarningMessage], float]:
+    """Return the result of a fit, its warnings and its seconds."""
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = fit()
+    return found, caught, time.perf_counter() - start
+
+
+def said(caught: Sequence[warnings.WarningMessage], rows: np.ndarray) -> list[str]:
+    """Warnings of a fit as notes, each once, with the numbers of rows in their file, (n,).
+
+    A finding comes again, in the terms of the shell.
+    """
+    messages = [w.message for w in caught if issubclass(w.category, UserWarning)]
+    notes = dict.fromkeys(
+        str(one.renumbered(rows) if isinstance(one, FarRowsWarning) else one)
+        for one in messages
+        if not isinstance(one, FindingWarning)
+    )
+    return list(notes)
+
+
+def held_out_numbers(clf: DIPClassifier) -> dict[str, float]:
+    """Accuracy, Brier score and calibration error on held-out rows."""
+    held = clf.evidence_.held_out_
+    proba, y = np.asarray(clf.held_out_dirichlet().mean), np.asarray(held.labels)
+    return {
+        "held_out_rows": float(len(y)),
+        "accuracy": float(accuracy(y, proba)),
+        "brier": float(brier_score(y, proba)),
+        "ece": float(ece(y, proba)),
+        "classifier_ece": float(ece(y, np.asarray(held.proba))),
+        "share_of_largest_class": float(np.bincount(y).max() / len(y)),
+    }
+
+
+def speeds(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> dict[str, float]:
+    """Seconds of the fit, and rows that are answered in one, by X (n, d), repeated as needed.
+
+    As many rows are answered at once as take a while, `SCORED_AT_ONCE` at most, as a table is:
+    of a few rows most of the time is that of a call.
+    """
+    rows, best = min(_TIMED, SCORED_AT_ONCE), np.inf
+    clf.answers(X.iloc[:1])  # the first prepares the search of neighbours
+    while True:
+        some = X.iloc[np.arange(rows) % len(X)].reset_index(drop=True)
+        start = time.perf_counter()
+        clf.answers(some)
+        seconds = time.perf_counter() - start
+        best = min(best, seconds / rows)
+        if seconds > _LONG or rows == SCORED_AT_ONCE:
+            return {"fit_seconds": fit_seconds, "rows_per_second": 1 / best}
+        rows = min(4 * rows, SCORED_AT_ONCE)
+
+
+def _facts(
+    table: Table, order: Order, rows: Gathered, y: np.ndarray, held_out: Mapping[str, float]
+) -> dict[str, Any]:
+    classes, counts = np.unique(y, return_counts=True)
+    return {
+        "file": printable_name(table.path.name),
+        "format": str(table.format),
+        "model": order.model,
+        "model_title": title(order.model),
+        "rows": rows.total,
+        "learned": len(y),
+        "classes": {str(name): int(n) for name, n in zip(classes, counts, strict=True)},
+        "dropped": list(order.drop),
+        "time_column": order.time_column,
+        "gaps": list(table.gaps),
+        "images": table.format.packed if table.format.kind == IMAGES else None,
+        "images_sha256": checksum(table.format.packed) if table.format.kind == IMAGES else "",
+        "seed": order.seed,
+        "held_out": held_out,
+    }
+
+
+def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> list[str]:
+    notes, n = [], len(X)
+    if rows.total > len(rows.frame) + len(rows.refused):
+        notes.append(
+            f"learned from {n:,} of {rows.total:,} rows, drawn at random: --rows 0 takes all"
+        )
+    left = [c for c in columns if c.kind == TEXT]
+    if left:
+        told = listed(f"{c.name} ({c.why or 'as asked'})" for c in left)
+        few = [f"{c.name}={CATEGORY}" for c in left if "come once" in c.why][:1]
+        remedy = f"; to use it: --types {as_typed(few)}" if few else ""
+        notes.append(f"left out as text: {told}{remedy}")
+    ids = [str(name) for name in X if is_id(X[name])]
+    if ids:
+        notes.append(
+            f"{listed(ids)}: another whole number in each row, as an id is; unless it measures "
+            f"something: --drop {as_typed(ids)}"
+        )
+    if n < _FEW:
+        notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")
+    return notes
+
+
+def _notes_of_network(table: Table, X: pd.DataFrame) -> list[str]:
+    """Return whether a network gives probabilities of images, or their logarithms, no features."""
+    if table.format.kind != IMAGES or not table.format.packed:
+        return []
+    outputs = X.to_numpy()
+    if not any(on_simplex(P).all() for P in (outputs, np.exp(np.minimum(outputs, 1.0)))):
+        return []
+    return [
+        f"the network {table.format.packed} ends in a softmax: its outputs are probabilities of "
+        "its own classes, which say less of an image than features. Give it without its last layers"
+    ]

@@ -1,0 +1,218 @@
+"""Answers to the rows of a table, piece by piece: memory does not grow with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...classifier import DIPClassifier
+from ...decisions import prediction_sets
+from ...writing.cells import probability_names
+from .explaining import reasons
+from .saved import TableModel
+from .tables.columns import check_known
+from .tables.images import FILE
+from .tables.mistake import Mistake, check_named
+from .tables.reading import Refused, Table
+from .tables.writing import table_writer, without_ending
+
+REASONS = ("flagged", "all", "none")
+#: What an answer is made of, unless other fields are asked for, as "log_evidence".
+FIELDS = ("label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason")
+#: Called with the rows so far and the share of the file that was read.
+Progress = Callable[[int, float], None]
+
+
+@dataclass
+class Count:
+    """Rows that came in, that were answered, flagged and refused."""
+
+    rows: int = 0
+    answered: int = 0
+    flagged: int = 0
+    refused: int = 0
+    by_label: dict[str, int] = field(default_factory=dict)
+    first_refused: list[Refused] = field(default_factory=list)
+
+    def add(self, made: pd.DataFrame, refused: list[Refused]) -> None:
+        """Count answers as `answer_frame` makes them, and refused rows."""
+        self.answered += len(made)
+        self.refused += len(refused)
+        self.rows = self.answered + self.refused
+        self.first_refused = sorted([*self.first_refused, *refused])[:5]
+        if len(made):
+            self.flagged += int(made["flagged"].sum())
+            for label, n in made["label"].value_counts().items():
+                self.by_label[str(label)] = self.by_label.get(str(label), 0) + int(n)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Options of an answer: input columns beside it, sets, reasons, fields."""
+
+    columns: Sequence[str] = ()
+    coverage: float = 0.9
+    reasons: str = "flagged"
+    fields: Sequence[str] = FIELDS
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """Answers to n rows: labels, probabilities (n, k), vacuity, log-evidence, p-values, flags.
+
+    `confidence` (n,) is that of the classifier alone. `sets` (n, k) holds True for the classes of a
+    prediction set, `reasons` texts; both are None unless they were wanted.
+    """
+
+    labels: np.ndarray
+    proba: np.ndarray
+    vacuity: np.ndarray
+    log_evidence: np.ndarray
+    p_values: np.ndarray
+    flagged: np.ndarray
+    confidence: np.ndarray
+    sets: np.ndarray | None
+    reasons: np.ndarray | None
+
+    def columns(self, classes: Sequence[str], fields: Sequence[str]) -> dict[str, np.ndarray]:
+        """The wanted fields as columns of a table, by name."""
+        made: dict[str, dict[str, np.ndarray]] = {
+            "label": {"label": self.labels},
+            "probabilities": dict(zip(probability_names(classes), self.proba.T, strict=True)),
+            "vacuity": {"vacuity": self.vacuity},
+            "log_evidence": {"log_evidence": self.log_evidence},
+            "p_value": {"p_value": self.p_values},
+            "flagged": {"flagged": self.flagged},
+            "set": {} if self.sets is None else {"set": _joined(self.sets, classes)},
+            "reason": {} if self.reasons is None else {"reason": self.reasons},
+        }
+        return {name: of for field in made if field in fields for name, of in made[field].items()}
+
+
+def refused_path(out: Path) -> Path:
+    """Where refused rows are listed: answers.refused.csv beside answers.parquet."""
+    return out.with_name(f"{without_ending(out)}.refused.csv")
+
+
+def score_table(
+    model: TableModel, table: Table, out: Path, wanted: Wanted, progress: Progress | None = None
+) -> Count:
+    """Write an answer for each row of a table, and the refused rows with reasons beside it."""
+    check_known(model.columns, table.names, table.path)
+    check_named("--columns", wanted.columns, table.names, table.path)
+    check_wanted(wanted, model.classes)
+    typed = table.in_one_type(wanted.columns)
+    lines = (
+        (typed(made) if len(made) else made, [*piece.refused, *odd], piece.done)
+        for piece in table.pieces()
+        for made, odd in [answered_rows(model, piece.frame, piece.rows, wanted)]
+    )
+    return write_answers(lines, out, progress)
+
+
+def check_wanted(wanted: Wanted, classes: Sequence[str]) -> None:
+    """Mistake for a column to copy of a name that an answer has too."""
+    own = {"row", *wanted.fields, *probability_names(classes)} - {"probabilities"}
+    for name in wanted.columns:
+        if name in own:
+            raise Mistake(f"--columns {name}: an answer has a column of that name; rename yours")
+
+
+def write_answers(
+    lines: Iterator[tuple[pd.DataFrame, list[Refused], float]],
+    out: Path,
+    progress: Progress | None,
+) -> Count:
+    """Write answers and refused rows as they come; both files appear once they are complete."""
+    count, listed_at = Count(), refused_path(out)
+    refused_rows: list[Refused] = []
+    with table_writer(out) as write:
+        for made, refused, done in lines:
+            if len(made):
+                write(made)
+            count.add(made, refused)
+            refused_rows += refused
+            if progress is not None:
+                progress(count.rows, done)
+        if count.answered == 0:
+            why = refused_rows[0] if refused_rows else None
+            told = f"; {why.told()}" if why else ""
+            raise Mistake(f"no row can be answered{told}. Nothing was written")
+        if refused_rows:
+            with table_writer(listed_at) as write_refused:
+                write_refused(pd.DataFrame(sorted(refused_rows)))
+        else:
+            listed_at.unlink(missing_ok=True)
+    return count
+
+
+def answered_rows(
+    model: TableModel, frame: pd.DataFrame, rows: np.ndarray, wanted: Wanted
+) -> tuple[pd.DataFrame, list[Refused]]:
+    """Answers to the rows of a piece with these numbers, and those that are refused."""
+    X, fine, refused = model.inputs(frame, rows)
+    if not len(X):
+        return pd.DataFrame(), refused
+    of_images = [FILE] if model.of_images else []
+    copied = [*of_images, *(name for name in wanted.columns if name not in of_images)]
+    kept = frame.loc[fine, copied].reset_index(drop=True)
+    made = answer_frame(model.classifier, X, rows[fine], kept, wanted)
+    return made[[*of_images, *made.columns.drop(of_images)]], refused
+
+
+def answer_frame(
+    clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, wanted: Wanted
+) -> pd.DataFrame:
+    """One line per row: number, columns of the input, label, probabilities, evidence, reason."""
+    names = [str(name) for name in clf.classes_]
+    made: dict[str, Any] = {"row": rows}
+    made |= {name: kept[name] for name in kept}
+    return pd.DataFrame(made | answered(clf, X, wanted).columns(names, wanted.fields))
+
+
+def answered(clf: DIPClassifier, X: Any, wanted: Wanted) -> Answered:
+    """Answers to inputs X (n, d), a table or an array."""
+    answers = clf.answers(X)
+    mean = np.asarray(answers.dirichlet.mean)
+    return Answered(
+        answers.labels.astype(str).astype(object),
+        mean,
+        np.asarray(answers.dirichlet.vacuity),
+        np.asarray(answers.dirichlet.log_evidence),
+        answers.p_values,
+        answers.flagged,
+        answers.confidence,
+        _sets(clf, mean, wanted.coverage) if "set" in wanted.fields else None,
+        _reasons(clf, X, answers.flagged, wanted.reasons) if "reason" in wanted.fields else None,
+    )
+
+
+def _sets(clf: DIPClassifier, mean: np.ndarray, coverage: float) -> np.ndarray:
+    held = clf.evidence_.held_out_
+    held_mean = np.asarray(clf.held_out_dirichlet().mean)
+    inside = prediction_sets(mean, held_mean, held.labels, coverage=coverage, weights=held.weights)
+    return np.asarray(inside)
+
+
+def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """The classes of each set with bars between them; a bar in a name gets a backslash."""
+    names = [name.replace("|", r"\|") for name in names]
+    packed = np.packbits(sets, axis=1)
+    codes = packed.view(f"S{packed.shape[1]}").ravel()
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    kinds = ([name for name, on in zip(names, sets[i], strict=True) if on] for i in first)
+    return np.asarray(["|".join(kind) for kind in kinds], dtype=object)[which]
+
+
+def _reasons(clf: DIPClassifier, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
+    said = np.full(len(X), "", dtype=object)
+    asked = {"flagged": flagged, "all": np.ones(len(X), bool), "none": np.zeros(len(X), bool)}
+    at = np.flatnonzero(asked[which])
+    if len(at):
+        said[at] = reasons(clf, X.iloc[at].reset_index(drop=True) if hasattr(X, "iloc") else X[at])
+    return said

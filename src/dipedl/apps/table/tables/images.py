@@ -1,0 +1,129 @@
+"""A folder of images as a table: the file, its folder as the class, and features of the image.
+
+An image without an extractor is its grey pixels. Files of PyTorch are no extractors: a TorchScript
+file runs code when it is loaded, its size of input is not known, and PyTorch has deprecated it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....plugins import optional
+from ....writing.cells import printable_name
+from ....writing.files import sha256_of
+from .mistake import Mistake
+
+#: Columns beside the features.
+FILE, CLASS = "file", "class"
+_ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
+#: Without an extractor an image is so many grey pixels high and wide.
+_SIDE = 16
+
+
+def image_files(folder: Path) -> list[Path]:
+    """All images in a folder and the folders below it, in order; Mistake if there is none."""
+    if not folder.is_dir():
+        raise Mistake(f"--images needs a folder with a folder for each class, and {folder} is none")
+    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _ENDINGS)
+    if not found:
+        raise Mistake(f"{folder} holds no image that ends in {', '.join(sorted(_ENDINGS))}")
+    return found
+
+
+def class_of(file: Path, folder: Path) -> str | None:
+    """The folder that an image lies in, below the given one; None if it lies there itself."""
+    parts = file.relative_to(folder).parts
+    return printable_name(parts[0]) if len(parts) > 1 else None
+
+
+def extractor(path: str) -> Callable[[Path], np.ndarray]:
+    """A function from an image to its features (p,): the ONNX network in a file, else pixels."""
+    return _network(Path(path)) if path else _pixels
+
+
+def _pixels(file: Path) -> np.ndarray:
+    """Grey values in [0, 1] of the image at 16 x 16, row by row."""
+    return _resized(file, "L", (_SIDE, _SIDE)).ravel()
+
+
+def feature_names(path: str, p: int) -> list[str]:
+    """Names of p features: pixels by line and column, or outputs of a network by their number."""
+    if path:
+        return [f"feature_{j}" for j in range(p)]
+    return [f"pixel_{j // _SIDE}_{j % _SIDE}" for j in range(p)]
+
+
+def told_features(path: str, p: int) -> str:
+    """Return the features in words."""
+    return f"{p} features by {Path(path).name}" if path else f"{_SIDE} x {_SIDE} grey pixels"
+
+
+def checksum(path: str) -> str:
+    """SHA-256 of the network's file, "" without one."""
+    return sha256_of(Path(path)) if path else ""
+
+
+def network_of(fitted_with: str, sha256: str, folder: Path) -> str:
+    """The network that a model was fitted with: where it was, else in the folder of the model."""
+    if not fitted_with:
+        return ""
+    places = [Path(fitted_with), folder / Path(fitted_with).name]
+    there = [place for place in places if place.is_file()]
+    if not there:
+        raise Mistake(
+            f"the model needs the network that it was fitted with, and {fitted_with} is not there: "
+            f"put it into {folder}"
+        )
+    same = next((str(place) for place in there if checksum(str(place)) == sha256), None)
+    if same is None:
+        raise Mistake(
+            f"{there[0]} is not the network that the model was fitted with: put that one there, or "
+            "fit again"
+        )
+    return same
+
+
+def _network(path: Path) -> Callable[[Path], np.ndarray]:
+    if not path.is_file():
+        raise Mistake(f"--extractor {path}: there is no such file")
+    with open(path, "rb") as file:
+        if file.read(2) == b"PK":
+            raise Mistake(
+                f"--extractor {path} is a file of PyTorch, which can run code when it is loaded: "
+                "write the network as ONNX where you trust it, by torch.onnx.export(network, "
+                "(torch.zeros(1, 3, height, width),), 'network.onnx'); of TorchScript give "
+                "torch.jit.load(file) as network, and dynamo=False"
+            )
+    try:
+        session = optional("onnxruntime", "--extractor").InferenceSession(str(path))
+    except ImportError:
+        raise
+    except Exception as error:
+        raise Mistake(f"--extractor {path} is no ONNX network: {error}") from error
+    (given, *_) = session.get_inputs()
+    _, channels, *size = given.shape if len(given.shape) == 4 else (0, 0, 0, 0)
+    if channels not in (1, 3) or not all(isinstance(side, int) and side > 0 for side in size):
+        raise Mistake(
+            f"--extractor {path} takes inputs of shape {given.shape}: it must be (n, 1 or 3, "
+            "height, width), with height and width fixed"
+        )
+    height, width = size
+    mode = "L" if channels == 1 else "RGB"
+
+    def features(file: Path) -> np.ndarray:
+        image = _resized(file, mode, (width, height)).reshape(height, width, channels)
+        batch = np.ascontiguousarray(image.transpose(2, 0, 1)[None])
+        return np.asarray(session.run(None, {given.name: batch})[0], np.float64).ravel()
+
+    return features
+
+
+def _resized(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
+    """The image as float32 in [0, 1]."""
+    pillow: Any = optional("PIL.Image", "--images")
+    with pillow.open(file) as image:
+        return np.asarray(image.convert(mode).resize(size), np.float32) / 255

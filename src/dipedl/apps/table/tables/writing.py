@@ -1,0 +1,148 @@
+"""Answers as a file, in pieces: it appears once it is complete."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from ....writing.cells import cell
+from ....writing.files import check_is_no_input, whole_file, writable_target
+from .mistake import Mistake, WrongOption
+
+_ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
+Write = Callable[[pd.DataFrame], None]
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file open for writing that appears at `path` if nothing fails."""
+    try:
+        with whole_file(path) as file:
+            yield file
+    except OSError as error:
+        raise Mistake(f"{error.strerror}. Free space, or choose another place by --out") from error
+
+
+def check_writable(path: Path, inputs: Iterable[Path | None], option: str = "--out") -> None:
+    """Mistake for a file that cannot be written or is an input, before the long work starts."""
+    try:
+        writable_target(path)
+        check_is_no_input(path, inputs)
+    except OSError as error:
+        raise Mistake(f"{option}: {error.strerror}") from error
+    except ValueError as error:
+        raise Mistake(f"{option}: {error}") from error
+
+
+def without_ending(path: Path) -> str:
+    """The name of a file to write without the ending that names its format."""
+    return path.name[: -len(ending_of(path))]
+
+
+@contextmanager
+def table_writer(path: Path) -> Iterator[Write]:
+    """A function that adds rows to a table, in the format that the ending of `path` names.
+
+    All pieces must have the same columns, and there must be one.
+    """
+    make = _WRITERS[ending_of(path)]
+    with complete_file(path) as file, make(file) as write:
+        yield write
+
+
+def ending_of(path: Path) -> str:
+    """The ending that names the format to write; Mistake for another."""
+    for ending in _WRITERS:
+        if path.name.lower().endswith(ending):
+            return ending
+    raise WrongOption(f"{path} must end in {_ENDINGS}: the ending names the format")
+
+
+@contextmanager
+def _csv_writer(file: Any) -> Iterator[Write]:
+    header = iter([True])
+
+    def write(frame: pd.DataFrame) -> None:
+        options = pa.csv.WriteOptions(include_header=next(header, False), quoting_style="needed")
+        table = pa.Table.from_pandas(_as_cells(frame), preserve_index=False)
+        pa.csv.write_csv(table, file, options)
+
+    yield write
+
+
+def _as_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with names and texts that no spreadsheet takes for formulas."""
+    texts = frame.select_dtypes(["object", "string", "category"])
+    cells = {name: texts[name].map(_as_cell, na_action="ignore") for name in texts}
+    return frame.assign(**cells).rename(columns=_as_cell)
+
+
+def _as_cell(value: Any) -> Any:
+    return cell(value) if isinstance(value, str) else value
+
+
+@contextmanager
+def _gz_writer(file: IO[bytes]) -> Iterator[Write]:
+    with gzip.GzipFile(fileobj=file, mode="wb") as packed, _csv_writer(packed) as write:
+        yield write
+
+
+@contextmanager
+def _arrow_writer(file: IO[bytes], open_file: Callable[..., Any]) -> Iterator[Write]:
+    """The schema is that of the first piece."""
+    opened: list[tuple[Any, Any]] = []
+
+    def write(frame: pd.DataFrame) -> None:
+        schema = opened[0][1] if opened else None
+        table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+        if not opened:
+            # A column without any entry so far may have texts later.
+            fields = [f.with_type(pa.string()) if f.type == pa.null() else f for f in table.schema]
+            opened.append((open_file(file, pa.schema(fields)), pa.schema(fields)))
+        opened[0][0].write_table(table.cast(opened[0][1]))
+
+    try:
+        yield write
+    finally:
+        for writer, _ in opened:
+            writer.close()
+
+
+def _parquet(file: IO[bytes], schema: pa.Schema) -> Any:
+    # Hardly a number comes twice: dictionaries of them take longer to make than to write the rows.
+    texts = [field.name for field in schema if not _is_number(field.type)]
+    return pa.parquet.ParquetWriter(file, schema, use_dictionary=texts)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+@contextmanager
+def _lines_writer(file: IO[bytes]) -> Iterator[Write]:
+    def write(frame: pd.DataFrame) -> None:
+        # pandas would round to 15 digits, and JSON has no word for a gap but null.
+        for record in frame.astype(object).where(frame.notna(), None).to_dict("records"):
+            file.write((json.dumps(record, ensure_ascii=False, default=str) + "\n").encode())
+
+    yield write
+
+
+_WRITERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".csv": _csv_writer,
+    ".csv.gz": _gz_writer,
+    ".parquet": partial(_arrow_writer, open_file=_parquet),
+    ".feather": partial(_arrow_writer, open_file=pa.ipc.new_file),
+    ".arrow": partial(_arrow_writer, open_file=pa.ipc.new_file),
+    ".jsonl": _lines_writer,
+}

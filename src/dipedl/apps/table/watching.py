@@ -1,0 +1,160 @@
+"""A stream of table rows watched by a monitor, whose state goes on in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from ...io import load
+from ...writing import notebook
+from ..monitor import ColumnBins, DriftMonitor, DriftReport, Estimate, Window
+from .gathering import gathered
+from .saved import TableModel
+from .scoring import Progress
+from .tables.columns import Column, as_inputs, check_known
+from .tables.kinds import CATEGORY
+from .tables.mistake import Mistake, WrongOption
+from .tables.reading import Refused, Table
+
+_MOST_CUTS = 10
+
+
+@dataclass
+class Watched:
+    """Result of a stream: the report after its last row, and the rows that were left out."""
+
+    report: DriftReport
+    refused: list[Refused] = field(default_factory=list)
+
+
+def begun_monitor(
+    model: TableModel, reference: Table | None, rate: float, window: int
+) -> DriftMonitor:
+    """A monitor of a model's columns, by its held-out rows or by rows it has not seen."""
+    n = len(model.rows)
+    columns = [bins_of_column(c, n) for c in model.columns if c.shares]
+    monitor = DriftMonitor(rate, window)
+    if reference is None:
+        return monitor.fit(model.classifier, columns=columns)
+    check_known(model.columns, reference.names, reference.path)
+    some = gathered(reference, None)
+    X, _, _ = as_inputs(model.columns, some.frame, some.rows)
+    return monitor.fit(model.classifier, X)
+
+
+def kept_monitor(path: Path) -> DriftMonitor:
+    """The monitor in a file."""
+    try:
+        monitor = load(path)
+    except ValueError as error:
+        raise Mistake(f"{error}; to begin anew, name a file that is not there") from error
+    if not isinstance(monitor, DriftMonitor):
+        raise WrongOption(
+            f"--state {path} holds a {type(monitor).__name__}, not a monitor: name another file"
+        )
+    return monitor
+
+
+def watch(
+    monitor: DriftMonitor,
+    model: TableModel,
+    table: Table,
+    batch: int | None = None,
+    progress: Progress | None = None,
+) -> Watched:
+    """Feed the rows of a table to a monitor, with their classes where the table has them."""
+    check_known(model.columns, table.names, table.path)
+    watched, rows = Watched(monitor.report()), 0
+    for piece in table.pieces():
+        watched.refused += piece.refused
+        rows += len(piece.frame)
+        for first in range(0, len(piece.frame), monitor.window):
+            some = slice(first, first + monitor.window)
+            frame = piece.frame.iloc[some].reset_index(drop=True)
+            X, fine, odd = as_inputs(model.columns, frame, piece.rows[some])
+            labels = model.labels(frame)
+            labels = None if labels is None else labels[fine]
+            watched.refused += odd
+            watched.report = monitor.update(model.classifier, X, labels, batch=batch)
+            batch = None
+        if progress is not None:
+            progress(rows, piece.done)
+    return watched
+
+
+def bins_of_column(column: Column, n: int) -> ColumnBins:
+    """Return the usual values of a column of the n rows of the fit, as a monitor counts them."""
+    known, gaps = n * (1 - column.missing), n * column.missing
+    if column.kind == CATEGORY:
+        counts = np.array([*(known * np.array(column.shares)), 0.0, gaps])
+        return ColumnBins(column.name, np.zeros(0), column.levels, counts)
+    # The lowest cut is the smallest number, the highest the largest; half of many others will do.
+    some = slice(2, -1, 2) if len(column.cuts) > _MOST_CUTS else slice(None)
+    cuts, shares = np.array(column.cuts)[some], np.array(column.shares)[some]
+    counts = np.diff(shares, prepend=0.0, append=1.0) * known
+    return ColumnBins(column.name, cuts, (), np.append(counts, gaps))
+
+
+def page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
+    """The report and its windows, as charts and a table, in HTML text that loads nothing."""
+    head = (
+        "Rows",
+        "KS distance",
+        "p-values",
+        "Columns changed",
+        "Uncertainty",
+        "Flagged",
+        "Accuracy",
+        "Estimated accuracy",
+    )
+    rows = [
+        (
+            f"{w.first:,} to {w.last:,}",
+            f"{w.distance:.3f}",
+            "differ" if w.differs else "as before",
+            escape(", ".join(f"{name} ({psi:.2f})" for name, psi in w.changed)) or "none",
+            f"{w.uncertainty:.3f}",
+            f"{w.flagged:.1%}",
+            f"{w.accuracy.value:.3f}" if w.accuracy else "",
+            f"{w.estimated_accuracy.value:.3f}" if w.estimated_accuracy else "",
+        )
+        for w in reversed(monitor.windows_)
+    ]
+    parts = [report._repr_html_()]
+    if rows:
+        parts += [notebook.frame(*_charts(monitor.windows_), notebook.table("Windows", head, rows))]
+    title = f"Drift of {escape(stream)}"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>'
+        f'<body style="font-family:sans-serif"><h1>{title}</h1>{"".join(parts)}</body></html>\n'
+    )
+
+
+def _charts(windows: Sequence[Window]) -> Iterator[str]:
+    last = [float(w.last) for w in windows]
+
+    def values(found: Iterable[Estimate | None]) -> list[float]:
+        return [np.nan if one is None else one.value for one in found]
+
+    yield notebook.line_chart(
+        "By window",
+        last,
+        {
+            "share of flagged rows": [w.flagged for w in windows],
+            "mean uncertainty": [w.uncertainty for w in windows],
+            "KS distance of p-values": [w.distance for w in windows],
+        },
+    )
+    lines = {
+        "accuracy, measured": values(w.accuracy for w in windows),
+        "accuracy, estimated": values(w.estimated_accuracy for w in windows),
+    }
+    yield notebook.line_chart(
+        "By window", last, {name: line for name, line in lines.items() if not np.isnan(line).all()}
+    )

@@ -1,0 +1,447 @@
+"""Networks as scikit-learn classifiers: the base of all, and the one trained by cross-entropy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from ..fitting import all_or_nothing
+from ..inputs import NoAnswer
+from ..maths.array_namespace import drop_mask
+from ..maths.checks import check_magnitude
+from .backbones.mlp import MLP
+from .backbones.network import Backbone, Network, Shape, image_shape
+from .checks import check_choice, check_number, check_pixels
+from .device import as_tensor, limit_threads, plain_defaults, resolve_device
+from .spectral_norm import remove_spectral_norm
+from .training import History, Training, TrainingPaused, train
+
+__all__ = ["TorchClassifier"]
+
+#: None, "balanced", or a weight per label.
+ClassWeight = str | Mapping[Any, float] | None
+
+
+def class_weights(given: ClassWeight, classes: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Weight of each of the classes (k,), for the class numbers `targets` (n,) of training rows.
+
+    "balanced" gives every class the same total, ``n / (k n_c)``; a label that a mapping lacks has
+    weight 1.
+    """
+    if given is None:
+        return np.ones(len(classes))
+    if isinstance(given, str):
+        if given != "balanced":
+            raise ValueError(
+                f"class_weight must be None, 'balanced' or a mapping of labels, got {given!r}"
+            )
+        return len(targets) / (len(classes) * np.bincount(targets))
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "class_weight must be None, 'balanced' or a mapping such as {0: 1.0, 1: 3.0}, "
+            f"got {given!r}"
+        )
+    labels = classes.tolist()
+    unknown = [label for label in given if label not in labels]
+    if unknown:
+        raise ValueError(
+            f"class_weight has the keys {unknown}, which are no labels of y; its classes are "
+            f"{labels}"
+        )
+    for label, weight in given.items():
+        check_number(f"class_weight[{label!r}]", weight, "> 0", lambda w: w > 0)
+    return np.array([float(given.get(label, 1.0)) for label in labels])
+
+
+_CHUNK = 512
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
+    """A scikit-learn classifier on a network.
+
+    A subclass has the parameters `backbone`, `training`, `image_shape`, `random_state` and
+    `class_weight` and its own. It defines ``_loss`` (and ``_score``, if the loss cannot choose an
+    epoch) and ``predict_proba``. It may override ``fit`` with the same steps: ``validate_fit``,
+    ``build_network``, ``_train``.
+    """
+
+    #: Defaults of parameters that are None.
+    _default_backbone: ClassVar[Backbone] = MLP()
+    _default_training: ClassVar[Training] = Training()
+
+    classes_: np.ndarray
+    class_weight_: np.ndarray
+    module_: nn.Module
+    history_: History
+    image_shape_: Shape
+
+    def __init__(
+        self,
+        backbone: Backbone | None,
+        training: Training | None,
+        image_shape: tuple[int, ...] | None,
+        random_state: Any,
+        class_weight: ClassWeight,
+    ) -> None:
+        self.backbone = backbone
+        self.training = training
+        self.image_shape = image_shape
+        self.random_state = random_state
+        self.class_weight = class_weight
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        validation: tuple[Any, Any] | None = None,
+        *,
+        checkpoint: str | Path | None = None,
+        progress: Callable[[dict[str, Any]], object] | None = None,
+        deadline: float | None = None,
+    ) -> Self:
+        """Train on inputs X (n, d) and labels y (n,).
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Finite inputs; images as rows of pixels in [0, 1], channel by channel.
+        y : array-like, shape (n,)
+            Labels of at least two classes.
+        validation : tuple, optional
+            Inputs and labels, for ``Training.patience`` and ``restore_best``.
+        checkpoint, progress, deadline : optional
+            As in `dipedl.networks.train`.
+
+        Raises
+        ------
+        ValueError
+            If X, y, `validation`, the image shape and the backbone do not match.
+        TrainingPaused
+            If the deadline passed; the same call with a later one resumes from the checkpoint.
+        FloatingPointError
+            If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
+            of the end of the last whole epoch.
+        """
+        with all_or_nothing(self, FloatingPointError, TrainingPaused):
+            if self._take_trained(X, y):
+                return self
+            data = self.validate_fit(X, y, validation)
+            seed = self.draw_seed()
+            with plain_defaults():
+                module = self.build_network(len(self.classes_), seed)
+            run: dict[str, Any] = {
+                "checkpoint": checkpoint,
+                "progress": progress,
+                "deadline": deadline,
+            }
+            try:
+                self.history_ = self._train(module, *data, seed=seed, **run)
+            except (FloatingPointError, KeyboardInterrupt, TrainingPaused):
+                self.module_ = module
+                raise
+            self.module_ = module
+            self._after_training(X, y)
+            return self
+
+    def _take_trained(self, X: Any, y: Any) -> bool:
+        """Take a network that is already trained, and return True; False if there is none."""
+        return False
+
+    def _after_training(self, X: Any, y: Any) -> None:
+        """Fit what predictions need besides the network, on the arguments of ``fit``."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable label of each input of X (n, d), shape (n,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of inputs X (n, d), shape (n, k)."""
+
+    def logits(self, X: Any) -> np.ndarray:
+        """Outputs of the network on inputs X (n, d), shape (n, k)."""
+        return self.apply_network(X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Features of inputs X (n, d) before the head, shape (n, n_features)."""
+        return self.apply_network(X, lambda module, chunk: module.features(chunk))
+
+    @abstractmethod
+    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        """Mean loss of a batch, by ``weighted_mean``; `target` (n,) holds class numbers."""
+
+    #: Validation score ``(outputs, target) -> mean, lower is better``; None: the loss.
+    _score: Callable[[Tensor, Tensor], Any] | None = None
+
+    def weighted_mean(self, losses: Tensor, target: Tensor) -> Tensor:
+        """Return the mean of the losses (n,), weighted by class."""
+        if self.class_weight is None:
+            return losses.mean()
+        # a blocking copy would make every step wait for the GPU
+        weights = torch.from_numpy(self.class_weight_).to(losses.dtype)
+        return (losses * weights.to(losses.device, non_blocking=True)[target]).mean()
+
+    def predict_dtype(self) -> torch.dtype:
+        """Return the precision in which the trained network predicts."""
+        return torch.float32
+
+    def draw_seed(self) -> int:
+        """Return a seed from `random_state`."""
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def training_settings(self) -> Training:
+        """Return the settings of the training, checked."""
+        training = self._default_training if self.training is None else self.training
+        if not isinstance(training, Training):
+            raise TypeError(f"training must be None or a Training, got {training!r}")
+        return training
+
+    def resolve_backbone(self) -> Backbone:
+        """Return the backbone: `backbone`, or the default."""
+        backbone = self._default_backbone if self.backbone is None else self.backbone
+        if not isinstance(backbone, Backbone):
+            raise TypeError(
+                "backbone must be None or one of dipedl.networks (such as LeNet5(), FastCNN(), "
+                f"MLP()), got {backbone!r}"
+            )
+        return backbone
+
+    def build_network(self, n_outputs: int, seed: int) -> Network:
+        """Return an untrained network for the inputs of ``validate_fit``."""
+        generator = torch.Generator("cpu").manual_seed(seed)
+        return self.resolve_backbone().build(self.image_shape_, n_outputs, generator)
+
+    def validate_fit(
+        self, X: Any, y: Any, validation: Any
+    ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
+        """Inputs in float32 and class numbers; sets `classes_` and the shapes."""
+        X, y = float32_rows(self, X, y)
+        check_classification_targets(y)
+        self.image_shape_ = image_shape(self.image_shape, X.shape[1])
+        self._check_pixels("X", X)
+        self.classes_, targets = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            only = self.classes_.tolist()[0]
+            raise ValueError(f"y must hold at least 2 classes, got one class: {only!r}")
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, targets)
+        return X, targets, None if validation is None else self._checked_validation(validation)
+
+    def _checked_validation(self, validation: Any) -> Pair:
+        if not (isinstance(validation, tuple | list) and len(validation) == 2):
+            raise TypeError(f"validation must be a pair (X, y) or None, got {type(validation)}")
+        X, y = (drop_mask("validation", part) for part in validation)
+        X, y = check_X_y(X, y, dtype=np.float32)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X of validation must have {self.n_features_in_} columns as X, got {X.shape[1]}"
+            )
+        self._check_pixels("X of validation", X)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"y of validation holds the labels {unknown.tolist()}, which y lacks; the classes "
+                f"are {self.classes_.tolist()}"
+            )
+        return X, np.searchsorted(self.classes_, y)
+
+    def _check_pixels(self, name: str, X: np.ndarray) -> None:
+        if self.resolve_backbone().takes_pixels:
+            check_pixels(name, X)
+
+    def _train(
+        self,
+        module: nn.Module,
+        X: np.ndarray,
+        y: np.ndarray,
+        validation: Pair | None,
+        **run: Any,
+    ) -> History:
+        """Train `module` on the data of ``validate_fit``; it ends in eval mode with plain weights.
+
+        `run` has the keyword arguments of `train` from `seed` on.
+        """
+        inputs = as_tensor(X)
+        if isinstance(module, Network):
+            module.prepare(inputs)
+        try:
+            return train(
+                module,
+                self._loss,
+                (inputs, as_tensor(y)),
+                self.training_settings(),
+                validation=None if validation is None else tuple(map(as_tensor, validation)),
+                score=self._score,
+                **run,
+            )
+        finally:
+            remove_spectral_norm(module).to(self.predict_dtype())
+
+    def apply_network(
+        self,
+        X: Any,
+        function: Callable[[Any, Tensor], Tensor] = lambda module, chunk: module(chunk),
+    ) -> np.ndarray:
+        """Return ``function(module, rows)`` of chunks of 512 rows as one finite float64 array."""
+        check_is_fitted(self, "module_")
+        dtype = self.predict_dtype()
+        X = validate_data(self, drop_mask("X", X), dtype=_NUMPY[dtype], reset=False)
+        self._check_pixels("X", X)
+        settings = self.training_settings()
+        device = resolve_device(settings.device)
+        network = on_device(device, self.module_)
+        with torch.inference_mode(), limit_threads(settings.n_jobs):
+            parts = [
+                function(network, as_tensor(X[start : start + _CHUNK]).to(device)).double().cpu()
+                for start in range(0, len(X), _CHUNK)
+            ]
+        outputs = np.asarray(torch.cat(parts).numpy())
+        _check_finite(outputs, X)
+        return outputs
+
+
+def float32_rows(model: TorchEstimator, X: Any, y: Any) -> Pair:
+    """Return X (n, d) in float32 and y (n,) to fit on; `model` learns the width."""
+    X, y = drop_mask("X", X), drop_mask("y", y)
+    check_magnitude("X", X)
+    X, y = validate_data(model, X, y, dtype=np.float32)
+    return X, y
+
+
+def _check_finite(outputs: np.ndarray, X: np.ndarray) -> None:
+    bad = ~np.isfinite(outputs).all(axis=tuple(range(1, outputs.ndim)))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise NoAnswer(
+            f"the network gives NaN or infinity for {int(bad.sum())} of {len(X)} rows of X, the "
+            f"first of them row {row} with values up to {np.abs(X[row]).max():g}; scale the inputs "
+            "as those of fit"
+        )
+
+
+def on_device(device: torch.device, module: nn.Module) -> nn.Module:
+    """Return the module on `device`: itself, or a copy, so that the model is not moved."""
+    there = {p.device.type for p in module.parameters()}
+    return module if there <= {device.type} else deepcopy(module).to(device)
+
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class TorchClassifier(TorchEstimator):
+    """A network trained by cross-entropy.
+
+    ``transform`` returns the features before the head, on which a density detects more than on
+    pixels: pass the classifier as `estimator` and as `features` of a `DIPClassifier`.
+
+    Parameters
+    ----------
+    backbone : backbone, optional
+        One of `dipedl.networks`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin`, `SmallCNN` take pixels
+        in [0, 1] only; `MLP`, and for rows of ordered numbers, such as spectra,
+        `BranchCNN` and `ConvLin1d`, take any numbers. None is ``MLP()``.
+    training : Training, optional
+        Settings of the training; None is ``Training()``.
+    image_shape : tuple of int, optional
+        (height, width) or (channels, height, width) of the rows of X; None is one square grey image
+        if the number of columns is a square, and otherwise one row of numbers.
+    random_state : int, RandomState or None, default=0
+        Seed of initial weights, shuffling, augmentation and dropout; PyTorch's global generator is
+        not used.
+    label_smoothing : float, default=0.0
+        Share of each label that is spread over all classes, in [0, 1).
+    precision : {"float32", "float64"}, default="float32"
+        Precision of prediction; training is in float32. A prediction depends on the other rows of
+        the call in the last digits of this precision.
+    class_weight : None, "balanced" or mapping, default=None
+        Weights of the classes in the loss and in the validation score: "balanced" gives every class
+        the same total, as in scikit-learn; or numbers > 0 by label, 1 for a missing label.
+        Probabilities then follow the weighted frequencies.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (k,)
+        Class labels; the columns of ``predict_proba``.
+    class_weight_ : ndarray, shape (k,)
+        Weight of each class.
+    module_ : torch.nn.Module
+        The trained network, on the CPU, in eval mode.
+    history_ : History
+        Loss, score and seconds of every epoch.
+    image_shape_ : tuple of int
+        Channels, height and width of an input.
+    n_features_in_ : int
+        Number of columns d.
+
+    See Also
+    --------
+    dipedl.DIPClassifier : adds a density.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.networks import FastCNN, TorchClassifier, Training
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(40) % 2
+    >>> X = rng.uniform(0, 0.5, (40, 64)) + 0.5 * y[:, None]  # dark and bright 8 x 8 images
+    >>> clf = TorchClassifier(FastCNN(width=4), Training(epochs=4, batch_size=8)).fit(X, y)
+    >>> clf.predict_proba(X).shape, clf.transform(X).shape
+    ((40, 2), (40, 16))
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone | None = None,
+        training: Training | None = None,
+        *,
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+        label_smoothing: float = 0.0,
+        precision: str = "float32",
+        class_weight: ClassWeight = None,
+    ) -> None:
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
+        self.label_smoothing = label_smoothing
+        self.precision = precision
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of inputs X (n, d), shape (n, k)."""
+        return np.asarray(softmax(self.logits(X), axis=1))
+
+    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        return self._cross_entropy(outputs, target, self.label_smoothing)
+
+    def _score(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return self._cross_entropy(outputs, target, 0.0)
+
+    def _cross_entropy(self, outputs: Tensor, target: Tensor, smoothing: float) -> Tensor:
+        if self.class_weight is None:
+            return cross_entropy(outputs, target, label_smoothing=smoothing)
+        losses = cross_entropy(outputs, target, reduction="none", label_smoothing=smoothing)
+        return self.weighted_mean(losses, target)
+
+    def training_settings(self) -> Training:
+        """Return the settings of the training, checked."""
+        check_number("label_smoothing", self.label_smoothing, "in [0, 1)", lambda x: 0 <= x < 1)
+        return super().training_settings()
+
+    def predict_dtype(self) -> torch.dtype:
+        """Return the precision in which the trained network predicts."""
+        check_choice("precision", self.precision, _DTYPES)
+        return _DTYPES[self.precision]

@@ -1,4 +1,0 @@
-"""A user's own table: read it, learn from it, answer it row by row, check it, report on it.
-
-`dipedl.cli` calls this package. It asks nothing of the library but its public names.
-"""

@@ -1,5 +1,0 @@
-"""Astronomical spectra: readers, resampling, features; imported on first use."""
-
-from ..plugins import attach
-
-__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,1 +1,0 @@
-"""Synthetic spectra: semi-real and toy."""

@@ -1,0 +1,148 @@
+"""Whatever engine and order: each task once, and the same sum to the last bit."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from dipedl.apps.large import LocalEngine
+from dipedl.apps.large.protocol import Tree
+from dipedl.apps.table.tables.mistake import Mistake
+
+ENGINES = {
+    "one": LocalEngine(),
+    "threads": LocalEngine(2, threads=True),
+    "processes": LocalEngine(2),
+}
+
+
+class Held:
+    """Counts its calls in one worker."""
+
+    calls = 0
+
+    def __call__(self, task):
+        self.calls += 1
+        return os.getpid(), self.calls, task
+
+
+def inverse(task):
+    return 1 / task
+
+
+def draw(seed):
+    return np.random.default_rng(seed).normal(size=5) * 10.0**seed
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_each_task_once_by_a_function_that_is_held(name):
+    found = dict(ENGINES[name].map(Held(), "abcdefgh"))
+    assert [found[i][2] for i in range(8)] == list("abcdefgh")
+    last = {}
+    for pid, calls, _ in found.values():
+        last[pid] = max(calls, last.get(pid, 0))
+    assert sum(last.values()) == 8
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_sums_are_equal_to_the_last_bit(name):
+    done = []
+    found = ENGINES[name].reduce(draw, range(11), np.add, done.append)
+    v = [draw(seed) for seed in range(11)]
+    left = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]))
+    np.testing.assert_array_equal(found, left + ((v[8] + v[9]) + v[10]))
+    assert sorted(done) == list(range(11))
+
+
+@pytest.mark.parametrize("n", range(1, 20))
+def test_the_tree_does_not_see_the_order(n):
+    def merged(order):
+        tree = Tree(lambda a, b: f"({a}{b})")
+        for i in order:
+            tree.add(i, f"{i:x}")
+        return tree.result()
+
+    order = list(range(n))
+    want = merged(order)
+    assert want.replace("(", "").replace(")", "") == "".join(f"{i:x}" for i in range(n))
+    for seed in range(10):
+        random.Random(seed).shuffle(order)
+        assert merged(order) == want
+
+
+def test_values_in_order_take_little_memory():
+    held, tree = [], Tree(lambda a, b: a + b)
+    for i in range(1000):
+        tree.add(i, i)
+        held.append(len(tree._nodes))
+    assert tree.result() == sum(range(1000)) and max(held) <= 10
+
+
+def die(task):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_told():
+    with pytest.raises(Mistake, match="a worker process was killed"):
+        list(LocalEngine(2).map(die, range(4)))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_errors_come_through_and_no_task_is_an_error(name):
+    with pytest.raises(ZeroDivisionError):
+        list(ENGINES[name].map(inverse, [1, 0]))
+    with pytest.raises(ValueError, match="at least one task"):
+        ENGINES[name].reduce(draw, [], np.add)
+
+
+def rest(task):
+    """Say which worker this is, and stay long with all tasks but the first two."""
+    if task > 1:
+        time.sleep(60)
+    return os.getpid()
+
+
+DRIVER = """
+from dipedl.apps.large import LocalEngine
+from test_engines import rest
+for _, pid in LocalEngine(2).map(rest, range(6)):
+    print(pid, flush=True)
+"""
+
+
+def alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="a folder of Linux")
+def test_a_driver_that_is_killed_leaves_no_worker_and_no_memory(tmp_path):
+    arguments = [sys.executable, "-c", DRIVER]
+    with subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parent,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    ) as driver:
+        workers = {int(driver.stdout.readline()) for _ in range(2)}
+        driver.kill()
+    end = time.monotonic() + 30
+    left = None
+    while left != [] and time.monotonic() < end:
+        time.sleep(0.2)
+        shared = [file for file in Path("/dev/shm").glob(f"*{driver.pid}*")]
+        left = [*filter(alive, workers), *shared, *tmp_path.iterdir()]
+    assert left == []

@@ -1,0 +1,658 @@
+"""Fits in two passes: one model whatever the parts, the order and the engine; bad input told."""
+
+import errno
+import hmac
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dipedl
+from dipedl import DIPClassifier
+from dipedl.apps.large import Ask, LocalEngine, fit, like, parts_of, ray, reading
+from dipedl.apps.large.reading import FirstPass
+from dipedl.apps.large.summing import SecondPass
+from dipedl.apps.table.tables.mistake import Mistake
+from dipedl.density import GDADensity, KernelDensity
+from dipedl.streaming import row_keys
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+PASSES = (FirstPass, SecondPass)
+ROWS, SMALL = 1200, Ask(reservoir=500, calibration=100)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    X, y = make_blobs(ROWS, centers=3, n_features=4, cluster_std=2.5, random_state=0)
+    made = pd.DataFrame(X * [1, 10, 100, 1], columns=["b", "a", "d", "c"])
+    return made.assign(y=np.array(["p", "q", "r"])[y])
+
+
+def written(frame, folder, parts):
+    """The frame as so many Parquet files."""
+    folder.mkdir()
+    for i, rows in enumerate(np.array_split(np.arange(len(frame)), parts)):
+        frame.iloc[rows].to_parquet(folder / f"{i:03d}.parquet", index=False)
+    return folder
+
+
+def linear(density=None):
+    return DIPClassifier(make_pipeline(StandardScaler(), LogisticRegression()), density)
+
+
+def assert_same(a, b, frame, tolerance=1e-10):
+    X = frame[list("badc")]
+    X = pd.concat([X.head(100), X.head(20) * 30], ignore_index=True)
+    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=tolerance)
+    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=tolerance)
+    np.testing.assert_allclose(a.uncertainty(X), b.uncertainty(X), rtol=tolerance)
+    assert a.offset_ == pytest.approx(b.offset_, rel=tolerance)
+    assert a.evidence_.n_ == b.evidence_.n_
+
+
+@pytest.fixture(scope="module")
+def whole(frame):
+    return fit(linear(), frame, "y", ask=SMALL)
+
+
+@pytest.mark.parametrize("parts", [3, pytest.param(7, marks=pytest.mark.slow)])
+def test_parts_and_order_make_no_difference(frame, whole, parts, tmp_path):
+    folder = written(frame.sample(frac=1, random_state=parts), tmp_path / "parts", parts)
+    found = fit(linear(), folder, "y", ask=SMALL)
+    assert (found.rows, found.learned, found.held_out) == (ROWS, whole.learned, whole.held_out)
+    assert found.held_out == 100 and found.learned == ROWS - 100
+    assert_same(found.classifier, whole.classifier, frame)
+
+
+@pytest.mark.slow
+def test_two_processes_make_no_difference(frame, whole, tmp_path):
+    folder = written(frame, tmp_path / "parts", 5)
+    engine = LocalEngine(2)
+    found = fit(linear(), folder, "y", ask=SMALL, engine=engine)
+    assert_same(found.classifier, whole.classifier, frame)
+
+
+@pytest.mark.parametrize("density", [None, GDADensity()])
+def test_where_all_rows_fit_it_is_the_fit_in_memory(frame, density, tmp_path):
+    folder = written(frame, tmp_path / "parts", 4)
+    found = fit(linear(density), folder, "y", ask=Ask(calibration=150))
+    held, rest = parted(frame, 150)
+    expected = linear(density).fit(
+        rest.drop(columns="y"), rest["y"], calibration=(held.drop(columns="y"), held["y"])
+    )
+    assert_same(found.classifier, expected, frame)
+
+
+def parted(frame, most):
+    """The rows that the hash holds out, and the others in the order of their other key."""
+    X, y = frame[sorted("badc")], frame["y"].to_numpy(dtype=str)
+    drawn, held = row_keys(X, y, 1), row_keys(X, y, 0x5EED)
+    lowest = np.argsort(held)[:most]
+    lowest = lowest[held[lowest] < 0.1 * 2.0**64]
+    rest = np.setdiff1d(np.arange(len(frame)), lowest)
+    return frame.iloc[lowest], frame.iloc[rest[np.argsort(drawn[rest])]]
+
+
+def test_a_class_of_the_last_part_and_an_empty_part(frame, tmp_path):
+    folder = written(frame.sort_values("y", kind="stable"), tmp_path / "parts", 6)
+    frame.head(0).to_parquet(folder / "empty.parquet")
+    model = linear(GDADensity())
+    found = fit(model, folder, "y", ask=SMALL).classifier
+    shuffled = written(frame, tmp_path / "shuffled", 2)
+    assert_same(found, fit(model, shuffled, "y", ask=SMALL).classifier, frame)
+
+
+def test_of_a_rare_class_just_enough_rows_are_learned_from(frame):
+    rare = frame.assign(y=np.where(np.arange(ROWS) < 20, "rare", frame["y"]))
+    found = fit(linear(GDADensity()), rare, "y", ask=Ask(reservoir=100, calibration=50))
+    assert found.classes["rare"] == 20 and "rare" in found.notes[-1]
+    weights = [m.weight for m in found.classifier.density_.moments_]
+    assert sum(weights) == found.learned == ROWS - 50
+    assert len(found.inputs) < 100 + 5
+    some = fit(linear(GDADensity()), rare, "y", ask=Ask(reservoir=ROWS, calibration=50))
+    assert len(some.inputs) == some.learned and len(some.notes) == 0
+
+
+def test_many_whole_numbers_are_classes():
+    many = pd.DataFrame({"a": np.arange(3600.0), "y": np.arange(3600) % 300})
+
+    def stop(X):
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        fit(stop, many, "y", ask=SMALL)
+    with pytest.raises(Mistake, match="that is regression"):
+        fit(stop, many.assign(y=many["a"] + 0.5), "y", ask=SMALL)
+
+
+@pytest.mark.parametrize("partitions", [None, 100])
+def test_a_gap_makes_no_numbers_of_truths(frame, partitions, tmp_path):
+    """A file without gaps has the type bool, and one with a gap has objects."""
+    truths = frame.assign(t=pd.Series(frame["b"] > frame["b"].median(), dtype=object))
+    truths.loc[7, "t"] = None
+    truths.loc[300:399, "t"] = None
+    folder = written(truths, tmp_path / "parts", 3)
+    ask = Ask(types={}, reservoir=500, calibration=100)
+    found = fit(linear_with_gaps(), folder, "y", ask=ask, partitions=partitions)
+    assert {c.name: c.kind for c in found.columns}["t"] == "boolean"
+    assert found.refused.rows == 0
+
+
+def linear_with_gaps():
+    return DIPClassifier(HistGradientBoostingClassifier(max_iter=2), GDADensity())
+
+
+def test_a_key_may_be_left_out_too(frame):
+    named = frame.assign(id=np.arange(ROWS))
+    found = fit(linear(GDADensity()), named, "y", ask=Ask(("id",), "id", calibration=60))
+    assert list(found.classifier.feature_names_in_) == list("badc")
+
+
+def test_whole_numbers_are_classes_as_they_are(frame):
+    numbered = frame.assign(y=frame["y"].map({"p": 9, "q": 10, "r": 11}))
+    clf = fit(linear(GDADensity()), numbered, "y", ask=Ask(calibration=50)).classifier
+    assert clf.classes_.tolist() == [9, 10, 11]
+    assert (clf.predict(frame[list("badc")]) == numbered["y"]).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [False, True, False],
+        np.array([3, 1, 2], np.int16),
+        [3.0, 1.0, 2.0],
+        pd.Categorical(["p", "q", "r"]),
+        pd.Categorical([7, 5, 6]),
+    ],
+    ids=lambda labels: f"{type(labels).__name__}-{np.asarray(labels).dtype}",
+)
+def test_classes_are_those_of_a_fit_in_memory(frame, labels, tmp_path):
+    named = frame.assign(y=pd.Series(labels)[frame["y"].map({"p": 0, "q": 1, "r": 2})].array)
+    expected = linear(GDADensity()).fit(frame[list("badc")], named["y"])
+    for data in (named, written(named, tmp_path / "parts", 3)):
+        found = fit(linear(GDADensity()), data, "y", ask=Ask(calibration=50)).classifier
+        for one, other in ((found, expected), (found.density_, expected.density_)):
+            assert one.classes_.dtype == other.classes_.dtype
+            np.testing.assert_array_equal(one.classes_, other.classes_)
+        assert (found.predict(frame[list("badc")]) == np.asarray(named["y"])).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        ("Int64", "i"),
+        ("int64[pyarrow]", "i"),
+        ("double[pyarrow]", "f"),
+        ("boolean", "b"),
+        ("bool[pyarrow]", "b"),
+        ("string[pyarrow]", "O"),
+    ],
+)
+def test_labels_of_a_type_with_gaps_keep_their_kind(frame, dtype, kind):
+    y = pd.Series([0, 1, 1]).astype("bool" if kind == "b" else "int64").astype(dtype)
+    named = frame.assign(y=y[frame["y"].map({"p": 0, "q": 1, "r": 2})].array)
+    found = fit(linear(GDADensity()), named, "y", ask=Ask(calibration=50)).classifier
+    assert found.classes_.dtype.kind == kind
+
+
+@pytest.mark.parametrize(("labels", "kind"), [([3, 1, 2], "i"), ([False, True, False], "b")])
+def test_a_gap_makes_no_other_classes(frame, labels, kind, tmp_path):
+    """pandas makes floats or objects of them in the file that has the gap."""
+    y = np.array(labels)[frame["y"].map({"p": 0, "q": 1, "r": 2})]
+    folder = written(frame.assign(y=y), tmp_path / "parts", 2)
+    gap = pd.Series(y[:99].tolist(), dtype=object)
+    gap[7] = None
+    frame.head(99).assign(y=gap.infer_objects()).to_parquet(folder / "gap.parquet", index=False)
+    found = fit(linear(GDADensity()), folder, "y", ask=Ask(calibration=50))
+    assert found.refused.rows == 1 and found.classifier.classes_.dtype.kind == kind
+    assert found.classifier.classes_.tolist() == sorted(set(labels))
+
+
+LARGE = 2**53 + 1
+
+
+def of_file(values, kind):
+    """Labels as another program writes them into a file where all are whole, or with a gap."""
+    made = pd.Series(values, dtype=object)
+    if kind == "gap":
+        made[0] = None
+    return made.astype({"int": "int64", "gap": "Int64", "text": str, "float": "float64"}[kind])
+
+
+@pytest.mark.parametrize(
+    ("labels", "kinds"),
+    [
+        ([1.0, 1.5, 2.0], ["float", "int"]),
+        ([1.0, 1.5, 2.0], ["float", "text"]),
+        ([1.0, 2.0, 3.0], ["float", "int", "text", "gap"]),
+        ([LARGE, LARGE + 1, LARGE + 2], ["int", "gap"]),
+    ],
+)
+def test_classes_do_not_depend_on_the_types_of_the_files(frame, labels, kinds, tmp_path):
+    """A file of whole numbers alone has integers, one with a gap has floats in some programs."""
+    y = np.array(labels, dtype=object)[frame["y"].map({"p": 0, "q": 1, "r": 2})]
+    parts = np.array_split(np.argsort(y == 1.5, kind="stable")[::-1], len(kinds))
+    (tmp_path / "parts").mkdir()
+    for i, (rows, kind) in enumerate(zip(parts, kinds, strict=True)):
+        some = frame.iloc[rows].assign(y=of_file(y[rows].tolist(), kind).array)
+        some.to_parquet(tmp_path / "parts" / f"{i}.parquet", index=False)
+    ask = Ask(types={}, reservoir=500, calibration=100)
+    found = fit(linear(GDADensity()), tmp_path / "parts", "y", ask=ask)
+    names = [str(int(label) if label == int(label) else label) for label in labels]
+    assert found.classifier.classes_.tolist() == names
+    gaps = [rows[0] for rows, kind in zip(parts, kinds, strict=True) if kind == "gap"]
+    whole = frame.assign(y=y).drop(index=gaps)
+    expected = fit(linear(GDADensity()), whole, "y", ask=ask)
+    assert_same(found.classifier, expected.classifier, frame)
+    assert found.classes == expected.classes
+
+
+def test_an_empty_text_is_a_gap(frame, tmp_path):
+    """As in the fit of one file."""
+    town = np.where(np.arange(len(frame)) % 9, np.where(frame["y"] == "p", "here", "there"), "")
+    ask = Ask(types={}, reservoir=500, calibration=100)
+    for name, value in (("empty", " "), ("gap", None)):
+        (tmp_path / name).mkdir()
+        of = frame.assign(town=np.where(town == "", value, town))
+        of.to_parquet(tmp_path / name / "0.parquet", index=False)
+    empty, gap = (
+        fit(linear_with_gaps(), tmp_path / name, "y", ask=ask) for name in ("empty", "gap")
+    )
+    rows = of.drop(columns="y")
+    assert rows["town"].isna().any()
+    np.testing.assert_array_equal(
+        empty.classifier.predict_proba(rows), gap.classifier.predict_proba(rows)
+    )
+
+
+def test_versions_are_classes_of_their_own_and_digits_in_texts_stay_texts(frame):
+    ask = Ask(types={}, reservoir=500, calibration=100)
+    versions = frame.assign(y=frame["y"].map({"p": "1", "q": "1.0", "r": "2.0-beta"}))
+    found = fit(linear(GDADensity()), versions, "y", ask=ask, partitions=100)
+    assert found.classifier.classes_.tolist() == ["1", "1.0", "2.0-beta"]
+    digits = frame.assign(y=frame["y"].map({"p": "1", "q": "2", "r": "3"}))
+    found = fit(linear(GDADensity()), digits, "y", ask=Ask(calibration=50)).classifier
+    assert found.classes_.tolist() == ["1", "2", "3"]
+
+
+def test_a_key_beyond_the_floats_is_exact_beside_a_gap(frame, tmp_path):
+    """Which rows are held out depends on the key: of every batch the same."""
+    named = frame.assign(id=pd.Series(LARGE + np.arange(ROWS), dtype="Int64"))
+    named.loc[[5, 700], "id"] = pd.NA
+    ask, data = Ask(("id",), "id", reservoir=500, calibration=60), written(named, tmp_path / "a", 1)
+    one, other = (fit(linear(GDADensity()), data, "y", ask=ask, partitions=n) for n in (None, 100))
+    assert_same(one.classifier, other.classifier, frame)
+    assert one.held_out == other.held_out > 50
+
+
+def test_a_kill_is_resumed_without_the_parts_that_are_done(frame, tmp_path):
+    folder, read = written(frame, tmp_path / "parts", 6), []
+
+    class Killed(LocalEngine):
+        """Dies in the middle of the second pass."""
+
+        def map(self, function, tasks):
+            for number, value in super().map(function, tasks):
+                if not isinstance(function, PASSES):
+                    yield number, value
+                    continue
+                read.append(number)
+                if len(read) == 9:
+                    raise KeyboardInterrupt
+                yield number, value
+
+    def again(engine):
+        model = linear(GDADensity())
+        return fit(model, folder, "y", ask=SMALL, engine=engine, work=tmp_path / "work")
+
+    with pytest.raises(KeyboardInterrupt):
+        again(Killed())
+    read.clear()
+    found = again(Killed())
+    assert len(read) == 12 - 8
+    assert_same(
+        found.classifier, fit(linear(GDADensity()), frame, "y", ask=SMALL).classifier, frame
+    )
+    # A file that was written anew is read anew, and no other.
+    frame.head(200).to_parquet(folder / "000.parquet", index=False, compression=None)
+    read.clear()
+    again(Killed())
+    assert len(read) == 2
+
+
+class Counted(LocalEngine):
+    """Counts the parts that are worked on."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = 0
+
+    def map(self, function, tasks):
+        for one in super().map(function, tasks):
+            self.parts += isinstance(function, PASSES)
+            yield one
+
+
+@pytest.fixture
+def stopped(frame, tmp_path):
+    """A folder of data, that of what a stopped fit has kept, and the call that goes on."""
+    folder, work = tmp_path / "parts", tmp_path / "work"
+    folder.mkdir()
+    for i, rows in enumerate(np.array_split(np.arange(ROWS), 4)):
+        plain = frame.iloc[rows].reset_index(drop=True)
+        plain.to_feather(folder / f"{i}.arrow", compression="uncompressed")
+
+    def again():
+        engine = Counted()
+        found = fit(linear(GDADensity()), folder, "y", ask=SMALL, engine=engine, work=work)
+        return found.classifier, engine.parts
+
+    again()
+    return folder, work, again
+
+
+def test_one_bit_of_what_was_kept_makes_no_other_model(frame, stopped):
+    folder, work, again = stopped
+    expected = fit(linear(GDADensity()), folder, "y", ask=SMALL).classifier
+    rng = np.random.default_rng(0)
+    for file in sorted(work.glob("*.part")):
+        content = bytearray(file.read_bytes())
+        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        file.write_bytes(content)
+        found, parts = again()
+        assert parts == 1
+        assert_same(found, expected, frame, 0)
+    files = sorted(work.glob("*.part"))
+    for damage in (b"", files[0].read_bytes()[:-1], files[1].read_bytes()):
+        files[0].write_bytes(damage)
+        found, parts = again()
+        assert parts == 1
+        assert_same(found, expected, frame, 0)
+
+
+class Planted:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("checksum", [b"", bytes(32), None])
+def test_nothing_that_others_put_among_what_was_kept_is_run(stopped, tmp_path, checksum):
+    _, work, again = stopped
+    data = pickle.dumps(Planted(tmp_path / "run"))
+    for file in work.glob("*.part"):
+        lead = hmac.digest(b"", file.name.encode() + data, "sha256") if checksum is None else b""
+        file.write_bytes((checksum or lead) + data)
+    assert again()[1] == 8
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_key_that_others_know_is_no_key(stopped, tmp_path, monkeypatch):
+    _, work, again = stopped
+    assert work.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert again()[1] == 8 and again()[1] == 0
+    key = tmp_path / "state" / "dipedl" / "key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o644)
+    assert again()[1] == 8 and again()[1] == 0
+    key.write_bytes(b"")
+    assert again()[1] == 8
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    with pytest.warns(UserWarning, match="XDG_STATE_HOME"):
+        assert again()[1] == 8
+
+
+def test_other_rows_of_the_same_size_and_time_are_learned_from(frame, stopped):
+    folder, _, again = stopped
+    at = folder / "0.arrow"
+    old, content = at.stat(), at.read_bytes()
+    value = np.float64(frame["a"].iloc[0]).tobytes()
+    at.write_bytes(content.replace(value, np.float64(-5).tobytes()))
+    assert at.read_bytes() != content
+    os.utime(at, ns=(old.st_atime_ns, old.st_mtime_ns))
+    found, parts = again()
+    assert parts > 1
+    expected = fit(linear(GDADensity()), folder, "y", ask=SMALL).classifier
+    assert_same(found, expected, frame, 0)
+    os.utime(folder / "1.arrow")
+    assert again()[1] == 0
+
+
+def test_a_full_disk_leaves_nothing_that_looks_complete(frame, tmp_path, monkeypatch):
+    folder, work, kept = written(frame, tmp_path / "parts", 3), tmp_path / "work", []
+    whole = os.fsync
+
+    def full_at_the_fifth(handle):
+        kept.append(handle)
+        if len(kept) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        whole(handle)
+
+    model = linear(GDADensity())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_at_the_fifth)
+        with pytest.raises(Mistake, match=r"No space left.*Free space there, .* same work"):
+            fit(model, folder, "y", ask=SMALL, work=work)
+    found = fit(model, folder, "y", ask=SMALL, work=work).classifier
+    assert_same(found, fit(model, folder, "y", ask=SMALL).classifier, frame, 0)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from test_fitting import SMALL, fit, linear
+from dipedl.apps.large import summing
+from dipedl.density import GDADensity
+whole = summing.SecondPass.__call__
+def slow(self, part):
+    if part.name == "003":
+        print("adding", flush=True)
+        sys.stdin.read()
+    return whole(self, part)
+summing.SecondPass.__call__ = slow
+fit(linear(GDADensity()), sys.argv[1], "y", ask=SMALL, work=Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_goes_on_with_the_same_model(frame, tmp_path):
+    folder, work = written(frame, tmp_path / "parts", 6), tmp_path / "work"
+    arguments = [sys.executable, "-c", DRIVER, folder, work]
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parent
+    ) as driver:
+        assert driver.stdout.readline() == b"adding\n"
+        driver.kill()
+    assert len(list(work.glob("*.part"))) == 6 + 3
+    read = []
+    again = LocalEngine()
+    again.map = lambda function, tasks: (
+        read.append(function) or one for one in LocalEngine.map(again, function, tasks)
+    )
+    model = linear(GDADensity())
+    found = fit(model, folder, "y", ask=SMALL, work=work, engine=again).classifier
+    assert len([function for function in read if isinstance(function, PASSES)]) == 3
+    X = frame[list("badc")]
+    expected = fit(model, folder, "y", ask=SMALL).classifier
+    np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+    np.testing.assert_array_equal(found.score_samples(X), expected.score_samples(X))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [False, True])
+def test_two_workers_of_ray_may_die_at_once(frame, whole, kept, tmp_path, ray_engine):
+    folder = written(frame, tmp_path / "parts", 6)
+    marks = [tmp_path / f"died-{name}" for name in ("000", "001")]
+
+    def deadly(function):
+        """Kills its worker, once, at two parts, when both are worked on."""
+
+        def run(part):
+            mark = tmp_path / f"died-{part.name}"
+            if mark in marks and not mark.exists():
+                mark.touch()
+                while not all(one.exists() for one in marks):
+                    time.sleep(0.01)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(part)
+
+        return run
+
+    class Deadly:
+        def reduce(self, function, tasks, merge, finished=None):
+            return ray_engine.reduce(deadly(function), tasks, merge, finished)
+
+        def map(self, function, tasks):
+            return ray_engine.map(deadly(function), tasks)
+
+    work = tmp_path / "work" if kept else None
+    found = fit(linear(), folder, "y", ask=SMALL, engine=Deadly(), work=work)
+    assert all(mark.exists() for mark in marks)
+    assert_same(found.classifier, whole.classifier, frame)
+    assert found.learned == ROWS - 100
+
+
+class Greedy(FirstPass):
+    """Has memory for 40 rows at once; of one part for none."""
+
+    def __call__(self, part):
+        if self.reading.batch > 40 or part.name == "001":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(part)
+
+
+@pytest.mark.slow
+def test_of_a_part_that_kills_its_workers_smaller_batches_are_tried(
+    frame, tmp_path, ray_engine, monkeypatch
+):
+    monkeypatch.setattr(reading, "FEWEST", 40)
+    monkeypatch.setattr(ray, "_RETRIES", 0)
+    folder = written(frame, tmp_path / "parts", 2)
+    work = Greedy(reading.Reading("y", batch=400), reading.Sizes.of(500, 100, 0.1, ROWS))
+    found = dict(ray_engine.map(work, parts_of(folder)))
+    assert [found[i].rows for i in range(2)] == [600, 0]
+    ((name, why),) = found[1].troubles
+    assert name == "001" and "its worker died again and again" in why and "partitions" in why
+
+
+def test_bad_rows_are_refused_and_counted(frame, tmp_path):
+    folder = written(frame, tmp_path / "parts", 4)
+    odd = frame.head(50).astype({"a": str, "y": object})
+    odd.loc[:4, "a"] = "much"
+    odd.loc[10:12, "y"] = [None, "", " "]
+    odd.to_parquet(folder / "odd.parquet", index=False)
+    found = fit(linear(GDADensity()), folder, "y", ask=Ask(calibration=50))
+    assert found.refused.rows == 8 and found.rows == ROWS + 50
+    assert found.rows == found.learned + found.held_out + found.refused.rows
+    told = {(one.column, one.row) for _, one in found.refused.first}
+    assert told == {("y", i) for i in (11, 12, 13)} | {("a", i) for i in range(1, 6)}
+
+
+def test_a_corrupt_file_is_reported_and_the_rest_is_learned(frame, tmp_path):
+    folder = written(frame, tmp_path / "parts", 3)
+    (folder / "bad.parquet").write_bytes(b"PAR1 this is none")
+    found = fit(linear(GDADensity()), folder, "y", ask=Ask(calibration=50))
+    assert found.rows == ROWS and "bad.parquet cannot be read" in found.troubles[0]
+
+
+@pytest.mark.parametrize("partitions", [None, 150])
+def test_pages_that_cannot_be_read_are_left_out(frame, partitions, tmp_path):
+    """A whole footer over corrupt pages: both passes leave out the same parts."""
+    folder = written(frame, tmp_path / "parts", 3)
+    bad = folder / "001.parquet"
+    content = bytearray(bad.read_bytes())
+    content[4:3000] = bytes(2996)
+    bad.write_bytes(content)
+    ask = Ask(calibration=50)
+    found = fit(linear(GDADensity()), folder, "y", ask=ask, partitions=partitions)
+    assert found.rows == found.learned + found.held_out == 800
+    (told,) = found.troubles
+    assert "001.parquet cannot be read" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda f: f.drop(columns="y"), "has no column 'y', the target"),
+        (
+            lambda f: f.drop(columns="c"),
+            r"differ in their columns.*'c' \(in 600 rows\).*drop=\['c'\]",
+        ),
+        (lambda f: f.assign(more=1.0), "differ in their columns.*'more'"),
+    ],
+)
+def test_schema_drift_is_refused(frame, tmp_path, change, told):
+    folder = written(frame.head(600), tmp_path / "parts", 1)
+    change(frame.tail(600)).to_parquet(folder / "b.parquet", index=False)
+    with pytest.raises(Mistake, match=told):
+        fit(linear(), folder, "y", ask=SMALL)
+
+
+def test_what_nothing_can_be_learned_from_is_refused(frame, tmp_path):
+    for bad, told in (
+        (frame.assign(y=None), "no row with a class in 'y'"),
+        (frame.assign(y="p"), "two classes are needed"),
+        (frame.head(40), "give more rows"),
+        (pd.concat([frame.head(20)] * 50), "a column that tells them apart"),
+    ):
+        with pytest.raises(Mistake, match=told):
+            fit(linear(), bad, "y")
+    with pytest.raises(Mistake, match="without labels"):
+        np.save(tmp_path / "x.npy", frame[list("badc")].to_numpy())
+        fit(linear(), tmp_path / "x.npy", "y")
+    with pytest.raises(Mistake, match="use partial_fit"):
+        fit(linear(), iter([(1, 2)]), "y")
+
+
+def test_rows_that_repeat_are_told_apart_by_a_key(frame):
+    copies = pd.concat([frame.head(20)] * 50).assign(id=np.arange(1000))
+    found = fit(linear(GDADensity()), copies, "y", ask=Ask(key="id", calibration=60))
+    assert found.held_out == 60 and list(found.classifier.feature_names_in_) == list("badc")
+
+
+def test_a_column_that_is_all_null_does_no_harm(frame):
+    empty = frame.assign(none=pd.Series([None] * ROWS, dtype=object))
+    with pytest.raises(ValueError, match="must be finite"):
+        fit(linear(GDADensity()), empty, "y", ask=SMALL)
+    guessed = Ask(types={}, reservoir=500, calibration=100)
+    found = fit(linear(GDADensity()), empty, "y", ask=guessed)
+    assert found.refused.rows == 0 and found.learned == ROWS - 100
+    assert [column.name for column in found.columns if not column.used] == ["none"]
+
+
+def test_a_density_that_is_no_sum_stays_with_the_reservoir(frame):
+    found = fit(linear(KernelDensity()), frame, "y", ask=SMALL)
+    assert "KernelDensity" in found.notes[0]
+    assert len(found.classifier.density_.rows_) < 500 and found.classifier.evidence_.n_ == 1100
+    with pytest.raises(Mistake, match="does not add up"):
+        like(found.classifier)
+
+
+def test_days_are_merged(frame, tmp_path):
+    """Both days with the classifier of the first: the sum is the fit of both days at once."""
+    one, two = frame.iloc[:700], frame.iloc[700:]
+    first = fit(linear(GDADensity()), one, "y", ask=Ask(calibration=60)).classifier
+    first.save(tmp_path / "a.dipedl")
+    again = like(dipedl.load(tmp_path / "a.dipedl"))
+    fit(again, two, "y", ask=Ask(calibration=60)).classifier.save(tmp_path / "b.dipedl")
+    a, b = (dipedl.load(tmp_path / f"{name}.dipedl") for name in "ab")
+    both = fit(like(a), frame, "y", ask=Ask(calibration=60)).classifier
+    assert_same(a + b, both, frame, 1e-9)
+    other = fit(linear(GDADensity()), two, "y", ask=Ask(calibration=60)).classifier
+    with pytest.raises(ValueError, match="classifiers were fitted apart"):
+        a + other

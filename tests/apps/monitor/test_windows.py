@@ -1,0 +1,196 @@
+"""Windows: tests of columns and of p-values against scipy and naive loops; accuracy."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dipedl.apps.monitor import ColumnBins
+from dipedl.apps.monitor._accuracy import Sums
+from dipedl.apps.monitor._columns import bins_of, counts_of
+from dipedl.apps.monitor._ranks import ReferenceRanks
+from dipedl.apps.monitor._rows import Rows
+from dipedl.apps.monitor._windows import _kolmogorov, discoveries
+
+
+def test_discoveries_are_those_of_scipy():
+    p = np.random.default_rng(0).beta(0.4, 1.5, 60)
+    expected = stats.false_discovery_control(p) <= 0.1
+    np.testing.assert_array_equal(discoveries(p, 0.1), expected)
+    assert not discoveries(np.ones(3), 0.1).any()
+
+
+def test_p_values_of_columns_are_even_over_references_and_windows():
+    rng = np.random.default_rng(1)
+    p = []
+    for _ in range(400):
+        bins = ColumnBins.of("x", rng.normal(size=400))
+        p.append(bins.changed(bins.count(rng.normal(size=300)))[1])
+    assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_psi_against_a_loop():
+    bins = ColumnBins.of("c", np.array(list("aaabbc") * 20, dtype=object))
+    window = bins.count(np.array(list("abcccd") * 10, dtype=object))
+    assert window.tolist() == [10, 10, 30, 10, 0]
+    n, m, psi = 120 + 2.5, 60 + 2.5, 0.0
+    for before, here in zip([60, 40, 20, 0, 0], [10, 10, 30, 10, 0], strict=True):
+        q, p = (here + 0.5) / m, (before + 0.5) / n
+        psi += (q - p) * np.log(q / p)
+    assert bins.changed(window)[0] == pytest.approx(psi)
+
+
+def test_a_rare_new_level_once_is_no_change_but_often_is():
+    bins = ColumnBins.of("c", np.array(list("ab") * 300, dtype=object))
+    assert bins.changed(bins.count(np.array(list("ab") * 200 + ["z"], object)))[1] > 0.001
+    assert bins.changed(bins.count(np.array(list("ab") * 200 + ["z"] * 40, object)))[1] < 1e-6
+
+
+def test_gaps_count_as_a_change():
+    bins = ColumnBins.of("x", np.arange(500.0))
+    window = np.arange(500.0)
+    window[::10] = np.nan
+    assert bins.count(window)[-1] == 50
+    assert bins.changed(bins.count(window))[1] < 1e-6
+
+
+@pytest.mark.parametrize("size", [300, 20_000])
+@pytest.mark.parametrize("moved", [0.0, 1.0])
+def test_a_window_of_any_size_shows_a_change_and_no_other(size, moved):
+    rng = np.random.default_rng(2)
+    bins = ColumnBins.of("x", rng.normal(size=1000))
+    p = bins.changed(bins.count(rng.normal(size=size) + moved))[1]
+    assert p < 1e-6 if moved else p > 0.01
+
+
+def test_gaps_where_the_reference_had_none_count_in_a_large_window():
+    bins = ColumnBins.of("x", np.arange(500.0))
+    window = np.resize(np.arange(500.0), 20_000)
+    window[::20] = np.nan
+    assert bins.changed(bins.count(window))[1] < 1e-6
+
+
+def test_ranges_hold_equal_shares_and_their_upper_ends():
+    bins = ColumnBins.of("x", np.arange(1.0, 101.0))
+    assert bins.counts.tolist() == [11, *[10] * 8, 9, 0]
+    assert bins.count(bins.cuts)[:10].tolist() == [1] * 9 + [0]
+
+
+def test_columns_of_tables_by_name_and_of_arrays_by_place():
+    frame = pd.DataFrame({"a": [1.0, 2.0] * 30, "b": ["u", "v"] * 30})
+    bins = bins_of(frame)
+    moved = frame[["b", "a"]].assign(extra=0)
+    for bin_, counts in zip(bins, counts_of(bins, moved), strict=True):
+        np.testing.assert_array_equal(bin_.counts, counts)
+    with pytest.raises(ValueError, match="lacks the columns \\['b'\\]"):
+        counts_of(bins, frame[["a"]])
+    with pytest.raises(ValueError, match="'a' must hold numbers"):
+        counts_of(bins, frame.assign(a="text"))
+    assert [b.name for b in bins_of(np.zeros((3, 2)))] == ["x0", "x1"]
+
+
+def test_distance_is_that_of_all_ranges():
+    counts, sizes = np.array([30.0, 20, 50]), np.array([20.0, 30, 51])
+    distance, p = _kolmogorov(counts, ranks(sizes, both=True))
+    assert distance == pytest.approx(0.3 - 20 / 101)
+    assert p == pytest.approx(stats.kstwobign.sf(distance * np.sqrt(50)), rel=1e-6)
+    low, p_low = _kolmogorov(counts, ranks(sizes, both=False))
+    assert (low, p_low) == (distance, pytest.approx(np.exp(-2 * distance**2 * 50)))
+    # More typical rows differ from fresh ones alone.
+    counts = np.array([5.0, 20, 75])
+    assert _kolmogorov(counts, ranks(sizes, both=True))[0] > 0.2
+    assert _kolmogorov(counts, ranks(sizes, both=False)) == (0, 1)
+
+
+def ranks(sizes, both):
+    return ReferenceRanks(np.zeros(2), np.zeros(2), sizes, both)
+
+
+def labelled(labels):
+    proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
+    answers = np.array(["a", "b"], dtype=object)[proba.argmax(axis=1)]
+    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, proba.max(axis=1), answers)
+    return Sums.of(rows, np.array(["a", "b"]), labels)
+
+
+def test_accuracy_and_brier_of_the_labels_that_are_known():
+    sums = labelled(["a", None, "b", "z"])
+    assert sums.accuracy.value == pytest.approx(1 / 3)
+    wilson = stats.binomtest(1, 3).proportion_ci(method="wilson")
+    assert (sums.accuracy.low, sums.accuracy.high) == pytest.approx((wilson.low, wilson.high))
+    # A class that the model does not know has the probability 0.
+    scores = [0.1**2 * 2, 2 * 0.7**2, 0.4**2 + 0.6**2 + 1]
+    assert sums.brier.value == pytest.approx(np.mean(scores))
+    assert labelled(None).accuracy is None
+    with pytest.raises(ValueError, match="labels must have one entry per row, got 2 for 4"):
+        labelled(["a", "b"])
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0, 1], [None, 1, None, 1]])
+def test_labels_of_another_type_than_the_classes_are_refused(labels):
+    with pytest.raises(ValueError, match="labels have dtype int64, the classes of the model <U1"):
+        labelled(labels)
+
+
+def test_estimated_accuracy_is_the_corrected_confidence():
+    sums = labelled(None) + labelled(None)
+    confidence = np.array([0.9, 0.8, 0.7, 0.6])
+    found = sums.estimated(-0.05, 0.0)
+    assert (found.value, found.rows) == (pytest.approx(0.7), 8)
+    half = stats.norm.ppf(0.975) * confidence.std() / np.sqrt(8)
+    assert found.high - found.value == pytest.approx(half)
+
+
+def texts_of_arrow(values):
+    pa = pytest.importorskip("pyarrow")
+    return values.astype(str).mask(values.isna()).astype(pd.ArrowDtype(pa.string()))
+
+
+FORMS = {
+    "objects": lambda values: values.astype(object),
+    "objects with NA": lambda values: values.astype(object).mask(values.isna(), pd.NA),
+    "nullable": lambda values: values.astype("Float64"),
+    "decimals": lambda values: values.map(lambda v: None if np.isnan(v) else Decimal(str(v))),
+    "texts": lambda values: values.astype(str).astype(object).mask(values.isna()),
+    "texts of Arrow": texts_of_arrow,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_have_the_same_ranges_whatever_their_type(form):
+    values = pd.Series(np.random.default_rng(3).random(300).round(3))
+    values[7] = np.nan
+    plain = ColumnBins.of("x", values)
+    made = ColumnBins.of("x", FORMS[form](values))
+    np.testing.assert_array_equal(made.cuts, plain.cuts)
+    np.testing.assert_array_equal(made.counts, plain.counts)
+    np.testing.assert_array_equal(plain.count(FORMS[form](values)), plain.counts)
+
+
+@pytest.mark.parametrize("labels", [["1.0", None, "2.0", "3.0"], ["1", None, " 2 ", "3"]])
+def test_labels_are_right_however_a_number_is_written(labels):
+    proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]])
+    answers = np.array(["1", "2", "2", "1"], object)
+    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, proba.max(axis=1), answers)
+    assert Sums.of(rows, np.array(["1", "2"]), labels).accuracy.value == pytest.approx(2 / 3)
+
+
+#: Ways to write the levels 1, 2 and 3.
+LEVELS = {
+    "ints": pd.Series(pd.Categorical([1, 2, 3])),
+    "floats": pd.Series(pd.Categorical([1.0, 2.0, 3.0])),
+    "texts": pd.Series(pd.Categorical(["1", "2", "3"])),
+    "texts of floats": pd.Series(pd.Categorical(["1.0", "2.0", "3.0"])),
+    "plain numbers": pd.Series([1.0, 2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("here", LEVELS)
+@pytest.mark.parametrize("before", LEVELS)
+def test_a_category_is_the_same_however_its_numbers_are_written(before, here):
+    bins = ColumnBins.of("zone", LEVELS[before].sample(900, replace=True, random_state=0))
+    window = LEVELS[here].sample(900, replace=True, random_state=1)
+    psi, p = bins.changed(bins.count(window))
+    assert psi < 0.02 and p > 0.01

@@ -1,0 +1,115 @@
+"""What a report advises, by what was found."""
+
+import dataclasses
+import html
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import dipedl
+from dipedl.apps.table import learning, measuring
+from dipedl.apps.table.findings import diagnosed, error_ranking
+from dipedl.apps.table.report import render
+from dipedl.apps.table.report.advice import next_steps
+from dipedl.apps.table.saved import read_model
+from dipedl.apps.table.tables.columns import columns_of
+from dipedl.apps.table.tables.reading import open_table
+from passengers import passengers
+
+
+@pytest.fixture(scope="module")
+def found(kept):
+    model = read_model(kept / "model.dipedl")
+    return measuring.measured(model, open_table(kept / "new.csv"), None, None)
+
+
+def test_both_calibration_errors_are_those_of_the_rows(kept, found):
+    clf, y = found.model.classifier, found.truth
+    assert found.scores["ece"] == dipedl.metrics.ece(y, clf.predict_proba(found.test.X))
+    bare = dipedl.metrics.ece(y, clf.classifier_proba(found.test.X))
+    assert found.scores["classifier_ece"] == bare
+    held, told = clf.evidence_.held_out_, found.model.facts["held_out"]
+    assert told["classifier_ece"] == dipedl.metrics.ece(held.labels, np.asarray(held.proba))
+    mean = np.asarray(clf.held_out_dirichlet().mean)
+    assert told["ece"] == dipedl.metrics.ece(held.labels, mean)
+
+
+AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "because dipedl lowers it"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "off", "bare", "said"),
+    [
+        (0.7, 0.04, 0.01, set()),
+        (0.7, 0.12, 0.02, {OWN, CAUTION}),
+        (0.7, 0.12, 0.08, {CAUTION, AGAIN}),
+        (0.7, 0.12, 0.15, {AGAIN}),
+        (0.95, 0.12, 0.15, {AGAIN}),
+        (0.95, 0.12, 0.02, {OWN}),
+    ],
+)
+def test_another_fit_is_advised_only_if_the_classifier_is_off(found, confidence, off, bare, said):
+    scores = {"accuracy": 0.8, "confidence": confidence, "ece": off, "classifier_ece": bare}
+    steps = " ".join(next_steps(dataclasses.replace(found, scores={**found.scores, **scores})))
+    assert {text for text in (AGAIN, OWN, CAUTION) if text in steps} == said
+
+
+def test_the_report_ranks_errors_by_the_rule_of_the_diagnosis_alone(found):
+    scores = {"accuracy": 0.8, "confidence": 0.7, "ece": 0.12, "classifier_ece": 0.02}
+    told = dataclasses.replace(found, scores={**found.scores, **scores})
+    assert not any("rank" in step for step in next_steps(told))
+    rule = error_ranking(diagnosed(found.model.classifier))
+    assert rule and rule in html.unescape(render(told, "new.csv", "model.dipedl"))
+
+
+@pytest.mark.parametrize(("known", "told"), [(240, True), (30, True), (0, False)])
+def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
+    tables = [pd.read_csv(kept / "passengers.csv")[:known], passengers(60, seed=4)]
+    pd.concat(tables).to_csv(tmp_path / "mixed.csv", index=False)
+    model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "mixed.csv")
+    found = measuring.measured(model, table, None, None)
+    assert found.seen == known / (known + 60)
+    assert ("The fit was given" in next_steps(found)[0]) == told
+
+
+@pytest.mark.parametrize("n", [41, 240, 1001])
+def test_ranges_are_of_values_that_occur(n):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.3, 0.62, 0.08])})
+    columns = columns_of(frame, {"deck": "numeric"})
+    new = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.02, 0.9, 0.08])})
+    (drift,) = measuring.column_drifts(columns, new, n)
+    assert (drift.usual, drift.here) == ("1 to 3", "2 to 3")
+    (ids,) = columns_of(pd.DataFrame({"id": np.arange(n)}), {"id": "numeric"})
+    assert set(ids.cuts) <= set(range(n))
+
+
+@pytest.mark.parametrize("n", [3, 60])
+def test_a_page_of_few_rows_has_its_curves(kept, tmp_path, n):
+    passengers(n, seed=11).to_csv(tmp_path / "few.csv", index=False)
+    model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "few.csv")
+    page = render(measuring.measured(model, table, None, None), "few.csv", "model.dipedl")
+    curves = page[page.index("Errors among the surest") :].split("</svg>")[0]
+    for color in ("--c0", "--c1", "--c2"):
+        assert f"var({color})" in curves
+
+
+def test_answers_far_from_the_data_count_as_given_though_all_classes_tie(tmp_path):
+    """Their probabilities are the prior's: the largest of equal ones is no answer."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    rows = pd.DataFrame({"x": x, "z": rng.normal(size=300), "y": np.where(x > 0, "b", "a")})
+    rows.to_csv(tmp_path / "fit.csv", index=False)
+    far = rows.assign(x=rows["x"] + 1e6, y="b")
+    far.to_csv(tmp_path / "far.csv", index=False)
+    order = learning.Order("y", model="linear")
+    model = learning.learn(open_table(tmp_path / "fit.csv"), order).model
+    found = measuring.measured(model, open_table(tmp_path / "far.csv"), None, None)
+    np.testing.assert_array_equal(found.test.answers.proba, 0.5)
+    assert (found.test.answers.labels == "b").all()
+    assert found.scores["accuracy"] == 1 and found.scores["aurc"] == 0
+    assert [line.right for line in found.trust if line.rows] == [1]
+    assert [line.found for line in found.classes] == [1]

@@ -1,0 +1,694 @@
+"""Answers from the shell are those of the library; explanation, checks and report say them."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import dipedl
+from dipedl.apps.table import checking, learning, measuring, report
+from dipedl.apps.table.explaining import explained, in_rows_of_file
+from dipedl.apps.table.learning import Order, learn
+from dipedl.apps.table.models import MODELS
+from dipedl.apps.table.saved import read_model
+from dipedl.apps.table.tables import csv_records
+from dipedl.apps.table.tables.columns import as_inputs
+from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.tables.writing import table_writer
+from headless import Page, chromium
+from passengers import passengers
+
+
+@pytest.fixture(scope="module")
+def by_hand(kept):
+    """The classifier in the model's file and the new rows as pandas reads them."""
+    new = pd.read_csv(kept / "new.csv")
+    X = new[["deck", "sex", "age", "fare", "port"]].astype({"sex": "category", "port": "category"})
+    return dipedl.load(kept / "model.dipedl"), X.astype({"deck": float})
+
+
+def test_answers_are_those_of_the_library(run, kept, by_hand, tmp_path):
+    clf, X = by_hand
+    out = tmp_path / "a.parquet"
+    done = run("score", kept / "model.dipedl", kept / "new.csv", "--columns", "name", "--out", out)
+    assert done.exit_code == 0, done.output
+    found = pd.read_parquet(out)
+    assert found["row"].tolist() == list(range(1, 61))
+    assert found["name"].tolist() == pd.read_csv(kept / "new.csv")["name"].tolist()
+    assert (found["label"] == clf.predict(X)).all()
+    np.testing.assert_array_equal(found[["p_no", "p_yes"]], clf.predict_proba(X))
+    np.testing.assert_array_equal(found["vacuity"], clf.uncertainty(X))
+    np.testing.assert_array_equal(found["p_value"], clf.p_value(X))
+    np.testing.assert_array_equal(found["flagged"], clf.predict_ood(X) == -1)
+    sets = ["|".join(np.array(["no", "yes"])[row]) for row in clf.predict_set(X, 0.9)]
+    assert found["set"].tolist() == sets
+    assert ((found["reason"] != "") == found["flagged"]).all() and found["flagged"].any()
+
+
+def test_csv_holds_no_formulas_and_parquet_is_exact(run, kept, tmp_path):
+    name, data = "=a", pd.read_csv(kept / "new.csv")[:4]
+    data["depth"], data[name] = [-1, -2.5, 3, -4e-5], ["=1+1", "@x", "-7", "plain"]
+    data.to_csv(tmp_path / "new.csv", index=False)
+    outs = [tmp_path / "a.csv", tmp_path / "a.parquet"]
+    for out in outs:
+        options = ("--columns", f"depth,{name}", "--out", out)
+        assert run("score", kept / "model.dipedl", tmp_path / "new.csv", *options).exit_code == 0
+    found = pd.read_csv(outs[0], dtype=str)
+    assert found["'=a"].tolist() == ["'=1+1", "'@x", "-7", "plain"]
+    assert found["depth"].tolist() == ["-1.0", "-2.5", "3.0", "-4e-05"]
+    assert pd.read_parquet(outs[1])[name].tolist() == data[name].tolist()
+
+
+def test_categories_and_missing_cells_are_written(tmp_path):
+    frame = pd.DataFrame({"a": pd.Categorical(["=x", None, "'=x"]), "b": [None, "-", "c"]})
+    with table_writer(tmp_path / "a.csv") as write:
+        write(frame)
+    assert pd.read_csv(tmp_path / "a.csv").fillna("").values.tolist() == [
+        ["'=x", ""],
+        ["", "'-"],
+        ["'=x", "c"],
+    ]
+
+
+def outside(values, value):
+    """Whether a value is one that the rows of the fit seldom had."""
+    if value is None:
+        return values.isna().mean() < 0.05
+    if values.dtype.kind not in "if":
+        return (values == value).mean() < min(0.05, 1 / values.nunique())
+    return not values.quantile(0.05) <= value <= values.quantile(0.95)
+
+
+def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
+    clf, X = by_hand
+    out = tmp_path / "a.parquet"
+    run("score", kept / "model.dipedl", kept / "new.csv", "--reasons", "all", "--out", out)
+    found = pd.read_parquet(out)["reason"]
+    cards, rarest, train = clf.explain(X), set(), pd.read_csv(kept / "passengers.csv")
+    for card, said in zip(cards, found, strict=True):
+        gaussians = [part for part in card.parts if part["kind"] == "gaussian"]
+        part = gaussians[int(np.argmin([part["normal_score"] for part in gaussians]))]
+        beyond = {e["name"]: e["contribution"] - e["expected"] for e in part["features"]}
+        least = max(0.1 * max(beyond.values()), 1e-300)
+        far = [e for e in part["features"] if beyond[e["name"]] >= least]
+        unusual = [e["name"] for e in far if outside(train[e["name"]], e["value"])][:2]
+        names = [re.match(r"(.+?) (=|is missing|0)", one)[1] for one in said.split("; ")]
+        if unusual:
+            assert names == unusual
+            rarest.add(part["part"])
+        else:
+            assert names[0].startswith(("unusual beside the other columns", "p-value"))
+    assert len(rarest) > 1, "one part is the rarest of all rows: the choice is not tested"
+
+
+def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):
+    outs = [tmp_path / "whole.csv", tmp_path / "pieces.csv"]
+    for out, block in zip(outs, (1 << 22, 500), strict=True):
+        monkeypatch.setattr(csv_records, "_BLOCK", block)
+        run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
+    whole, pieces = map(pd.read_csv, outs)
+    rounded = whole.select_dtypes("float").columns.drop("p_value")
+    # How a product is rounded depends on the rows beside it, on some kinds of CPU.
+    pd.testing.assert_frame_equal(whole[rounded], pieces[rounded], rtol=1e-12, atol=0)
+    pd.testing.assert_frame_equal(whole.drop(columns=rounded), pieces.drop(columns=rounded))
+
+
+def test_columns_come_by_name_and_others_are_not_looked_at(run, kept, tmp_path):
+    new = pd.read_csv(kept / "new.csv")
+    new[new.columns[::-1]].assign(more=1).to_csv(tmp_path / "turned.csv", index=False)
+    for data, out in ((kept / "new.csv", "a.csv"), (tmp_path / "turned.csv", "b.csv")):
+        assert run("score", kept / "model.dipedl", data, "--out", tmp_path / out).exit_code == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_a_category_that_was_never_seen_is_answered_and_told(run, kept, tmp_path):
+    passengers(5, seed=2).assign(port="Z").to_csv(tmp_path / "new.csv", index=False)
+    with open(tmp_path / "new.csv", "a") as stream:
+        stream.write("too,few\n")
+    done = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--rows", 2)
+    assert done.exit_code == 0 and done.stdout.count("never in the training data: port = 'Z'") == 2
+
+
+def test_a_reason_names_what_is_far_and_nothing_else(run, kept, tmp_path):
+    passengers(5, seed=2).assign(fare=30_900).to_csv(tmp_path / "new.csv", index=False)
+    run("score", kept / "model.dipedl", tmp_path / "new.csv", "--out", tmp_path / "a.csv")
+    reasons = pd.read_csv(tmp_path / "a.csv")["reason"]
+    assert reasons.str.fullmatch(r"fare = 30900 \(typical [\d.]+ to [\d.]+\)").all()
+
+
+def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
+    clf, X = by_hand
+    row = pd.read_csv(kept / "new.csv").iloc[0].to_dict()
+    (tmp_path / "row.json").write_text(json.dumps(row))
+    done = run("explain", kept / "model.dipedl", tmp_path / "row.json")
+    card = in_rows_of_file(clf.explain(X[:1])[0], np.arange(1, 241))
+    assert done.stdout == f"Row 1\n{card.summary()}\n\n" and len(done.stdout.splitlines()) == 5
+    assert run("explain", kept / "model.dipedl", json.dumps(row)).stdout == done.stdout
+    done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--details")
+    assert str(card) in done.stdout
+    done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--json")
+    assert json.loads(done.stdout) == [{"row": 1, **card.to_dict()}]
+
+
+def test_a_row_is_explained_by_its_number_in_the_answers(run, kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_records, "_BLOCK", 500)
+    new = passengers(60, seed=1).astype({"age": object})
+    new.loc[10, "age"] = "unknown"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    run("score", kept / "model.dipedl", tmp_path / "new.csv", "--out", tmp_path / "a.csv")
+    answers = pd.read_csv(tmp_path / "a.csv").set_index("row")
+    for row in (1, 12, 60):
+        done = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--row", row, "--json")
+        (card,) = json.loads(done.stdout)
+        assert done.exit_code == 0 and card["row"] == row
+        assert card["p_value"] == answers["p_value"][row]
+    refused = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--row", 11)
+    assert refused.exit_code == 3 and "row 11" in refused.output and "unknown" in refused.output
+    beyond = run("explain", kept / "model.dipedl", tmp_path / "new.csv", "--row", 61)
+    assert beyond.exit_code == 1 and "rows 1 to 60" in beyond.output
+
+
+@pytest.mark.parametrize("timed", [None, "day"])
+def test_neighbours_are_named_by_their_rows_in_the_file(timed, tmp_path):
+    made = passengers(80).astype({"survived": object})
+    made["day"] = np.random.default_rng(0).permutation(80)
+    made.loc[[3, 4, 40], "survived"] = None
+    made.to_csv(tmp_path / "data.csv", index=False)
+    table = open_table(tmp_path / "data.csv")
+    learned = learn(table, Order("survived", "linear", ["passenger"], time_column=timed))
+    cards, _ = explained(learned.model, table, 80, top=1)
+    nearest = [
+        (row, part["neighbours"][0])
+        for row, _, card in cards
+        for part in card.parts
+        if part["kind"] == "neighbours" and row not in (4, 5, 41)
+    ]
+    assert len(nearest) >= 77
+    assert all(near["row"] == row and near["distance"] < 1e-6 for row, near in nearest)
+
+
+@pytest.mark.parametrize("command", ["score", "explain", "inspect", "check", "report"])
+def test_every_command_is_quiet_or_verbose_if_asked(command, run, kept, tmp_path):
+    given = {
+        "inspect": [kept / "model.dipedl"],
+        "check": [kept / "passengers.csv", "--target", "survived"],
+    }.get(command, [kept / "model.dipedl", kept / "new.csv"])
+    out = ["--out", tmp_path / "a.csv"] if command in ("score", "report") else []
+    quiet, steps = (run(command, *given, *out, option) for option in ("-q", "-v"))
+    assert (quiet.stderr, quiet.exit_code) == ("", steps.exit_code)
+    assert quiet.stdout == steps.stdout and re.search(r": \d+\.\d\d s\n", steps.stderr)
+
+
+def test_a_quiet_fit_tells_warnings_and_no_notes(run, kept, tmp_path):
+    given = [kept / "passengers.csv", "--target", "survived", "--out", tmp_path / "m.dipedl"]
+    given += ["--model", "linear"]
+    loud, quiet = run("fit", *given), run("fit", *given, "-q")
+    assert re.search("^Note:", loud.stdout, re.MULTILINE)
+    assert not re.search("^Note:", quiet.stdout, re.MULTILINE) and quiet.stderr == ""
+
+
+def test_what_a_finding_says_is_no_note_too(tmp_path):
+    passengers(60).to_csv(tmp_path / "few.csv", index=False)
+    learned = learn(open_table(tmp_path / "few.csv"), Order("survived", "linear", ["passenger"]))
+    assert "calibration_small" in learned.diagnosis.codes
+    assert not any("held-out rows" in note for note in learned.notes)
+
+
+def test_a_row_far_from_the_rest_is_named_as_in_its_file(tmp_path):
+    made = passengers(60)
+    made.loc[[2, 40], ["survived", "fare"]] = [[None, 50.0], ["no", 1e7]]
+    made.to_csv(tmp_path / "far.csv", index=False)
+    learned = learn(open_table(tmp_path / "far.csv"), Order("survived", "linear", ["passenger"]))
+    (far,) = [note for note in learned.notes if "far from the rest" in note]
+    assert "rows [41]" in far and "such as 1e+07 in row 41, column 'fare'" in far
+
+
+def test_inspect_builds_nothing(run, kept, monkeypatch):
+    from dipedl.io import model_file
+
+    monkeypatch.setattr(model_file, "Decoder", None)
+    done = run("inspect", kept / "model.dipedl", "--json")
+    found = json.loads(done.stdout)
+    assert found["classes"] == ["no", "yes"] and found["table"]["target"] == "survived"
+    assert found["table"]["facts"]["learned"] == 240 == found["n"]
+    assert [c["kind"] for c in found["table"]["columns"]][:3] == ["numeric", "text", "category"]
+    assert "passengers.csv" in run("inspect", kept / "model.dipedl").stdout
+
+
+def test_fit_tells_what_it_learned(run, kept, tmp_path):
+    out = tmp_path / "m.dipedl"
+    arguments = ["--target", "survived", "--model", "linear", "--out", out, "--json", "--verbose"]
+    done = run("fit", kept / "passengers.csv", *arguments, "--time-column", "passenger")
+    assert done.exit_code == 0, done.output
+    told, model = json.loads(done.stdout), read_model(out)
+    assert "[dipedl] classifier fitted on 240 rows" in done.stderr
+    held, clf = model.classifier.evidence_.held_out_, model.classifier
+    right = clf.held_out_dirichlet().mean.argmax(axis=1) == held.labels
+    assert told["accuracy"] == right.mean() and told["learned"] == 240
+    # The later four fifths in turn, each by a model of the rows before it.
+    assert told["held_out_rows"] == 192
+    assert told["columns"]["name"] == "text" and "passenger" not in told["columns"]
+    assert any("left out as text: name" in note for note in told["notes"])
+    assert (model.classifier.predict_proba is not None) and model.target == "survived"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_learns_text_and_gaps_and_loads_by_itself(name, kept, tmp_path):
+    table = open_table(kept / "passengers.csv")
+    learned = learn(table, Order("survived", model=name, drop=["passenger"]))
+    if name != "mlp":  # of so few rows a network learns no more than the larger class, or less
+        assert learned.numbers["accuracy"] > learned.numbers["share_of_largest_class"]
+    assert learned.model.facts["model_title"] in str(MODELS[name])
+    learned.model.classifier.save(tmp_path / "model.dipedl")
+    piece = next(table.pieces())
+    rows, *_ = as_inputs(learned.model.columns, piece.frame, piece.rows)
+    same = dipedl.load(tmp_path / "model.dipedl")
+    assert (same.predict_proba(rows) == learned.model.classifier.predict_proba(rows)).all()
+
+
+def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):
+    import skops.io
+    from sklearn.dummy import DummyClassifier
+    from sklearn.ensemble import StackingClassifier
+
+    prior = DummyClassifier(strategy="prior")
+    order = Order("survived", model=str(tmp_path / "m.skops"), drop=["passenger"])
+    # A stack has probabilities only after its fit.
+    for model in (prior, StackingClassifier([("prior", prior)])):
+        skops.io.dump(model, tmp_path / "m.skops")
+        learned = learn(open_table(kept / "passengers.csv"), order)
+        assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
+
+
+def test_check_finds_what_is_wrong(run, tmp_path):
+    made = passengers(300)
+    made = made.assign(
+        leak=made["survived"].map({"yes": "a", "no": "b"}), fixed=1, twin=made["age"]
+    )
+    made = pd.concat([made, made.iloc[:5]], ignore_index=True).assign(day="2026-11-22")
+    torn = made.loc[2:3, "survived"].map({"yes": "no", "no": "yes"})
+    made.loc[302:303, "survived"] = torn.to_numpy()
+    made.to_csv(tmp_path / "data.csv", index=False)
+    made.iloc[:7].to_csv(tmp_path / "test.csv", index=False)
+    arguments = ["--target", "survived", "--test", tmp_path / "test.csv"]
+    done = run("check", tmp_path / "data.csv", *arguments, "--json")
+    assert done.exit_code == 3
+    findings = json.loads(done.stdout)["findings"]
+    found = {f["code"]: f for f in findings}
+    assert found["leak"]["numbers"]["column"] == "leak"
+    assert found["constant_column"]["text"] == (
+        "2 columns have one value in all rows: fixed ('1'), day ('2026-11-22')."
+    )
+    assert found["equal_columns"]["text"] == "twin equals age."
+    assert found["duplicates"]["numbers"]["rows"] == 5
+    assert found["conflicting_copies"]["numbers"]["rows"] == 2
+    assert found["overlap"]["numbers"]["rows"] == 7
+    assert {"text_columns", "dates", "classes"} <= set(found)
+
+
+def test_check_folds_constant_columns_and_tries_no_tree_on_them(run, tmp_path, monkeypatch):
+    numbers = pd.DataFrame(1.0, index=range(60), columns=[f"n{i}" for i in range(300)])
+    texts = pd.DataFrame({"ship": ["T"] * 60, "age": passengers(60)["age"]})
+    made = pd.concat([passengers(60)[["survived"]], numbers, texts], axis=1)
+    made.to_csv(tmp_path / "data.csv", index=False)
+    tried, of = [], checking._accuracy_of
+    monkeypatch.setattr(
+        checking, "_accuracy_of", lambda values, y: tried.append(values.name) or of(values, y)
+    )
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    findings = json.loads(done.stdout)["findings"]
+    ship, many = (f for f in findings if f["code"] == "constant_column")
+    assert ship["text"] == "1 column has one value in all rows: ship ('T')."
+    assert "would look unknown" in ship["remedy"]
+    assert many["text"].startswith("300 columns have one value in all rows: n0 ('1.0'), n1")
+    assert many["text"].endswith("and 292 more.")
+    assert "may go unseen" in many["remedy"] and many["numbers"] == {"columns": 300}
+    assert tried == ["age"] and not any(f["code"] == "equal_columns" for f in findings)
+
+
+def test_check_speaks_of_one_row_as_one(run, tmp_path):
+    made = passengers(60).drop(columns=["passenger"])
+    again = made.iloc[:1].assign(survived={"yes": "no", "no": "yes"}[made["survived"][0]])
+    lines = pd.concat([made, again, made.iloc[3:4].assign(survived=None)]).to_csv(index=False)
+    (tmp_path / "data.csv").write_text(lines + "x,y\n")
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {f["code"]: f["text"] for f in json.loads(done.stdout)["findings"]}
+    assert found["unreadable_rows"].startswith("1 row cannot be read: row 63:")
+    assert found["no_class"] == "1 row has no class, the first is row 62."
+    assert found["duplicates"] == "1 row is a copy of an earlier one."
+    assert found["conflicting_copies"].startswith("1 row comes with more than one class")
+
+
+def test_check_of_sound_data_warns_of_nothing(run, tmp_path):
+    sound = passengers(300).drop(columns=["passenger", "name"])
+    sound.to_csv(tmp_path / "data.csv", index=False)
+    done = run("check", tmp_path / "data.csv", "--target", "survived")
+    assert done.exit_code == 0 and "warning" not in done.stdout
+
+
+def test_check_keeps_classes_with_their_rows_where_one_cannot_be_used(run, tmp_path):
+    made = pd.concat([passengers(100).drop(columns=["passenger"])] * 2, ignore_index=True)
+    made.loc[7, "fare"] = np.inf
+    made.to_csv(tmp_path / "data.csv", index=False)
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {f["code"]: f for f in json.loads(done.stdout)["findings"]}
+    assert found["duplicates"]["numbers"]["rows"] == 99
+    assert "conflicting_copies" not in found
+
+
+@pytest.fixture(scope="module")
+def found(kept, tmp_path_factory):
+    pytest.importorskip("matplotlib")
+    other = tmp_path_factory.mktemp("other") / "other.csv"
+    rng = np.random.default_rng(0)
+    strange = passengers(60, seed=3).assign(port="Z", fare=lambda t: 900 + rng.random(len(t)))
+    strange.to_csv(other, index=False)
+    return measuring.measured(
+        read_model(kept / "model.dipedl"), open_table(kept / "new.csv"), open_table(other), None
+    )
+
+
+def test_numbers_of_the_report_are_those_of_the_rows(kept, found, by_hand):
+    clf, X = by_hand
+    y = pd.read_csv(kept / "new.csv")["survived"]
+    right, flagged = clf.predict(X) == y, clf.predict_ood(X) == -1
+    assert found.scores["accuracy"] == right.mean()
+    assert sum(one.rows for one in found.trust) == len(y)
+    assert found.trust[2].rows == flagged.sum()
+    assert found.trust[2].right == right[flagged].mean()
+    for line in found.classes:
+        assert line.found == right[y == line.name].mean()
+    assert found.least[0].row == int(clf.p_value(X).argmin()) + 1
+    assert found.auroc == dipedl.metrics.ood_auroc(found.test.vacuity, found.ood.vacuity) > 0.9
+
+
+def test_columns_that_changed_are_noticed_and_others_are_not(kept, found):
+    assert not any(drift.changed for drift in found.drifts)
+    changed = measuring.column_drifts(found.model.columns, found.ood.frame, 240)
+    named = {drift.name for drift in changed if drift.changed}
+    assert named == {"fare", "port"} and {d.name: d.new for d in changed}["port"] == ("Z",)
+    one = found.test.frame.assign(port=["Z", *found.test.frame["port"][1:]])
+    port = next(d for d in measuring.column_drifts(found.model.columns, one, 240) if d.new)
+    assert port.new == ("Z",) and not port.changed
+    train = pd.read_csv(kept / "passengers.csv")["age"]
+    age = next(d for d in found.drifts if d.name == "age")
+    # Against the samples themselves: quantiles 5 % apart lose no more than that.
+    from scipy.stats import ks_2samp
+
+    exact = ks_2samp(train.dropna(), found.test.frame["age"].astype(float).dropna()).statistic
+    assert exact - 0.05 <= age.distance <= exact + 1e-9 or age.distance == pytest.approx(
+        abs(age.missing - age.missing_before)
+    )
+
+
+def test_the_report_is_one_file_that_loads_nothing(found):
+    page = report.render(replace(found, coverage=0.8), "new.csv", "model.dipedl")
+    assert "classes 80% are promised" in page
+    assert "<script" not in page and not re.search(r'(src|href)="(https?:)?//', page)
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+    assert f"{100 * found.scores['accuracy']:.1f}%" in page
+    assert page.count('class="swipe"') == page.count('class="scroll"') == 5
+    for one in (*found.most, *found.least):
+        assert f'<th scope="row">{one.row}</th>' in page
+
+
+@pytest.mark.browser
+def test_the_report_renders_in_a_browser(found, tmp_path):
+    pytest.importorskip("websocket")
+    if chromium() is None:
+        pytest.skip("no Chromium found")
+    path = tmp_path / "report.html"
+    path.write_text(report.render(found, "new.csv", "model.dipedl"), encoding="utf-8")
+    with Page(tmp_path / "profile") as browser:
+        for width, dark in ((390, False), (1280, True)):
+            browser.open(path.as_uri(), width, dark=dark)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+            empty = "[...document.querySelectorAll('svg')].filter(s => !s.clientHeight).length"
+            assert browser.evaluate(empty) == 0
+        outside = [url for url in browser.requests if not url.startswith(("data:", "file:"))]
+        assert (browser.problems, outside) == ([], [])
+
+
+@pytest.mark.browser
+def test_what_changed_fits_a_window_of_1000_pixels_with_long_names(found, tmp_path):
+    pytest.importorskip("websocket")
+    if chromium() is None:
+        pytest.skip("no Chromium found")
+    long = ", ".join(f"{word} and manufacturing trade 21%" for word in ("retail", "whole", "food"))
+    drifts = [
+        replace(one, name=f"{one.name} of the household", usual=long, here=long)
+        for one in found.drifts
+    ]
+    path = tmp_path / "report.html"
+    page = report.render(replace(found, drifts=tuple(drifts)), "new.csv", "model.dipedl")
+    path.write_text(page, encoding="utf-8")
+    cut = "(s => s.scrollWidth - s.clientWidth)(document.querySelector('#drift .scroll'))"
+    with Page(tmp_path / "profile") as browser:
+        browser.open(path.as_uri(), 1000)
+        assert browser.evaluate(cut) <= 0
+
+
+def test_report_from_the_shell_without_classes(run, kept, tmp_path):
+    pytest.importorskip("matplotlib")
+    bare = pd.read_csv(kept / "new.csv").drop(columns="survived")
+    bare.to_csv(tmp_path / "bare.csv", index=False)
+    done = run("report", kept / "model.dipedl", tmp_path / "bare.csv", "--out", tmp_path / "r.html")
+    assert done.exit_code == 0, done.output
+    assert "without classes nothing is known of mistakes" in done.stdout
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Class by class" not in page and "Most trusted" in page
+
+
+def test_a_test_table_of_other_classes_is_refused(run, kept, tmp_path):
+    other = passengers(40).assign(survived="perhaps")
+    other.to_csv(tmp_path / "other.csv", index=False)
+    done = run(
+        "report", kept / "model.dipedl", tmp_path / "other.csv", "--out", tmp_path / "r.html"
+    )
+    assert done.exit_code == 1 and "holds perhaps, and the model knows no, yes" in done.stderr
+
+
+@pytest.fixture
+def other_system(tmp_path):
+    """Probabilities and features of two Gaussian classes, held-out rows and new ones, as files."""
+    rng = np.random.default_rng(0)
+
+    def written(n, name, shift=0.0):
+        y = rng.integers(0, 2, n)
+        F = rng.normal(size=(n, 2)) + 2.0 * y[:, None] + shift
+        p = 1 / (1 + np.exp(4 - 2 * F.sum(axis=1)))
+        proba = pd.DataFrame({"no": 1 - p, "yes": p})
+        if name == "held":
+            proba["truth"] = np.where(y, "yes", "no")
+        proba.to_csv(tmp_path / f"{name}_p.csv", index=False)
+        pd.DataFrame(F, columns=["a", "b"]).to_csv(tmp_path / f"{name}_f.csv", index=False)
+        return proba
+
+    written(300, "held")
+    return tmp_path, written
+
+
+def given(folder, *more):
+    return [
+        "score", "--proba", folder / "new_p.csv", "--features", folder / "new_f.csv",
+        "--held-out-proba", folder / "held_p.csv", "--held-out-features", folder / "held_f.csv",
+        "--target", "truth", "--out", folder / "a.csv", *more,
+    ]  # fmt: skip
+
+
+def test_evidence_beside_given_probabilities(run, other_system):
+    folder, written = other_system
+    proba = written(200, "new")
+    assert run(*given(folder)).exit_code == 0
+    found = pd.read_csv(folder / "a.csv")
+    assert abs(found["flagged"].mean() - 0.05) < 0.08
+    assert (found["label"] == np.where(proba["yes"] > 0.5, "yes", "no")).mean() > 0.97
+    written(50, "new", shift=30.0)
+    run(*given(folder))
+    far = pd.read_csv(folder / "a.csv")
+    assert far["flagged"].all() and np.allclose(far[["p_no", "p_yes"]], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("n", "told"), [(120, "(0.0% errors)"), (60, "Hold out at least 100 rows")]
+)
+def test_notes_on_given_probabilities_are_about_the_tables(n, told, run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    rng = np.random.default_rng(0)
+    yes = np.tile([0.97, 0.03], n // 2)
+    held = pd.DataFrame({"no": 1 - yes, "yes": yes, "truth": ["yes", "no"] * (n // 2)})
+    held.to_csv(folder / "held_p.csv", index=False)
+    features = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    features.to_csv(folder / "held_f.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 0 and told in done.stderr, done.output
+    assert "--model" not in done.stderr and " fit " not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype"),
+    [
+        *((["p_0", "p_1"], dtype) for dtype in ("float64", "str")),
+        *((["p_0.0", "p_1.0"], dtype) for dtype in ("int64", "Int64")),
+    ],
+)
+def test_given_classes_are_numbers_however_they_are_written(names, dtype, run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    for name in ("held", "new"):
+        table = pd.read_csv(folder / f"{name}_p.csv")
+        made = table[["no", "yes"]].set_axis(names, axis=1)
+        if name == "held":
+            made["truth"] = (table["truth"] == "yes").astype(dtype if dtype != "str" else float)
+            made = made.astype({"truth": dtype})
+        made.to_parquet(folder / f"{name}_p.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 0, done.output
+    labels = {name.removeprefix("p_") for name in names}
+    assert set(pd.read_csv(folder / "a.csv", dtype=str)["label"]) == labels
+
+
+def test_given_probabilities_with_decimal_commas(run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    assert run(*given(folder)).exit_code == 0
+    answers = pd.read_csv(folder / "a.csv")
+    for name in ("held_p", "held_f", "new_p", "new_f"):
+        table = pd.read_csv(folder / f"{name}.csv")
+        table.to_csv(folder / f"{name}.csv", index=False, sep=";", decimal=",")
+    assert run(*given(folder)).exit_code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "a.csv"), answers)
+
+
+def test_a_comma_for_thousands_beside_decimal_points_is_refused(run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    features = pd.read_csv(folder / "new_f.csv")
+    features["a"] = "1,715"
+    features.to_csv(folder / "new_f.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 1
+    assert "column 'a': '1,715' has a decimal comma: numbers of this column need" in done.stderr
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_held_out_rows_that_are_not_used_are_told(features, run, other_system):
+    folder, written = other_system
+    written(50, "new")
+    command = given(folder)
+    command = command if features else [*command[:3], *command[5:7], *command[9:]]
+    assert "not used" not in run(*command).stderr
+    held = pd.read_csv(folder / "held_p.csv")
+    held.loc[4, "yes"], held.loc[6, "yes"] = np.nan, 2.0
+    held.to_csv(folder / "held_p.csv", index=False)
+    done = run(*command)
+    assert done.exit_code == 0
+    assert "2 of 300 rows of" in done.stderr
+    assert "not used; row 5 is left out: a probability is missing" in done.stderr
+
+
+def test_progress_says_rows_and_speed(capsys, monkeypatch):
+    from dipedl.apps.cli.own_data import running
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with running.row_progress(quiet=False) as progress:
+        progress(1200, 0.5)
+    said = capsys.readouterr().err
+    assert re.search(r"1,200 rows \(50%\), [\d,]+ rows/s, about \d+ s left", said)
+    with running.row_progress(quiet=True) as progress:
+        assert progress is None
+
+
+def test_mistakes_in_given_probabilities(run, other_system):
+    folder, written = other_system
+    proba = written(20, "new")
+    proba.assign(yes=proba["yes"] * 2).to_csv(folder / "new_p.csv", index=False)
+    done = run(*given(folder))
+    assert "must be >= 0 and sum to one" in done.stderr and done.exit_code in (1, 3)
+    proba[:7].to_csv(folder / "new_p.csv", index=False)
+    done = run(*given(folder))
+    assert done.exit_code == 1 and "has 20 rows and" in done.stderr
+    done = run(*given(folder, "--target", "true"))
+    assert done.exit_code == 1 and "no column 'true' of true classes" in done.stderr
+    assert run("score", "--proba", folder / "new_p.csv").exit_code == 2
+
+
+#: Names of two classes in held-out rows, and in new ones.
+CLASSES = [
+    (["1", "2"], ["1.0", "2.0"]),
+    (["1.0", "2.0"], ["1", "2"]),
+    (["0", "1"], ["p_0", "p_1"]),
+    (["FALSE", "TRUE"], ["false", "true"]),
+    (["2026-11-22", "2026-11-23"], ["2026-11-22T00:00:00Z", "2026-11-23 00:00"]),
+    (["007", "07"], ["007", "07"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("held", "new", "features", "ending"),
+    [
+        *((*names, features, "csv") for names, features in zip(CLASSES, [1, 0] * 3, strict=True)),
+        *((*names, True, "parquet") for names in CLASSES[1:5:3]),
+    ],
+)
+def test_classes_of_given_probabilities_have_one_spelling(
+    held, new, features, ending, run, other_system
+):
+    """In any order of the columns; without features too, where the density sees logarithms."""
+    folder, written = other_system
+    written(200, "new")
+    asked = [a for a in given(folder) if features or not str(a).endswith(("_f.csv", "features"))]
+    plain = pd.read_csv(folder / "new_p.csv")
+    assert run(*asked).exit_code == 0
+    expected = pd.read_csv(folder / "a.csv")
+    one = pd.read_csv(folder / "held_p.csv")
+    one = one.replace({"truth": dict(zip(["no", "yes"], held, strict=True))})
+    one = one.rename(columns=dict(zip(["no", "yes"], held, strict=True)))
+    one.to_csv(folder / "held_p.csv", index=False)
+    other = plain.rename(columns=dict(zip(["no", "yes"], new, strict=True)))[new[::-1]]
+    getattr(other, f"to_{ending}")(folder / "new_p.csv", index=False)
+    done = run(*asked)
+    assert done.exit_code == 0, done.stderr
+    found = pd.read_csv(folder / "a.csv", dtype={"label": str})
+    names = dict(zip(["no", "yes"], held, strict=True))
+    assert found["label"].tolist() == expected["label"].map(names).tolist()
+    for name, text in names.items():
+        np.testing.assert_allclose(found[f"p_{text}"], expected[f"p_{name}"], rtol=1e-9)
+    np.testing.assert_allclose(found["p_value"], expected["p_value"])
+
+
+def test_features_without_a_line_of_names_are_told(run, other_system):
+    folder, written = other_system
+    written(20, "new")
+    F = pd.read_csv(folder / "new_f.csv")
+    F.to_csv(folder / "new_f.csv", index=False, header=False)
+    done = run(*given(folder))
+    assert done.exit_code == 1 and "begins with numbers" in done.stderr
+
+
+@pytest.mark.parametrize(("call", "row", "right"), [(0.02, 1e-5, 20_000), (0.1, 1e-2, 500)])
+def test_rows_per_second_are_those_of_a_table(monkeypatch, call, row, right):
+    """On a clock of its own: an answer costs so many seconds for the call, and for each row."""
+    now, asked = [0.0], []
+
+    class Slow:
+        def answers(self, X):
+            asked.append(len(X))
+            now[0] += call + row * len(X)
+
+    monkeypatch.setattr(learning.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(learning, "_TIMED", 500)
+    monkeypatch.setattr(learning, "_LONG", 0.5)
+    found = learning.speeds(Slow(), pd.DataFrame({"a": np.arange(700.0)}), 3.0)
+    assert found["rows_per_second"] == pytest.approx(right / (call + row * right))
+    assert found["fit_seconds"] == 3.0 and max(asked) == right

@@ -1,0 +1,615 @@
+"""Mistakes that users make: each ends in a sentence with what, where and the remedy.
+
+Never a traceback, never a file that is half written, and an exit code that says whose mistake.
+"""
+
+import errno
+import gzip
+import json
+import os
+import pickle
+import re
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from dipedl.apps.table.tables import formats, writing
+from dipedl.io import container
+from passengers import passengers
+
+
+def csv(frame=None, name="data.csv", **changes):
+    """A maker of a CSV file of passengers, with columns changed."""
+
+    def make(folder):
+        made = passengers() if frame is None else frame
+        made.assign(**changes).to_csv(folder / name, index=False)
+
+    return make
+
+
+def text(content, name="data.csv"):
+    """A maker of a file with this content."""
+
+    def make(folder):
+        data = content if isinstance(content, bytes) else content.encode()
+        (folder / name).write_bytes(data)
+
+    return make
+
+
+def changed(row, column, value):
+    """Passengers with one entry changed."""
+    made = passengers().astype({column: object})
+    made.loc[row - 1, column] = value
+    return csv(made)
+
+
+def truncated_gz(folder):
+    packed = gzip.compress(passengers().to_csv(index=False).encode())
+    (folder / "data.csv").write_bytes(packed[: len(packed) // 2])
+
+
+def truncated_parquet(folder):
+    passengers().to_parquet(folder / "data.csv")
+    whole = (folder / "data.csv").read_bytes()
+    (folder / "data.csv").write_bytes(whole[: len(whole) // 2])
+
+
+def archive(member):
+    def make(folder):
+        with zipfile.ZipFile(folder / "data.csv", "w") as made:
+            made.writestr(member, "")
+
+    return make
+
+
+def arrays(**given):
+    def make(folder):
+        with open(folder / "data.csv", "wb") as stream:
+            np.savez(stream, **given)
+
+    return make
+
+
+def nested(folder):
+    lines = [{"survived": "yes", "tags": [1, 2]}, {"survived": "no", "tags": [3]}] * 20
+    (folder / "data.csv").write_text("\n".join(map(json.dumps, lines)))
+
+
+def folder_of_that_name(folder):
+    (folder / "data.csv").mkdir()
+
+
+def nothing(folder):
+    pass
+
+
+LINE = "survived,age\nyes,1\n"
+FULL = passengers().to_csv(index=False)
+MANY = passengers(600).assign(code=[f"c{i % 300}" for i in range(600)])
+
+#: What is made, further arguments of `dipedl fit data.csv --target survived`, exit code, message.
+FIT = {
+    "no such file": (nothing, [], 1, "there is no file data.csv"),
+    "a pipe": (lambda folder: os.mkfifo(folder / "data.csv"), [], 1, "is no ordinary file; copy"),
+    "a folder": (folder_of_that_name, [], 1, "data.csv holds no file that ends in .parquet"),
+    "an empty file": (text(""), [], 1, "data.csv is empty; give a table"),
+    "blank lines only": (text("\n\n  \n"), [], 1, "data.csv is empty"),
+    "a line of names only": (text("survived,age\n"), [], 1, "no rows below them"),
+    "all rows of another width": (
+        text("survived,age\nyes\nno\n"),
+        [],
+        1,
+        "row 1: 1 fields, where the first line has 2",
+    ),
+    "two columns of one name": (
+        text("survived,age,age\nyes,1,2\n"),
+        [],
+        1,
+        "two columns named 'age'",
+    ),
+    "a column without a name": (text("survived,,age\nyes,1,2\n"), [], 1, "no name for column 2"),
+    "no line of names": (text("1,2\n3,4\n"), [], 1, "begins with numbers (1, 2), not with names"),
+    "a pickle": (text(pickle.dumps({"a": 1})), [], 1, "a pickle, which could run code"),
+    "an Excel workbook": (archive("[Content_Types].xml"), [], 1, "Excel workbook: save the sheet"),
+    "an old Excel workbook": (
+        text(b"\xd0\xcf\x11\xe0" + bytes(99)),
+        [],
+        1,
+        "an old Excel workbook",
+    ),
+    "a zip archive": (archive("data.txt"), [], 1, "is a zip archive: unpack it"),
+    "a page of HTML": (text("<!DOCTYPE html><p>404"), [], 1, "a page of HTML or XML"),
+    "an image": (text(b"\x89PNG\r\n" + bytes(99)), [], 1, "is no table but an image"),
+    "a PDF": (text("%PDF-1.7 ..."), [], 1, "is no table but a PDF"),
+    "a database": (text("SQLite format 3"), [], 1, "is no table but a database"),
+    "one JSON list": (text('[{"a": 1}]'), [], 1, "write one object per line, as by: jq"),
+    "a broken line of JSON": (text('{"a": 1}\n{"a": \n'), [], 1, "line 2 is no JSON"),
+    "a deep line of JSON": (text('{"a": 1}\n{"a": ' + "[" * 50_000), [], 1, "line 2 is no JSON"),
+    "a deep object of JSON": (text('{"a": ' + "[" * 50_000), [], 1, "line 1 is no JSON"),
+    "a line of JSON that is no object": (text('{"a": 1}\n7\n'), [], 1, "line 2 is no object"),
+    "nested JSON": (nested, [], 1, "'tags' holds entries of type list, not single values"),
+    "half of a gz": (truncated_gz, [], 1, "cannot be unpacked (gzip)"),
+    "half of a Parquet file": (truncated_parquet, [], 1, "cannot be read"),
+    "arrays of unequal length": (arrays(X=np.ones((3, 2)), y=[1, 2]), [], 1, "arrays of 2, 3 rows"),
+    "arrays of three axes": (arrays(X=np.ones((3, 2, 2))), [], 1, "of shape (3, 2, 2): give rows"),
+    "arrays of objects": (
+        arrays(X=np.array([{}, {}], dtype=object)),
+        [],
+        1,
+        "data.csv cannot be read: Object arrays cannot be loaded",
+    ),
+    "another encoding further down": (
+        text(FULL.encode() * 40 + "é".encode("cp1252") + b",1,1,1,1,1,1,1\n"),
+        [],
+        1,
+        "data.csv cannot be read",
+    ),
+    "a wrong delimiter": (csv(), ["--delimiter", ";"], 1, "name the delimiter by --delimiter"),
+    "a delimiter of two characters": (
+        csv(),
+        ["--delimiter", "::"],
+        2,
+        "one character or tab, got '::'",
+    ),
+    "a typo in the target": (csv(), ["--target", "survivd"], 1, "did you mean 'survived'?"),
+    "a target like no column": (
+        csv(),
+        ["--target", "zzz"],
+        1,
+        "no column 'zzz' to predict: it has",
+    ),
+    "the target alone": (text("survived\nyes\nno\n"), [], 1, "only the column 'survived'"),
+    "a target that is missing": (csv(survived=None), [], 1, "'survived' is missing in all rows"),
+    "a target with a level per row": (csv(), ["--target", "name"], 1, "an id or a text, no class"),
+    "a regression target": (csv(), ["--target", "fare"], 1, "that is regression"),
+    "a regression target of decimal commas": (
+        text(passengers().to_csv(index=False, sep=";", decimal=",")),
+        ["--target", "fare"],
+        1,
+        f"numbers, {passengers().fare.min():g} to {passengers().fare.max():g}: that is regression",
+    ),
+    "a column to drop with a comma in its name": (
+        csv(passengers().rename(columns={"fare": "fare, net"})),
+        ["--drop", "fare, net"],
+        1,
+        """a name with a comma stands in quotes: --drop '"fare, net"'""",
+    ),
+    "a kind of a column with a comma in its name": (
+        csv(passengers().rename(columns={"fare": "fare, net"})),
+        ["--types", "fare=text"],
+        1,
+        """a name with a comma stands in quotes: --types '"fare, net"'""",
+    ),
+    "a column to drop with a line break in its name": (
+        csv(),
+        ["--drop", "fare\nnet,age"],
+        2,
+        "names with line breaks must stand in double quotes",
+    ),
+    "one class": (csv(survived="yes"), [], 1, "two classes are needed"),
+    "a class of three rows": (
+        csv(survived=["rare"] * 3 + ["no", "yes"] * 118 + ["no"]),
+        [],
+        1,
+        "fewer than 10 rows: 'rare' (3)",
+    ),
+    "a title above the names": (
+        text("Passengers\n\n" + FULL),
+        [],
+        1,
+        "row 1: 8 fields, where the first line has 1",
+    ),
+    "all columns constant": (
+        csv(passengers()[["survived"]], ship="T", year=1912),
+        [],
+        1,
+        "is equal in all rows but for 'survived'",
+    ),
+    "numbers beyond float64 in all rows": (
+        csv(passengers()[["survived"]], far="9" * 400),
+        [],
+        1,
+        "no row of data.csv can be used: row 1, column 'far': '9999",
+    ),
+    "a classifier's file that is a table": (
+        csv(name="data.csv"),
+        ["--model", "own.skops"],
+        1,
+        "own.skops is no file of skops.io.dump",
+    ),
+    "the target dropped": (csv(), ["--drop", "survived"], 1, "--drop names the target"),
+    "a column to drop that is not there": (csv(), ["--drop", "agee"], 1, "did you mean 'age'?"),
+    "all columns dropped": (text(LINE * 2), ["--drop", "age"], 1, "no column of data.csv is left"),
+    "a kind for no column": (csv(), ["--types", "agee=text"], 1, "did you mean 'age'?"),
+    "a kind that there is not": (csv(), ["--types", "age=float"], 2, "must be one of numeric,"),
+    "a kind without a column": (
+        csv(),
+        ["--types", "age"],
+        2,
+        "--types must be written as column=kind",
+    ),
+    "mixed types": (
+        changed(7, "age", "old"),
+        [],
+        1,
+        "'old' in row 7; if that is a gap: --gaps old, if these are codes: --types age=category",
+    ),
+    "texts as numbers": (csv(), ["--types", "sex=numeric"], 1, "is no finite number"),
+    "texts as truths": (csv(), ["--types", "port=boolean"], 1, "is neither true nor false"),
+    "texts as dates": (csv(), ["--types", "port=date"], 1, "is no date"),
+    "too many levels": (
+        csv(MANY),
+        ["--types", "code=category"],
+        1,
+        "it has 300 levels, and 254 is the most",
+    ),
+    "nothing but names": (
+        csv(passengers()[["survived", "name"]]),
+        [],
+        1,
+        "no column to learn from: name (text",
+    ),
+    "a time column that is not there": (
+        csv(),
+        ["--time-column", "day"],
+        1,
+        "--time-column names 'day'",
+    ),
+    "a time column of texts": (csv(), ["--time-column", "port"], 1, "a column of dates or numbers"),
+    "a time column with gaps": (
+        csv(),
+        ["--time-column", "age"],
+        1,
+        "--time-column age is missing in row",
+    ),
+    "a time column with a gap after rows that are left out": (
+        csv(
+            survived=passengers()["survived"].mask(passengers().index < 2),
+            day=[*range(1900, 1909), None, *range(1909, 2139)],
+        ),
+        ["--time-column", "day"],
+        1,
+        "--time-column day is missing in row 10;",
+    ),
+    "a model that there is not": (
+        csv(),
+        ["--model", "forests"],
+        2,
+        "must be one of boosting, forest",
+    ),
+    "a model's file that is not there": (
+        csv(),
+        ["--model", "my.skops"],
+        1,
+        "there is no such file",
+    ),
+    "a rate of false alarms of nothing": (
+        csv(),
+        ["--false-alarms", "0"],
+        2,
+        "must lie between 0 and 1",
+    ),
+    "an option that there is not": (csv(), ["--modle", "forest"], 2, "No such option: --modle"),
+    "out in no folder": (
+        csv(),
+        ["--out", "no/m.dipedl"],
+        1,
+        "does not exist; create it",
+    ),
+    "out is a folder": (csv(), ["--out", "."], 1, "it is a folder; name a file in it"),
+}
+
+
+def one_sentence(done, code, message):
+    """The exit code, and one line on stderr that holds the message; no traceback."""
+    assert done.exit_code == code, done.output
+    assert isinstance(done.exception, SystemExit)
+    said = [line for line in done.stderr.splitlines() if line.startswith("dipedl: ")]
+    shown = said[0] if said else re.sub(r"[\s│]+", " ", done.stderr)
+    assert len(said) <= 1 and message in shown, done.stderr
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_a_mistake_in_fit(name, run, tmp_path, monkeypatch):
+    make, arguments, code, message = FIT[name]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.skops").write_text("no archive")
+    make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    options = {"--target": "survived", **dict(zip(arguments[::2], arguments[1::2], strict=True))}
+    done = run("fit", "data.csv", *(word for pair in options.items() for word in pair))
+    one_sentence(done, code, message)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_check_of_numbers_that_are_all_beyond_float64(run, tmp_path):
+    csv(passengers()[["survived"]], far="9" * 400)(tmp_path)
+    done = run("check", tmp_path / "data.csv", "--target", "survived")
+    one_sentence(done, 1, "is no finite number; mend the column, or leave it out: --drop far")
+
+
+def other_columns(folder):
+    passengers().rename(columns={"deck": "a", "sex": "b"}).to_csv(folder / "data.csv", index=False)
+
+
+#: What is made, arguments of `dipedl score`, exit code, message.
+SCORE = {
+    "no such model": (csv(), ["no.dipedl", "data.csv"], 1, "there is no model no.dipedl"),
+    "a folder for a model": (csv(), [".", "data.csv"], 1, "is a folder, not a model"),
+    "data for a model": (csv(), ["data.csv", "data.csv"], 1, "data.csv is not a file that dipedl"),
+    "no such data": (nothing, ["MODEL", "data.csv"], 1, "there is no file data.csv"),
+    "a column is missing": (
+        csv(passengers().drop(columns="sex")),
+        ["MODEL", "data.csv"],
+        1,
+        "lacks the column 'sex' of the model",
+    ),
+    "other columns": (other_columns, ["MODEL", "data.csv"], 1, "lacks columns 'deck', 'sex'"),
+    "a column to copy that is not there": (
+        csv(),
+        ["MODEL", "data.csv", "--columns", "nam"],
+        1,
+        "did you mean 'name'?",
+    ),
+    "a column to copy of the name of another": (
+        csv(label=1),
+        ["MODEL", "data.csv", "--columns", "label"],
+        1,
+        "--columns label: an answer has a column of that name",
+    ),
+    "an ending without a format": (
+        csv(),
+        ["MODEL", "data.csv", "--out", "a.xlsx"],
+        2,
+        "must end in .csv, .csv.gz, .parquet",
+    ),
+    "a coverage of more than all": (
+        csv(),
+        ["MODEL", "data.csv", "--coverage", "1.2"],
+        2,
+        "--coverage must lie between",
+    ),
+    "reasons of another kind": (
+        csv(),
+        ["MODEL", "data.csv", "--reasons", "some"],
+        2,
+        "--reasons must be one of flagged",
+    ),
+    "no row can be answered": (
+        csv(age="young"),
+        ["MODEL", "data.csv"],
+        1,
+        "row 1, column 'age': 'young' is no finite number",
+    ),
+}
+
+
+P = pd.DataFrame({"no": np.linspace(0.1, 0.9, 40)}).assign(yes=lambda p: 1 - p.no)
+HELD = P.assign(target=["no", "yes"] * 20)
+
+#: Probabilities, held-out probabilities, message.
+GIVEN = {
+    "no true classes": (P, P, "has no column 'target' of true classes: it has no, yes"),
+    "one class": (P, HELD[["no", "target"]], "a column of probabilities for each of two classes"),
+    "a class without a column": (P, HELD.assign(target="maybe"), "holds the classes maybe, and"),
+    "classes of other names": (
+        P.rename(columns={"no": "nein"}),
+        HELD,
+        "differ in the classes nein, no, by the names of columns in proba.csv: give",
+    ),
+    "a text": (P.assign(no=["a", *P.no[1:]]), HELD, "proba.csv, row 1, column 'no': 'a' is no"),
+    "equal rows": (
+        P,
+        HELD.assign(no=0.4, yes=0.6),
+        "held.csv is equal in all rows: evidence needs",
+    ),
+    "a class with two columns": (P, HELD.assign(p_no=P.no), "'no' and 'p_no', which are of one"),
+    "percent": (
+        100 * P,
+        HELD,
+        "proba.csv has no row that can be answered; row 1 is left out: probabilities must be >= 0 "
+        "and sum to one, and sum to 100: divide percent by 100",
+    ),
+    "held-out rows that sum to more": (
+        P,
+        HELD.assign(no=1.2 * P.no, yes=1.2 * P.yes),
+        "20 rows or more, got 0; row 1 is left out: probabilities must be >= 0 and sum to one, and "
+        "sum to 1.2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
+    name, run, tmp_path, monkeypatch
+):
+    from dipedl.apps.table import given
+
+    proba, held, message = GIVEN[name]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(given, "_fitted", None)
+    proba.to_csv("proba.csv", index=False)
+    held.to_csv("held.csv", index=False)
+    one_sentence(run("score", "--proba", "proba.csv", "--held-out-proba", "held.csv"), 1, message)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "message"),
+    [
+        ('{"deck": 1', 2, "the row is no JSON: Expecting ',' delimiter"),
+        ('{"deck": ' + "[" * 50_000, 2, "the row is no JSON: lists or objects are nested"),
+        ('{"deck": 1, "age": 3, "fare": 1, "port": "S"}', 1, "the row lacks the column 'sex'"),
+    ],
+)
+def test_a_mistake_in_a_row_to_explain(row, code, message, run, kept):
+    one_sentence(run("explain", kept / "model.dipedl", row), code, message)
+
+
+@pytest.mark.parametrize("name", SCORE)
+def test_a_mistake_in_score(name, run, kept, tmp_path, monkeypatch):
+    make, arguments, code, message = SCORE[name]
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    words = [kept / "model.dipedl" if word == "MODEL" else word for word in arguments]
+    one_sentence(run("score", *words), code, message)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_model_of_a_newer_version(run, kept, tmp_path, monkeypatch):
+    manifest, tensors = container.read(kept / "model.dipedl")
+    monkeypatch.setattr(container, "FORMAT_VERSION", 99)
+    container.write(tmp_path / "newer.dipedl", manifest, tensors)
+    monkeypatch.undo()
+    done = run("score", tmp_path / "newer.dipedl", kept / "new.csv", "--out", tmp_path / "a.csv")
+    one_sentence(done, 1, "has format version 99")
+    assert "upgrade: pip install -U dipedl" in done.stderr
+
+
+def test_a_damaged_model(run, kept, tmp_path):
+    whole = bytearray((kept / "model.dipedl").read_bytes())
+    whole[-100] ^= 1
+    (tmp_path / "bad.dipedl").write_bytes(whole)
+    for command in (["inspect", tmp_path / "bad.dipedl"], ["score", tmp_path / "bad.dipedl", "x"]):
+        one_sentence(run(*command), 1, "does not match its checksum; save or copy it again")
+
+
+def test_a_model_made_in_python(run, kept, tmp_path):
+    import dipedl
+
+    clf = dipedl.DIPClassifier(density=dipedl.density.GDADensity())
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    clf.fit(X, X[:, 0] > 0).save(tmp_path / "m.dipedl")
+    done = run("score", tmp_path / "m.dipedl", kept / "new.csv")
+    one_sentence(done, 1, "was not made of a table by this command")
+
+
+def test_a_file_of_a_classifier_that_could_run_code(run, kept, tmp_path):
+    import skops.io
+    from sklearn.preprocessing import FunctionTransformer
+
+    skops.io.dump(FunctionTransformer(os.path.exists), tmp_path / "m.skops")
+    done = run(
+        "fit",
+        kept / "passengers.csv",
+        "--target",
+        "survived",
+        "--model",
+        tmp_path / "m.skops",
+        "--out",
+        tmp_path / "m.dipedl",
+    )
+    one_sentence(done, 1, "by which a crafted file could run code")
+    assert not (tmp_path / "m.dipedl").exists()
+
+
+def full_disk(*_, **__):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("old")
+    monkeypatch.setattr(writing.pa.csv, "write_csv", full_disk)
+    done = run("score", kept / "model.dipedl", kept / "new.csv", "--out", tmp_path / "a.csv")
+    one_sentence(done, 1, "No space left on device; what was there is unchanged")
+    monkeypatch.setattr(os, "fsync", full_disk)
+    arguments = ["--target", "survived", "--model", "linear", "--out", tmp_path / "m.dipedl"]
+    done = run("fit", kept / "passengers.csv", *arguments)
+    one_sentence(
+        done, 1, f"dipedl: cannot save to {tmp_path / 'm.dipedl'}: No space left on device"
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
+    assert (tmp_path / "a.csv").read_text() == "old"
+
+
+def test_no_permission(run, kept, tmp_path, monkeypatch):
+    out = tmp_path / "a.csv"
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and allowed(path, mode))
+    done = run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
+    one_sentence(done, 1, "is not writable; name another")
+
+
+def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
+    def refuse(path, *_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    csv()(tmp_path)
+    monkeypatch.setattr(formats, "open", refuse, raising=False)
+    done = run("check", tmp_path / "data.csv", "--target", "survived")
+    one_sentence(done, 1, "data.csv: no permission; ask its owner for it")
+
+
+@pytest.mark.parametrize("option", ["--state", "--page"])
+def test_a_monitor_never_writes_over_its_input(option, run, kept):
+    done = run("monitor", kept / "model.dipedl", kept / "new.csv", option, kept / "new.csv")
+    one_sentence(done, 1, f"{option}: writing {kept / 'new.csv'} would destroy the input")
+
+
+def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
+    from dipedl.apps.table import scoring
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scoring, "reasons", stop)
+    done = run(
+        "score",
+        kept / "model.dipedl",
+        kept / "new.csv",
+        "--reasons",
+        "all",
+        "--out",
+        tmp_path / "a.csv",
+    )
+    assert done.exit_code == 130 and "stopped; no file was written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_pyarrow_it_says_what_to_install(run, kept, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("dipedl.apps.table.tables.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    done = run("check", kept / "new.csv", "--target", "survived")
+    done = run("check", kept / "new.csv", "--target", "survived")
+    one_sentence(done, 1, "needs the package 'pyarrow': pip install 'dipedl[tables]'")
+
+
+#: Rows that cannot be used: what is made, and where and why the first of them is refused.
+REFUSED = {
+    "a text among numbers": (changed(4, "age", "old"), "row 4, column 'age': 'old' is no finite"),
+    "an infinite number": (changed(9, "fare", "inf"), "row 9, column 'fare': 'inf' is no finite"),
+    "too many fields": (
+        text(FULL.replace("\n", "\nx,y\n", 1)),
+        "row 1: 2 fields, where the first line has 8",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_row_that_cannot_be_used_is_refused_with_its_reason(name, run, kept, tmp_path):
+    make, reason = REFUSED[name]
+    make(tmp_path)
+    n = len(passengers()) + (name == "too many fields")
+    done = run("score", kept / "model.dipedl", tmp_path / "data.csv", "--out", tmp_path / "a.csv")
+    assert done.exit_code == 3, done.output
+    assert f"refused: {reason}" in done.stderr
+    assert f"{n} = {n - 1} answered + 1 refused" in done.stdout
+    answers, refused = (pd.read_csv(tmp_path / name) for name in ("a.csv", "a.refused.csv"))
+    assert sorted([*answers["row"], *refused["row"]]) == list(range(1, n + 1))
+
+
+def test_rows_without_a_class_are_left_out_of_a_fit(run, tmp_path):
+    changed(5, "survived", None)(tmp_path)
+    arguments = ["--target", "survived", "--model", "linear", "--out", tmp_path / "m.dipedl"]
+    done = run("fit", tmp_path / "data.csv", *arguments)
+    assert done.exit_code == 3 and (tmp_path / "m.dipedl").exists()
+    assert "refused: row 5, column 'survived': no class: the entry is missing" in done.stderr

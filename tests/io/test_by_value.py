@@ -1,0 +1,101 @@
+"""Estimators of other packages by value: the same answers to the last bit, and no trust asked."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.naive_bayes import GaussianNB
+from xgboost import XGBClassifier
+
+from dipedl import DIPClassifier
+from dipedl.apps.monitor import DriftMonitor
+from dipedl.calibration import Rehearsal
+from dipedl.density import GDADensity
+from dipedl.io import container, describe, load, save
+from dipedl.io.codecs import CODECS, POOLS
+from dipedl.io.model_file import UntrustedTypesError
+from own_models import models
+from table_estimators import answers, estimators, fitted
+
+ESTIMATORS = estimators()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_loaded_estimator_answers_the_same(name, tmp_path):
+    estimator, inputs, labels = ESTIMATORS[name]
+    model = fitted(estimator, inputs, labels)
+    path = tmp_path / "model.dipedl"
+    save(model, path)
+    assert describe(path)["parts"] == []
+    same = load(path)
+    first, second = answers(model[-1], inputs), answers(same[-1], inputs)
+    assert first.keys() == second.keys()
+    for method, found in first.items():
+        np.testing.assert_array_equal(second[method], found, strict=True, err_msg=method)
+    data = path.read_bytes()
+    save(same, path)
+    assert path.read_bytes() == data
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_with_gaps_of_their_own_are_kept_by_value(tmp_path):
+    """A scaler then holds another number of seen rows for each column, as floats."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y, path = X[:, 0] > 0, tmp_path / "model.dipedl"
+    X[::3, 0], X[::7, 1] = np.nan, np.nan
+    trees = HistGradientBoostingClassifier(max_iter=2, early_stopping=False)
+    clf = DIPClassifier(trees, GDADensity()).fit(X, y)
+    clf.save(path)
+    assert describe(path)["untrusted_types"] == []
+    np.testing.assert_array_equal(load(path).uncertainty(X), clf.uncertainty(X))
+
+
+def watching():
+    """A monitor with all that it can hold: columns, a closed window and labels."""
+    _, inputs, labels = models()["OODDetector"]
+    clf = DIPClassifier(density=GDADensity(), random_state=0).fit(inputs, labels)
+    monitor = DriftMonitor(window=50).fit(clf, inputs)
+    monitor.update(clf, inputs, labels)
+    assert monitor.windows_ and monitor.columns_
+    return monitor
+
+
+def streaming():
+    """A model that takes further batches."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    return DIPClassifier(GaussianNB()).partial_fit(X, X[:, 0] > 0)
+
+
+def with_intervals():
+    X, y = load_iris(return_X_y=True)
+    return DIPClassifier(GaussianNB(), GDADensity(), spread=Rehearsal(0)).fit(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
+    path, found = tmp_path / "model.dipedl", set()
+    own = [clone(model).fit(inputs, labels) for model, inputs, labels in models().values()]
+    own += [watching(), streaming(), with_intervals()]
+    for model in [*(fitted(*kept) for kept in ESTIMATORS.values()), *own]:
+        save(model, path)
+        found |= {entry["type"] for entry in container.read(path)[0]["objects"]}
+        json.dumps(describe(path))
+    assert found >= CODECS.keys() | POOLS.keys()
+
+
+def test_xgboost_with_categories_is_told_of_in_save_and_loads_with_trust(tmp_path):
+    X = pd.DataFrame({"size": np.arange(60.0), "kind": pd.Categorical(list("uvw") * 20)})
+    booster = XGBClassifier(n_estimators=2, enable_categorical=True)
+    model = DIPClassifier(booster, GDADensity()).fit(X, np.arange(60) % 3 == 0)
+    with pytest.warns(UserWarning, match=r"trusted=\['xgboost.core.Booster'\]"):
+        model.save(tmp_path / "model.dipedl")
+    with pytest.raises(UntrustedTypesError):
+        load(tmp_path / "model.dipedl")
+    same = load(tmp_path / "model.dipedl", trusted=["xgboost.core.Booster"])
+    np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))

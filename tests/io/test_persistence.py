@@ -1,0 +1,912 @@
+"""One-file persistence: the same answers to the last bit, or a clear error."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.numpy
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from lightgbm import LGBMClassifier
+from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, clone
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import ShuffleSplit
+from sklearn.neighbors import KernelDensity as TreeKernelDensity
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import dipedl
+from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
+from dipedl.density import FlowDensity, knn
+from dipedl.density.ensemble import default_candidates
+from dipedl.io import _types as types
+from dipedl.io import container
+from dipedl.io import skops_parts as _skops
+from dipedl.io.compiled import search_trees
+from dipedl.io.model_file import (
+    ModelFileError,
+    UntrustedTypesError,
+    describe,
+    load,
+    save,
+)
+from dipedl.networks import MaskedAutoregressive, Training
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+OLD_FILES = sorted((Path(__file__).parents[1] / "golden" / "saved").glob("*.dipedl"))
+
+
+class Nearest(ClassifierMixin, BaseEstimator):
+    """A user's own classifier."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.centers_ = np.stack([X[y == c].mean(axis=0) for c in self.classes_])
+        return self
+
+    def predict_proba(self, X):
+        weight = 1 / (1 + ((X[:, None] - self.centers_) ** 2).sum(axis=2))
+        return weight / weight.sum(axis=1, keepdims=True)
+
+
+OWN = f"{Nearest.__module__}.Nearest"
+
+
+class Flat(DensityMixin, BaseEstimator):
+    """A user's own density."""
+
+    def fit(self, X, y=None):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def score_samples(self, X):
+        return -np.abs(X - self.mean_).sum(axis=1)
+
+
+class Forgetful(Nearest):
+    """Gives its state away wrong."""
+
+    def __getstate__(self):
+        return dict(vars(self))
+
+    def __setstate__(self, state):
+        vars(self).update({name: value + 1 for name, value in state.items()})
+
+
+class Network(BaseEstimator):
+    """Holds a torch module."""
+
+    def __init__(self):
+        self.module_ = torch.nn.Linear(4, 2).double()
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        with torch.no_grad():
+            return self.module_(torch.as_tensor(np.array(X))).numpy()
+
+
+def fitted(estimator=None, of=None, **kwargs):
+    """With a single density, unless it is the density that is asked about."""
+    return default(estimator, **{"density": of or density.GDADensity(), **kwargs})
+
+
+def default(*args, **kwargs):
+    return DIPClassifier(*args, **kwargs).fit(X, Y)
+
+
+def again(model, path, **kwargs):
+    save(model, path)
+    kwargs.setdefault("trusted", describe(path)["untrusted_types"])
+    return load(path, **kwargs)
+
+
+def same_answers(a, b, inputs=X):
+    far = np.vstack([inputs, 10 * np.asarray(inputs)[:3]])
+    far = pd.DataFrame(far, columns=inputs.columns) if hasattr(inputs, "columns") else far
+    for name in ("predict_proba", "score_samples", "predict_ood", "predict"):
+        np.testing.assert_array_equal(getattr(a, name)(far), getattr(b, name)(far), strict=True)
+    assert a.offset_ == b.offset_
+    assert a.predict_dirichlet(far).log_evidence.tobytes() == (
+        b.predict_dirichlet(far).log_evidence.tobytes()
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.dipedl"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Bytes of a small file."""
+    path = tmp_path_factory.mktemp("saved") / "model.dipedl"
+    save(density.GDADensity().fit(X[:, :1], NAMES[Y]), path)
+    return path.read_bytes()
+
+
+ESTIMATORS = {
+    "default": None,
+    "logistic": LogisticRegression(max_iter=300),
+    "forest": RandomForestClassifier(5, random_state=0),
+    "boosting": HistGradientBoostingClassifier(max_iter=3),
+    "pipeline": make_pipeline(StandardScaler(), FunctionTransformer(np.tanh), LogisticRegression()),
+    "frozen": FrozenEstimator(LogisticRegression(max_iter=300).fit(X, Y)),
+    "neighbours": KNeighborsClassifier(),
+    "lightgbm": LGBMClassifier(n_estimators=3, verbose=-1),
+    "own": Nearest(),
+}
+#: Densities that can be saved: all but flows, which hold networks.
+SAVABLE = [name for name in density.__all__ if name != "FlowDensity"]
+DENSITIES = {
+    **{name: getattr(density, name)() for name in SAVABLE if name != "CustomDensity"},
+    "custom": density.CustomDensity(TreeKernelDensity()),
+    "custom, ball tree": density.CustomDensity(TreeKernelDensity(algorithm="ball_tree")),
+    "custom, other metric": density.CustomDensity(TreeKernelDensity(metric="manhattan")),
+    "tied": density.GDADensity("tied"),
+    "diagonal": density.GDADensity("diag", shrinkage=None, class_weights="empirical"),
+    "sklearn": GaussianMixture(2, random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), density.GDADensity()),
+    "frozen": FrozenEstimator(density.GaussianDensity().fit(StandardScaler().fit_transform(X))),
+    "own": Flat(),
+}
+OPTIONS = {
+    "features": {"features": PCA(2)},
+    "passthrough": {"features": "passthrough"},
+    "in-sample": {"cv": "in-sample", "false_alarm_rate": 0.1},
+    "splitter": {"cv": ShuffleSplit(1, test_size=0.3, random_state=0)},
+    "index pairs": {"cv": [(np.arange(0, 150, 2), np.arange(1, 150, 2))]},
+    "prior vector": {"prior": [1, 2.0, np.float32(3)], "max_evidence": 1e3, "gamma": np.float64(2)},
+    "random state": {"random_state": np.random.RandomState(3)},
+    "no alarm": {"false_alarm_rate": 1e-9},
+    **{n: {"normalizer": getattr(evidence, n)()} for n in evidence.__all__ if n[0].isupper()},
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_round_trip(name, path):
+    clf = default() if name == "default" else fitted(ESTIMATORS[name])
+    same_answers(clf, again(clf, path))
+    assert describe(path)["untrusted_types"] == ([OWN] if name == "own" else [])
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities_round_trip(name, path):
+    clf = fitted(density=DENSITIES[name])
+    same_answers(clf, again(clf, path))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_round_trip(name, path):
+    clf = fitted(**OPTIONS[name])
+    loaded = again(clf, path)
+    same_answers(clf, loaded)
+    assert str(loaded.get_params()).split(" at 0x")[0] == str(clf.get_params()).split(" at 0x")[0]
+    assert [type(v) for v in loaded.get_params().values()] == [
+        type(v) for v in clf.get_params().values()
+    ]
+
+
+@pytest.mark.parametrize("name", SAVABLE)
+def test_densities_of_ours_need_no_trust(name, path):
+    model = getattr(density, name)
+    model = model(GaussianMixture()) if name == "CustomDensity" else model()
+    fitted(density=model).save(path)
+    assert describe(path)["untrusted_types"] == []
+
+
+@pytest.mark.parametrize("features", [preprocessing.SignedPower(), "passthrough", None])
+def test_the_default_model_needs_no_trust_and_decides_the_same(features, path):
+    clf = default(features=features)
+    clf.save(path)
+    assert describe(path)["untrusted_types"] == []
+    loaded = load(path)
+    same_answers(clf, loaded)
+    for call in (
+        lambda m: m.p_value(X),
+        lambda m: m.predict_set(X, 0.8),
+        lambda m: m.predict_with_reject(X, coverage=0.9).filled(-1),
+        lambda m: m.classifier_proba(X),
+        lambda m: m.evidence_.held_out_.components,
+        lambda m: m.evidence_.held_out_.proba,
+        lambda m: m.evidence_.prior,
+    ):
+        np.testing.assert_array_equal(call(loaded), call(clf), strict=True)
+    for call in (
+        lambda m: m.diagnose().to_dict(),
+        lambda m: [card.to_dict() for card in m.explain(X[::40])],
+        lambda m: m.density_.ranking_,
+        lambda m: m.reject_curve(),
+    ):
+        assert repr(call(loaded)) == repr(call(clf))
+
+
+@pytest.mark.parametrize("chosen", ["fused", "unit-neighbours"])
+def test_whatever_is_chosen_round_trips(chosen, path):
+    every = default_candidates()
+    kept = every if chosen == "fused" else [pair for pair in every if pair[0] == chosen]
+    selector = density.DensitySelector(kept, fuse=chosen == "fused")
+    clf = fitted(density=density.FusedDensity() if chosen == "fused" else selector)
+    same_answers(clf, again(clf, path, trusted=[]))
+
+
+def test_a_default_model_of_150_rows_is_a_small_file(path):
+    default().save(path)
+    assert path.stat().st_size < 150_000
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [NAMES[Y], NAMES.astype(object)[Y], Y == 1, Y.astype(np.float32)],
+    ids=["str", "object", "bool", "float"],
+)
+def test_labels_keep_their_type(labels, path):
+    clf = DIPClassifier(density=density.GDADensity()).fit(X, labels)
+    loaded = again(clf, path)
+    same_answers(clf, loaded)
+    assert loaded.classes_.dtype == clf.classes_.dtype
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array(["2020-01-01"], "M8[D]"),
+        np.array([1.0], ">f8"),
+        np.array([[1 + 2j]]),
+        np.array(["é\udcff", ""]),
+        np.array([["a", 1], [None, -np.inf]], dtype=object),
+        np.zeros((0, 3)),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(12.0)[::3],
+        np.array(5, np.uint8),
+        np.float16(0.1),
+        np.str_("x"),
+        np.str_(""),
+        np.datetime64("2020-01-01"),
+        np.array([(1, 2.0)], dtype=[("a", "u1"), ("b", "f8")]),
+        {"a": (1, [2.5]), 3: {"nested": np.arange(2)}, (1, 2): None},
+        [float("inf"), -float("inf"), -0.0, 1e-320, True, 2**80],
+        b"bytes",
+        {1, 2},
+    ],
+    ids=repr,
+)
+def test_values_round_trip(value, path):
+    model = density.GaussianDensity().fit(X)
+    model.extra_ = value
+    found = again(model, path).extra_
+    assert type(found) is type(value)
+    assert repr(found) == repr(value)
+    if isinstance(value, np.ndarray):
+        assert found.dtype == value.dtype
+        assert found.flags.c_contiguous or value.flags.f_contiguous
+        assert found.flags.writeable
+
+
+def test_nan_round_trips(path):
+    model = density.GaussianDensity().fit(X)
+    model.extra_ = [float("nan"), np.float64("nan")]
+    assert np.isnan(again(model, path).extra_).all()
+
+
+def test_memory_mapped_arrays_are_arrays(path, tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    model = density.GaussianDensity().fit(X)
+    model.extra_ = np.load(tmp_path / "a.npy", mmap_mode="r")
+    np.testing.assert_array_equal(again(model, path).extra_, X)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_arrays_with_gaps_between_their_rows_or_columns_come_back(turned, path, rng):
+    """Such are the components of a PCA by its randomized solver."""
+    model, wide = density.GaussianDensity().fit(X), rng.normal(size=(60, 70))[:, :64]
+    model.extra_ = wide.T if turned else wide
+    found = again(model, path).extra_
+    np.testing.assert_array_equal(found, model.extra_)
+    assert found.strides == model.extra_.strides
+
+
+def test_column_names_and_weights(path, rng):
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    clf = DIPClassifier(density=density.GDADensity()).fit(frame, Y, rng.integers(0, 3, len(X)))
+    loaded = again(clf, path)
+    same_answers(clf, loaded, frame)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[["b", "a", "c", "d"]])
+
+
+@pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
+def test_weighted_trees_are_built_again(algorithm, path, rng):
+    tree = TreeKernelDensity(algorithm=algorithm, leaf_size=3)
+    model = density.CustomDensity(tree).fit(X)
+    model.model_.fit(X, sample_weight=rng.uniform(1, 2, len(X)))
+    save(model, path)
+    assert describe(path)["parts"] == []
+    np.testing.assert_array_equal(load(path).score_samples(X), model.score_samples(X))
+
+
+def test_a_tree_that_cannot_be_built_again_is_kept_as_it_is(path, monkeypatch):
+    monkeypatch.setattr(search_trees, "_same", lambda a, b: False)
+    monkeypatch.setattr(knn, "_PRODUCTS", 0)
+    clf = fitted(density=density.KNNDensity())
+    clf.save(path)
+    assert "evidence_.density_.neighbors_._tree" in describe(path)["parts"]
+    same_answers(clf, again(clf, path))
+
+
+@pytest.mark.parametrize("shrinkage", ["oas", "ledoit-wolf"])
+def test_partial_fit_goes_on_after_loading(path, shrinkage):
+    whole = density.GDADensity(shrinkage=shrinkage).partial_fit(X[::2], Y[::2], classes=[0, 1, 2])
+    loaded = again(whole, path)
+    for model in (whole, loaded):
+        model.partial_fit(X[1::2], Y[1::2])
+    np.testing.assert_array_equal(loaded.score_samples(X), whole.score_samples(X))
+
+
+def test_announced_classes_without_samples_survive(path):
+    part = density.GDADensity().partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])
+    loaded = again(part, path)
+    with pytest.raises(ValueError, match=r"classes \[2\]"):
+        loaded.score_samples(X)
+    assert loaded.partial_fit(X[Y == 2], Y[Y == 2]).score_samples(X).shape == (150,)
+
+
+def test_a_loaded_classifier_is_a_classifier(path):
+    clf = default(random_state=0)
+    loaded = again(clf, path)
+    assert clone(loaded).fit(X, Y).offset_ == clf.offset_
+    np.testing.assert_array_equal(loaded.predict_ood(X, 0.2), clf.predict_ood(X, 0.2))
+    clf.calibrate(X[::3], Y[::3])
+    loaded.calibrate(X[::3], Y[::3])
+    same_answers(clf, loaded)
+    same_answers(clf, again(loaded, path))
+    assert loaded.set_params(gamma=2.0).fit(X, Y).gamma == 2.0
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_detectors_round_trip(inside, path):
+    clf = fitted()
+    detector = OODDetector(clf, 0.01) if inside else OODDetector(DIPClassifier(cv=3)).fit(X)
+    loaded = again(detector, path)
+    np.testing.assert_array_equal(loaded.decision_function(X), detector.decision_function(X))
+
+
+def test_what_is_shared_stays_shared(path):
+    net = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    template = density.GDADensity()
+    frozen = FrozenEstimator(net[:1])
+    clf = fitted(FrozenEstimator(net), template, features=frozen)
+    loaded = again(clf, path)
+    assert loaded.estimator is loaded.estimator_
+    assert loaded.density is loaded.evidence_.density
+    assert loaded.features.estimator[0] is loaded.estimator.estimator[0]
+
+
+def test_saving_twice_gives_the_same_bytes(path):
+    clf = fitted(RandomForestClassifier(5), features=PCA(2))
+    clf.save(path)
+    first = path.read_bytes()
+    clf.save(path)
+    assert path.read_bytes() == first
+
+
+@pytest.mark.slow
+def test_a_fresh_process_gives_the_same_answers(path, tmp_path):
+    clf = default()
+    clf.save(path)
+    np.save(tmp_path / "x.npy", X)
+    code = (
+        "import sys, numpy as np, dipedl; clf = dipedl.load(sys.argv[1]); "
+        "np.save(sys.argv[3], clf.predict_proba(np.load(sys.argv[2])))"
+    )
+    arguments = [str(path), str(tmp_path / "x.npy"), str(tmp_path / "p.npy")]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), clf.predict_proba(X))
+
+
+def test_describe_lists_without_building(path, monkeypatch):
+    DIPClassifier(Nearest(), density.GDADensity()).fit(X, NAMES[Y]).save(path)
+    monkeypatch.setattr("skops.io.loads", None)
+    found = describe(path)
+    assert found["untrusted_types"] == [OWN]
+    assert found["classes"] == NAMES.tolist()
+    assert (found["n"], found["type"]) == (150.0, "DIPClassifier")
+    assert found["versions"]["numpy"] == np.__version__
+    json.dumps(found)
+
+
+def test_labels_that_json_lacks_are_described_as_text(path):
+    model = density.GDADensity().fit(X[Y < 2], Y[Y < 2])
+    model.classes_ = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
+    assert again(model, path).classes_.dtype == "M8[D]"
+    assert describe(path)["classes"] == ["2020-01-01", "2020-01-02"]
+
+
+def test_untrusted_types_are_listed_with_the_call(path):
+    clf = fitted(Nearest())
+    clf.save(path)
+    with pytest.raises(UntrustedTypesError, match=rf"trusted=\['{OWN}'\]") as info:
+        dipedl.load(path)
+    assert info.value.types == [OWN]
+    with pytest.raises(TypeError, match="trusted must be a list"):
+        load(path, trusted=True)
+    same_answers(clf, load(path, trusted=[OWN, "unused.Type"]))
+
+
+class Wrapped(Nearest):
+    """A user's own classifier around one of scikit-learn."""
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression().fit(X, y)
+        return super().fit(X, y)
+
+
+def test_what_skops_would_trust_inside_an_own_type_is_listed_too(path):
+    """skops rebuilds it without a look at its indices."""
+    fitted(Wrapped()).save(path)
+    wanted = [f"{__name__}.Wrapped", "sklearn.linear_model._logistic.LogisticRegression"]
+    assert describe(path)["untrusted_types"] == sorted(wanted)
+
+
+def test_types_can_be_trusted_as_types(path):
+    clf = fitted(Nearest())
+    clf.save(path)
+    same_answers(clf, load(path, trusted=[Nearest]))
+
+
+def test_pickle_is_never_used(path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise RuntimeError("pickle was used")
+
+    for name in ("load", "loads", "dump", "dumps", "Pickler", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    clf = fitted(RandomForestClassifier(3), density.KernelDensity())
+    same_answers(clf, again(clf, path))
+
+
+# Refused when saving
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DIPClassifier(), density.GDADensity(), density.CustomDensity(Flat()), OODDetector()],
+    ids=lambda m: type(m).__name__,
+)
+def test_unfitted_models_are_refused(model, path):
+    with pytest.raises(
+        NotFittedError, match=f"this {type(model).__name__} is not fitted"
+    ) as caught:
+        save(model, path)
+    assert caught.value.__suppress_context__ and caught.value.__cause__ is None
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("model", [LogisticRegression().fit(X, Y), 3, FrozenEstimator])
+def test_other_models_are_refused(model, path):
+    with pytest.raises(TypeError, match=r"model must be a DIPClassifier.*skops.io.dump"):
+        save(model, path)
+
+
+LAMBDA = FunctionTransformer(lambda X: X)
+
+
+@pytest.mark.parametrize(
+    ("part", "make"),
+    [
+        (
+            r"^estimator.steps\[0\]\[1\] \(FunctionTransformer\)",
+            lambda: fitted(make_pipeline(LAMBDA, LogisticRegression())),
+        ),
+        (r"^features \(Function", lambda: fitted(features=LAMBDA)),
+        (r"^features.estimator \(Network\)", lambda: fitted(features=FrozenEstimator(Network()))),
+        (r"^cv \(generator\)", lambda: fitted(cv=ShuffleSplit(2).split(X))),
+        (r"^estimator_ \(Forgetful\)", lambda: fitted(Forgetful())),
+        (r"^estimator.estimator \(Nearest\)", lambda: fitted(with_bool_keys())),
+    ],
+    ids=["lambda", "features", "torch", "generator", "forgetful", "bool keys"],
+)
+def test_parts_that_would_need_pickle_are_named(part, make, path):
+    path.write_bytes(b"old")
+    with pytest.raises(TypeError, match=part + r"(.|\n)*without pickle"):
+        save(make(), path)
+    assert path.read_bytes() == b"old"
+
+
+def with_bool_keys():
+    model = Nearest().fit(X, Y)
+    # skops reads them back as bool("false"), which is True
+    model.weights_ = {True: 1.0, False: 2.0}
+    return FrozenEstimator(model)
+
+
+def test_a_torch_density_is_named(path):
+    class Normal:
+        def log_prob(self, Z):
+            return -(Z**2).sum(axis=1)
+
+    clf = fitted(density=Normal())
+    with pytest.raises(TypeError, match=r"^density \(Normal\) cannot be saved without pickle"):
+        save(clf, path)
+
+
+def test_a_flow_is_refused_with_a_remedy(path):
+    flow = FlowDensity(MaskedAutoregressive(1, hidden=(4,)), training=Training(epochs=1))
+    model = density.CustomDensity(flow).fit(X)
+    message = r"^model_ \(FlowDensity\) cannot .* it holds .* of PyTorch; .*joblib\.dump"
+    with pytest.raises(TypeError, match=message):
+        save(model, path)
+    joblib.dump(model, path)
+    assert (joblib.load(path).score_samples(X) == model.score_samples(X)).all()
+
+
+def test_content_that_skops_would_change_is_refused(path):
+    with pytest.raises(TypeError, match="skops would load something else than what was saved"):
+        save(fitted(with_bool_keys()), path)
+
+
+def test_parts_that_fail_only_together_are_named(path, monkeypatch):
+    clf = fitted(Nearest(), Flat())
+    whole = _skops._checked_archive
+
+    def fail_together(parts):
+        if len(parts) > 1:
+            raise RuntimeError("too many")
+        return whole(parts)
+
+    monkeypatch.setattr(_skops, "_checked_archive", fail_together)
+    with pytest.raises(TypeError, match=r"estimator_, .* cannot be saved together: too many"):
+        save(clf, path)
+
+
+def test_foreign_attributes_are_refused(path):
+    clf = fitted()
+    clf.note = "mine"
+    with pytest.raises(
+        TypeError, match=r"model cannot be saved: .* has no \['note'\].*delete what was added"
+    ):
+        save(clf, path)
+    clf = fitted()
+    clf.density_.hello = 1
+    with pytest.raises(TypeError, match=r"evidence_.density_ cannot be saved: .*'hello'"):
+        save(clf, path)
+
+
+def test_missing_folders_and_folders(tmp_path):
+    with pytest.raises(FileNotFoundError, match="cannot save to"):
+        save(fitted(), tmp_path / "absent" / "model.dipedl")
+    with pytest.raises(OSError, match="cannot save to"):
+        save(fitted(), tmp_path)
+    for call in (load, describe):
+        with pytest.raises(FileNotFoundError, match=r"no file .*model\.dipedl; check the spelling"):
+            call(tmp_path / "model.dipedl")
+        with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder; name the file"):
+            call(tmp_path)
+
+
+@pytest.mark.parametrize("content", [None, b"text", b"end", b"flipped"])
+def test_a_file_that_cannot_be_read_is_one_error(content, path):
+    fitted().save(path)
+    whole = bytearray(path.read_bytes())
+    path.unlink()
+    if content == b"end":
+        content = whole[:-50]
+    elif content == b"flipped":
+        whole[-20] ^= 1
+        content = whole
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises((ModelFileError, FileNotFoundError)) as caught:
+        load(path)
+    assert caught.value.__suppress_context__ and caught.value.__cause__ is None
+
+
+def test_a_link_stays_a_link(tmp_path):
+    link = tmp_path / "link.dipedl"
+    link.symlink_to("target.dipedl")
+    save(fitted(), link)
+    assert link.is_symlink()
+    assert (tmp_path / "target.dipedl").is_file()
+
+
+@pytest.mark.parametrize("package", ["skops", "safetensors"])
+def test_a_missing_extra_says_how_to_install_it(package, path, monkeypatch):
+    clf = fitted(Nearest())
+    clf.save(path)
+    for name in [m for m in sys.modules if m.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    for call in (lambda: clf.save(path), lambda: load(path), lambda: describe(path)):
+        with pytest.raises(ImportError, match=r"pip install 'dipedl\[save\]'"):
+            call()
+
+
+def test_a_package_without_metadata_has_no_version(path, monkeypatch):
+    monkeypatch.setattr("dipedl.io.model_file._PACKAGES", ("scikit-learn", "no-such-package"))
+    fitted().save(path)
+    assert describe(path)["versions"]["no-such-package"] is None
+
+
+def test_the_version_is_that_of_the_source_that_runs(path, monkeypatch):
+    monkeypatch.setattr(container, "__version__", "0.0.1+here")
+    fitted().save(path)
+    assert describe(path)["versions"]["dipedl"] == "0.0.1+here"
+
+
+# Refused when loading
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100, 1000, 0.5, 0.9, -100, -1])
+def test_truncated_files_are_refused(n, saved, path):
+    path.write_bytes(saved[: int(n * len(saved)) if isinstance(n, float) else n])
+    with pytest.raises(ValueError, match=r"model\.dipedl"):
+        load(path)
+
+
+def test_a_longer_file_is_refused(saved, path):
+    path.write_bytes(saved + b"\0")
+    with pytest.raises(ValueError, match=r"model\.dipedl"):
+        load(path)
+
+
+def test_flipped_bits_are_refused(saved, path):
+    for position in [*range(16), *range(16, len(saved), 5)]:
+        data = bytearray(saved)
+        data[position] ^= 1 << (position % 8)
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=r"model\.dipedl"):
+            load(path)
+
+
+@given(st.data())
+def test_random_damage_is_refused(saved, tmp_path_factory, data):
+    bad = bytearray(saved)
+    start = data.draw(st.integers(0, len(bad) - 1))
+    noise = data.draw(st.binary(min_size=1, max_size=40))
+    bad[start : start + data.draw(st.integers(0, 40))] = noise
+    path = tmp_path_factory.getbasetemp() / "random.dipedl"
+    path.write_bytes(bad)
+    if bytes(bad) != saved:
+        with pytest.raises(ValueError, match=r"random\.dipedl"):
+            load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n" + bytes(200), b"{}", bytes(64)])
+def test_foreign_files_are_refused(data, path):
+    path.write_bytes(data)
+    for call in (load, describe):
+        with pytest.raises(ValueError, match="not a file that dipedl saved, or it is damaged"):
+            call(path)
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "np"}])
+def test_other_safetensors_are_refused(metadata, path):
+    safetensors.numpy.save_file({"a": np.zeros(3)}, path, metadata)
+    with pytest.raises(ValueError, match="safetensors file but holds no model of dipedl"):
+        load(path)
+
+
+def forge(path, change):
+    """Rewrite a file with other content and good checksums."""
+    manifest, tensors = container.read(path)
+    tensors = {name: array.copy() for name, array in tensors.items()}
+    change(manifest, tensors)
+    container.write(path, manifest, tensors)
+
+
+@pytest.fixture
+def written(saved, path):
+    path.write_bytes(saved)
+    return path
+
+
+def test_another_format_is_refused(written, monkeypatch):
+    ours, writer = container.FORMAT_VERSION, dipedl.__version__
+    monkeypatch.setattr(container, "FORMAT_VERSION", ours + 1)
+    wrote = rf"model\.dipedl has format version {ours}, written by dipedl {writer}; this dipedl"
+    again = f"fit the model again and save it, or load the file with dipedl {writer}"
+    with pytest.raises(ValueError, match=rf"{wrote} .* reads format version {ours + 1}; {again}"):
+        load(written)
+    save(density.GaussianDensity().fit(X), written)
+    monkeypatch.setattr(container, "FORMAT_VERSION", ours)
+    with pytest.raises(ValueError, match=rf"reads format version {ours}; upgrade: pip install -U"):
+        load(written)
+
+
+@pytest.mark.parametrize("file", OLD_FILES, ids=lambda file: file.stem)
+def test_files_of_the_first_format_are_refused(file):
+    """They name types by module paths that are gone."""
+    assert len(OLD_FILES) >= 3
+    remedy = "fit the model again and save it, or load the file with dipedl 0.1.0"
+    for call in (load, describe):
+        with pytest.raises(ValueError, match=rf"format version 1, written by .*; {remedy}"):
+            call(file)
+
+
+def test_names_of_types_do_not_follow_the_modules():
+    """A name in a file stays: whoever changes one here makes old files unreadable."""
+    assert types.type_name(dipedl.DIPClassifier) == "DIPClassifier"
+    assert types.type_name(density.GDADensity) == "density.GDADensity"
+    assert types.type_name(evidence.ZScore) == "evidence.ZScore"
+    for name in types._all_homes():
+        assert types.type_name(types.lookup(name)) == name
+    assert types.type_name(Nearest) is None and types.type_name(type("ZScore", (), {})) is None
+
+
+@pytest.mark.slow
+def test_making_the_table_imports_none_of_its_types():
+    code = "import sys, dipedl.io._types as t; t._all_homes(); print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    homes = {home for home in types._all_homes().values() if home.startswith("dipedl")}
+    assert not homes & set(out.stdout.split())
+
+
+def test_another_scikit_learn_loads_if_all_parts_fit(path):
+    clf = fitted(LogisticRegression(max_iter=300))
+    clf.save(path)
+    forge(path, lambda m, t: m["versions"].update({"scikit-learn": "1.6.1"}))
+    with pytest.warns(InconsistentVersionWarning, match=r"from version 1\.6\.1"):
+        same_answers(clf, load(path))
+
+    def of_then(manifest, tensors):
+        model = next(o for o in manifest["objects"] if o["type"].endswith("LogisticRegression"))
+        model["state"]["gone_"] = 1
+
+    forge(path, of_then)
+    wanted = r"has no \['gone_'\] in this version; it was saved with scikit-learn 1\.6\.1, this is"
+    with pytest.raises(ModelFileError, match=wanted):
+        load(path)
+    forge(path, lambda m, t: m.pop("versions"))
+    with pytest.raises(ModelFileError, match="does not say which scikit-learn wrote it"):
+        load(path)
+
+
+def test_a_parameter_that_is_new_has_its_default(path):
+    fitted(LogisticRegression(max_iter=300)).save(path)
+
+    def of_then(manifest, tensors):
+        model = next(o for o in manifest["objects"] if o["type"].endswith("LogisticRegression"))
+        del model["state"]["warm_start"]
+
+    forge(path, of_then)
+    assert load(path).estimator_.warm_start is False
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system",
+        "builtins.eval",
+        "persistence.save",
+        "evidence._Normalizer",
+        "evidence.log_evidence",
+        "density.GDADensity.fit",
+        "density._private",
+        "dipedl.density.gda:GDADensity",
+        "subprocess.Popen",
+        ["os.system"],
+        None,
+    ],
+)
+def test_forged_types_are_refused(name, written):
+    forge(written, lambda m, t: m["objects"][0].update(type=name))
+    with pytest.raises(ValueError, match=r"the type .* is not one that a model may hold"):
+        load(written)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("__class__", r"has no \['__class__'\]"),
+        ("__reduce__", r"has no \['__reduce__'\]"),
+        ("score_samples", r"has no \['score_samples'\]"),
+        ("rank_", r"has no \['rank_'\]"),
+        ("anything", r"has no \['anything'\]"),
+        ("a-b_", r"has no \['a-b_'\]"),
+    ],
+)
+def test_forged_attributes_are_refused(key, message, written):
+    forge(written, lambda m, t: m["objects"][0]["state"].update({key: 1}))
+    with pytest.raises(ValueError, match=message):
+        load(written)
+
+
+def test_missing_attributes_are_refused(written):
+    forge(written, lambda m, t: m["objects"][0]["state"].pop("moments_"))
+    with pytest.raises(ValueError, match=r"GDADensity lacks \['moments_'\]"):
+        load(written)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"$import": "os"},
+        {},
+        {"$object": 99},
+        {"$object": "0"},
+        {"$part": 0},
+        {"$array": "absent"},
+        {"$raw": "classes_", "dtype": "|O8", "shape": [3]},
+        {"$raw": "classes_", "dtype": "f8,O", "shape": [3]},
+        {"$raw": "classes_", "dtype": "<U9", "shape": [3]},
+        {"$scalar": ["|O8", "00"]},
+        {"$scalar": "x"},
+        {"$tree": ["os", [[0.0]], 1, None]},
+        {"$dict": [[[1], 2]]},
+        {"$float": "x"},
+        {"$objects": [1, 2], "shape": [3]},
+    ],
+    ids=str,
+)
+def test_forged_values_are_refused(value, written):
+    forge(written, lambda m, t: m["objects"][0]["state"].update(n_features_in_=value))
+    with pytest.raises(ValueError, match="holds no valid model"):
+        load(written)
+
+
+def test_forged_roots_and_checksums_are_refused(written, path):
+    forge(written, lambda m, t: m.pop("root"))
+    with pytest.raises(ModelFileError, match="holds no valid model"):
+        load(written)
+    fitted().save(path)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="does not match its checksum"):
+        load(path)
+
+
+def test_forged_archives_are_refused(path):
+    fitted().save(path)
+    forge(path, lambda m, t: t.update(skops=np.zeros(9, np.uint8)))
+    with pytest.raises(ValueError, match="its skops archive cannot be read"):
+        load(path)
+
+
+def test_an_archive_that_cannot_be_rebuilt_is_an_error(path):
+    fitted(Nearest()).save(path)
+    gone = globals().pop("Nearest")
+    try:
+        with pytest.raises(ValueError, match="cannot rebuild the saved estimators"):
+            load(path, trusted=[OWN])
+    finally:
+        globals()["Nearest"] = gone
+
+
+def index_state(manifest):
+    return next(o["state"] for o in manifest["objects"] if o["type"].endswith("NearestNeighbors"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_features_in_": 20_000},
+        {"n_neighbors": 1_000_000},
+        {"n_samples_fit_": 5},
+        {"_fit_method": "kd_tree"},
+        {"metric": "mahalanobis"},
+        {"effective_metric_": "wminkowski"},
+    ],
+    ids=str,
+)
+def test_a_neighbour_index_whose_parts_disagree_is_refused(path, change):
+    """Its compiled search would read beyond the rows."""
+    fitted(density=density.KNNDensity(3)).save(path)
+    forge(path, lambda m, t: index_state(m).update(change))
+    with pytest.raises(ModelFileError, match="of NearestNeighbors"):
+        load(path)

@@ -1,0 +1,124 @@
+"""Weights of classes, against scikit-learn's and against rows that are really there more often."""
+
+import copy
+
+import numpy as np
+import pytest
+from sklearn.utils.class_weight import compute_class_weight
+
+torch = pytest.importorskip("torch")
+
+from torch.nn.functional import cross_entropy  # noqa: E402
+
+from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
+
+QUICK = Training(2, 16, n_jobs=1)
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Two classes that overlap, one of them ten times as frequent."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(660) % 11 == 0, "quasar", "galaxy")
+    return rng.normal(size=(660, 2)) + 1.2 * (y == "quasar")[:, None], y
+
+
+@pytest.mark.parametrize("labels", [[3, 3, 3, 7], ["b", "a", "b", "b", "c"], [False, True, True]])
+def test_balanced_is_that_of_scikit_learn(labels):
+    y = np.array(labels * 4)
+    X = np.arange(len(y), dtype=float)[:, None]
+    model = TorchClassifier(MLP((2,)), QUICK, class_weight="balanced").fit(X, y)
+    theirs = compute_class_weight("balanced", classes=np.unique(y), y=y)
+    np.testing.assert_allclose(model.class_weight_, theirs, rtol=1e-14)
+
+
+def test_a_mapping_is_that_of_scikit_learn(rare):
+    X, y = rare
+    given = {"quasar": 5.0}
+    model = TorchClassifier(MLP((2,)), QUICK, class_weight=given).fit(X, y)
+    theirs = compute_class_weight(given, classes=np.unique(y), y=y)
+    np.testing.assert_array_equal(model.class_weight_, theirs)
+    plain = TorchClassifier(MLP((2,)), QUICK).fit(X, y)
+    np.testing.assert_array_equal(plain.class_weight_, [1.0, 1.0])
+
+
+def test_the_loss_is_the_weighted_mean(rare):
+    model = TorchClassifier(MLP((2,)), QUICK, class_weight={"quasar": 4.0, "galaxy": 0.5})
+    model.fit(*rare)
+    g = torch.Generator().manual_seed(0)
+    outputs, target = torch.randn(7, 2, generator=g), torch.tensor([0, 1, 0, 0, 1, 0, 0])
+    each = -outputs.double().log_softmax(dim=1).numpy()[np.arange(7), target.numpy()]
+    by_hand = np.mean(np.where(target.numpy() == 1, 4.0, 0.5) * each)
+    np.testing.assert_allclose(model._loss(outputs, target, epoch=0), by_hand, rtol=1e-6)
+    np.testing.assert_allclose(model._score(outputs, target), by_hand, rtol=1e-6)
+
+
+def test_weights_stand_for_copies_of_the_rows():
+    """With all rows in one batch, weight 3 is that class three times over, but for a constant."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 3 == 0
+    copies = np.repeat(np.arange(30), np.where(y, 3, 1))
+    # plain gradient descent: a step is the gradient of the mean over 30 rows, or over 50
+    settings = Training(6, 1000, "sgd", 0.1, momentum=0.0, n_jobs=1)
+    longer = Training(6, 1000, "sgd", 0.1 * 50 / 30, momentum=0.0, n_jobs=1)
+    weighted = TorchClassifier(MLP((4,), "tanh"), settings, class_weight={True: 3.0}).fit(X, y)
+    repeated = TorchClassifier(MLP((4,), "tanh"), longer).fit(X[copies], y[copies])
+    np.testing.assert_allclose(weighted.logits(X), repeated.logits(X), atol=1e-5)
+    np.testing.assert_allclose(
+        np.array(weighted.history_.loss) * 30, np.array(repeated.history_.loss) * 50, rtol=1e-5
+    )
+
+
+def test_no_weights_are_the_plain_mean_to_the_last_bit():
+    g = torch.Generator().manual_seed(0)
+    outputs, target = torch.randn(999, 4, generator=g), torch.randint(4, (999,), generator=g)
+    loss = TorchClassifier()._loss(outputs, target, epoch=0)
+    assert torch.equal(loss, cross_entropy(outputs, target))
+
+
+def test_balance_finds_the_rare_class(rare):
+    X, y = rare
+    settings = Training(15, 32, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
+    found = {}
+    for weights in (None, "balanced"):
+        model = TorchClassifier(MLP((16,)), settings, class_weight=weights).fit(X[:440], y[:440])
+        answers, truth = model.predict(X[440:]), y[440:]
+        found[weights] = [np.mean(answers[truth == c] == c) for c in ("galaxy", "quasar")]
+    assert found["balanced"][1] > found[None][1] + 0.2
+    assert np.mean(found["balanced"]) > np.mean(found[None]) + 0.05
+    assert found["balanced"][0] < found[None][0]  # and what it costs
+
+
+def test_the_validation_score_has_the_weights_too(rare):
+    X, y = rare
+    settings = Training(1, 64, n_jobs=1)
+    model = TorchClassifier(MLP((4,)), settings, class_weight="balanced")
+    model.fit(X, y, validation=(X[:100], y[:100]))
+    P = model.predict_proba(X[:100])
+    each = -np.log(np.where(y[:100] == "quasar", P[:, 1], P[:, 0]))
+    w = model.class_weight_[(y[:100] == "quasar").astype(int)]
+    np.testing.assert_allclose(model.history_.score, [np.mean(w * each)], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ("balance", ValueError, "None, 'balanced' or a mapping of labels, got 'balance'"),
+        ([1.0, 2.0], TypeError, r"a mapping such as \{0: 1.0, 1: 3.0\}, got \[1.0, 2.0\]"),
+        ({"star": 2.0}, ValueError, r"the keys \['star'\], which are no labels of y; its classes"),
+        ({"quasar": 0}, ValueError, r"class_weight\['quasar'\] must be > 0, got 0"),
+        ({"quasar": float("nan")}, ValueError, r"class_weight\['quasar'\] must be > 0"),
+        ({"quasar": "3"}, TypeError, r"class_weight\['quasar'\] must be a number > 0, got '3'"),
+    ],
+)
+def test_wrong_weights(rare, given, error, words):
+    with pytest.raises(error, match=words):
+        TorchClassifier(MLP((2,)), QUICK, class_weight=given).fit(*rare)
+
+
+def test_a_checkpoint_of_other_weights_is_refused(rare, tmp_path):
+    model = TorchClassifier(MLP((2,)), QUICK, class_weight="balanced")
+    model.fit(*rare, checkpoint=tmp_path / "run")
+    other = copy.deepcopy(model).set_params(class_weight={"quasar": 2.0})
+    with pytest.raises(ValueError, match="of another run: the loss was"):
+        other.fit(*rare, checkpoint=tmp_path / "run")

@@ -1,0 +1,218 @@
+"""How a GPU is kept busy, as far as a CPU can tell; the last tests run where there is a GPU."""
+
+import math
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from test_checkpoint import SETTINGS, Stop, assert_same_run, net, rows, run, stop_after  # noqa: E402
+
+from dipedl.networks import (  # noqa: E402
+    Training,
+    spectrally_normalised,
+    train,
+    training,
+)
+from dipedl.networks.device import tune_kernels  # noqa: E402
+from dipedl.networks.training import EpochLosses, Feed  # noqa: E402
+
+CPU = torch.device("cpu")
+READS = ("item", "tolist", "__bool__", "__float__", "__int__")
+
+
+@pytest.fixture
+def deferred(monkeypatch):
+    """Treat the CPU as a device on which reading a number costs a wait."""
+    monkeypatch.setattr(training, "_ASYNCHRONOUS", ("cpu",))
+
+
+@contextmanager
+def counted_reads(monkeypatch):
+    """Every way in which Python learns the value of a tensor."""
+    found = []
+    with monkeypatch.context() as patch:
+        for name in READS:
+            read = getattr(torch.Tensor, name)
+            patch.setattr(
+                torch.Tensor, name, lambda t, name=name, read=read: found.append(name) or read(t)
+            )
+        yield found
+
+
+def test_losses_read_late_change_nothing(tmp_path, monkeypatch):
+    at_once = run(None)
+    monkeypatch.setattr(training, "_ASYNCHRONOUS", ("cpu",))
+    assert_same_run(run(None), at_once)
+    with pytest.raises(Stop):
+        run(tmp_path / "run.pt", progress=stop_after(2))
+    assert_same_run(run(tmp_path / "run.pt"), at_once)
+
+
+def test_no_step_reads_a_number(monkeypatch, deferred):
+    def reads(n):
+        settings = Training(epochs=2, batch_size=4, clip_norm=1.0, device="cpu", n_jobs=1)
+        with counted_reads(monkeypatch) as found:
+            train(
+                net(),
+                lambda outputs, targets, epoch: (outputs - targets).square().mean(),
+                rows(0, n),
+                settings,
+                seed=0,
+            )
+        return found
+
+    few, many = reads(16), reads(160)
+    assert few == many and 0 < len(few) <= 8
+    # and the counter sees what it must: a loss that is read at once is read at every step
+    monkeypatch.setattr(training, "_ASYNCHRONOUS", ())
+    assert len(reads(160)) - len(reads(16)) == 2 * (40 - 4)
+
+
+@pytest.mark.parametrize("bad", [math.nan, -math.inf])
+@pytest.mark.parametrize("place", [7, 8, 9])
+def test_a_loss_that_is_not_finite_is_found_at_the_end_of_its_epoch(deferred, bad, place):
+    module, good, calls = net(), {}, []
+
+    def loss(outputs, targets, epoch):
+        calls.append(epoch)
+        factor = bad if len(calls) == place else 1.0
+        return (outputs - targets).square().mean() * factor
+
+    def keep(report):
+        good.update({name: value.clone() for name, value in module.state_dict().items()})
+
+    settings = Training(epochs=4, batch_size=16, device="cpu", n_jobs=1)
+    message = rf"loss is {bad} in epoch 3, step {place - 6} of 3; the module holds"
+    with pytest.raises(FloatingPointError, match=message):
+        train(module, loss, rows(0), settings, seed=0, progress=keep)
+    assert calls.count(2) == 3 and 3 not in calls
+    assert all(torch.equal(good[name], value) for name, value in module.state_dict().items())
+
+
+def test_epoch_losses_by_hand(monkeypatch):
+    values, lengths = [1.0, 4.0, 0.5], [2, 2, 1]
+    for asynchronous in ((), ("cpu",)):
+        monkeypatch.setattr(training, "_ASYNCHRONOUS", asynchronous)
+        losses = EpochLosses(lengths, CPU, 0)
+        for value in values:
+            losses.add(torch.tensor(value, requires_grad=True))
+        assert losses.mean() == (2 * 1 + 2 * 4 + 0.5) / 5
+        losses = EpochLosses(lengths, CPU, 0)
+        with pytest.raises(FloatingPointError, match="loss is inf in epoch 1, step 2 of 3"):
+            for value in (1.0, math.inf, math.nan):
+                losses.add(torch.tensor(value))
+            losses.mean()
+
+
+@pytest.mark.parametrize(("free", "fits"), [(7680, True), (7679, False)])
+def test_data_may_fill_half_of_the_free_memory(monkeypatch, free, fits):
+    data = (torch.zeros(240, 2), torch.zeros(240, dtype=torch.int64))
+    assert sum(part.numel() * part.element_size() for part in data) == 3840
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 10**9))
+    assert training._fits(data, torch.device("cuda")) is fits
+
+
+def test_batches_that_stay_are_those_that_move():
+    data = (torch.rand(33, 3), torch.arange(33))
+    feed, resident = Feed(data, CPU), Feed(data, CPU)
+    assert not feed.is_resident
+    resident.is_resident = True
+    seen = []
+    for one in (feed, resident):
+        batches = one.batches(8, torch.Generator().manual_seed(0))
+        assert [len(batch) for batch in batches] == [8, 8, 8, 9]
+        seen.append([one.take(batch) for batch in batches])
+    for (x, y), (x_2, y_2) in zip(*seen, strict=True):
+        assert torch.equal(x, x_2) and torch.equal(y, y_2)
+        assert torch.equal(x, data[0][y])
+
+
+@pytest.fixture
+def quick_compiler(monkeypatch):
+    """All of the compiler but its code generation, which takes minutes."""
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.slow
+def test_compiled_training_is_that_of_the_plain_module(tmp_path, quick_compiler):
+    """With a power iteration that assigns buffers in the forward pass: they must be carried out."""
+
+    def start():
+        return spectrally_normalised(net(), torch.Generator().manual_seed(0))
+
+    settings = replace(SETTINGS, compile=True, epochs=2)
+    plain = run(None, start(), replace(settings, compile=False))
+    compiled = run(None, start(), settings)
+    first, before = compiled[0].state_dict(), start().state_dict()
+    assert list(first) == list(before) and type(compiled[0]) is type(plain[0])
+    vectors = [name for name in first if name.endswith(".u")]
+    assert len(vectors) == 2 and not torch.equal(first[vectors[0]], before[vectors[0]])
+    for name, value in first.items():
+        torch.testing.assert_close(value, plain[0].state_dict()[name], rtol=1e-4, atol=1e-5)
+    # an interrupted run: its checkpoint has plain names, and it ends with the same bits
+    path = tmp_path / "run.pt"
+    with pytest.raises(Stop):
+        run(path, start(), settings, progress=stop_after(1))
+    assert list(torch.load(path, weights_only=True)["state"]["module"]) == list(before)
+    assert_same_run(run(path, start(), settings), compiled)
+
+
+def test_the_search_for_kernels_is_given_back():
+    before = torch.backends.cudnn.benchmark
+    for enabled in (True, False):
+        with pytest.raises(Stop), tune_kernels(enabled):
+            assert torch.backends.cudnn.benchmark == (enabled or before)
+            raise Stop
+        assert torch.backends.cudnn.benchmark == before
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@needs_gpu
+@pytest.mark.parametrize("resident", [True, False])
+def test_a_gpu_trains_as_a_cpu_does(monkeypatch, resident):
+    monkeypatch.setattr(training, "_fits", lambda data, device: resident)
+    settings = replace(SETTINGS, patience=None, restore_best=False)
+    plain = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+    plain[1].load_state_dict(plain[0].state_dict())
+    loss = lambda o, t, epoch: (o - t).square().mean()  # noqa: E731
+    histories = [
+        train(module, loss, rows(0), replace(settings, device=device), seed=0)
+        for module, device in zip(plain, ("cpu", "cuda"), strict=True)
+    ]
+    assert histories[0].loss == pytest.approx(histories[1].loss, rel=1e-4)
+    torch.testing.assert_close(plain[0].weight, plain[1].weight, rtol=1e-4, atol=1e-6)
+
+
+@needs_gpu
+def test_no_step_waits_for_the_gpu(monkeypatch):
+    step, module = _loop_step(), net().cuda()
+    monkeypatch.setattr("dipedl.networks.training.Run._step", step)
+    settings = Training(epochs=2, batch_size=8, device="cuda", clip_norm=1.0)
+    loss = lambda o, t, epoch: (o - t).square().mean()  # noqa: E731
+    assert train(module, loss, rows(0), settings, seed=0).epochs == 2
+
+
+def _loop_step():
+    """A step in which waiting is an error, once the first one has set the optimiser up."""
+    from dipedl.networks.training import Run
+
+    plain, steps = Run._step, []
+
+    def step(self, *arguments):
+        torch.cuda.set_sync_debug_mode("error" if steps else "default")
+        steps.append(1)
+        try:
+            return plain(self, *arguments)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    return step

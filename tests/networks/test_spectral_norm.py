@@ -1,0 +1,109 @@
+import copy
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from dipedl.networks import spectrally_normalised  # noqa: E402
+from dipedl.networks.spectral_norm import remove_spectral_norm  # noqa: E402
+
+
+def layers(scale=1.0, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    module = nn.Sequential(nn.Conv2d(2, 5, 3, bias=False), nn.Flatten(), nn.Linear(45, 4))
+    for parameter in module.parameters():
+        parameter.data = scale * torch.randn(parameter.shape, generator=generator)
+    return module.double()
+
+
+def norms(module):
+    found = [module[0].weight.flatten(1), module[2].weight]
+    return [np.linalg.svd(w.detach().numpy(), compute_uv=False)[0] for w in found]
+
+
+def generator():
+    return torch.Generator().manual_seed(0)
+
+
+def converge(module, steps=150):
+    module.train()
+    x = torch.zeros(2, 2, 5, 5, dtype=torch.float64)
+    for _ in range(steps):
+        module(x)
+    return module.eval()
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_the_norm_is_one_whatever_the_weight(scale):
+    module = converge(spectrally_normalised(layers(scale), generator()))
+    np.testing.assert_allclose(norms(module), 1, rtol=1e-6)
+
+
+def test_a_coefficient_is_a_bound_and_not_a_target():
+    plain = layers(0.05)
+    before = norms(plain)
+    bound = (before[0] + before[1]) / 2
+    larger = np.array(before) > bound
+    assert larger.tolist().count(True) == 1
+    weights = [plain[0].weight.clone(), plain[2].weight.clone()]
+    module = converge(spectrally_normalised(plain, generator(), bound))
+    np.testing.assert_allclose(norms(module), np.where(larger, bound, before), rtol=1e-6)
+    untouched = int(np.flatnonzero(~larger)[0])
+    assert torch.equal([module[0].weight, module[2].weight][untouched], weights[untouched])
+
+
+def test_agrees_with_pytorch_in_value_and_gradient():
+    ours = converge(spectrally_normalised(layers(), generator()))
+    theirs = layers()
+    for i in (0, 2):
+        nn.utils.parametrizations.spectral_norm(theirs[i])
+    converge(theirs)
+    x = torch.randn(3, 2, 5, 5, dtype=torch.float64)
+    gradients = []
+    for module in (ours, theirs):
+        module(x).square().sum().backward()
+        gradients.append(module[2].parametrizations.weight.original.grad)
+    torch.testing.assert_close(ours(x), theirs(x), rtol=1e-7, atol=1e-10)
+    torch.testing.assert_close(*gradients, rtol=1e-6, atol=1e-9)
+
+
+def test_power_iteration_while_training_only_and_backward_twice():
+    module = spectrally_normalised(layers(), generator())
+    u = module[0].parametrizations.weight[0].u
+    x = torch.zeros(1, 2, 5, 5, dtype=torch.float64)
+    module.eval()(x)
+    assert module[0].parametrizations.weight[0].u is u
+    module.train()
+    # two passes before one backward: the vectors of the first must not change under it
+    (module(x) + module(x + 1)).sum().backward()
+    assert module[0].parametrizations.weight[0].u is not u
+
+
+def test_the_global_generator_is_left_alone_and_the_seed_decides():
+    state = torch.get_rng_state()
+    plain = layers()
+    torch.set_rng_state(state)
+    one, two = copy.deepcopy(plain), copy.deepcopy(plain)
+    spectrally_normalised(one, generator())
+    assert torch.equal(torch.get_rng_state(), state)
+    spectrally_normalised(two, generator())
+    for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_baked_weights_answer_alike():
+    module = spectrally_normalised(layers(), generator())
+    x = torch.randn(3, 2, 5, 5, dtype=torch.float64)
+    module.train()(x)
+    expected = module.eval()(x)
+    plain = remove_spectral_norm(module)
+    assert set(plain.state_dict()) == {"0.weight", "2.weight", "2.bias"}
+    torch.testing.assert_close(plain(x), expected, rtol=0, atol=0)
+
+
+def test_a_bad_coefficient():
+    with pytest.raises(ValueError, match="coefficient must be > 0, or None, got 0"):
+        spectrally_normalised(layers(), generator(), 0)

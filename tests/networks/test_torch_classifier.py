@@ -1,0 +1,305 @@
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+torch = pytest.importorskip("torch")
+
+from dipedl import DIPClassifier  # noqa: E402
+from dipedl.datasets import load_mini_mnist  # noqa: E402
+from dipedl.density import GDADensity  # noqa: E402
+from dipedl.networks import (  # noqa: E402
+    MLP,
+    AffineAugmentation,
+    FastCNN,
+    ResNet18,
+    SmallCNN,
+    TorchClassifier,
+    Training,
+)
+
+QUICK = Training(epochs=4, batch_size=8, learning_rate=5e-3, device="cpu", n_jobs=1)
+
+
+def toy(rng, n=60):
+    """8 x 8 images: class "b" has a bright left half."""
+    y = np.array(["a", "b"])[np.arange(n) % 2]
+    X = rng.uniform(0, 0.6, (n, 8, 8))
+    X[y == "b", :, :4] += 0.4
+    return X.reshape(n, 64), y
+
+
+def quick(backbone=None, training=QUICK, **options):
+    return TorchClassifier(backbone or SmallCNN(4, 16), training, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = toy(np.random.default_rng(20261121))
+    return quick(precision="float64").fit(X, y), X, y
+
+
+@parametrize_with_checks(
+    [TorchClassifier(MLP((16,)), Training(epochs=20, batch_size=16, learning_rate=0.02, n_jobs=1))]
+)
+def test_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+def test_learns_and_answers_in_the_order_of_its_classes(fitted):
+    clf, X, y = fitted
+    P = clf.predict_proba(X)
+    assert P.dtype == np.float64 and P.shape == (60, 2)
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-12)
+    assert list(clf.classes_) == ["a", "b"]
+    assert clf.score(X, y) > 0.95
+    np.testing.assert_array_equal(clf.predict(X), clf.classes_[P.argmax(axis=1)])
+    np.testing.assert_allclose(P, softmax(clf.logits(X), axis=1), rtol=1e-12)
+    assert clf.history_.epochs == 4 and clf.image_shape_ == (1, 8, 8)
+
+
+def test_features_are_those_before_the_head(fitted):
+    clf, X, _ = fitted
+    F = clf.transform(X)
+    assert F.shape == (60, 16) and F.dtype == np.float64
+    head = clf.module_.head
+    logits = F @ head.weight.detach().numpy().T + head.bias.detach().numpy()
+    np.testing.assert_allclose(clf.logits(X), logits, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("precision", "rtol"), [("float64", 1e-11), ("float32", 1e-4)])
+def test_an_answer_does_not_depend_on_the_other_rows(rng, precision, rtol):
+    X, y = toy(rng)
+    clf = quick(FastCNN(4), precision=precision).fit(X, y)
+    one_by_one = np.concatenate([clf.predict_proba(x[None]) for x in X])
+    np.testing.assert_allclose(clf.predict_proba(X), one_by_one, rtol=rtol)
+    many = np.tile(X, (20, 1))  # more than one chunk
+    np.testing.assert_allclose(clf.transform(many)[-60:], clf.transform(X), rtol=rtol, atol=1e-6)
+
+
+def test_same_seed_same_network_and_no_global_state_touched(rng):
+    X, y = toy(rng)
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    augmented = replace(QUICK, augment=AffineAugmentation())
+    first = quick(training=augmented).fit(X, y).predict_proba(X)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+    torch.manual_seed(1)
+    again = quick(training=augmented).fit(X, y)
+    torch.set_rng_state(state)
+    np.testing.assert_array_equal(again.predict_proba(X), first)
+    other = quick(training=augmented, random_state=1).fit(X, y).predict_proba(X)
+    assert not np.array_equal(other, first)
+
+
+@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=8)])
+def test_clones_and_pickles(rng, backbone):
+    X, y = toy(rng)
+    clf = quick(backbone, replace(QUICK, epochs=1)).fit(X, y)
+    assert clone(clf).get_params() == clf.get_params()
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+def test_does_not_change_its_input_and_takes_read_only_rows(rng):
+    X, y = toy(rng)
+    X.flags.writeable = False
+    before = X.copy()
+    quick().fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_validation_chooses_the_epoch(rng):
+    X, y = toy(rng)
+    X_new, y_new = toy(rng, 30)
+    training = replace(QUICK, restore_best=True, epochs=6)
+    clf = quick(training=training).fit(X, y, (X_new, y_new))
+    column = {"a": 0, "b": 1}
+    P = clf.predict_proba(X_new)[np.arange(30), [column[label] for label in y_new]]
+    assert -np.log(P).mean() == pytest.approx(min(clf.history_.score), rel=1e-4)
+    assert len(clf.history_.score) == 6
+
+
+def test_resumes_from_its_checkpoint(rng, tmp_path):
+    X, y = toy(rng)
+    whole = quick().fit(X, y)
+    path = tmp_path / "clf.pt"
+
+    def stop(report):
+        if report["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        quick().fit(X, y, checkpoint=path, progress=stop)
+    epochs = []
+    resumed = quick(training=replace(QUICK, n_jobs=2)).set_params(training=QUICK)
+    resumed.fit(X, y, checkpoint=path, progress=lambda report: epochs.append(report["epoch"]))
+    assert epochs == [3, 4]
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    with pytest.raises(ValueError, match=r"of another run: weights of body\.0\.weight"):
+        quick(SmallCNN(5, 16)).fit(X, y, checkpoint=path)
+    # threads are free to differ, also where the description of the model names them
+    quick(training=replace(QUICK, n_jobs=2, device="auto")).fit(X, y, checkpoint=path)
+
+
+@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=8)])
+def test_what_was_learned_before_an_interruption_is_there(rng, backbone):
+    X, y = toy(rng)
+    training = replace(QUICK, epochs=3)
+    before = quick(backbone, training, precision="float64")
+
+    def stop(report):
+        if report["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        before.fit(X, y, progress=stop)
+    whole = quick(backbone, replace(training, epochs=2), precision="float64").fit(X, y)
+    np.testing.assert_array_equal(before.predict_proba(X), whole.predict_proba(X))
+
+
+def test_what_was_learned_before_the_loss_was_nan_is_there(rng):
+    X, y = toy(rng)
+
+    class Breaks(TorchClassifier):
+        def _loss(self, outputs, target, *, epoch):
+            return super()._loss(outputs, target, epoch=epoch) * (np.nan if epoch == 2 else 1)
+
+    clf = Breaks(SmallCNN(4, 16), QUICK)
+    with pytest.raises(FloatingPointError, match="in epoch 3, step 1 of 8; the module holds"):
+        clf.fit(X, y)
+    whole = quick(training=replace(QUICK, epochs=2)).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_answers_that_are_not_finite_are_refused(rng, precision):
+    X = rng.normal(size=(40, 2))
+    training = replace(QUICK, epochs=1)
+    clf = TorchClassifier(MLP((8,)), training, precision=precision)
+    clf.fit(X, np.arange(40) % 2)
+    with torch.no_grad():
+        clf.module_.head[-1].weight *= 100
+    top = np.finfo(precision).max * 0.9
+    with pytest.raises(ValueError, match=r"NaN or infinity for 1 of 40 rows .* row 7 with values"):
+        clf.predict_proba(np.where(np.arange(40)[:, None] == 7, [top, -top], X))
+    if precision == "float32":
+        with (
+            warnings.catch_warnings(action="ignore", category=RuntimeWarning),  # of the cast
+            pytest.raises(ValueError, match="too large for dtype"),
+        ):
+            clf.predict_proba(np.full((1, 2), 1e300))
+
+
+def test_inputs_that_are_no_images(rng):
+    X = rng.normal(size=(200, 2)) * 30
+    y = np.where(X[:, 0] * X[:, 1] > 0, 3, 7)
+    training = Training(epochs=40, batch_size=16, learning_rate=0.01, n_jobs=1)
+    clf = TorchClassifier(training=training).fit(X, y)
+    assert clf.image_shape_ == (1, 1, 2) and clf.score(X, y) > 0.9
+    assert set(clf.predict(X)) == {3, 7}
+
+
+def test_colours(rng):
+    X = rng.random((12, 3 * 4 * 6))
+    clf = quick(SmallCNN(2, 4), replace(QUICK, epochs=1), image_shape=(3, 4, 6))
+    assert clf.fit(X, np.arange(12) % 3).predict_proba(X).shape == (12, 3)
+    assert clf.image_shape_ == (3, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"image_shape": (28, 28)}, r"X must have 1 \* 28 \* 28 = 784 columns.*got 64; pass the"),
+        ({"image_shape": (8, 0)}, "image_shape must be .height, width. or .*got .8, 0."),
+        ({"image_shape": (2, 2, 4, 4)}, "image_shape must be"),
+        ({"image_shape": (2, 32)}, "SmallCNN needs images of at least 4 x 4 pixels.*use MLP"),
+        ({"precision": "float16"}, r"precision must be one of \['float32', 'float64'\]"),
+    ],
+)
+def test_refuses_settings(rng, options, message):
+    X, y = toy(rng)
+    with pytest.raises(ValueError, match=message):
+        quick(**options).fit(X, y)
+
+
+def test_refuses_what_it_cannot_do(rng, fitted):
+    clf, X, y = fitted
+    with pytest.raises(ValueError, match=r"X must hold pixels in \[0, 1\], got .* by 255"):
+        quick().fit(255 * X, y)
+    with pytest.raises(ValueError, match=r"X must hold pixels in \[0, 1\], got values from -0\.1"):
+        clf.predict(X - X.min() - 0.1)
+    with pytest.raises(ValueError, match="y must hold at least 2 classes, got one class: 0"):
+        quick().fit(X, np.zeros(60))
+    with pytest.raises(NotFittedError):
+        quick().predict_proba(X)
+    with pytest.raises(ValueError, match="64"):
+        clf.predict_proba(X[:, :5])
+    with pytest.raises(ValueError, match="NaN"):
+        quick().fit(np.where(X > 0.5, np.nan, X), y)
+    with pytest.raises(
+        TypeError, match=r"backbone must be None or one of dipedl.networks.*got 'LeNet5'"
+    ):
+        quick("LeNet5").fit(X, y)
+    with pytest.raises(TypeError, match="training must be None or a Training, got 5"):
+        quick(training=5).fit(X, y)
+
+
+def test_refuses_odd_validation(rng):
+    X, y = toy(rng)
+    bad = {
+        "y of validation holds the labels .'c'.*the classes are .'a', 'b'": (X[:2], ["a", "c"]),
+        "X of validation must have 64 columns as X, got 5": (X[:, :5], y),
+        r"X of validation must hold pixels in \[0, 1\]": (2 * X, y),
+        "inconsistent numbers of samples": (X, y[1:]),
+    }
+    for message, validation in bad.items():
+        with pytest.raises(ValueError, match=message):
+            quick().fit(X, y, validation)
+    with pytest.raises(TypeError, match=r"validation must be a pair .X, y. or None"):
+        quick().fit(X, y, X)
+
+
+def test_without_a_seed_it_trains_all_the_same(rng):
+    X, y = toy(rng)
+    assert quick(random_state=None).fit(X, y).predict_proba(X).shape == (60, 2)
+
+
+def noise_like(X, rng):
+    return rng.permuted(X, axis=1)
+
+
+def test_gives_a_dip_classifier_its_features_and_probabilities(rng):
+    X, y = toy(rng, 200)
+    frozen = FrozenEstimator(quick(training=replace(QUICK, epochs=8)).fit(X, y))
+    clf = DIPClassifier(frozen, GDADensity(), features=frozen).fit(X, y)
+    known, _ = toy(rng, 100)
+    unknown = noise_like(known[1::2], rng)
+    u = np.concatenate([clf.uncertainty(known), clf.uncertainty(unknown)])
+    assert roc_auc_score([0] * 100 + [1] * 50, u) > 0.9
+    np.testing.assert_allclose(
+        clf.score_samples(X), clf.density_.score_samples(frozen.transform(X)), rtol=1e-9
+    )
+
+
+def test_is_fitted_anew_as_part_of_a_dip_classifier(rng):
+    X, y = toy(rng)
+    clf = DIPClassifier(quick(), features=quick(), cv=2, random_state=0).fit(X, y)
+    assert clf.predict_proba(X).shape == (60, 2) and clf.score(X, y) > 0.9
+
+
+@pytest.mark.slow
+def test_digits():
+    data = load_mini_mnist()
+    training = Training(batch_size=64, learning_rate=3e-3, schedule="one-cycle", n_jobs=1)
+    clf = TorchClassifier(SmallCNN(), training).fit(data.X_train, data.y_train)
+    # 0.97 to 0.98 over seeds; 5 binomial standard deviations below
+    assert clf.score(data.X_test, data.y_test) > 0.95
