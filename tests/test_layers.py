@@ -1,6 +1,7 @@
 """Packages know each other by public names, and a class stands on at most one class of ours.
 
-A package is a folder or a file directly below `dipedl`; `lint-imports` checks their order.
+A package is a folder or a file directly below `dipedl`, and each application below `dipedl.apps`;
+`lint-imports` checks their order. `dipedl_bench` is one package, which knows public names alone.
 """
 
 import ast
@@ -10,6 +11,7 @@ from pathlib import Path
 import dipedl
 
 ROOT = Path(dipedl.__file__).parent
+RESEARCH = Path(__file__).parents[1] / "research" / "src" / "dipedl_bench"
 #: Modules below `dipedl` itself that every package may import.
 SHARED = {"_version"}
 #: Private by their names, but of Python, Jupyter and scikit-learn.
@@ -27,7 +29,7 @@ class Module:
 
     def __init__(self, path, root):
         self.parts = path.relative_to(root).with_suffix("").parts
-        self.package = self.parts[0]
+        self.package = package_of(self.parts)
         self.nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         self.classes = [node for node in self.nodes if isinstance(node, ast.ClassDef)]
 
@@ -48,8 +50,24 @@ class Module:
                     yield path[1:], alias.asname or alias.name
 
 
+def package_of(path):
+    """Return the package of a path below `dipedl`."""
+    return "/".join(path[:2]) if path[0] == "apps" else path[0]
+
+
 def modules(root=ROOT):
     return [Module(path, root) for path in sorted(root.rglob("*.py"))]
+
+
+def research_imports(root=RESEARCH):
+    """Yield the place of each import of a private name of the library by the research."""
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.ImportFrom(str(module), names, 0) if module.split(".")[0] == "dipedl":
+                    for alias in names:
+                        if any(map(private, [*module.split("."), alias.name])):
+                            yield f"{path.relative_to(root)}: {module}.{alias.name}"
 
 
 def private(name):
@@ -60,9 +78,13 @@ def private_imports(modules):
     """Yield the package, the path and the place of each import of another's private name."""
     for module in modules:
         for path, _ in module.imports():
-            other = path and path[0] not in {module.package, *SHARED}
+            other = path and package_of(path) not in {module.package, *SHARED}
             if other and any(map(private, path)):
-                yield module.package, path[0], f"{'/'.join(module.parts)}: {'.'.join(path)}"
+                yield (
+                    module.package,
+                    package_of(path),
+                    f"{'/'.join(module.parts)}: {'.'.join(path)}",
+                )
 
 
 def defined_names(module):
@@ -137,6 +159,10 @@ def table(offences):
 
 def test_packages_import_public_names_of_each_other():
     assert table(private_imports(modules())) == {}
+
+
+def test_the_research_imports_public_names_of_the_library():
+    assert list(research_imports()) == []
 
 
 def test_packages_use_public_attributes_of_each_other():
