@@ -896,7 +896,7 @@ MUTANTS = [
     ),
     Mutant(
         "patterns of dropout after the first pass forgotten",
-        "src/dipedl/baselines/sampled/_dropout.py",
+        "src/dipedl/baselines/mc_dropout.py",
         "        generator.manual_seed(seed)\n",
         "",
         "tests/baselines/test_as_published_spectra.py::test_the_passes_of_dropout_share_the_convolutions",

@@ -8,13 +8,15 @@ from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import Dirichlet
-from .held_out import HeldOut
-from .inputs import check_rate
+from .held_out import HeldOut, calibration_rows
+from .inputs import check_rate, check_weights
 from .maths.scores import bare_uncertainty_of, most_probable, round_up, uncertainty_of
 from .writing.finding import warn_caller
 
@@ -73,20 +75,46 @@ class Decisions:
     cross-fitting follows them closely but carries no proof. No guarantee holds for OOD inputs or
     after a shift. See the page "Decisions" of the documentation.
 
-    A subclass gives class probabilities and scores of inputs, and has an `evidence_`, from which
-    Dirichlets come; or, as a baseline, held-out rows alone: its answer is then the most probable
-    class, and its own uncertainty the negated score.
+    A model with evidence gives class probabilities and scores by `predict_parts`, and Dirichlets
+    by `evidence_`. A baseline has neither: its probabilities are those of `predict_proba`,
+    uncalibrated, its score is the negated `uncertainty`, and its held-out rows are those of
+    `calibrate`. As nothing is learned from them, every guarantee is exact.
     """
 
     classes_: np.ndarray
     evidence_: Any
-    false_alarm_rate: float
+    predict_proba: Any
+    uncertainty: Any
+    #: Share of ID inputs that `predict_ood` may flag.
+    false_alarm_rate: float = 0.05
     #: How the model gets held-out rows, for error messages.
     calibrated_by: ClassVar[str] = "clf.calibrate(X, y)"
-    #: Which uncertainty rejects unless another is asked for.
-    _rejects_by: ClassVar[str] = "total"
-    #: Whether a density gives evidence, `evidence_`.
-    has_evidence: ClassVar[bool] = True
+
+    @property
+    def has_evidence(self) -> bool:
+        """True if a density gives evidence; False for a baseline."""
+        return hasattr(type(self), "evidence_")
+
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Keep predictions on ID inputs that ``fit`` has not seen, for all decisions.
+
+        Parameters
+        ----------
+        X : array-like, shape (m, d)
+            ID inputs; 100 or more.
+        y : array-like, shape (m,), optional
+            Their labels. Without them there are p-values and alarms, and no sets or risks.
+        sample_weight : array-like, shape (m,), optional
+            Counts each row that often.
+        """
+        check_is_fitted(self, "classes_")
+        X, labels = calibration_rows(self, (X, y), self.classes_)
+        P, scores = self.proba_and_scores(X)
+        indices = None if labels is None else np.searchsorted(self.classes_, labels)
+        source = f"{X.shape[0]} held-out inputs"
+        weights = check_weights(sample_weight, X)
+        self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sorted()
+        return self
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), class probabilities (n, k) and scores (n,) of X."""
@@ -217,7 +245,7 @@ class Decisions:
         --------
         reject_curve : every risk that can be promised.
         """
-        kind = self._rejects_by if kind is None else kind
+        kind = self._rejection_kind(kind)
         threshold = self._reject_threshold(risk, coverage, confidence, kind)
         given = self.proba_and_scores(X)
         u = self._uncertainty_by(kind, lambda: given[0], given[1])
@@ -242,7 +270,7 @@ class Decisions:
         """
         labels, held = self._held_out_labels("reject_curve"), self.held_out_rows()
         wrong = self.label_indices(held.proba, held.scores) != labels
-        u = self._held_out_uncertainty(self._rejects_by if kind is None else kind)
+        u = self._held_out_uncertainty(self._rejection_kind(kind))
         return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
 
     def explain(self, X: Any, top: int = 5) -> list[Any]:
@@ -257,7 +285,7 @@ class Decisions:
 
         Returns
         -------
-        list of Card, length n
+        list of Card, or of BaselineCard for a baseline, length n
             ``print(card)``, ``card.to_dict()``, ``card.plot()``; a notebook shows the first ten.
 
         See Also
@@ -294,11 +322,21 @@ class Decisions:
 
     def held_out_rows(self) -> HeldOut:
         """Return the held-out rows that every threshold rests on."""
-        held: HeldOut = self.evidence_.held_out_
-        return held
+        if self.has_evidence:
+            held: HeldOut = self.evidence_.held_out_
+            return held
+        check_is_fitted(self, "classes_")
+        if not hasattr(self, "held_out_"):
+            raise NotFittedError(
+                f"{type(self).__name__} has no held-out rows to take thresholds from; "
+                + self.calibration_remedy()
+            )
+        return self.held_out_
 
     def proba_and_scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return class probabilities (n, k) that the evidence weighs, and scores (n,), of X."""
+        if not self.has_evidence:
+            return self.predict_proba(X), -self.uncertainty(X)
         _, P, scores = self.predict_parts(X)
         return self.evidence_.calibrated(P, scores), scores
 
@@ -324,6 +362,10 @@ class Decisions:
         if not self.has_evidence:
             return np.asarray(P.argmax(axis=1))
         return most_probable(self.dirichlet_of(P, scores).concentration, P)
+
+    def _rejection_kind(self, kind: str | None) -> str:
+        default = "total" if self.has_evidence else "uncertainty"
+        return default if kind is None else kind
 
     def _uncertainty_by(
         self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from dipedl import baselines  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
-from dipedl.baselines.sampled._dropout import _with_dropout  # noqa: E402
+from dipedl.baselines.mc_dropout import _with_dropout  # noqa: E402
 from dipedl.networks import MLP, BranchCNN, ConvLin1d, LeNet5, Training  # noqa: E402
 
 METHODS = [EDL, REDL, ReEDL, DAEDL, PostNet, MCDropout]

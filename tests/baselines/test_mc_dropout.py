@@ -7,7 +7,7 @@ from scipy.special import softmax
 from torch import nn
 
 from dipedl.baselines import MCDropout
-from dipedl.baselines.sampled._dropout import check_dropout, sampled_outputs
+from dipedl.baselines.mc_dropout import check_dropout, sampled_outputs
 from dipedl.networks import MLP, FastCNN, Training, WhitenedCNN
 from dipedl.networks.backbones.network import Network
 

@@ -127,7 +127,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
     p_values = conformal_p_values(scores, held.scores, held.weights)
     dirichlet = clf.predict_dirichlet(arriving) if hasattr(clf, "predict_dirichlet") else None
     parts: list[tuple[Reading, ...]] = [()] * len(P)
-    readable = clf.readable_density(arriving)
+    readable = getattr(clf, "readable_density", lambda rows: None)(arriving)
     if readable is not None:
         density, Z, features = readable
         user = user_columns(clf, validate_rows(X), before, Z, features, None)

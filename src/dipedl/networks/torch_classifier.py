@@ -68,6 +68,7 @@ def class_weights(given: ClassWeight, classes: np.ndarray, targets: np.ndarray) 
 
 _CHUNK = 512
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -198,9 +199,18 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         weights = torch.from_numpy(self.class_weight_).to(losses.dtype)
         return (losses * weights.to(losses.device, non_blocking=True)[target]).mean()
 
+    def cross_entropy(self, outputs: Tensor, target: Tensor, smoothing: float = 0.0) -> Tensor:
+        """Return the mean cross-entropy, weighted by class; `smoothing` of the labels in [0, 1)."""
+        if self.class_weight is None:
+            return cross_entropy(outputs, target, label_smoothing=smoothing)
+        losses = cross_entropy(outputs, target, reduction="none", label_smoothing=smoothing)
+        return self.weighted_mean(losses, target)
+
     def predict_dtype(self) -> torch.dtype:
-        """Return the precision in which the trained network predicts."""
-        return torch.float32
+        """Return the precision in which the trained network predicts: float32 without a choice."""
+        precision = getattr(self, "precision", "float32")
+        check_choice("precision", precision, _DTYPES)
+        return _DTYPES[precision]
 
     def draw_seed(self) -> int:
         """Return a seed from `random_state`."""
@@ -341,9 +351,6 @@ def on_device(device: torch.device, module: nn.Module) -> nn.Module:
     return module if there <= {device.type} else deepcopy(module).to(device)
 
 
-_DTYPES = {"float32": torch.float32, "float64": torch.float64}
-
-
 class TorchClassifier(TorchEstimator):
     """A network trained by cross-entropy.
 
@@ -425,23 +432,12 @@ class TorchClassifier(TorchEstimator):
         return np.asarray(softmax(self.logits(X), axis=1))
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        return self._cross_entropy(outputs, target, self.label_smoothing)
+        return self.cross_entropy(outputs, target, self.label_smoothing)
 
     def _score(self, outputs: Tensor, target: Tensor) -> Tensor:
-        return self._cross_entropy(outputs, target, 0.0)
-
-    def _cross_entropy(self, outputs: Tensor, target: Tensor, smoothing: float) -> Tensor:
-        if self.class_weight is None:
-            return cross_entropy(outputs, target, label_smoothing=smoothing)
-        losses = cross_entropy(outputs, target, reduction="none", label_smoothing=smoothing)
-        return self.weighted_mean(losses, target)
+        return self.cross_entropy(outputs, target)
 
     def training_settings(self) -> Training:
         """Return the settings of the training, checked."""
         check_number("label_smoothing", self.label_smoothing, "in [0, 1)", lambda x: 0 <= x < 1)
         return super().training_settings()
-
-    def predict_dtype(self) -> torch.dtype:
-        """Return the precision in which the trained network predicts."""
-        check_choice("precision", self.precision, _DTYPES)
-        return _DTYPES[self.precision]

@@ -335,7 +335,7 @@ class DIPModule(Decisions, nn.Module):
         seen = smallest(np.concatenate(hashes))
         return self._learn_evidence(density, held, origin, group, seen, all(memorised))
 
-    def calibrate(
+    def calibrate(  # type: ignore[override]
         self, calibration: Any, *, unpack: Unpack | None = None, group: Any = None
     ) -> Self:
         """Learn all that comes from held-out rows again; network and density stay.

@@ -13,7 +13,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ...fitting import (
+from ..answers import Decisions
+from ..fitting import (
     accepted_arguments,
     all_or_nothing,
     class_probabilities,
@@ -21,18 +22,31 @@ from ...fitting import (
     fit_classifier,
     take_input_tags,
 )
-from ...inputs import check_class_counts, validate_inputs, validate_inputs_and_labels
-from .._held_out import HeldOutDecisions
-from ._sampling import uncertainty_of
+from ..inputs import check_class_counts, validate_inputs, validate_inputs_and_labels
+from ..maths.scores import entropy, max_prob, mutual_information
 
 __all__ = ["DeepEnsemble"]
 
 _PROBE = 256
 
 Progress = Callable[[dict[str, Any]], object]
+Reduction = Callable[[np.ndarray], np.ndarray]
+
+_KINDS: dict[str, Reduction] = {
+    "mutual_information": mutual_information,
+    "entropy": lambda samples: entropy(samples.mean(axis=0)),
+    "max_prob": lambda samples: max_prob(samples.mean(axis=0)),
+}
 
 
-class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
+def uncertainty_of_samples(kind: str) -> Reduction:
+    """Return the function of sampled probabilities (m, n, k) that gives an uncertainty (n,)."""
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {list(_KINDS)}, got {kind!r}")
+    return _KINDS[kind]
+
+
+class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
     r"""Clones of a classifier, each trained on all data from its own random start.
 
     .. math:: p(x) = \frac{1}{m} \sum_i p_i(x), \quad
@@ -135,8 +149,8 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             As of the class.
         """
         # Imported here: an ensemble of other classifiers needs no PyTorch.
-        from ...networks.torch_classifier import TorchClassifier
-        from .._recipe import published_network, published_shape, published_training
+        from ..networks.torch_classifier import TorchClassifier
+        from .published import published_network, published_shape, published_training
 
         member = TorchClassifier(
             published_network(data, dropout=0.0),
@@ -181,7 +195,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         with all_or_nothing(self):
             if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
                 raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
-            self._forget_held_out()
+            self.__dict__.pop("held_out_", None)  # of an earlier fit
             X, y = validate_inputs_and_labels(self, X, y)
             check_class_counts(y)
             template = _template(self.estimator, seeded=not self.bootstrap)
@@ -224,7 +238,7 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             Mutual information of label and member (nats, >= 0); of the mean probabilities: entropy
             (nats), or one minus the largest.
         """
-        return uncertainty_of(kind)(self.sample_proba(X))
+        return uncertainty_of_samples(kind)(self.sample_proba(X))
 
     def sample_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d) by every member, shape (n_members, n, k)."""
@@ -239,9 +253,9 @@ class DeepEnsemble(HeldOutDecisions, ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        from ...networks.backbones.mlp import MLP
-        from ...networks.torch_classifier import TorchClassifier
-        from ...networks.training import Training
+        from ..networks.backbones.mlp import MLP
+        from ..networks.torch_classifier import TorchClassifier
+        from ..networks.training import Training
 
         training = Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1)
         return {"estimator": TorchClassifier(MLP((32, 32)), training), "n_members": 3}
@@ -291,8 +305,8 @@ def _resampled(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
 def _template(estimator: Any, seeded: bool) -> Any:
     if estimator is None:
         # Imported here: an ensemble of other classifiers needs no PyTorch.
-        from ...networks.torch_classifier import TorchClassifier
-        from .._recipe import TRAINING
+        from ..networks.torch_classifier import TorchClassifier
+        from .published import TRAINING
 
         return TorchClassifier(training=TRAINING)
     if isinstance(estimator, FrozenEstimator):

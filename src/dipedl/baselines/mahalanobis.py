@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...density.gda import MahalanobisDensity
-from ._posthoc import PostHoc
+from ..answers import Decisions
+from ..density.gda import MahalanobisDensity
+from .post_hoc import PostHoc
 
 __all__ = ["Mahalanobis"]
 
 
-class Mahalanobis(PostHoc):
+class Mahalanobis(Decisions, PostHoc):
     r"""Uncertainty is the squared Mahalanobis distance of the features to the nearest class mean.
 
     .. math:: u(x) = \min_c (z - m_c)^T C^{-1} (z - m_c), \quad z = z(x),

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...maths.scores import max_prob
-from ._posthoc import PostHoc
+from ..answers import Decisions
+from ..maths.scores import max_prob
+from .post_hoc import PostHoc
 
 __all__ = ["MaxSoftmax"]
 
 
-class MaxSoftmax(PostHoc):
+class MaxSoftmax(Decisions, PostHoc):
     """Uncertainty is one minus the largest class probability, ``1 - max_c p_c(x)``.
 
     It is the sum of the other probabilities: the difference from one would be zero, a tie, for

@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
-from ...density.neighbors import nearest_rows
-from ._posthoc import PostHoc
+from ..answers import Decisions
+from ..density.neighbors import nearest_rows
+from .post_hoc import PostHoc
 
 __all__ = ["KNNDistance"]
 
 
-class KNNDistance(PostHoc):
+class KNNDistance(Decisions, PostHoc):
     """Uncertainty is the distance to the k-th nearest training row, of features of unit length.
 
     ``u(x) = |z - z_(k)|`` with ``z = h(x) / |h(x)|`` for features h, and z_(k) its k-th nearest
@@ -89,7 +90,7 @@ class KNNDistance(PostHoc):
         return nearest_rows(self.neighbors_, Z)[0][:, -1]
 
     def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
-        """As of every baseline."""
+        """Return the density behind the score, what it sees of X (n, p), and its transformer."""
         return _Neighbours(self.neighbors_), normalize(self._features(X)), self.features_
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Base class of the post-hoc methods: a classifier, fitted or frozen, with a score."""
+"""Shared part of the post-hoc methods: a classifier, fitted or frozen, with a score."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ...features.transformer import compute_features, fit_feature_transformer
-from ...fitting import (
+from ..features.transformer import compute_features, fit_feature_transformer
+from ..fitting import (
     accepted_arguments,
     all_or_nothing,
     class_probabilities,
@@ -19,12 +19,11 @@ from ...fitting import (
     fit_classifier,
     take_input_tags,
 )
-from ...inputs import check_class_counts, known_classes, validate_inputs, validate_inputs_and_labels
-from .._held_out import HeldOutDecisions
+from ..inputs import check_class_counts, known_classes, validate_inputs, validate_inputs_and_labels
 
 
-class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
-    """Labels and probabilities of the wrapped classifier; a subclass adds ``uncertainty``."""
+class PostHoc(ClassifierMixin, BaseEstimator):
+    """Labels and probabilities of the wrapped classifier; a method adds ``uncertainty``."""
 
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
@@ -40,7 +39,7 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
             Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """
         with all_or_nothing(self):
-            self._forget_held_out()
+            self.__dict__.pop("held_out_", None)  # of an earlier fit
             X, y = validate_inputs_and_labels(self, X, y)
             check_class_counts(y)
             self._check_parameters(y)
@@ -85,7 +84,7 @@ class PostHoc(HeldOutDecisions, ClassifierMixin, BaseEstimator):
         return compute_features(self.features_, X)
 
     def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any] | None:
-        """As of every baseline."""
+        """Return the density behind the score, the features of X (n, p) and their transformer."""
         density = getattr(self, "density_", None)
         return None if density is None else (density, self._features(X), self.features_)
 

@@ -1,43 +1,63 @@
-"""Base class of the evidential baselines: a trained network and its Dirichlets."""
+"""Shared part of the evidential baselines: a trained network and its Dirichlets."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...dirichlet import Dirichlet
-from ...maths.scores import DIRICHLET_KINDS
-from ...networks.checks import check_choice, check_integer, check_number
-from ...networks.evidential_losses import (
+from ..dirichlet import Dirichlet
+from ..maths.scores import DIRICHLET_KINDS
+from ..networks.checks import check_choice, check_integer, check_number
+from ..networks.evidential_losses import (
     annealed_weight,
     evidence_from_logits,
     kl_misleading,
     log_evidence_from_logits,
 )
-from ...networks.torch_classifier import TorchEstimator
-from ...networks.training import Training
-from .._held_out import HeldOutDecisions
-from .._recipe import TRAINING, Published
+from ..networks.training import Training
+from .published import TRAINING, published_settings
 
 _EVIDENCE = ("exp", "relu", "softplus")
 _NON_NEGATIVE = {"lambda1", "kl_weight", "entropy_weight"}
 
 
-class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
+class Evidential:
     """A network with one Dirichlet per input: the network in float32, the Dirichlet in float64.
 
-    A subclass gives ``_loss``, ``predict_dirichlet`` and ``_published``.
+    Mixed into a `TorchEstimator` that gives ``_loss``, ``predict_dirichlet`` and ``_published``.
     """
 
+    classes_: Any
+    get_params: Any
+    logits: Any
+    predict_dirichlet: Any
+    training_settings: Any
+    weighted_mean: Callable[..., Tensor]
+    _published: ClassVar[Any]
     _default_training: ClassVar[Training] = TRAINING
 
-    @abstractmethod
-    def predict_dirichlet(self, X: Any) -> Dirichlet:
-        """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """The configuration of the paper or of the released code; see the notes of the class.
+
+        Parameters
+        ----------
+        data : {"mnist", "cifar10", "spectra"}, default="mnist"
+            The configuration for images of MNIST or of CIFAR-10, or that for spectra of LAMOST.
+        image_shape, random_state
+            As of the class; images of CIFAR-10 are (3, 32, 32) unless given.
+        """
+        return cls(**published_settings(cls._published, data, image_shape, random_state))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), the means of the Dirichlets, shape (n, k)."""
@@ -78,7 +98,7 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
         """Share of wrong predictions. Annealed losses cannot be compared between epochs."""
         return self.weighted_mean((outputs.argmax(dim=1) != target).double(), target)
 
-    _score = _error_rate
+    _score: Any = _error_rate
 
     def _annealed(self, epoch: int, length: float) -> float:
         """Weight of the KL in an epoch; a float `length` is a share of the training."""
@@ -105,14 +125,11 @@ class EvidentialEstimator(HeldOutDecisions, Published, TorchEstimator):
         if "lambda2" in given:
             check_number("lambda2", given["lambda2"], "> 0", lambda x: x > 0)
 
-    def _take_trained(self, X: Any, y: Any) -> bool:
-        self._forget_held_out()
-        return False
-
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
         self._check_parameters()
-        return super().validate_fit(X, y, validation)
+        return super().validate_fit(X, y, validation)  # type: ignore[misc]
 
 
 def _check_annealing(length: Any) -> None:

@@ -6,21 +6,22 @@ from typing import Any
 
 from torch import Tensor
 
-from ...dirichlet import Dirichlet
-from ...networks.augmentations import CropFlipRotate
-from ...networks.backbones.convlin import ConvLin
-from ...networks.backbones.mlp import MLP
-from ...networks.backbones.network import Backbone
-from ...networks.backbones.vgg import VGG16
-from ...networks.evidential_losses import evidence_from_logits, projected_mse
-from ...networks.torch_classifier import ClassWeight
-from ...networks.training import Training
-from ._evidential import EvidentialEstimator, additive_dirichlet
+from ..answers import Decisions
+from ..dirichlet import Dirichlet
+from ..networks.augmentations import CropFlipRotate
+from ..networks.backbones.convlin import ConvLin
+from ..networks.backbones.mlp import MLP
+from ..networks.backbones.network import Backbone
+from ..networks.backbones.vgg import VGG16
+from ..networks.evidential_losses import evidence_from_logits, projected_mse
+from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.training import Training
+from .evidential import Evidential, additive_dirichlet
 
 __all__ = ["REDL"]
 
 
-class REDL(EvidentialEstimator):
+class REDL(Decisions, Evidential, TorchEstimator):
     r"""Relaxed EDL: a prior weight lambda2 in place of 1, and no variance in the loss.
 
     .. math:: \alpha = \lambda_2 + e(\mathrm{logits}), \qquad

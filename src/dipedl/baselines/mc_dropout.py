@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from copy import deepcopy
+from itertools import chain
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
-from ...networks.backbones.mlp import MLP
-from ...networks.backbones.network import Backbone, Network
-from ...networks.checks import check_integer
-from ...networks.torch_classifier import ClassWeight, TorchClassifier, TorchEstimator, float32_rows
-from ...networks.training import Training
-from .._held_out import HeldOutDecisions
-from .._recipe import TRAINING, Published, published_network, published_training
-from ._dropout import check_dropout, sampled_outputs
-from ._sampling import Reduction, uncertainty_of
+from ..answers import Decisions
+from ..networks.backbones.mlp import MLP
+from ..networks.backbones.network import Backbone, Network
+from ..networks.checks import check_integer
+from ..networks.torch_classifier import ClassWeight, TorchEstimator, float32_rows
+from ..networks.training import Training
+from .deep_ensemble import Reduction, uncertainty_of_samples
+from .published import TRAINING, published_network, published_settings, published_training
 
 __all__ = ["MCDropout"]
 
 
-class MCDropout(HeldOutDecisions, Published, TorchClassifier):
+class MCDropout(Decisions, TorchEstimator):
     r"""A network trained with dropout by cross-entropy; prediction averages passes with dropout.
 
     .. math:: p(x) = \frac{1}{m} \sum_s p_s(x), \quad
@@ -114,16 +117,29 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         network: Any = None,
         class_weight: ClassWeight = None,
     ) -> None:
-        super().__init__(
-            backbone,
-            training,
-            image_shape=image_shape,
-            random_state=random_state,
-            precision=precision,
-            class_weight=class_weight,
-        )
+        super().__init__(backbone, training, image_shape, random_state, class_weight)
         self.n_samples = n_samples
+        self.precision = precision
         self.network = network
+
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        data: str = "mnist",
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Any = 0,
+    ) -> Self:
+        """The configuration of the paper; see the notes of the class.
+
+        Parameters
+        ----------
+        data : {"mnist", "cifar10", "spectra"}, default="mnist"
+            The configuration for images of MNIST or of CIFAR-10, or that for spectra of LAMOST.
+        image_shape, random_state
+            As of the class; images of CIFAR-10 are (3, 32, 32) unless given.
+        """
+        return cls(**published_settings(cls._published, data, image_shape, random_state))
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:
@@ -131,7 +147,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         return {"backbone": network, "training": published_training(data), "n_samples": 50}
 
     def _take_trained(self, X: Any, y: Any) -> bool:
-        self._forget_held_out()
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
         check_integer("n_samples", self.n_samples)
         seeds = np.random.SeedSequence(self.draw_seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
@@ -139,6 +155,9 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
             return False
         self._use(X, y)
         return True
+
+    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        return self.cross_entropy(outputs, target)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
@@ -155,7 +174,7 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
             Mutual information of label and weights (nats, >= 0); of the mean probabilities:
             entropy (nats), or one minus the largest.
         """
-        return self._reduced(X, uncertainty_of(kind))
+        return self._reduced(X, uncertainty_of_samples(kind))
 
     def sample_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d) in every pass, shape (n_samples, n, k)."""
@@ -219,3 +238,84 @@ class MCDropout(HeldOutDecisions, Published, TorchClassifier):
         network = super().build_network(n_outputs, seed)
         check_dropout(network)
         return network
+
+
+_CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+_PLAIN = (nn.Dropout, *_CHANNELS)
+
+
+class _Pattern(nn.Module):
+    """Dropout whose pattern is the same for every row, drawn from a given generator."""
+
+    def __init__(self, layer: _DropoutNd, generator: torch.Generator) -> None:
+        super().__init__()
+        self.p, self.generator = layer.p, generator
+        self.whole_channels = isinstance(layer, _CHANNELS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        shape = [1, *x.shape[1:]]
+        if self.whole_channels:
+            shape[2:] = [1] * (x.ndim - 2)
+        draws = torch.rand(shape, generator=self.generator, device="cpu", dtype=torch.float32)
+        kept = draws >= self.p
+        return x * (kept.to(x.device, x.dtype) / (1 - self.p))
+
+
+def check_dropout(network: Network) -> None:
+    """Raise ValueError unless some layer drops units, by a dropout supported here."""
+    layers = [layer for layer in network.modules() if isinstance(layer, _DropoutNd)]
+    odd = sorted({type(layer).__name__ for layer in layers if not isinstance(layer, _PLAIN)})
+    if odd:
+        raise ValueError(
+            f"backbone has layers {odd}; only Dropout, Dropout1d, Dropout2d and Dropout3d are "
+            "sampled: use those"
+        )
+    shares = sorted({layer.p for layer in layers})
+    if not shares or not 0 < shares[-1] < 1:
+        raise ValueError(
+            "backbone must have a dropout strictly between 0 and 1, got "
+            f"{shares or 'no Dropout layer'}; pass one that drops units, such as "
+            "LeNet5(dropout=0.5) or MLP(dropout=0.5)"
+        )
+
+
+def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
+    """Outputs (m, n, k) for rows X (n, d) of the m networks, one per seed.
+
+    Layers before the first dropout are computed once.
+    """
+    generator = torch.Generator("cpu")
+    before, after = _around_dropout(_with_dropout(network, generator))
+    shared = before(X)
+    outputs = []
+    for seed in seeds:
+        generator.manual_seed(seed)
+        outputs.append(after(shared))
+    return torch.stack(outputs)
+
+
+def _around_dropout(network: Network) -> tuple[Callable[[Tensor], Tensor], nn.Module]:
+    """Return a function for the input of the part with the first dropout, and that part."""
+    if not _drops(network.body):
+        return network.features, network.head
+    if type(network).features is not Network.features:
+        return nn.Identity(), network
+    parts = list(network.body) if isinstance(network.body, nn.Sequential) else [network.body]
+    first = next(i for i, part in enumerate(parts) if _drops(part))
+    before = nn.Sequential(nn.Unflatten(1, network.input_shape), *parts[:first])
+    return before, nn.Sequential(*parts[first:], network.head)
+
+
+def _drops(part: nn.Module) -> bool:
+    return any(isinstance(layer, _Pattern) for layer in part.modules())
+
+
+def _with_dropout(network: Network, generator: torch.Generator) -> Network:
+    """A copy that shares the weights; its dropouts draw from `generator`, in eval mode too."""
+    shared = {id(t): t for t in chain(network.parameters(), network.buffers())}
+    copy = deepcopy(network, shared)
+    for parent in list(copy.modules()):
+        for name, layer in list(parent.named_children()):
+            if isinstance(layer, _PLAIN) and layer.p > 0:
+                setattr(parent, name, _Pattern(layer, generator))
+    return copy

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...density.gda import GDADensity
-from ._posthoc import PostHoc
+from ..answers import Decisions
+from ..density.gda import GDADensity
+from .post_hoc import PostHoc
 
 __all__ = ["DDU"]
 
 
-class DDU(PostHoc):
+class DDU(Decisions, PostHoc):
     """Uncertainty is the negative log-density of the features under one Gaussian per class.
 
     ``u(x) = -log sum_c pi_c N(z; m_c, C_c)`` with z the features of x and pi_c the class

@@ -8,13 +8,14 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from ...inputs import check_positive_number, validate_inputs
-from ._posthoc import PostHoc
+from ..answers import Decisions
+from ..inputs import check_positive_number, validate_inputs
+from .post_hoc import PostHoc
 
 __all__ = ["Energy"]
 
 
-class Energy(PostHoc):
+class Energy(Decisions, PostHoc):
     """Uncertainty is the free energy of the logits, ``E(x) = -T log sum_c exp(f_c(x) / T)``.
 
     Logits come from ``estimator.logits`` or else from ``estimator.decision_function``. The one

@@ -7,19 +7,20 @@ from typing import Any
 
 from torch import Tensor
 
-from ...dirichlet import Dirichlet
-from ...networks.backbones.network import Backbone
-from ...networks.checks import check_choice
-from ...networks.evidential_losses import (
+from ..answers import Decisions
+from ..dirichlet import Dirichlet
+from ..networks.backbones.network import Backbone
+from ..networks.checks import check_choice
+from ..networks.evidential_losses import (
     evidence_from_logits,
     expected_cross_entropy,
     marginal_likelihood_loss,
     mse_bayes_risk,
 )
-from ...networks.torch_classifier import ClassWeight
-from ...networks.training import Training
-from .._recipe import WIDE, published_network
-from ._evidential import EvidentialEstimator, additive_dirichlet
+from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.training import Training
+from .evidential import Evidential, additive_dirichlet
+from .published import WIDE, published_network
 
 __all__ = ["EDL"]
 
@@ -30,7 +31,7 @@ _RISKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-class EDL(EvidentialEstimator):
+class EDL(Decisions, Evidential, TorchEstimator):
     r"""Evidential deep learning: a network's outputs are the evidence for each class.
 
     .. math:: \alpha = 1 + e(\mathrm{logits}), \qquad

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...maths.scores import entropy
-from ._posthoc import PostHoc
+from ..answers import Decisions
+from ..maths.scores import entropy
+from .post_hoc import PostHoc
 
 __all__ = ["PredictiveEntropy"]
 
 
-class PredictiveEntropy(PostHoc):
+class PredictiveEntropy(Decisions, PostHoc):
     """Uncertainty is the entropy of the prediction, ``-sum_c p_c(x) log p_c(x)``.
 
     Parameters

@@ -9,25 +9,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...dirichlet import Dirichlet
-from ...networks.augmentations import CropFlipRotate
-from ...networks.backbones.convlin import ConvLin
-from ...networks.backbones.mlp import MLP
-from ...networks.backbones.network import Backbone
-from ...networks.checks import check_choice, check_integer, check_number
-from ...networks.evidential_losses import evidence_from_logits, uce
-from ...networks.flows.radial_flow import RadialFlow
-from ...networks.torch_classifier import ClassWeight
-from ...networks.training import Training
-from .._recipe import TRAINING
-from ._evidential import EvidentialEstimator, additive_dirichlet
+from ..answers import Decisions
+from ..dirichlet import Dirichlet
+from ..networks.augmentations import CropFlipRotate
+from ..networks.backbones.convlin import ConvLin
+from ..networks.backbones.mlp import MLP
+from ..networks.backbones.network import Backbone
+from ..networks.checks import check_choice, check_integer, check_number
+from ..networks.evidential_losses import evidence_from_logits, uce
+from ..networks.flows.radial_flow import RadialFlow
+from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.training import Training
+from .evidential import Evidential, additive_dirichlet
+from .published import TRAINING
 
 __all__ = ["PostNet"]
 
 _BUDGETS = ("counts", "total")
 
 
-class PostNet(EvidentialEstimator):
+class PostNet(Decisions, Evidential, TorchEstimator):
     r"""Posterior network: pseudo-counts from a density per class in a small latent space.
 
     .. math:: \alpha_c = 1 + N_c \, q(z \mid c), \qquad z = \mathrm{BatchNorm}(\mathrm{encoder}(x)),
@@ -93,7 +94,7 @@ class PostNet(EvidentialEstimator):
     """
 
     _default_training = replace(TRAINING, learning_rate=5e-3)
-    _score = None  # type: ignore[assignment]
+    _score = None
 
     def __init__(
         self,

@@ -10,17 +10,18 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, cat
 
-from ...density.base import as_density, fit_density, log_density
-from ...density.gda import GDADensity
-from ...dirichlet import Dirichlet
-from ...networks.augmentations import CropFlipRotate
-from ...networks.backbones.convlin import ConvLin, ConvLin1d
-from ...networks.backbones.network import Backbone
-from ...networks.backbones.vgg import VGG16
-from ...networks.evidential_losses import evidence_from_logits, mse_bayes_risk
-from ...networks.torch_classifier import ClassWeight
-from ...networks.training import Training
-from ._evidential import EvidentialEstimator
+from ..answers import Decisions
+from ..density.base import as_density, fit_density, log_density
+from ..density.gda import GDADensity
+from ..dirichlet import Dirichlet
+from ..networks.augmentations import CropFlipRotate
+from ..networks.backbones.convlin import ConvLin, ConvLin1d
+from ..networks.backbones.network import Backbone
+from ..networks.backbones.vgg import VGG16
+from ..networks.evidential_losses import evidence_from_logits, mse_bayes_risk
+from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.training import Training
+from .evidential import Evidential
 
 __all__ = ["DAEDL"]
 
@@ -29,7 +30,7 @@ _TOP = 300.0
 _LEAST = 1e-9
 
 
-class DAEDL(EvidentialEstimator):
+class DAEDL(Decisions, Evidential, TorchEstimator):
     r"""Density-aware EDL: the logits are scaled by the density of the features.
 
     It is trained as EDL with :math:`\alpha = 10^{-6} + \exp(\mathrm{logits})`. A Gaussian per class
@@ -159,7 +160,7 @@ class DAEDL(EvidentialEstimator):
         return Dirichlet(np.exp(np.clip(np.maximum(d, least) * logits, -_TOP, _TOP)))
 
     def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
-        """As of every baseline."""
+        """Return the density behind the score, what it sees of X (n, p), and its transformer."""
         return self.density_, self.transform(X), self
 
     def _log_evidence(self, X: Any) -> np.ndarray:

@@ -6,18 +6,19 @@ from typing import Any
 
 from torch import Tensor
 
-from ...dirichlet import Dirichlet
-from ...networks.backbones.network import Backbone
-from ...networks.evidential_losses import evidence_from_logits, projected_mse
-from ...networks.torch_classifier import ClassWeight
-from ...networks.training import Training
-from ._evidential import EvidentialEstimator, additive_dirichlet
+from ..answers import Decisions
+from ..dirichlet import Dirichlet
+from ..networks.backbones.network import Backbone
+from ..networks.evidential_losses import evidence_from_logits, projected_mse
+from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.training import Training
+from .evidential import Evidential, additive_dirichlet
 from .redl import REDL
 
 __all__ = ["ReEDL"]
 
 
-class ReEDL(EvidentialEstimator):
+class ReEDL(Decisions, Evidential, TorchEstimator):
     r"""Re-EDL: squared error of the projected probability and nothing else.
 
     .. math:: \alpha = \lambda_2 + e(\mathrm{logits}), \qquad L = \sum_k (y_k - \alpha_k / S)^2.

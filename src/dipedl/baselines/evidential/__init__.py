@@ -1,1 +1,0 @@
-"""Networks trained with an evidential loss."""

@@ -1,1 +1,0 @@
-"""Methods that average several networks, or several dropout masks."""
