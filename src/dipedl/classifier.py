@@ -26,7 +26,7 @@ from .fitting import (
     clone_classifier,
     sparse_by_default,
 )
-from .held_out import calibration_rows, memorised, warn_of_rows, warn_of_source
+from .held_out import calibration_rows, memorised
 from .inputs import (
     check_weights,
     explain_wide_weights,
@@ -256,7 +256,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
                 )
         self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
         self.__dict__.pop("stream_", None)
-        warn_of_rows(evidence.held_out_, self)
+        self._warn_of_held_out_rows(after_fit=True)
         return self
 
     @atomic
@@ -285,7 +285,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             self.spread, fitted, X, labels, weights, classifier=classifier
         )
         self.evidence_ = evidence
-        warn_of_source(evidence.held_out_, self)
+        self._warn_of_held_out_rows()
         return self
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
@@ -484,6 +484,11 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
         return self._predict_parts(X, *self._fitted_parts()[:2])
+
+    def _warn_of_held_out_rows(self, *, after_fit: bool = False) -> None:
+        from .explanation import warn_of_held_out_rows
+
+        warn_of_held_out_rows(self.evidence_.held_out_, self, after_fit=after_fit)
 
     def fitted_classifier(self) -> FittedClassifier:
         """Return the fitted classifier with a column of probabilities for each class."""

@@ -7,6 +7,7 @@ from ..writing.finding import Diagnosis, Finding, FindingWarning
 from ._diagnose import diagnose
 from ._explain import explain, explain_rarest
 from .cards import BaselineCard, Card
+from .held_out_findings import warn_of_held_out_rows
 
 __all__ = [
     "BaselineCard",
@@ -17,4 +18,5 @@ __all__ = [
     "diagnose",
     "explain",
     "explain_rarest",
+    "warn_of_held_out_rows",
 ]

@@ -11,8 +11,9 @@ import numpy as np
 from ..calibration.rehearsal import RARE, SURE, Rehearsal
 from ..evidence import CautionBudget, weighted_quantile
 from ..evidence_model import EvidenceModel
-from ..held_out import HeldOut, seen_before
+from ..held_out import HeldOut
 from ..writing.finding import Finding, Number
+from .held_out_findings import seen_before
 
 _LOW = 0.01
 #: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.

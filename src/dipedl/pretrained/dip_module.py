@@ -31,6 +31,7 @@ from ..calibration.rehearsal import Rehearsal
 from ..dirichlet import Dirichlet
 from ..evidence import ZScore
 from ..evidence_model import EvidenceModel
+from ..explanation import warn_of_held_out_rows
 from ..held_out import (
     FEWEST,
     MOST,
@@ -38,7 +39,6 @@ from ..held_out import (
     less_sure_between,
     share_seen,
     smallest,
-    warn_of_source,
 )
 from ..maths.array_namespace import to_numpy
 from ..maths.checks import on_simplex
@@ -428,7 +428,7 @@ class DIPModule(Decisions, nn.Module):
         modules = {"density_": density, "fusion": fusion.to(device), "head": head.to(device)}
         # At once, and after all that may fail: another thread sees the parts of before, or these.
         self._modules = self._modules | modules | {"kept": kept}
-        warn_of_source(kept.held_out(), self)
+        warn_of_held_out_rows(kept.held_out(), self)
         return self
 
     def _predictions(
