@@ -960,7 +960,7 @@ MUTANTS = [
     Mutant(
         "rows held out of a fit on their copies",
         "src/dipedl/held_out.py",
-        ", number, together=together",
+        ", number, together=many_copies",
         ", number, together=False",
         "tests/calibration/test_copies.py",
     ),
@@ -974,7 +974,7 @@ MUTANTS = [
     Mutant(
         "calibration rows never compared with those of the fit",
         "src/dipedl/held_out.py",
-        "return float(seen.mean()) if surprising else 0.0",
+        "return float(in_fit.mean()) if surprising else 0.0",
         "return 0.0",
         "tests/explanation/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
     ),

@@ -6,11 +6,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from dipedl import DIPClassifier, OODDetector, baselines
+from dipedl import DIPClassifier, DriftMonitor, OODDetector, baselines
 from dipedl.density import GDADensity
 from dipedl.inputs import validate_rows
 from dipedl.maths.checks import is_missing
@@ -51,6 +52,10 @@ def polars(rows):
     return made.fill_nan(None)
 
 
+def arrow_table(rows):
+    return pytest.importorskip("pyarrow").table(nullable(rows))
+
+
 KINDS = {
     "pandas": frame,
     "nullable": nullable,
@@ -58,6 +63,7 @@ KINDS = {
     "objects with NA": objects(pd.NA),
     "array with NA": lambda rows: objects(pd.NA)(rows).to_numpy(),
     "arrow": arrow,
+    "table of arrow": arrow_table,
     "polars": polars,
 }
 FOREST = DIPClassifier(RandomForestClassifier(5, random_state=0), GDADensity(), random_state=0)
@@ -89,6 +95,30 @@ def test_what_has_no_gap_stays_as_it_is_and_the_given_table_is_not_changed():
     before = gaps.copy()
     assert validate_rows(gaps).isna().equals(gaps.isna())
     assert gaps.equals(before) and gaps.iloc[0, 1] is pd.NA
+
+
+def test_a_table_of_arrow_gives_the_answers_of_its_rows_in_pandas():
+    pa = pytest.importorskip("pyarrow")
+    rows = frame(GAPS).assign(job=["cook", "clerk", None] * 30)
+    rows["city"] = pd.Categorical(["x", "y", "y"] * 30)
+    steps = ColumnTransformer(
+        [("words", OneHotEncoder(), ["job", "city"]), ("gaps", SimpleImputer(), NAMES)]
+    )
+    model = DIPClassifier(make_pipeline(steps, LogisticRegression()), GDADensity(), cv=2)
+    table = pa.table({name: pa.array(rows[name], from_pandas=True) for name in rows})
+    of_pandas, of_arrow = clone(model).fit(rows, Y), clone(model).fit(table, pa.array(Y))
+    assert list(of_arrow.feature_names_in_) == list(rows)
+    for method in ("predict_proba", "p_value", "predict_set", "predict"):
+        found = getattr(of_arrow, method)(table)
+        np.testing.assert_array_equal(found, getattr(of_pandas, method)(rows))
+    for given in (table, rows):
+        assert str(of_arrow.explain(given.slice(0, 1) if given is table else given[:1])[0])
+        report = DriftMonitor(window=30).fit(of_arrow, table).update(of_arrow, given)
+        assert report.window.changed == ()
+    detector = OODDetector(DIPClassifier(density=GDADensity())).fit(table.select(NAMES[:1]))
+    np.testing.assert_array_equal(
+        detector.predict(table.select(NAMES[:1])), detector.predict(rows[NAMES[:1]])
+    )
 
 
 def test_text_with_gaps_of_a_nullable_type():
@@ -204,6 +234,8 @@ def test_dates_elsewhere_have_the_remedy_too():
 
 
 def test_tables_of_other_libraries_are_refused_with_the_remedy():
-    arrow_table = pytest.importorskip("pyarrow").table(frame(X))
-    with pytest.raises(TypeError, match=r"got pyarrow's Table; convert it first, such as X.to_pan"):
-        DIPClassifier().fit(arrow_table, Y)
+    lazy = pytest.importorskip("polars").DataFrame(X, schema=NAMES).lazy()
+    with pytest.raises(
+        TypeError, match=r"got polars's LazyFrame; convert it first.*X\.collect\(\)"
+    ):
+        DIPClassifier().fit(lazy, Y)

@@ -50,8 +50,8 @@ class Answers:
     confidence: np.ndarray
 
 
-def of_one_state(method: _Method) -> _Method:
-    """Return the method of the model as it is at the call, whatever other threads calibrate."""
+def on_snapshot(method: _Method) -> _Method:
+    """Run the method on a snapshot of the model, which another thread may calibrate meanwhile."""
 
     @wraps(method)
     def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -60,11 +60,11 @@ def of_one_state(method: _Method) -> _Method:
     return cast(_Method, answer)
 
 
-def copy_of_now(model: Any) -> Any:
-    """Return the model with the attributes that it has now, which nobody else replaces."""
-    now = object.__new__(type(model))
-    vars(now).update(vars(model))
-    return now
+def snapshot_of(model: Any) -> Any:
+    """Return a shallow copy of the model, whose attributes nobody else replaces."""
+    snapshot = object.__new__(type(model))
+    vars(snapshot).update(vars(model))
+    return snapshot
 
 
 class Decisions:
@@ -120,7 +120,7 @@ class Decisions:
         """Return features (n, p), class probabilities (n, k) and scores (n,) of X."""
         raise NotImplementedError
 
-    @of_one_state
+    @on_snapshot
     def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
         """Conformal p-value of "this input is like the training data", shape (n,).
 
@@ -146,7 +146,7 @@ class Decisions:
         p = conformal_p_values(self.proba_and_scores(X)[1], held.scores, held.weights, random_state)
         return self._as_answer(p)
 
-    @of_one_state
+    @on_snapshot
     def predict_ood(self, X: Any, alpha: float | None = None) -> np.ndarray:
         """+1 for inputs like the training data, -1 where ``p_value(X) <= alpha``, shape (n,).
 
@@ -160,7 +160,7 @@ class Decisions:
         threshold = self.alarm_threshold(alpha)
         return self._as_answer(np.where(self.proba_and_scores(X)[1] < threshold, -1, 1))
 
-    @of_one_state
+    @on_snapshot
     def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> np.ndarray:
         """Classes that may be the true one, shape (n, k), bool, in the order of ``classes_``.
 
@@ -205,7 +205,7 @@ class Decisions:
             )
         return self._as_answer(sets)
 
-    @of_one_state
+    @on_snapshot
     def predict_with_reject(
         self,
         X: Any,
@@ -253,7 +253,7 @@ class Decisions:
         level = None if risk is None else confidence
         return Rejection(labels, u <= threshold, threshold, kind, risk, coverage, level)
 
-    @of_one_state
+    @on_snapshot
     def reject_curve(self, kind: str | None = None, confidence: float = 0.9) -> RejectCurve:
         """Error rates that can be promised at 5 %, 10 %, ..., 100 % coverage, all at once.
 
@@ -317,7 +317,7 @@ class Decisions:
         """Return the model with the attributes that it has now."""
         # What `partial_fit` leaves to the first question is learned once, and kept.
         hasattr(self, "evidence_")
-        now: Self = copy_of_now(self)
+        now: Self = snapshot_of(self)
         return now
 
     def held_out_rows(self) -> HeldOut:
@@ -338,7 +338,7 @@ class Decisions:
         if not self.has_evidence:
             return self.predict_proba(X), -self.uncertainty(X)
         _, P, scores = self.predict_parts(X)
-        return self.evidence_.calibrated(P, scores), scores
+        return self.evidence_.calibrate_proba(P, scores), scores
 
     def dirichlet_of(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
         """Return the Dirichlets of inputs by their probabilities (n, k) and scores (n,)."""
@@ -406,11 +406,11 @@ class Decisions:
     def _held_out_labels(self, method: str) -> np.ndarray:
         self.held_out_proba()
         held = self.held_out_rows()
-        fault = _fault(held)
-        if held.labels is None or fault:
+        problem = _label_problem(held)
+        if held.labels is None or problem:
             raise ValueError(
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
-                f"this model ({held.source}) {fault}; {self.calibration_remedy()}"
+                f"this model ({held.source}) {problem}; {self.calibration_remedy()}"
             )
         return np.asarray(held.labels)
 
@@ -439,8 +439,8 @@ class Decisions:
         return threshold
 
 
-def _fault(held: HeldOut) -> str:
-    """Why no promise about labels can come from these rows, or nothing."""
+def _label_problem(held: HeldOut) -> str:
+    """Return why no promise about labels can come from these rows, or nothing."""
     if held.labels is None:
         return "have no labels"
     if held.origin == "in-sample":
@@ -448,7 +448,7 @@ def _fault(held: HeldOut) -> str:
     return "are all of one class" if (held.labels == held.labels[0]).all() else ""
 
 
-@of_one_state
+@on_snapshot
 def uncertainty_by_kind(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray:
     """Uncertainty of each input, shape (n,); higher is less sure, always.
 
@@ -467,7 +467,7 @@ def uncertainty_by_kind(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray
     return u
 
 
-@of_one_state
+@on_snapshot
 def answers_of(model: Any, X: Any) -> Answers:
     """Return labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
 
@@ -481,11 +481,11 @@ def answers_of(model: Any, X: Any) -> Answers:
         found,
         conformal_p_values(scores, held.scores, held.weights),
         scores < model.alarm_threshold(None),
-        model.evidence_.sharpened(P, scores).max(axis=1),
+        model.evidence_.sharpen_in_full(P, scores).max(axis=1),
     )
 
 
-@of_one_state
+@on_snapshot
 def held_out_dirichlet(model: Any) -> Dirichlet:
     """Return the Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
     found: Dirichlet = model.dirichlet_of(model.held_out_proba(), model.held_out_rows().scores)

@@ -26,7 +26,7 @@ from .fitting import (
     clone_classifier,
     sparse_by_default,
 )
-from .held_out import calibration_rows, memorised
+from .held_out import calibration_rows, has_memorised
 from .inputs import (
     check_weights,
     explain_wide_weights,
@@ -245,7 +245,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             if held_out is None:
                 pairs = given_pairs(self.cv, y, kept)
                 evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
-                evidence.memorised_ = memorised(classifier, X, classifier.indices(y), Z)
+                evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
                 self.spread_ = evidence.fit_spread(
                     self.spread, X, y, weights, classifier=classifier, pairs=pairs
                 )
@@ -342,7 +342,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """
         evidence, classifier, spread = self._fitted_parts()
         _, P, scores = self._predict_parts(X, evidence, classifier)
-        P = evidence.calibrated(P, scores)
+        P = evidence.calibrate_proba(P, scores)
         alpha = evidence.dirichlet(P, scores, spread).concentration
         return np.asarray(classifier.classes[most_probable(alpha, P)])
 
@@ -358,7 +358,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
         evidence, classifier, spread = self._fitted_parts()
         _, P, scores = self._predict_parts(X, evidence, classifier)
-        return evidence.dirichlet(evidence.calibrated(P, scores), scores, spread)
+        return evidence.dirichlet(evidence.calibrate_proba(P, scores), scores, spread)
 
     def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
         """Uncertainty of each input, shape (n,); higher is less sure, always.

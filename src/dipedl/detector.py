@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .answers import copy_of_now
+from .answers import snapshot_of
 from .classifier import DIPClassifier
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
@@ -90,9 +90,9 @@ class OODDetector(OutlierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Nats above the threshold, shape (n,); negative for inputs that are flagged."""
         # Scores and threshold of one state: another thread may calibrate the classifier inside.
-        now = copy_of_now(self)
+        now = snapshot_of(self)
         if not hasattr(now, "evidence_") and hasattr(now.estimator, "evidence_"):
-            now.estimator = copy_of_now(now.estimator)
+            now.estimator = snapshot_of(now.estimator)
         scores, offset = now.score_samples(X), now.offset_
         return np.where(scores == offset, 0.0, scores - offset)
 

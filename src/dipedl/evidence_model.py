@@ -37,12 +37,12 @@ from .held_out import (
     fit_folds,
     fit_one_density,
     predict_held_out,
-    share_seen,
-    smallest,
+    sample_hashes,
+    share_in_fit,
 )
 from .inputs import (
     InputColumns,
-    NoAnswer,
+    NotComputableError,
     check_positive_number,
     check_rate,
     input_columns,
@@ -160,7 +160,7 @@ class EvidenceModel(BaseEstimator):
             self._given_features(), X, y, w, self.random_state, estimator
         )
         Z = self.transform(X)
-        self.row_hashes_ = smallest(row_hash(X))
+        self.row_hashes_ = sample_hashes(row_hash(X))
         if self._given_features() is None:
             warn_of_gross_outliers(Z, w, X, self.features_)
         return Z
@@ -226,7 +226,7 @@ class EvidenceModel(BaseEstimator):
         labels = classifier.indices(y) if classifier is not None and y is not None else y
         Z = self.transform(X)
         fold = Fold(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
-        seen = share_seen(row_hash(X), getattr(self, "row_hashes_", None))
+        seen = share_in_fit(row_hash(X), getattr(self, "row_hashes_", None))
         origin: Origin = "given twice" if seen else "given"
         kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
         seeds = seed(self.random_state)
@@ -255,7 +255,7 @@ class EvidenceModel(BaseEstimator):
             else getattr(self, "calibrator_", None)
         )
         if held.proba is not None:
-            held = replace(held, proba=self.calibrated(held.proba, held.scores))
+            held = replace(held, proba=self.calibrate_proba(held.proba, held.scores))
         self.normalizer_ = fit_normalizer(
             self.normalizer, held, n=self.n_, gamma=self.gamma, prior=self.prior
         )
@@ -304,7 +304,7 @@ class EvidenceModel(BaseEstimator):
         """Features of X (n, d) that the density sees, shape (n, p)."""
         return compute_features(self.features_, X)
 
-    def calibrated(self, proba: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    def calibrate_proba(self, proba: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Class probabilities (n, k) after the calibrator, for inputs of `scores` (n,).
 
         Where the calibrator makes them surer it does so in the share that the score allows: not at
@@ -315,7 +315,7 @@ class EvidenceModel(BaseEstimator):
         share = sharpening_share(scores, *self.sharpening_)
         return calibrate_in_share(self.calibrator_, proba, share)
 
-    def sharpened(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    def sharpen_in_full(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """`calibrated` class probabilities P (n, k) with a sharpening in full on every input.
 
         Those of ``classifier_proba`` where the calibrator is a temperature; of any other, P itself.
@@ -520,7 +520,7 @@ def predict_by_halves(
     except (MemoryError, OSError):
         raise
     except Exception as error:
-        overflow = isinstance(error, NoAnswer) or TOO_LARGE in str(error)
+        overflow = isinstance(error, NotComputableError) or TOO_LARGE in str(error)
         if columns is not None:
             note_floats(error, columns, X)
         if not overflow:

@@ -58,18 +58,20 @@ __all__ = ["HeldOut", "Origin"]
 Origin = Literal["left out", "given", "given twice", "in-sample", "frozen density"]
 #: Only the score of what cannot be computed with is lower, in float32 too.
 LOWEST = float(np.finfo(np.float32).min)
-_KEPT = 1000
+#: Hashes of rows that a fit keeps, to recognise its rows.
+_HASHES = 1000
 #: Share of new rows beyond what chance explains, and the level of the test for more.
-_MORE, _LEVEL = 0.05, 1e-3
+_BEYOND_CHANCE, _LEVEL = 0.05, 1e-3
 #: A column of which more than this share of different rows have a value of their own is continuous,
 _CONTINUOUS = 0.5
 #: unless more than this share of the steps from one value to the next are the same: a grid.
 _ON_GRID = 0.1
-#: Of fewer different rows nothing can be said.
+#: Different rows below which nothing can be said about copies.
 _FEWEST_DISTINCT = 30
 #: A smaller share of copies among the rows hardly moves a threshold.
-_MANY = 0.05
-MOST, FEWEST = 1000, 100
+_MANY_COPIES = 0.05
+#: Rows that are looked at for memorisation, at most and at least.
+MOST_ROWS, FEWEST_ROWS = 1000, 100
 #: A rise of the Brier score is no chance from so many standard errors on, and large from so much.
 _SIGMAS, _RISE = 3.0, 0.01
 #: Errors of the nearest row beside which a classifier without one is suspect.
@@ -144,19 +146,19 @@ class HeldOut:
 
     def sorted(self) -> HeldOut:
         """The rows of positive weight, by ascending score."""
-        kept = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
-        rows = kept[np.argsort(self.scores[kept], kind="stable")]
+        rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
+        rows = rows[np.argsort(self.scores[rows], kind="stable")]
 
-        def taken(array: Any) -> Any:
+        def take(array: Any) -> Any:
             return None if array is None else array[rows]
 
         return replace(
             self,
             scores=self.scores[rows],
-            weights=taken(self.weights),
-            proba=taken(self.proba),
-            labels=taken(self.labels),
-            components=taken(self.components),
+            weights=take(self.weights),
+            proba=take(self.proba),
+            labels=take(self.labels),
+            components=take(self.components),
         )
 
     def threshold(self, rate: float, name: str = "false_alarm_rate") -> float:
@@ -258,13 +260,13 @@ class Fold:
         found = {}
         for kind in list(made):
             # One kind at a time: of wide data the features of all take more memory than the models.
-            seen = self._seen(kind, rows_in_form_of(self.X, made.pop(kind)))
-            if seen is not None:
-                found[kind] = self.density.component_scores(*seen)
+            parts = self._features_and_proba(kind, rows_in_form_of(self.X, made.pop(kind)))
+            if parts is not None:
+                found[kind] = self.density.component_scores(*parts)
         return found
 
-    def _seen(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Features and class probabilities of X; None if features or classifier refuse X."""
+    def _features_and_proba(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """Return features and class probabilities of X; None if either part refuses X."""
         try:
             proba = self.proba(X)
             return compute_features(self.features, X), proba
@@ -307,11 +309,11 @@ def fit_folds(
     if is_frozen(evidence.density):
         source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
         return [whole], source, "frozen density"
-    dealt = isinstance(evidence.cv, str | int)
-    together = warn_of_copies(whole.X, whole.Z, dealt=dealt)
+    by_content = isinstance(evidence.cv, str | int)
+    many_copies = warn_of_copies(whole.X, whole.Z, by_content=by_content)
     if pairs is None:
         number = seed(evidence.random_state)
-        given, how = splits(evidence.cv, whole.X, y, None, number, together=together)
+        given, how = splits(evidence.cv, whole.X, y, None, number, together=many_copies)
         pairs = enough(given) if isinstance(evidence.cv, str) else list(given)
     else:
         how = source_of(evidence.cv)
@@ -479,45 +481,45 @@ def calibration_rows(
     return X, y
 
 
-def smallest(keys: np.ndarray) -> np.ndarray:
-    """The thousand smallest hashes of rows, ascending: a sample of the rows by content."""
-    return np.sort(keys)[:_KEPT]
+def sample_hashes(hashes: np.ndarray) -> np.ndarray:
+    """Return the thousand smallest hashes of rows, ascending: a sample of the rows by content."""
+    return np.sort(hashes)[:_HASHES]
 
 
-def share_of_copies(kept: np.ndarray) -> float:
-    """Return the share of rows that have a copy, by the hashes `kept` of `smallest`."""
-    counts = np.unique(kept, return_counts=True)[1]
-    return float(counts[counts > 1].sum() / max(len(kept), 1))
+def share_of_copies(hashes: np.ndarray) -> float:
+    """Return the share of rows that have a copy, by the hashes of `sample_hashes`."""
+    counts = np.unique(hashes, return_counts=True)[1]
+    return float(counts[counts > 1].sum() / max(len(hashes), 1))
 
 
-def share_seen(keys: np.ndarray, kept: np.ndarray | None) -> float:
-    """Share of the rows with hashes `keys` (m,) that were given to a fit; 0 if that may be chance.
+def share_in_fit(hashes: np.ndarray, fit_hashes: np.ndarray | None) -> float:
+    """Return the share of rows with `hashes` (m,) that a fit had too; 0 if that may be chance.
 
-    `kept` are the smallest hashes of the rows of the fit, None if they are unknown. New rows repeat
-    old ones about as often as those repeat one another.
+    `fit_hashes` are those of `sample_hashes`, None if they are unknown. New rows repeat old ones
+    about as often as those repeat one another.
     """
-    if kept is None:
+    if fit_hashes is None:
         return 0.0
-    known = keys if len(kept) < _KEPT else keys[keys <= kept[-1]]
-    seen = np.isin(known, kept)
-    by_chance = min(1.0, share_of_copies(kept) + _MORE)
-    surprising = stats.binom.sf(seen.sum() - 1, len(seen), by_chance) < _LEVEL
-    return float(seen.mean()) if surprising else 0.0
+    comparable = hashes if len(fit_hashes) < _HASHES else hashes[hashes <= fit_hashes[-1]]
+    in_fit = np.isin(comparable, fit_hashes)
+    by_chance = min(1.0, share_of_copies(fit_hashes) + _BEYOND_CHANCE)
+    surprising = stats.binom.sf(in_fit.sum() - 1, len(in_fit), by_chance) < _LEVEL
+    return float(in_fit.mean()) if surprising else 0.0
 
 
-def warn_of_copies(X: Any, Z: np.ndarray, *, dealt: bool) -> bool:
+def warn_of_copies(X: Any, Z: np.ndarray, *, by_content: bool) -> bool:
     """Return whether many rows of X (n, d) are copies of others, not by chance; warn if so.
 
     Values of a continuous column are looked at, of X if it holds numbers, else of its features Z
-    (n, p). Rows of a few categories or of rounded numbers repeat, and so will new ones. `dealt`
-    says whether folds are dealt out by content, which keeps copies together.
+    (n, p). Rows of a few categories or of rounded numbers repeat, and so will new ones. Folds made
+    `by_content` keep copies together.
     """
     copies = _count_copies(row_hash(X), _number_columns(X, Z))
-    if copies <= _MANY * len(Z):
+    if copies <= _MANY_COPIES * len(Z):
         return False
     effect = (
         "copies are kept together, so that no row is held out of a fit on its copy;"
-        if dealt
+        if by_content
         else "cv may hold a row out of a fit on its copy, and then too many new rows are flagged: "
         "leave cv at its default or give a splitter that keeps copies together;"
     )
@@ -565,7 +567,9 @@ def _on_grid(distinct: np.ndarray) -> bool:
     return bool(same.max() > _ON_GRID * len(steps))
 
 
-def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray) -> bool | None:
+def has_memorised(
+    classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
+) -> bool | None:
     """Return whether a classifier knows rows X (n, d) of class indices y (n,) by heart.
 
     Half-way between a row and the nearest one of its class, in the features Z (n, p), a classifier
@@ -577,9 +581,9 @@ def memorised(classifier: FittedClassifier, X: Any, y: np.ndarray, Z: np.ndarray
     if not isinstance(classifier.template, FrozenEstimator):
         return None
     values = as_numbers(X)
-    if values is None or len(Z) < FEWEST or not np.isfinite(values).all():
+    if values is None or len(Z) < FEWEST_ROWS or not np.isfinite(values).all():
         return None
-    some = np.linspace(0, len(Z) - 1, min(len(Z), MOST)).astype(int)
+    some = np.linspace(0, len(Z) - 1, min(len(Z), MOST_ROWS)).astype(int)
     values, y, Z = values[some], y[some], Z[some]
     middle = rows_in_form_of(X, (values + values[nearest_of_class(Z, y)]) / 2)
     P = classifier.proba(_safe_indexing(X, some))

@@ -39,6 +39,7 @@ from sklearn.utils.validation import (
 
 from .maths.array_namespace import drop_mask
 from .maths.checks import LARGEST_SQUARED, check_magnitude, is_missing, within
+from .plugins import optional
 from .writing.numbers import number_text
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
@@ -46,7 +47,7 @@ _MOST_COPIES = 2.0**53
 _WIDEST = 1e12
 
 
-class NoAnswer(ValueError):
+class NotComputableError(ValueError):
     """A part of a model cannot compute with the numbers of a row."""
 
 
@@ -76,9 +77,10 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 def validate_rows(X: Any) -> Any:
     """Return X as an array, DataFrame, sparse matrix or array of texts (n,), gaps as None or NaN.
 
-    Raises TypeError or ValueError for anything else, and for X without rows.
+    A table of Arrow becomes a DataFrame of pandas. Raises TypeError or ValueError for anything
+    else, and for X without rows.
     """
-    X = _missing_as_nan(drop_mask("X", X))
+    X = _missing_as_nan(drop_mask("X", from_arrow(X)))
     if sparse.issparse(X):
         return X.tocsr()
     _refuse_other_frames(X)
@@ -98,6 +100,14 @@ def validate_rows(X: Any) -> Any:
     return X
 
 
+def from_arrow(X: Any) -> Any:
+    """Return a table of Arrow as a DataFrame of pandas, which scikit-learn's parts take; else X."""
+    if not dependencies.is_pyarrow_table(X):
+        return X
+    optional("pandas", "a table of Arrow as X")
+    return X.to_pandas()
+
+
 def _missing_as_nan(X: Any) -> Any:
     """X with NaN for pandas.NA, and dense columns, as most libraries need; else as it is.
 
@@ -111,7 +121,7 @@ def _missing_as_nan(X: Any) -> Any:
         return X
     found = ((j, _column_with_nan(X.iloc[:, j])) for j in range(X.shape[1]))
     changed = {j: values for j, values in found if values is not None}
-    return _with_columns(X, changed)
+    return _replace_columns(X, changed)
 
 
 def _column_with_nan(values: Any) -> np.ndarray | None:
@@ -137,7 +147,7 @@ def _objects_with_nan(values: np.ndarray) -> np.ndarray:
     return np.where(np.reshape(gaps, values.shape), np.nan, values) if any(gaps) else values
 
 
-def _with_columns(X: Any, changed: Mapping[int, Any]) -> Any:
+def _replace_columns(X: Any, changed: Mapping[int, Any]) -> Any:
     """A DataFrame of pandas with other columns, by their numbers: names may come twice."""
     if not changed:
         return X
@@ -162,7 +172,7 @@ def validate_fit_inputs(model: Any, X: Any) -> Any:
 
 
 def _refuse_other_frames(X: Any) -> None:
-    """Raise TypeError for np.matrix, and for any table but a DataFrame of pandas or polars.
+    """Raise TypeError for np.matrix, and for any table but those of pandas, polars and Arrow.
 
     A lazy table, whose rows are still to be read, is refused too.
     """
@@ -173,7 +183,7 @@ def _refuse_other_frames(X: Any) -> None:
         )
     if hasattr(X, "columns") and not is_frame(X):
         raise TypeError(
-            "X must be an array, a sparse matrix or a DataFrame of pandas or polars, got "
+            "X must be an array, a sparse matrix or a table of pandas, polars or Arrow, got "
             f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
             "X.to_pandas(), or X.collect() if it is lazy"
         )
@@ -185,11 +195,11 @@ def _refuse_broken_texts(X: Any) -> None:
         raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
     if not hasattr(X, "__len__") or len(getattr(X, "shape", (1,))) != 1:
         return
-    odd = [i for i, text in enumerate(X) if not isinstance(text, str)]
-    if odd and len(odd) < len(X):
+    others = [i for i, text in enumerate(X) if not isinstance(text, str)]
+    if others and len(others) < len(X):
         raise ValueError(
-            f"X must hold texts alone, got {list(X)[odd[0]]!r} at position {odd[0]} (no text in "
-            f"{len(odd)} of {len(X)} places); drop such rows, or put '' in their place"
+            f"X must hold texts alone, got {list(X)[others[0]]!r} at position {others[0]} (no text "
+            f"in {len(others)} of {len(X)} places); drop such rows, or put '' in their place"
         )
 
 
@@ -284,19 +294,10 @@ def validate_inputs(model: Any, X: Any, columns: InputColumns | None = None) -> 
     This is the one check of new rows; what they are handed to takes them as they are. `columns` are
     those of the fit, if they are known.
     """
-    try:
-        if not _of_known_width(model, X):
-            X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
-        if columns is not None:
-            columns.refuse_other_types(X)
-    except ValueError as error:
-        if not hasattr(model, "table_"):
-            raise
-        raise ValueError(
-            f"X must have the columns that `dipedl fit` made of its table, "
-            f"{list(model.feature_names_in_)}; to ask with the columns of the table itself: "
-            f"dipedl.apps.adapters.TableAnswers(model).predict(table). {error}"
-        ) from error
+    if not _of_known_width(model, X):
+        X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
+    if columns is not None:
+        columns.refuse_other_types(X)
     return X
 
 
@@ -752,14 +753,14 @@ class InputColumns:
         for j, dtype in enumerate(types):
             if kinds[dtype] == NUMBER and j not in self.levels:
                 continue
-            held = self._held(j)
-            if held is None or kinds[dtype] == held:
+            kind = self._kind_in_fit(j)
+            if kind is None or kinds[dtype] == kind:
                 continue
-            other = _first_other(column(X, j), kinds[dtype], held)
+            other = _first_of_other_kind(column(X, j), kinds[dtype], kind)
             if other is not None:
-                self._refuse(X, j, held, *other)
+                self._refuse(X, j, kind, *other)
 
-    def _held(self, j: int) -> str | None:
+    def _kind_in_fit(self, j: int) -> str | None:
         """Return the kind of column j in the fit, numbers or text; None if both, or neither."""
         if j not in self.levels:
             return None if np.isnan(self.low[j]) else NUMBER
@@ -767,19 +768,19 @@ class InputColumns:
         kinds = {_kind_of_type(t) for t in set(map(type, known))}
         return kinds.pop() if len(kinds) == 1 else None
 
-    def _refuse(self, X: Any, j: int, held: str, row: int, value: Any) -> None:
+    def _refuse(self, X: Any, j: int, kind: str, row: int, value: Any) -> None:
         name = column_names(X)[j] if is_frame(X) else self.names[j]
         raise ValueError(
             f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
-            f"{_IN_WORDS[held]} there (X has {value!r} at row {row}): give the column in the type "
-            f"of the fit{self._as_in_fit(X, j, held, value)}"
+            f"{_IN_WORDS[kind]} there (X has {value!r} at row {row}): give the column in the type "
+            f"of the fit{self._conversion(X, j, kind, value)}"
         )
 
-    def _as_in_fit(self, X: Any, j: int, held: str, value: Any) -> str:
+    def _conversion(self, X: Any, j: int, kind: str, value: Any) -> str:
         """Return the code that converts a column with such a value to the type of the fit."""
         pandas = is_pandas(X)
         gaps = pandas and bool(missing_entries(column(X, j)).any())
-        types = _conversions(held, value, self.levels.get(j, {}), gaps)
+        types = _conversion_types(kind, value, self.levels.get(j, {}), gaps)
         if not types:
             return ""
         if is_frame(X) and not pandas:
@@ -809,36 +810,39 @@ def _kind_of_type(entry: type) -> str | None:
     return _DATE if is_date(entry) else None
 
 
-def _first_other(values: Any, kind: str | None, held: str) -> tuple[int, Any] | None:
-    """Find the first entry of a column that is not what the fit `held`, with its row; else None.
+def _first_of_other_kind(values: Any, kind: str | None, kind_in_fit: str) -> tuple[int, Any] | None:
+    """Find the first entry of a column of another kind than in the fit, with its row; else None.
 
     Gaps do not count, nor entries that are neither text, number nor date. `kind` is that of all.
     """
-    if kind is None and is_category(values) and not _others(values.cat.categories, held):
+    if (
+        kind is None
+        and is_category(values)
+        and not _other_types(values.cat.categories, kind_in_fit)
+    ):
         return None
     entries = np.asarray(values, dtype=object).tolist()
-    others = _others(entries, held)
+    others = _other_types(entries, kind_in_fit)
     return next(
         ((i, v) for i, v in enumerate(entries) if type(v) in others and not is_missing(v)), None
     )
 
 
-def _others(values: Any, held: str) -> set[type]:
-    """Types among values that are not those of what the fit `held`."""
-    return {t for t in set(map(type, values)) if _kind_of_type(t) not in (None, held)}
+def _other_types(values: Any, kind: str) -> set[type]:
+    """Return the types among values that are of another kind."""
+    return {t for t in set(map(type, values)) if _kind_of_type(t) not in (None, kind)}
 
 
-def _conversions(held: str, value: Any, known: Container[Any], gaps: bool) -> list[str]:
-    """List the types that turn a column into what the fit `held`, one after the other.
+def _conversion_types(kind: str, value: Any, known: Container[Any], gaps: bool) -> list[str]:
+    """List the types that turn a column into the `kind` of the fit, one after the other.
 
     With `gaps` they are types of pandas that keep these.
     """
-    kind = _kind_of_type(type(value))
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         return []
-    if kind == LEVEL:
+    if _kind_of_type(type(value)) == LEVEL:
         return ["float"]
     whole = number.is_integer() and str(value) not in known and str(int(number)) in known
     if gaps:
@@ -846,9 +850,9 @@ def _conversions(held: str, value: Any, known: Container[Any], gaps: bool) -> li
     return ["int", "str"] if whole else ["str"]
 
 
-def by_row(said: Iterable[list[str]], n: int) -> list[list[str]]:
+def by_row(texts: Iterable[list[str]], n: int) -> list[list[str]]:
     """Join the texts about each column, one per row (n,), to a list of texts for each row."""
-    return [[text for text in row if text] for row in zip([""] * n, *said, strict=True)]
+    return [[text for text in row if text] for row in zip([""] * n, *texts, strict=True)]
 
 
 def first_gaps(name: str, values: Any) -> list[str]:
@@ -895,7 +899,9 @@ def input_columns(X: Any) -> InputColumns | None:
         return InputColumns(names, low, high, np.isnan(X).mean(axis=0), {}, {})
     parts = [column(X, j) for j in range(d)]
     levels = {j: found for j, part in enumerate(parts) if (found := _levels(part)) is not None}
-    ends = np.array([_ends(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)])
+    ends = np.array(
+        [_range_of(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)]
+    )
     missing = np.array([missing_entries(part).mean() for part in parts])
     low, high = ends.reshape(d, 2).T
     dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
@@ -922,7 +928,7 @@ def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
         for j, levels in known.items()
         if not is_category(column(X, j)) or list(column(X, j).cat.categories) != levels
     }
-    return _with_columns(X, changed)
+    return _replace_columns(X, changed)
 
 
 def _levels(values: Any) -> dict[Any, float] | None:
@@ -932,7 +938,7 @@ def _levels(values: Any) -> dict[Any, float] | None:
     """
     numeric = np.asarray(values).dtype.kind in "iufmM" and not is_category(values)
     entries = [] if numeric else present_entries(values)
-    if not is_category(values) and not _hold_levels(entries):
+    if not is_category(values) and not _are_levels(entries):
         return None
     counts = Counter(entry for entry in entries if isinstance(entry, Hashable))
     if is_identifier(counts):
@@ -941,13 +947,13 @@ def _levels(values: Any) -> dict[Any, float] | None:
     return {level: counts[level] / len(values) for level in order}
 
 
-def _hold_levels(entries: list[Any]) -> bool:
+def _are_levels(entries: list[Any]) -> bool:
     """Return whether some entries are text, or all are booleans."""
     some_text = any(isinstance(entry, str) for entry in entries)
     return some_text or (bool(entries) and all(isinstance(entry, bool) for entry in entries))
 
 
-def _ends(values: Any) -> tuple[float, float]:
+def _range_of(values: Any) -> tuple[float, float]:
     """The usual range of a column; NaN where it holds no numbers."""
     if np.asarray(values).dtype.kind in "mM":
         return _UNKNOWN
@@ -955,7 +961,7 @@ def _ends(values: Any) -> tuple[float, float]:
         entries = np.asarray(present_entries(values), dtype=np.float64)
     except (TypeError, ValueError):
         return _UNKNOWN
-    return _finite_ends(entries[np.isfinite(entries)][:_MOST_ROWS])
+    return _range_of_numbers(entries[np.isfinite(entries)][:_MOST_ROWS])
 
 
 def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -965,11 +971,11 @@ def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if np.isfinite(some).all():
         low, high = np.quantile(some, _USUAL, axis=0)
         return low, high
-    columns = [_finite_ends(values[np.isfinite(values)]) for values in some.T]
+    columns = [_range_of_numbers(values[np.isfinite(values)]) for values in some.T]
     return np.array([c[0] for c in columns]), np.array([c[1] for c in columns])
 
 
-def _finite_ends(values: np.ndarray) -> tuple[float, float]:
+def _range_of_numbers(values: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(values, _USUAL) if len(values) else _UNKNOWN
     return float(low), float(high)
 

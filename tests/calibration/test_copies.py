@@ -19,7 +19,7 @@ def copies_said(X):
     Z = np.zeros((X.shape[0], 1))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        return warn_of_copies(X, Z, dealt=True), [str(w.message) for w in caught]
+        return warn_of_copies(X, Z, by_content=True), [str(w.message) for w in caught]
 
 
 def test_copies_are_found_among_fine_values(rng):
@@ -63,7 +63,7 @@ def test_copies_of_features_that_are_no_numbers_are_found_in_these(rng):
     Z = np.r_[fine, fine[:30]]
     texts = np.array([str(row) for row in Z], dtype=object)
     with pytest.warns(UserWarning, match="30 of 70 rows are copies"):
-        assert warn_of_copies(texts, Z, dealt=True)
+        assert warn_of_copies(texts, Z, by_content=True)
 
 
 def test_copies_with_other_labels_are_in_the_same_fold(rng):

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from dipedl import DIPClassifier
 from dipedl.calibration.crossfit import row_hash
 from dipedl.density import GDADensity
-from dipedl.held_out import share_seen, smallest
+from dipedl.held_out import sample_hashes, share_in_fit
 
 FOREST = RandomForestClassifier(30, random_state=0)
 LEAVES = RandomForestClassifier(30, min_samples_leaf=2, random_state=0)
@@ -77,16 +77,16 @@ def test_calibration_rows_that_were_given_to_fit_are_warned_of(tmp_path):
 def test_new_rows_of_a_few_categories_repeat_old_ones_by_chance(rng):
     for n, k in ((500, 2), (3000, 2), (300, 5)):
         X = rng.integers(0, k, (2 * n, 4)).astype(float)
-        assert share_seen(row_hash(X[:n]), smallest(row_hash(X[n:]))) == 0
+        assert share_in_fit(row_hash(X[:n]), sample_hashes(row_hash(X[n:]))) == 0
 
 
 def test_seen_rows_are_counted_among_many(rng):
     X = rng.normal(size=(20_000, 2))
-    kept = smallest(row_hash(X))
+    kept = sample_hashes(row_hash(X))
     mixed = np.concatenate([X[:6000], rng.normal(size=(4000, 2))])
-    assert share_seen(row_hash(mixed), kept) == pytest.approx(0.6, abs=0.12)
-    assert share_seen(row_hash(rng.normal(size=(20_000, 2))), kept) == 0
-    assert share_seen(row_hash(X), None) == 0
+    assert share_in_fit(row_hash(mixed), kept) == pytest.approx(0.6, abs=0.12)
+    assert share_in_fit(row_hash(rng.normal(size=(20_000, 2))), kept) == 0
+    assert share_in_fit(row_hash(X), None) == 0
 
 
 def test_rows_with_gaps_have_no_row_half_way():

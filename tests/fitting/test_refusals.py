@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
 from dipedl.evidence_model import predict_by_halves
-from dipedl.inputs import NoAnswer
+from dipedl.inputs import NotComputableError
 
 LARGE = 1e300
 
@@ -28,7 +28,7 @@ def doubled(asked):
     def ask(X):
         asked.append(len(X))
         if np.isnan(X).any():
-            raise NoAnswer(f"NaN at row {int(np.isnan(X).any(axis=1).argmax())}")
+            raise NotComputableError(f"NaN at row {int(np.isnan(X).any(axis=1).argmax())}")
         if (X == LARGE).any():
             raise ValueError("Input X contains infinity or a value too large for dtype('float32').")
         return 2 * X[:, 0], None

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..fitting import all_or_nothing
 from ..inputs import (
-    NoAnswer,
+    NotComputableError,
     require_fitted,
     validate_features,
     validate_fit_features,
@@ -264,7 +264,7 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
             f"got {scores.shape}"
         )
     bad = np.flatnonzero(~(scores < np.inf))
-    raise NoAnswer(
+    raise NotComputableError(
         f"density {name} gave {scores[bad[0]]} for row {bad[0]} ({len(bad)} of {len(Z)} rows); "
         "a log-density is finite, or -inf where the density is zero: "
         "check the density's fit and scaling"

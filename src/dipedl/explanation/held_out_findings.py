@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..held_out import FEWEST, HeldOut, share_of_copies
+from ..held_out import FEWEST_ROWS, HeldOut, share_of_copies
 from ..writing.finding import Finding, FindingWarning, Number, warn_caller
 from ..writing.numbers import plain_labels
 
@@ -106,7 +106,7 @@ def _source_of_frozen(held: HeldOut, clf: Any) -> Finding:
     perfect = held.labelled and not held.wrong.any()
     if held.labelled:
         numbers["error_rate"] = held.average(held.wrong)
-    suspect = (perfect and held.total >= FEWEST) if memorised is None else memorised
+    suspect = (perfect and held.total >= FEWEST_ROWS) if memorised is None else memorised
     tail = "If they are the rows it learned from, its errors and its confidence look better here "
     tail += "than on new rows."
     if suspect:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from ..fitting import explain_columns, explain_dtype_error, explain_new_levels
-from ..inputs import NO_DATES, NoAnswer, column_names, date_columns, is_frame
+from ..inputs import NO_DATES, NotComputableError, column_names, date_columns, is_frame
 from ..maths.checks import CORRECT
 from ..maths.seeds import seed, seeded_clone
 from .encoding import table_encoding, warn_of_identifiers
@@ -205,7 +205,7 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
         row, column = np.argwhere(bad)[0]
         value = Z[row, column]
         got, remedy = ("NaN", _IMPUTE) if np.isnan(value) else (value, CORRECT)
-        raise NoAnswer(
+        raise NotComputableError(
             f"X or its features must be finite, got {got} at row {row}, column {column}; {remedy}"
         )
     return Z

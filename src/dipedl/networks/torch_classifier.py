@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ..fitting import all_or_nothing
-from ..inputs import NoAnswer
+from ..inputs import NotComputableError
 from ..maths.array_namespace import drop_mask
 from ..maths.checks import check_magnitude
 from .backbones.mlp import MLP
@@ -338,7 +338,7 @@ def _check_finite(outputs: np.ndarray, X: np.ndarray) -> None:
     bad = ~np.isfinite(outputs).all(axis=tuple(range(1, outputs.ndim)))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise NoAnswer(
+        raise NotComputableError(
             f"the network gives NaN or infinity for {int(bad.sum())} of {len(X)} rows of X, the "
             f"first of them row {row} with values up to {np.abs(X[row]).max():g}; scale the inputs "
             "as those of fit"

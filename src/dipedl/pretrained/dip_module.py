@@ -22,8 +22,8 @@ from torch.nn.modules.dropout import _DropoutNd
 from ..answers import (
     Decisions,
     answers_of,
-    copy_of_now,
     held_out_dirichlet,
+    snapshot_of,
     uncertainty_by_kind,
 )
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
@@ -33,12 +33,12 @@ from ..evidence import ZScore
 from ..evidence_model import EvidenceModel
 from ..explanation import warn_of_held_out_rows
 from ..held_out import (
-    FEWEST,
-    MOST,
+    FEWEST_ROWS,
+    MOST_ROWS,
     Origin,
     less_sure_between,
-    share_seen,
-    smallest,
+    sample_hashes,
+    share_in_fit,
 )
 from ..maths.array_namespace import to_numpy
 from ..maths.checks import on_simplex
@@ -332,7 +332,7 @@ class DIPModule(Decisions, nn.Module):
         density.finish().drop_moments()
         rows = (loader, "loader") if calibration is None else (calibration, "calibration")
         held = partial(read, *rows) if split is None else split.rows
-        seen = smallest(np.concatenate(hashes))
+        seen = sample_hashes(np.concatenate(hashes))
         return self._learn_evidence(density, held, origin, group, seen, all(memorised))
 
     def calibrate(  # type: ignore[override]
@@ -370,7 +370,7 @@ class DIPModule(Decisions, nn.Module):
         """
         hashes = np.empty(0, np.uint64)
         count, errors, looks = 0, 0, list[tuple[np.ndarray, ...]]()
-        for rows in read(loader, "loader", 0 if split is None else MOST):
+        for rows in read(loader, "loader", 0 if split is None else MOST_ROWS):
             k = rows.logits.shape[1]
             if self.classes is not None and len(self.classes) != k:
                 raise ValueError(
@@ -380,17 +380,17 @@ class DIPModule(Decisions, nn.Module):
             for part in [rows] if split is None else split.split(rows):
                 density.update(part.features, part.labels, k)
             if split is None:
-                hashes = smallest(np.concatenate([hashes, row_hash(to_numpy(rows.features))]))
+                hashes = sample_hashes(np.concatenate([hashes, row_hash(to_numpy(rows.features))]))
             count += len(rows)
             errors += int((rows.logits.argmax(1) != rows.labels).sum())
             if rows.between is not None:
                 at = rows.logits[: len(rows.between)].double(), rows.between.double()
                 P, between = (to_numpy(logits.softmax(1)) for logits in at)
                 looks.append((P, between, rows.labels[: len(P)].cpu().numpy()))
-        if split is None or count < FEWEST:
+        if split is None or count < FEWEST_ROWS:
             return hashes, False
         columns = [np.concatenate(parts) for parts in zip(*looks, strict=True)]
-        uneven = bool(columns) and len(columns[0]) >= FEWEST and less_sure_between(*columns)
+        uneven = bool(columns) and len(columns[0]) >= FEWEST_ROWS and less_sure_between(*columns)
         return hashes, uneven or not errors
 
     def _learn_evidence(
@@ -414,7 +414,7 @@ class DIPModule(Decisions, nn.Module):
         rows = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
         log_density, keys, *rest = (column[rows] for column in columns)
         logits, labels, Z = (*rest, None, None, None)[:3]
-        if origin == "given" and share_seen(keys, hashes):
+        if origin == "given" and share_in_fit(keys, hashes):
             origin = "given twice"
         scores, parts = (
             fusion.learn(log_density, logits),
@@ -699,7 +699,7 @@ class DIPModule(Decisions, nn.Module):
     def snapshot(self) -> Self:
         """Return the module with the attributes that it has now."""
         # A compiler has one state; the evidence stays with the rows that it was learned from.
-        return self if torch.compiler.is_compiling() else copy_of_now(self)
+        return self if torch.compiler.is_compiling() else snapshot_of(self)
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the network's probabilities (n, k) and scores (n,) of a batch."""

@@ -58,7 +58,7 @@ def held_out_rows(model: Any) -> Rows:
     P = to_numpy(model.answer_proba(given, held.scores))
     if hasattr(model, "held_out_dirichlet"):
         u = to_numpy(model.held_out_dirichlet().vacuity)
-        confidence = model.evidence_.sharpened(given, held.scores).max(axis=1)
+        confidence = model.evidence_.sharpen_in_full(given, held.scores).max(axis=1)
     else:
         u, confidence = 1 - P.max(axis=1), P.max(axis=1)
     known = held.labels is not None and held.origin != "in-sample"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...calibration import row_hash
-from ...held_out import share_seen
+from ...held_out import share_in_fit
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .explaining import reasons
@@ -148,7 +148,7 @@ def measured(
         drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
         p_values=p_value_drift(side.answers.p_values, model.classifier),
         auroc=None if other is None else float(ood_auroc(side.vacuity, other.vacuity)),
-        seen=share_seen(row_hash(side.X), model.classifier.evidence_.row_hashes_),
+        seen=share_in_fit(row_hash(side.X), model.classifier.evidence_.row_hashes_),
         coverage=coverage,
     )
 
