@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .decisions.p_values import conformal_p_values
@@ -41,6 +42,10 @@ class Answers:
         Where ``predict_ood`` says -1.
     confidence : ndarray, shape (n,)
         Largest class probability of the calibrated classifier, without the density.
+    sets : ndarray of bool, shape (n, k), or None
+        As ``predict_set`` gives them, if a `coverage` was asked for.
+    reasons : ndarray of str, shape (n,), or None
+        Why an input is rare, in words; empty for an input that was not asked about.
     """
 
     labels: np.ndarray
@@ -48,6 +53,49 @@ class Answers:
     p_values: np.ndarray
     flagged: np.ndarray
     confidence: np.ndarray
+    sets: np.ndarray | None = None
+    reasons: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.p_values)
+
+    def __getitem__(self, rows: Any) -> Answers:
+        """Return the answers to some of the inputs: a slice, a mask or an index array."""
+        parts: Any = {name: None if v is None else v[rows] for name, v in vars(self).items()}
+        return Answers(**parts)
+
+    @classmethod
+    def concatenate(cls, several: Sequence[Answers]) -> Answers:
+        """Return answers of one model, one below the other."""
+        if len(several) == 1:
+            return several[0]
+        first = several[0]
+        columns: dict[str, Any] = {}
+        for name in vars(first).keys() - {"dirichlet"}:
+            parts = [getattr(one, name) for one in several]
+            columns[name] = None if parts[0] is None else np.concatenate(parts)
+        dirichlet = Dirichlet(
+            np.concatenate([one.dirichlet.concentration for one in several]),
+            np.concatenate([one.log_evidence for one in several]),
+            first.dirichlet.prior,
+            first.dirichlet.caveat,
+        )
+        return cls(dirichlet=dirichlet, **columns)
+
+    @property
+    def proba(self) -> np.ndarray:
+        """Class probabilities, the means of the Dirichlets, shape (n, k)."""
+        return np.asarray(self.dirichlet.mean)
+
+    @property
+    def vacuity(self) -> np.ndarray:
+        """Share of the prior in each answer, shape (n,)."""
+        return np.asarray(self.dirichlet.vacuity)
+
+    @property
+    def log_evidence(self) -> np.ndarray:
+        """Logarithm of the evidence in equivalent training samples, in nats, shape (n,)."""
+        return np.asarray(self.dirichlet.log_evidence)
 
 
 def on_snapshot(method: _Method) -> _Method:
@@ -188,9 +236,17 @@ class Decisions:
         --------
         dipedl.decisions.prediction_sets : the formulas.
         """
+        return self._as_answer(
+            self.prediction_sets(self.answer_proba(*self.proba_and_scores(X)), coverage, method)
+        )
+
+    def prediction_sets(
+        self, proba: np.ndarray, coverage: float, method: str = "lac"
+    ) -> np.ndarray:
+        """Return the sets of classes, shape (n, k), of answers by their probabilities (n, k)."""
         held, labels = self.held_out_rows(), self._held_out_labels("predict_set")
         sets = prediction_sets(
-            self.answer_proba(*self.proba_and_scores(X)),
+            proba,
             self.answer_proba(held.proba, held.scores),
             labels,
             coverage=coverage,
@@ -203,7 +259,7 @@ class Decisions:
                 f"coverage={coverage:g} needs at least {np.ceil(needed):g} held-out inputs, got "
                 f"{held.total:g}: every set holds all classes; {self.calibration_remedy()}"
             )
-        return self._as_answer(sets)
+        return sets
 
     @on_snapshot
     def predict_with_reject(
@@ -468,21 +524,48 @@ def uncertainty_by_kind(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray
 
 
 @on_snapshot
-def answers_of(model: Any, X: Any) -> Answers:
+def answers_of(
+    model: Any, X: Any, *, coverage: float | None = None, reasons: str | None = None
+) -> Answers:
     """Return labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
 
     The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of one
     of them.
+
+    Parameters
+    ----------
+    X : array-like, shape (n, d)
+        Inputs.
+    coverage : float, optional
+        Give prediction sets of this coverage too, as `predict_set` does.
+    reasons : {"flagged", "all", "none"}, optional
+        Say in words why inputs are rare: of the flagged ones, or of all. Each costs a second pass.
     """
     P, scores = model.proba_and_scores(X)
     held, found = model.held_out_rows(), model.dirichlet_of(P, scores)
+    flagged = scores < model.alarm_threshold(None)
     return Answers(
         np.asarray(model.classes_[most_probable(found.concentration, P)]),
         found,
         conformal_p_values(scores, held.scores, held.weights),
-        scores < model.alarm_threshold(None),
+        flagged,
         model.evidence_.sharpen_in_full(P, scores).max(axis=1),
+        None if coverage is None else model.prediction_sets(np.asarray(found.mean), coverage),
+        None if reasons is None else _reasons(model, X, flagged, reasons),
     )
+
+
+def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
+    """Return why inputs X (n, d) are rare; empty texts for those that are not asked about."""
+    masks = {"flagged": flagged, "all": np.ones_like(flagged), "none": np.zeros_like(flagged)}
+    if which not in masks:
+        raise ValueError(f"reasons must be one of {list(masks)}, got {which!r}")
+    rows, texts = np.flatnonzero(masks[which]), np.full(len(flagged), "", dtype=object)
+    if len(rows):
+        from .explanation import reasons
+
+        texts[rows] = reasons(model, _safe_indexing(X, rows))
+    return texts
 
 
 @on_snapshot

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 
-from .answers import Answers, Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
+from .answers import Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .density.gda import GDADensity
 from .dirichlet import Dirichlet
@@ -360,32 +360,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         _, P, scores = self._predict_parts(X, evidence, classifier)
         return evidence.dirichlet(evidence.calibrate_proba(P, scores), scores, spread)
 
-    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
-        """Uncertainty of each input, shape (n,); higher is less sure, always.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Inputs.
-        kind : str, default="vacuity"
-            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
-            "epistemic" and "differential_entropy" (nats). Of the calibrated classifier: "max_prob"
-            (one minus the largest probability), "entropy" (nats). Of the density: "log_density"
-            (negated, nats), which ranks like vacuity but never ties.
-        """
-        return uncertainty_by_kind(self, X, kind)
-
-    def answers(self, X: Any) -> Answers:
-        """Labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
-
-        The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of
-        one of them.
-        """
-        return answers_of(self, X)
-
-    def held_out_dirichlet(self) -> Dirichlet:
-        """The Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
-        return held_out_dirichlet(self)
+    uncertainty = uncertainty_by_kind
+    answers = answers_of
+    held_out_dirichlet = held_out_dirichlet
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Score of each input, shape (n,); higher is more typical.

@@ -41,11 +41,10 @@ from .held_out import (
     share_in_fit,
 )
 from .inputs import (
-    InputColumns,
+    Inputs,
     NotComputableError,
     check_positive_number,
     check_rate,
-    input_columns,
 )
 from .maths.checks import is_missing
 from .maths.evidence import inverse_temperature, sharpening_share
@@ -94,7 +93,7 @@ class EvidenceModel(BaseEstimator):
     ----------
     density_, features_, normalizer_, calibrator_
         Fitted; the last two on `held_out_`. The calibrator is None without a classifier.
-    columns_ : InputColumns or None
+    columns_ : Inputs or None
         What is usual in the columns of the inputs, in their units.
     held_out_ : HeldOut
         Predictions on held-out rows, by ascending score.
@@ -155,7 +154,7 @@ class EvidenceModel(BaseEstimator):
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
-        self.columns_ = input_columns(X)
+        self.columns_ = Inputs.learn(X)
         self.features_ = fit_feature_transformer(
             self._given_features(), X, y, w, self.random_state, estimator
         )
@@ -501,7 +500,7 @@ def predict_by_halves(
     predict: Callable[[Any], tuple[Any, ...]],
     X: Any,
     unknown: Callable[[], tuple[Any, ...]],
-    columns: InputColumns | None = None,
+    columns: Inputs | None = None,
 ) -> tuple[Any, ...]:
     """Return ``predict(X)``, or the result of ``unknown()`` for rows without an answer.
 
@@ -545,7 +544,7 @@ def predict_by_halves(
     return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
 
 
-def _finite(row: Any, columns: InputColumns | None) -> bool:
+def _finite(row: Any, columns: Inputs | None) -> bool:
     """Return whether no number of a row (array, table, sparse) is missing or infinite."""
     plain = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
     values = plain.tolist()

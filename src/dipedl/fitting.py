@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from .inputs import (
     NO_DATES,
-    InputColumns,
+    Inputs,
     categories,
     date_columns,
     empty_columns,
@@ -335,7 +335,7 @@ def explain_fold_error(y: np.ndarray, n: int) -> Iterator[None]:
         raise
 
 
-def note_floats(error: Exception, columns: InputColumns, X: Any) -> None:
+def note_floats(error: Exception, columns: Inputs, X: Any) -> None:
     """Add to an error the columns of X (n, d) that were of whole numbers in fit, and are floats."""
     if columns.dtypes is None or not is_pandas(X):
         return

@@ -288,16 +288,24 @@ def validate_training_rows(
     return X, y, weights, kept
 
 
-def validate_inputs(model: Any, X: Any, columns: InputColumns | None = None) -> Any:
+def validate_inputs(model: Any, X: Any, columns: Inputs | None = None) -> Any:
     """Return X, checked against the inputs of the fit: width, names and types of its columns.
 
     This is the one check of new rows; what they are handed to takes them as they are. `columns` are
     those of the fit, if they are known.
     """
-    if not _of_known_width(model, X):
-        X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
-    if columns is not None:
-        columns.refuse_other_types(X)
+    try:
+        if not _of_known_width(model, X):
+            X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
+        if columns is not None:
+            columns.refuse_other_types(X)
+    except ValueError as error:
+        if hasattr(model, "table_"):
+            error.add_note(
+                "the columns of this model were made from those of a table: to ask with the table "
+                "itself, use dipedl.adapters.TableAnswers(model).predict(table)"
+            )
+        raise
     return X
 
 
@@ -651,8 +659,8 @@ def is_category(values: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class InputColumns:
-    """The inputs of the fit, column by column, in the units of the user.
+class Inputs:
+    """What a fit learned of its inputs, column by column, in the units of the user.
 
     Attributes
     ----------
@@ -678,6 +686,26 @@ class InputColumns:
     levels: dict[int, dict[Any, float]]
     categories: dict[int, list[Any]]
     dtypes: list[str] | None = None
+
+    @classmethod
+    def learn(cls, X: Any) -> Inputs | None:
+        """Learn what is usual in the columns of X (n, d); None for sparse rows, images, texts."""
+        if not has_columns(X):
+            return None
+        d = X.shape[1]
+        names = [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(d)]
+        if not is_frame(X) and X.dtype.kind in "iuf":
+            low, high = _quantiles(X)
+            return cls(names, low, high, np.isnan(X).mean(axis=0), {}, {})
+        parts = [column(X, j) for j in range(d)]
+        levels = {j: found for j, part in enumerate(parts) if (found := _levels(part)) is not None}
+        ends = np.array(
+            [_range_of(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)]
+        )
+        missing = np.array([missing_entries(part).mean() for part in parts])
+        low, high = ends.reshape(d, 2).T
+        dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
+        return cls(names, low, high, missing, levels, categories(X), dtypes)
 
     def text_columns(self) -> list[str]:
         """Names of the columns of levels that are no booleans."""
@@ -886,26 +914,6 @@ def empty_columns(X: Any) -> list[Any]:
     if not has_columns(X):
         return []
     return [name for name, values in named_columns(X) if missing_entries(values).all()]
-
-
-def input_columns(X: Any) -> InputColumns | None:
-    """Learn what is usual in the columns of X (n, d); None for sparse rows, images and texts."""
-    if not has_columns(X):
-        return None
-    d = X.shape[1]
-    names = [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(d)]
-    if not is_frame(X) and X.dtype.kind in "iuf":
-        low, high = _quantiles(X)
-        return InputColumns(names, low, high, np.isnan(X).mean(axis=0), {}, {})
-    parts = [column(X, j) for j in range(d)]
-    levels = {j: found for j, part in enumerate(parts) if (found := _levels(part)) is not None}
-    ends = np.array(
-        [_range_of(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)]
-    )
-    missing = np.array([missing_entries(part).mean() for part in parts])
-    low, high = ends.reshape(d, 2).T
-    dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
-    return InputColumns(names, low, high, missing, levels, categories(X), dtypes)
 
 
 def categories(X: Any) -> dict[int, list[Any]]:

@@ -31,8 +31,9 @@ import dipedl
 from dipedl import DIPClassifier
 from dipedl.apps.table.explaining import reasons
 from dipedl.density import GDADensity
+from dipedl.explanation import reasons
 from dipedl.features.pipelines import input_sources, known_levels, sources_after
-from dipedl.inputs import input_columns
+from dipedl.inputs import Inputs
 
 N = 240
 
@@ -185,7 +186,7 @@ def test_what_a_column_adds_on_average_sums_to_the_expected_distance(travel):
 )
 def test_a_level_is_unusual_by_its_share_and_by_that_of_the_others(counts, unusual):
     values = np.repeat(range(len(counts)), counts).astype(str)
-    known = input_columns(pd.DataFrame({"c": values}))
+    known = Inputs.learn(pd.DataFrame({"c": values}))
     assert {i for i in range(len(counts)) if known.is_unusual(0, str(i))} == unusual
     assert known.is_unusual(0, None)
 
@@ -227,7 +228,7 @@ def test_values_are_told_by_their_kind(people):
     X["always"] = True
     X["empty"] = np.nan
     X["name"] = [f"person {i}" for i in range(N)]
-    known = input_columns(X)
+    known = Inputs.learn(X)
     assert (
         known.describe_usual(1).startswith("0 25%, 1 25%")
         and known.describe_usual(2) == "False 67%, True 33%"

@@ -5,7 +5,7 @@ The package isn't called ``explain``: `dipedl.explain` is the function.
 
 from ..writing.finding import Diagnosis, Finding, FindingWarning
 from ._diagnose import diagnose
-from ._explain import explain, explain_rarest
+from ._explain import explain, reasons
 from .cards import BaselineCard, Card
 from .held_out_findings import warn_of_held_out_rows
 
@@ -17,6 +17,6 @@ __all__ = [
     "FindingWarning",
     "diagnose",
     "explain",
-    "explain_rarest",
+    "reasons",
     "warn_of_held_out_rows",
 ]

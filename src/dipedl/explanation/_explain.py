@@ -69,10 +69,13 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     return cards
 
 
-def explain_rarest(clf: Any, X: Any) -> list[Card]:
-    """As `explain`, but each card has one part at most: the Gaussian that finds the row rarest."""
-    cards: list[Card] = _cards(clf, X, 5, rarest_only=True)
-    return cards
+def reasons(clf: Any, X: Any) -> list[str]:
+    """Name the news in each row of X (n, d); else its least usual columns; else how rare it is.
+
+    Of the parts of the density only the Gaussian that finds a row rarest is read.
+    """
+    cards = _cards(clf, X, 5, rarest_only=True)
+    return [card.reason or card.summary().splitlines()[1].strip() for card in cards]
 
 
 def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:

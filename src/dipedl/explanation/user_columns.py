@@ -21,7 +21,7 @@ from ..features.pipelines import (
     without_gaps,
 )
 from ..inputs import (
-    InputColumns,
+    Inputs,
     by_row,
     column,
     first_gaps,
@@ -45,7 +45,7 @@ class UserColumns:
         Inputs (n, d) as the user gave them.
     names : list of str
         Names of their columns; none for texts and sparse rows.
-    known : InputColumns or None
+    known : Inputs or None
         Usual values of the columns that arrive at the model.
     arriving : dict of int to (int, callable)
         Of each column that arrives as one column: which, and how a number of it comes back into the
@@ -62,7 +62,7 @@ class UserColumns:
 
     X: Any
     names: list[str]
-    known: InputColumns | None
+    known: Inputs | None
     arriving: dict[int, tuple[int, Callable[[float], float]]]
     features: list[str]
     sources: Sources | None
@@ -147,7 +147,7 @@ class UserColumns:
         }
 
 
-def row_news(columns: InputColumns | None, X: Any, before: Any) -> list[list[str]]:
+def row_news(columns: Inputs | None, X: Any, before: Any) -> list[list[str]]:
     """Values in each row of the user's X (n, d) that neither fit nor the steps `before` saw."""
     if before is None:
         return [[] for _ in range(X.shape[0])] if columns is None else columns.describe_new(X)
@@ -161,9 +161,7 @@ def row_news(columns: InputColumns | None, X: Any, before: Any) -> list[list[str
     return by_row(news, X.shape[0])
 
 
-def _arriving_without_gaps(
-    before: Any, start: Sources, columns: InputColumns | None
-) -> Iterator[int]:
+def _arriving_without_gaps(before: Any, start: Sources, columns: Inputs | None) -> Iterator[int]:
     """The user's columns whose gaps would arrive, and of which none arrived in the fit."""
     sources = sources_after(before, start)
     if columns is None or sources is None or len(sources) != len(columns.names):
@@ -182,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 
 def user_columns(
-    clf: Any, X: Any, before: Any, Z: np.ndarray, features: Any, columns: InputColumns | None
+    clf: Any, X: Any, before: Any, Z: np.ndarray, features: Any, columns: Inputs | None
 ) -> UserColumns:
     """Return the columns of X (n, d), which the steps `before` bring to `clf` and `features` to Z.
 
@@ -216,7 +214,7 @@ def _names(fitted: Any, X: Any) -> list[str]:
 
 
 def _arriving(
-    columns: InputColumns | None, sources: Sources
+    columns: Inputs | None, sources: Sources
 ) -> Iterator[tuple[int, tuple[int, Callable[[float], float]]]]:
     """Each of the user's columns that arrives as one column, and how its numbers come back."""
     if columns is None or len(columns.names) != len(sources):

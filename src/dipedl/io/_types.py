@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from .codecs import CODECS, POOLS
-from .homes import is_type, own_types
+from .homes import class_of, is_type, own_types
 
 
 @cache
@@ -17,16 +17,12 @@ def _all_homes() -> dict[str, str]:
     return foreign | {name: home for name, home in own_types().items() if name in CODECS}
 
 
-def _class_of(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
 @cache
 def _by_class() -> dict[str, list[str]]:
     """Return the names in a file that end in the name of a class, by that name."""
     found: dict[str, list[str]] = {}
     for name in _all_homes():
-        found.setdefault(_class_of(name), []).append(name)
+        found.setdefault(class_of(name), []).append(name)
     return found
 
 
@@ -49,7 +45,7 @@ def lookup(name: Any) -> type:
         raise ValueError(f"the type {name!r} is not one that a model may hold")
     home = _all_homes()[name]
     try:
-        found: type = getattr(import_module(home), _class_of(name))
+        found: type = getattr(import_module(home), class_of(name))
     except (ImportError, AttributeError) as error:
         package = home.partition(".")[0]
         raise ValueError(f"the type {name} needs {package}, as it was saved: {error}") from error

@@ -50,6 +50,8 @@ _TYPES = {
     "streaming.RowSample": ".streaming.row_sample",
     "streaming.Stream": ".streaming.stream",
 }
+#: Name in a file -> name of the class, where the class has got another one since.
+_RENAMED = {"fitting.InputColumns": "Inputs"}
 #: Folders whose public classes are found by their names.
 _FOLDERS = ("density", "evidence", "preprocessing")
 
@@ -75,6 +77,11 @@ def is_type(cls: type, module: str, name: str) -> bool:
         return False
 
 
+def class_of(name: str) -> str:
+    """Return the name of the class behind a name in a file."""
+    return _RENAMED.get(name, name.rpartition(".")[2])
+
+
 def is_own_type(cls: type, name: str) -> bool:
     """Return whether a class is the one of ours of this name in a file."""
-    return is_type(cls, own_types()[name], name.rpartition(".")[2])
+    return is_type(cls, own_types()[name], class_of(name))

@@ -23,7 +23,7 @@ from ..fitting import FittedClassifier
 from ..gaussians.by_class import TiedMoments
 from ..gaussians.moments import Moments
 from ..held_out import HeldOut
-from ..inputs import input_columns
+from ..inputs import Inputs
 from .row_sample import RowSample
 
 #: Fewer held-out rows than this are too few to learn anything from.
@@ -95,7 +95,7 @@ class Stream:
         evidence.features_, evidence.density_ = self._in_use(names)
         Z, P = self._seen(evidence.features_, classifier)
         if not hasattr(evidence, "columns_"):
-            columns = input_columns(self.held.rows["X"])
+            columns = Inputs.learn(self.held.rows["X"])
             if columns is not None and names is not None:
                 columns = replace(columns, names=list(names))
             evidence.columns_ = columns

@@ -560,7 +560,7 @@ def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "reasons", stop)
+    monkeypatch.setattr(scoring, "answer_columns", stop)
     done = run(
         "score",
         kept / "model.dipedl",

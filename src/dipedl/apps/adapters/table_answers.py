@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ...classifier import DIPClassifier
-from ...io import load
 from ..table.saved import TableModel, is_of_table, plain_model, table_model
-from ..table.scoring import Wanted, answered
+from ..table.scoring import Wanted, answer_columns, answered
 from ..table.tables.columns import check_known
+from ...io import load
 
 __all__ = ["TableAnswers"]
 
@@ -69,7 +69,7 @@ class TableAnswers:
         by_name = isinstance(rows, pd.DataFrame) and self._table.named
         frame = rows if by_name else pd.DataFrame(np.asarray(rows), columns=list(self.kinds))
         found = answered(self.model, self._inputs(frame), Wanted(fields=fields))
-        return found.columns([str(name) for name in self.model.classes_], fields)
+        return answer_columns(found, [str(name) for name in self.model.classes_], fields)
 
     def _inputs(self, frame: pd.DataFrame) -> Any:
         check_known(self._table.columns, frame.columns, "the table")

@@ -6,18 +6,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from ..table.scoring import Answered, Wanted
+from ...answers import Answers
+from ..table.scoring import Wanted
 from .models import Served
 
 T = TypeVar("T")
 #: Called with a model, inputs and its answers to them, in the thread of the answers.
-See = Callable[[Served, Any, Answered], None]
+See = Callable[[Served, Any, Answers], None]
 #: Rows of one pass: it is not interrupted.
 _AT_ONCE = 1_000
 
@@ -29,7 +30,7 @@ class _Task:
     served: Served
     X: Any
     wanted: Wanted
-    future: asyncio.Future[Answered]
+    future: asyncio.Future[Answers]
 
     def goes_with(self, other: _Task) -> bool:
         return self.served is other.served and self.wanted == other.wanted
@@ -60,7 +61,7 @@ class Batcher:
             else:
                 self._came.clear()
 
-    async def answers(self, served: Served, X: Any, wanted: Wanted) -> Answered:
+    async def answers(self, served: Served, X: Any, wanted: Wanted) -> Answers:
         """Answers to all rows of X; given up if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         pieces = [X[i : i + _AT_ONCE] for i in range(0, len(X), _AT_ONCE)]
@@ -68,7 +69,7 @@ class Batcher:
         self._tasks.extend(tasks)
         self._came.set()
         try:
-            return _joined([await task.future for task in tasks])
+            return Answers.concatenate([await task.future for task in tasks])
         finally:
             for task in tasks:
                 task.future.cancel()
@@ -114,7 +115,7 @@ def _settle(batch: Sequence[_Task], see: See) -> None:
     start = 0
     for task in batch:
         stop = start + len(task.X)
-        _tell(task, task.future.set_result, _part(found, start, stop))
+        _tell(task, task.future.set_result, found[start:stop])
         start = stop
     see(first.served, X, found)
 
@@ -148,22 +149,3 @@ def _of_same_levels(tables: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
         for table in changed:
             table[name] = table[name].cat.set_categories(levels)
     return changed
-
-
-def _part(found: Answered, start: int, stop: int) -> Answered:
-    return _each(lambda values: values[start:stop], found)
-
-
-def _joined(parts: Sequence[Answered]) -> Answered:
-    return parts[0] if len(parts) == 1 else _each(lambda *all_: np.concatenate(all_), *parts)
-
-
-def _each(change: Callable[..., np.ndarray], *several: Answered) -> Answered:
-    """A change of each array of answers."""
-    columns = {
-        field.name: [getattr(one, field.name) for one in several] for field in fields(Answered)
-    }
-    changed: dict[str, Any] = {
-        name: None if of[0] is None else change(*of) for name, of in columns.items()
-    }
-    return Answered(**changed)

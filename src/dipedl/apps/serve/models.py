@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...answers import Answers
 from ...classifier import DIPClassifier
-from ...writing.files import sha256_of
 from ..table.saved import TableModel, is_of_table, plain_model, read_any, table_model
-from ..table.scoring import Answered, Wanted, answered
+from ..table.scoring import Wanted, answered
 from ..table.tables.columns import Column
 from ..table.tables.kinds import CATEGORY, DATE, NUMERIC
 from ..table.tables.mistake import Mistake, WrongOption, listed, meant
+from ...writing.files import sha256_of
 from .problems import Problem
 
 #: Most columns of which a usual value may be changed, and values of one that are tried.
@@ -88,11 +89,11 @@ class Served:
         tried = [cuts[i] for i in order]
         return (list(map(column.date_text, tried)) if column.kind == DATE else tried) or [None]
 
-    def _answers_to(self, rows: list[dict[str, Any]]) -> Answered:
+    def _answers_to(self, rows: list[dict[str, Any]]) -> Answers:
         X, _, _ = self.model.inputs(pd.DataFrame(rows), np.arange(1, len(rows) + 1))
         return self.answers(X, Wanted())
 
-    def answers(self, X: Any, wanted: Wanted) -> Answered:
+    def answers(self, X: Any, wanted: Wanted) -> Answers:
         """Answers to inputs."""
         return answered(self.model.classifier, X, wanted)
 

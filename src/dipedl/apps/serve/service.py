@@ -15,11 +15,12 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...answers import Answers
 from ...explanation import Card
-from ...writing.numbers import plain
 from ..table.explaining import cards_of
-from ..table.scoring import FIELDS, Answered, Wanted
+from ..table.scoring import FIELDS, Wanted, answer_columns
 from ..table.tables.mistake import Mistake
+from ...writing.numbers import plain
 from .arrow import STREAM, arrow_bytes
 from .batching import Batcher
 from .models import Models, Served
@@ -218,14 +219,14 @@ def _reply(content: dict[str, Any]) -> Response:
     return Response(text, media_type=JSON)
 
 
-def _json(served: Served, inputs: Inputs, found: Answered, wanted: Wanted) -> Response:
+def _json(served: Served, inputs: Inputs, found: Answers, wanted: Wanted) -> Response:
     columns = _lists(found, served.model.classes)
     kept = {"row": inputs.rows.tolist()} | {field: columns[field] for field in wanted.fields}
     answers = [dict(zip(kept, cells, strict=True)) for cells in zip(*kept.values(), strict=True)]
     return _reply(plain(_facts(served)) | {"answers": answers, "refused": _refused(inputs)})
 
 
-def _lists(found: Answered, classes: list[str]) -> dict[str, list[Any]]:
+def _lists(found: Answers, classes: list[str]) -> dict[str, list[Any]]:
     """Each field as a list of plain values, one per row."""
     made: dict[str, list[Any]] = {
         "label": found.labels.tolist(),
@@ -242,6 +243,6 @@ def _lists(found: Answered, classes: list[str]) -> dict[str, list[Any]]:
     return made
 
 
-def _arrow(served: Served, inputs: Inputs, found: Answered, wanted: Wanted) -> Response:
-    columns = {"row": inputs.rows} | found.columns(served.model.classes, wanted.fields)
+def _arrow(served: Served, inputs: Inputs, found: Answers, wanted: Wanted) -> Response:
+    columns = {"row": inputs.rows} | answer_columns(found, served.model.classes, wanted.fields)
     return Response(arrow_bytes(columns, _facts(served), inputs.refused), media_type=STREAM)

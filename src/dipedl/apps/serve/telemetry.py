@@ -13,8 +13,8 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import HistogramMetricFamily
 
+from ...answers import Answers
 from ...writing.numbers import plain
-from ..table.scoring import Answered
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _VACUITY = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1)
@@ -44,7 +44,7 @@ class Telemetry:
         self.registry.register(self._vacuity)
         self.registry.register(self._p_values)
 
-    def answered(self, model: str, found: Answered, refused: int) -> None:
+    def answered(self, model: str, found: Answers, refused: int) -> None:
         """Count the rows of a request."""
         self.rows.labels(model).inc(len(found.labels))
         self.refused.labels(model).inc(refused)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from prometheus_client.core import GaugeMetricFamily
 
+from ...answers import Answers
 from ..monitor import DriftMonitor
-from ..table.scoring import Answered
 from ..table.watching import begun_monitor
 from .batching import merged
 from .models import Served
@@ -37,7 +35,7 @@ class Watching:
         self._window = window
         self._streams: dict[str, _Stream] = {}
 
-    def see(self, served: Served, X: Any, found: Answered) -> None:
+    def see(self, served: Served, X: Any, found: Answers) -> None:
         """Take rows that were answered, always in one thread; what fails is only logged."""
         try:
             stream = self._streams.get(served.name)
@@ -74,7 +72,7 @@ class _Stream:
         self.served = served
         self.gauges: dict[str, float] = {}
         self.told = _NOTHING
-        self._waiting: list[tuple[Any, Answered]] = []
+        self._waiting: list[tuple[Any, Answers]] = []
         self._newest: Any = None
         self._monitor: DriftMonitor | None = None
         try:
@@ -82,25 +80,17 @@ class _Stream:
         except (ValueError, TypeError) as error:
             self.told = _NOTHING | {"problem": str(error)}
 
-    def take(self, X: Any, found: Answered) -> None:
+    def take(self, X: Any, found: Answers) -> None:
         if self._monitor is None:
             return
         self._waiting.append((X, found))
         if sum(len(one.labels) for _, one in self._waiting) >= _AT_ONCE:
             inputs, answers = zip(*self._waiting, strict=True)
             self._waiting = []
-            report = self._monitor.update_answers(_joined(answers), merged(inputs))
+            report = self._monitor.update_answers(Answers.concatenate(answers), merged(inputs))
             self.gauges = report.gauges()
             windows = self.told["windows"]
             if report.window is not None and report.window is not self._newest:
                 self._newest = report.window
                 windows = [*windows, asdict(report.window)][-_KEPT:]
             self.told = {"problem": None, "report": report.to_dict(), "windows": windows}
-
-
-def _joined(several: Sequence[Answered]) -> SimpleNamespace:
-    """Answers of several requests, under the names that a monitor asks for."""
-    columns = ("labels", "p_values", "flagged", "confidence", "proba", "vacuity")
-    made = {name: np.concatenate([getattr(one, name) for one in several]) for name in columns}
-    dirichlet = SimpleNamespace(mean=made.pop("proba"), vacuity=made.pop("vacuity"))
-    return SimpleNamespace(**made, dirichlet=dirichlet)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...classifier import DIPClassifier
-from ...explanation import Card, explain_rarest
+from ...explanation import Card
 from .saved import TableModel
 from .tables.columns import as_inputs, check_known
 from .tables.images import FILE
@@ -76,9 +75,3 @@ def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
     if "neighbours" in part:
         made["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
     return made
-
-
-def reasons(clf: DIPClassifier, X: Any) -> list[str]:
-    """Name the news in each row of X (n, d); else its least usual columns; else how rare it is."""
-    cards = explain_rarest(clf, X)
-    return [card.reason or card.summary().splitlines()[1].strip() for card in cards]

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...answers import Answers
 from ...calibration import row_hash
+from ...explanation import reasons
 from ...held_out import share_in_fit
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
-from .explaining import reasons
 from .gathering import gathered
 from .saved import TableModel
-from .scoring import Answered, Wanted, answered
+from .scoring import Wanted, answered
 from .tables.columns import as_inputs, check_known
 from .tables.images import FILE
 from .tables.mistake import Mistake, listed
@@ -37,7 +38,7 @@ class Side:
     frame: pd.DataFrame
     X: pd.DataFrame
     rows: np.ndarray
-    answers: Answered
+    answers: Answers
     sets: np.ndarray
     refused: int
     total: int

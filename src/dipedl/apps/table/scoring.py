@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ...answers import Answers
 from ...classifier import DIPClassifier
-from ...decisions import prediction_sets
 from ...writing.cells import probability_names
-from .explaining import reasons
 from .saved import TableModel
 from .tables.columns import check_known
 from .tables.images import FILE
@@ -61,37 +60,21 @@ class Wanted:
     fields: Sequence[str] = FIELDS
 
 
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """Answers to n rows: labels, probabilities (n, k), vacuity, log-evidence, p-values, flags.
-
-    `confidence` (n,) is that of the classifier alone. `sets` (n, k) holds True for the classes of a
-    prediction set, `reasons` texts; both are None unless they were wanted.
-    """
-
-    labels: np.ndarray
-    proba: np.ndarray
-    vacuity: np.ndarray
-    log_evidence: np.ndarray
-    p_values: np.ndarray
-    flagged: np.ndarray
-    confidence: np.ndarray
-    sets: np.ndarray | None
-    reasons: np.ndarray | None
-
-    def columns(self, classes: Sequence[str], fields: Sequence[str]) -> dict[str, np.ndarray]:
-        """The wanted fields as columns of a table, by name."""
-        made: dict[str, dict[str, np.ndarray]] = {
-            "label": {"label": self.labels},
-            "probabilities": dict(zip(probability_names(classes), self.proba.T, strict=True)),
-            "vacuity": {"vacuity": self.vacuity},
-            "log_evidence": {"log_evidence": self.log_evidence},
-            "p_value": {"p_value": self.p_values},
-            "flagged": {"flagged": self.flagged},
-            "set": {} if self.sets is None else {"set": _joined(self.sets, classes)},
-            "reason": {} if self.reasons is None else {"reason": self.reasons},
-        }
-        return {name: of for field in made if field in fields for name, of in made[field].items()}
+def answer_columns(
+    answers: Answers, classes: Sequence[str], fields: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return the wanted fields of answers as columns of a table, by name."""
+    made: dict[str, dict[str, np.ndarray]] = {
+        "label": {"label": answers.labels},
+        "probabilities": dict(zip(probability_names(classes), answers.proba.T, strict=True)),
+        "vacuity": {"vacuity": answers.vacuity},
+        "log_evidence": {"log_evidence": answers.log_evidence},
+        "p_value": {"p_value": answers.p_values},
+        "flagged": {"flagged": answers.flagged},
+        "set": {} if answers.sets is None else {"set": _joined(answers.sets, classes)},
+        "reason": {} if answers.reasons is None else {"reason": answers.reasons},
+    }
+    return {name: of for field in made if field in fields for name, of in made[field].items()}
 
 
 def refused_path(out: Path) -> Path:
@@ -172,31 +155,17 @@ def answer_frame(
     names = [str(name) for name in clf.classes_]
     made: dict[str, Any] = {"row": rows}
     made |= {name: kept[name] for name in kept}
-    return pd.DataFrame(made | answered(clf, X, wanted).columns(names, wanted.fields))
+    return pd.DataFrame(made | answer_columns(answered(clf, X, wanted), names, wanted.fields))
 
 
-def answered(clf: DIPClassifier, X: Any, wanted: Wanted) -> Answered:
-    """Answers to inputs X (n, d), a table or an array."""
-    answers = clf.answers(X)
-    mean = np.asarray(answers.dirichlet.mean)
-    return Answered(
-        answers.labels.astype(str).astype(object),
-        mean,
-        np.asarray(answers.dirichlet.vacuity),
-        np.asarray(answers.dirichlet.log_evidence),
-        answers.p_values,
-        answers.flagged,
-        answers.confidence,
-        _sets(clf, mean, wanted.coverage) if "set" in wanted.fields else None,
-        _reasons(clf, X, answers.flagged, wanted.reasons) if "reason" in wanted.fields else None,
+def answered(clf: DIPClassifier, X: Any, wanted: Wanted) -> Answers:
+    """Answers to inputs X (n, d), a table or an array, with labels as texts."""
+    answers = clf.answers(
+        X,
+        coverage=wanted.coverage if "set" in wanted.fields else None,
+        reasons=wanted.reasons if "reason" in wanted.fields else None,
     )
-
-
-def _sets(clf: DIPClassifier, mean: np.ndarray, coverage: float) -> np.ndarray:
-    held = clf.evidence_.held_out_
-    held_mean = np.asarray(clf.held_out_dirichlet().mean)
-    inside = prediction_sets(mean, held_mean, held.labels, coverage=coverage, weights=held.weights)
-    return np.asarray(inside)
+    return replace(answers, labels=answers.labels.astype(str).astype(object))
 
 
 def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -207,12 +176,3 @@ def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     kinds = ([name for name, on in zip(names, sets[i], strict=True) if on] for i in first)
     return np.asarray(["|".join(kind) for kind in kinds], dtype=object)[which]
-
-
-def _reasons(clf: DIPClassifier, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
-    said = np.full(len(X), "", dtype=object)
-    asked = {"flagged": flagged, "all": np.ones(len(X), bool), "none": np.zeros(len(X), bool)}
-    at = np.flatnonzero(asked[which])
-    if len(at):
-        said[at] = reasons(clf, X.iloc[at].reset_index(drop=True) if hasattr(X, "iloc") else X[at])
-    return said
