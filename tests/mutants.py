@@ -518,8 +518,8 @@ MUTANTS = [
     Mutant(
         "diagnosis: errors spotted by high scores",
         "src/dipedl/explanation/density_findings.py",
-        "by_score = _auroc(held, -held.scores)",
-        "by_score = _auroc(held, held.scores)",
+        "by_score = _auroc(held_out, -held_out.scores)",
+        "by_score = _auroc(held_out, held_out.scores)",
         "tests/explanation/test_diagnostics.py::test_a_healthy_model_gets_neither_warnings_nor_notes",
     ),
     Mutant(

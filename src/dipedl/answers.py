@@ -190,8 +190,10 @@ class Decisions:
         --------
         dipedl.decisions.conformal_p_values : the formula.
         """
-        held = self.held_out_rows()
-        p = conformal_p_values(self.proba_and_scores(X)[1], held.scores, held.weights, random_state)
+        held_out = self.held_out_rows()
+        p = conformal_p_values(
+            self.proba_and_scores(X)[1], held_out.scores, held_out.weights, random_state
+        )
         return self._as_answer(p)
 
     @on_snapshot
@@ -244,20 +246,20 @@ class Decisions:
         self, proba: np.ndarray, coverage: float, method: str = "lac"
     ) -> np.ndarray:
         """Return the sets of classes, shape (n, k), of answers by their probabilities (n, k)."""
-        held, labels = self.held_out_rows(), self._held_out_labels("predict_set")
+        held_out, labels = self.held_out_rows(), self._held_out_labels("predict_set")
         sets = prediction_sets(
             proba,
-            self.answer_proba(held.proba, held.scores),
+            self.answer_proba(held_out.proba, held_out.scores),
             labels,
             coverage=coverage,
             method=method,
-            weights=held.weights,
+            weights=held_out.weights,
         )
         needed = coverage / (1 - coverage) * (1 - 1e-9)
-        if held.total < needed:
+        if held_out.total < needed:
             warn_caller(
                 f"coverage={coverage:g} needs at least {np.ceil(needed):g} held-out inputs, got "
-                f"{held.total:g}: every set holds all classes; {self.calibration_remedy()}"
+                f"{held_out.total:g}: every set holds all classes; {self.calibration_remedy()}"
             )
         return sets
 
@@ -303,9 +305,9 @@ class Decisions:
         """
         kind = self._rejection_kind(kind)
         threshold = self._reject_threshold(risk, coverage, confidence, kind)
-        given = self.proba_and_scores(X)
-        u = self._uncertainty_by(kind, lambda: given[0], given[1])
-        labels = np.asarray(self.classes_[self.label_indices(*given)])
+        P, scores = self.proba_and_scores(X)
+        u = self._uncertainty_by(kind, lambda: P, scores)
+        labels = np.asarray(self.classes_[self.label_indices(P, scores)])
         level = None if risk is None else confidence
         return Rejection(labels, u <= threshold, threshold, kind, risk, coverage, level)
 
@@ -324,10 +326,10 @@ class Decisions:
         --------
         dipedl.decisions.reject_curve : how.
         """
-        labels, held = self._held_out_labels("reject_curve"), self.held_out_rows()
-        wrong = self.label_indices(held.proba, held.scores) != labels
+        labels, held_out = self._held_out_labels("reject_curve"), self.held_out_rows()
+        wrong = self.label_indices(held_out.proba, held_out.scores) != labels
         u = self._held_out_uncertainty(self._rejection_kind(kind))
-        return reject_curve(u, wrong, confidence=confidence, weights=held.weights)
+        return reject_curve(u, wrong, confidence=confidence, weights=held_out.weights)
 
     def explain(self, X: Any, top: int = 5) -> list[Any]:
         """Explain the answer to each of the n inputs X (n, d): one `dipedl.explanation.Card` each.
@@ -379,8 +381,8 @@ class Decisions:
     def held_out_rows(self) -> HeldOut:
         """Return the held-out rows that every threshold rests on."""
         if self.has_evidence:
-            held: HeldOut = self.evidence_.held_out_
-            return held
+            held_out: HeldOut = self.evidence_.held_out_
+            return held_out
         check_is_fitted(self, "classes_")
         if not hasattr(self, "held_out_"):
             raise NotFittedError(
@@ -437,9 +439,9 @@ class Decisions:
         """Return the score below which at most a share `alpha` of ID inputs lies."""
         if self.has_evidence:
             return float(self.evidence_.threshold(alpha))
-        given = {"false_alarm_rate": self.alarm_rate} if alpha is None else {"alpha": alpha}
-        ((name, rate),) = given.items()
-        return self.held_out_rows().threshold(check_rate(rate, name), name)
+        name = "false_alarm_rate" if alpha is None else "alpha"
+        rate = check_rate(self.alarm_rate if alpha is None else alpha, name)
+        return self.held_out_rows().threshold(rate, name)
 
     def _as_answer(self, values: np.ndarray) -> np.ndarray:
         """Numbers per input in the kind of array that the model answers with."""
@@ -451,24 +453,24 @@ class Decisions:
 
     def held_out_proba(self) -> np.ndarray:
         """Return the class probabilities (m, k) of the held-out rows; ValueError without any."""
-        held = self.held_out_rows()
-        if held.proba is None:
+        held_out = self.held_out_rows()
+        if held_out.proba is None:
             raise ValueError(
-                f"the held-out inputs of this model ({held.source}) have no class probabilities; "
-                + self.calibration_remedy()
+                f"the held-out inputs of this model ({held_out.source}) have no class "
+                "probabilities; " + self.calibration_remedy()
             )
-        return np.asarray(held.proba)
+        return np.asarray(held_out.proba)
 
     def _held_out_labels(self, method: str) -> np.ndarray:
         self.held_out_proba()
-        held = self.held_out_rows()
-        problem = _label_problem(held)
-        if held.labels is None or problem:
+        held_out = self.held_out_rows()
+        problem = _label_problem(held_out)
+        if held_out.labels is None or problem:
             raise ValueError(
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
-                f"this model ({held.source}) {problem}; {self.calibration_remedy()}"
+                f"this model ({held_out.source}) {problem}; {self.calibration_remedy()}"
             )
-        return np.asarray(held.labels)
+        return np.asarray(held_out.labels)
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         return self._uncertainty_by(kind, self.held_out_proba, self.held_out_rows().scores)
@@ -495,13 +497,13 @@ class Decisions:
         return threshold
 
 
-def _label_problem(held: HeldOut) -> str:
+def _label_problem(held_out: HeldOut) -> str:
     """Return why no promise about labels can come from these rows, or nothing."""
-    if held.labels is None:
+    if held_out.labels is None:
         return "have no labels"
-    if held.origin == "in-sample":
+    if held_out.origin == "in-sample":
         return "are the ones that it was fitted on"
-    return "are all of one class" if (held.labels == held.labels[0]).all() else ""
+    return "are all of one class" if (held_out.labels == held_out.labels[0]).all() else ""
 
 
 @on_snapshot
@@ -542,12 +544,12 @@ def answers_of(
         Say in words why inputs are rare: of the flagged ones, or of all. Each costs a second pass.
     """
     P, scores = model.proba_and_scores(X)
-    held, found = model.held_out_rows(), model.dirichlet_of(P, scores)
+    held_out, found = model.held_out_rows(), model.dirichlet_of(P, scores)
     flagged = scores < model.alarm_threshold(None)
     return Answers(
         np.asarray(model.classes_[most_probable(found.concentration, P)]),
         found,
-        conformal_p_values(scores, held.scores, held.weights),
+        conformal_p_values(scores, held_out.scores, held_out.weights),
         flagged,
         model.evidence_.sharpen_in_full(P, scores).max(axis=1),
         None if coverage is None else model.prediction_sets(np.asarray(found.mean), coverage),

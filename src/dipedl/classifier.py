@@ -230,7 +230,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
         with explain_wide_weights(sample_weight):
-            X, y, weights, kept = validate_training_rows(self, X, y, sample_weight)
+            X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
             template = clone_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
             evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
@@ -243,7 +243,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             watch.say(f"classifier fitted on {len(y)} rows")
             evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
             if held_out is None:
-                pairs = given_pairs(self.cv, y, kept)
+                pairs = given_pairs(self.cv, y, rows)
                 evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
                 evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
                 self.spread_ = evidence.fit_spread(

@@ -210,8 +210,8 @@ class EvidenceModel(BaseEstimator):
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source, origin = fit_folds(self, whole, y, pairs)
         with one_blas_thread(Z.shape[1]):
-            held = predict_held_out(folds, whole, source, origin, seed(self.random_state))
-        return self.learn(held)
+            held_out = predict_held_out(folds, whole, source, origin, seed(self.random_state))
+        return self.learn(held_out)
 
     def calibrate(
         self,
@@ -230,10 +230,10 @@ class EvidenceModel(BaseEstimator):
         kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
         seeds = seed(self.random_state)
         with one_blas_thread(Z.shape[1]):
-            held = predict_held_out([fold], fold, f"{X.shape[0]} {kind}", origin, seeds)
-        return self.learn(held)
+            held_out = predict_held_out([fold], fold, f"{X.shape[0]} {kind}", origin, seeds)
+        return self.learn(held_out)
 
-    def learn(self, held: HeldOut, *, n: float | None = None) -> Self:
+    def learn(self, held_out: HeldOut, *, n: float | None = None) -> Self:
         """Learn calibrator, normaliser and threshold from predictions on held-out rows.
 
         Parameters
@@ -244,21 +244,23 @@ class EvidenceModel(BaseEstimator):
             Rows that made the density; default: those of `fit_density`.
         """
         self.n_ = self.n_ if n is None else n
-        held = held.sorted()
-        self.offset_ = held.threshold(self.false_alarm_rate)
-        self.sharpening_ = sharpening_range(held, self.offset_)
+        held_out = held_out.sorted()
+        self.offset_ = held_out.threshold(self.false_alarm_rate)
+        self.sharpening_ = sharpening_range(held_out, self.offset_)
         # Without labels the calibrator of an earlier fit stays.
         self.calibrator_ = (
-            fit_calibrator(self.calibrator, held, self.n_)
-            if held.labelled
+            fit_calibrator(self.calibrator, held_out, self.n_)
+            if held_out.labelled
             else getattr(self, "calibrator_", None)
         )
-        if held.proba is not None:
-            held = replace(held, proba=self.calibrate_proba(held.proba, held.scores))
+        if held_out.proba is not None:
+            held_out = replace(
+                held_out, proba=self.calibrate_proba(held_out.proba, held_out.scores)
+            )
         self.normalizer_ = fit_normalizer(
-            self.normalizer, held, n=self.n_, gamma=self.gamma, prior=self.prior
+            self.normalizer, held_out, n=self.n_, gamma=self.gamma, prior=self.prior
         )
-        self.held_out_ = held
+        self.held_out_ = held_out
         return self
 
     def predict(
@@ -411,14 +413,14 @@ class EvidenceModel(BaseEstimator):
 
     def typical_log_evidence(self) -> float:
         """Return the median log-evidence of held-out rows, in nats."""
-        held = self.held_out_
-        middle = weighted_quantile(held.scores, 0.5, held.weights)
+        held_out = self.held_out_
+        middle = weighted_quantile(held_out.scores, 0.5, held_out.weights)
         return float(self.log_evidence(np.array([middle]))[0])
 
     def _given_features(self) -> Any:
         # A density that was fitted before knows its own features.
-        given = self.features is None and is_frozen(self.density)
-        return "passthrough" if given else self.features
+        own = self.features is None and is_frozen(self.density)
+        return "passthrough" if own else self.features
 
 
 def check_spread(
@@ -439,13 +441,13 @@ def check_spread(
         )
 
 
-def sharpening_range(held: HeldOut, offset: float) -> tuple[float, float]:
+def sharpening_range(held_out: HeldOut, offset: float) -> tuple[float, float]:
     """Scores at which a sharpening begins and is in full, the first below the second.
 
-    The first is the lowest finite held-out score that is not flagged: `held` is sorted, and
+    The first is the lowest finite held-out score that is not flagged: `held_out` is sorted, and
     `offset` is the alarm threshold.
     """
-    scores, weights = held.scores[held.finite], held.counts[held.finite]
+    scores, weights = held_out.scores[held_out.finite], held_out.counts[held_out.finite]
     if not len(scores):
         return 0.0, 1.0
     low = float(scores[min(np.searchsorted(scores, offset), len(scores) - 1)])
@@ -455,7 +457,7 @@ def sharpening_range(held: HeldOut, offset: float) -> tuple[float, float]:
     return low, max(high, low + _APART * max(1.0, abs(low)))
 
 
-def fit_calibrator(calibrator: Any, held: HeldOut, n: float) -> Any:
+def fit_calibrator(calibrator: Any, held_out: HeldOut, n: float) -> Any:
     """Return a fitted copy of the calibrator, None for the default; None for "passthrough"."""
     if isinstance(calibrator, str) and calibrator == "passthrough":
         return None
@@ -466,11 +468,11 @@ def fit_calibrator(calibrator: Any, held: HeldOut, n: float) -> Any:
         )
     copy = Temperature() if calibrator is None else clone(calibrator, safe=False)
     extra: dict[str, Any] = {"n": n} if has_fit_parameter(copy, "n") else {}
-    return copy.fit(held.proba, held.labels, held.weights, **extra)
+    return copy.fit(held_out.proba, held_out.labels, held_out.weights, **extra)
 
 
 def fit_normalizer(
-    normalizer: Any, held: HeldOut, *, n: float, gamma: float, prior: np.ndarray | None
+    normalizer: Any, held_out: HeldOut, *, n: float, gamma: float, prior: np.ndarray | None
 ) -> Any:
     """Return a fitted copy of the normaliser; None stands for the default."""
     normalizer = CautionBudget() if normalizer is None else normalizer
@@ -480,19 +482,19 @@ def fit_normalizer(
             f"got {normalizer!r}"
         )
     copy = clone(normalizer, safe=False)
-    unlabelled = held.labels is None and held.proba is not None
+    unlabelled = held_out.labels is None and held_out.proba is not None
     if unlabelled and has_fit_parameter(copy, "y"):
         raise ValueError(
             f"y is needed: normalizer {type(copy).__name__} learns from labels, and "
-            f"{held.source} have none; give calibrate(X, y), or fit with a normalizer that "
+            f"{held_out.source} have none; give calibrate(X, y), or fit with a normalizer that "
             "needs no labels, such as dipedl.evidence.QuantileEvidence()"
         )
-    offered = {"proba": held.proba, "y": held.labels, "n": n, "gamma": gamma}
+    offered = {"proba": held_out.proba, "y": held_out.labels, "n": n, "gamma": gamma}
     if prior is not None:
         offered["prior"] = prior
-    wanted = {k: v for k, v in offered.items() if has_fit_parameter(copy, k)}
-    copy.fit(held.scores, held.weights, source=held.source, **wanted)
-    check_increasing(copy, held.scores)
+    accepted = {k: v for k, v in offered.items() if has_fit_parameter(copy, k)}
+    copy.fit(held_out.scores, held_out.weights, source=held_out.source, **accepted)
+    check_increasing(copy, held_out.scores)
     return copy
 
 

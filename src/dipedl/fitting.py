@@ -79,7 +79,7 @@ class FittedClassifier:
         return cls(estimator, classes, template, known, categories(X))
 
     def refitted(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
-        """The same classifier fitted to these rows; itself if it is frozen."""
+        """Return the classifier fitted to these rows; itself if it is frozen."""
         if isinstance(self.template, FrozenEstimator):
             return self
         return FittedClassifier.fit(self.template, self.classes, X, y, w)
@@ -101,9 +101,14 @@ class FittedClassifier:
         return self._align_columns(P), none
 
     def _estimator_proba(self, X: Any) -> np.ndarray:
-        """Return the estimator's probabilities, a column for each class that it knows."""
+        """Return a copy of the estimator's probabilities, a column for each class it knows."""
         X = with_categories(X, self.categories) if self.categories else X
-        return _call_predict_proba(self.estimator, X, len(self.labels()))
+        with explain_new_levels(), explain_dtype_error(X), one_thread_if_small(X):
+            P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
+        shape = X.shape[0], len(self.labels())
+        if P.shape != shape:
+            raise ValueError(f"{_PROBA} must have shape {shape}, got {P.shape}")
+        return P
 
     def _align_columns(self, P: np.ndarray) -> np.ndarray:
         """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
@@ -175,13 +180,13 @@ def fit_classifier(
     labels = None
     with weights_passed(template):
         try:
-            fitted = _fitted(template, X, y, keywords)
+            fitted = _fit_clone(template, X, y, keywords)
         except _REFUSALS as error:
             labels, numbers = np.unique(y, return_inverse=True)
             if np.array_equal(labels, np.arange(len(labels))):
                 raise _add_remedy(error, template, X) from error.__cause__
             try:
-                fitted = _fitted(template, X, numbers, keywords)
+                fitted = _fit_clone(template, X, numbers, keywords)
             except _REFUSALS as second:
                 # Labels are not what is wrong, or not all: what else is, the second error says.
                 raise _add_remedy(second, template, X) from second.__cause__
@@ -189,7 +194,7 @@ def fit_classifier(
     return fitted, labels
 
 
-def _fitted(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
+def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
     with explain_dtype_error(X), one_thread_if_small(X):
         return clone(template).fit(X, y, **keywords)
 
@@ -219,22 +224,6 @@ def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
             f"X holds nothing but gaps in the columns {empty}, which {name} may not take: drop them"
         )
     return error
-
-
-def class_probabilities(estimator: Any, X: Any, k: int) -> np.ndarray:
-    """Class probabilities (n, k) of a fitted classifier, checked, rows summing to one."""
-    P = _call_predict_proba(estimator, X, k)
-    check_simplex(_PROBA, P)
-    return np.asarray(P / P.sum(axis=1, keepdims=True))
-
-
-def _call_predict_proba(estimator: Any, X: Any, k: int) -> np.ndarray:
-    """A copy of ``predict_proba`` (n, k), of which only the shape is checked."""
-    with explain_new_levels(), explain_dtype_error(X), one_thread_if_small(X):
-        P = np.array(estimator.predict_proba(X), dtype=np.float64)
-    if P.shape != (X.shape[0], k):
-        raise ValueError(f"{_PROBA} must have shape ({X.shape[0]}, {k}), got {P.shape}")
-    return P
 
 
 def take_input_tags(tags: Tags, estimator: Any) -> Tags:
@@ -290,11 +279,11 @@ def explain_dtype_error(X: Any) -> Iterator[None]:
         yield
     except Exception as error:
         words = re.findall("[a-z]+", str(error).lower())
-        known, given = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
-        other = known - {given}
-        if given in known and len(other) == 1 and "float" in min(other):
+        known, dtype = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
+        other = known - {dtype}
+        if dtype in known and len(other) == 1 and "float" in min(other):
             error.add_note(
-                f"X is {given}: give X.astype({min(other)!r}), in fit and in predictions"
+                f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions"
             )
         raise
 

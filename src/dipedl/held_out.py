@@ -313,13 +313,13 @@ def fit_folds(
     many_copies = warn_of_copies(whole.X, whole.Z, by_content=by_content)
     if pairs is None:
         number = seed(evidence.random_state)
-        given, how = splits(evidence.cv, whole.X, y, None, number, together=many_copies)
-        pairs = enough(given) if isinstance(evidence.cv, str) else list(given)
+        found, how = splits(evidence.cv, whole.X, y, None, number, together=many_copies)
+        pairs = enough(found) if isinstance(evidence.cv, str) else list(found)
     else:
         how = source_of(evidence.cv)
     selected = clone_with_selected(evidence.density_, evidence.density)
-    steps = [(_seeded(evidence), whole, y, train, held, selected) for train, held in pairs]
-    source = f"{how} of {sum(len(held) for _, held in pairs)} inputs"
+    steps = [(_seeded(evidence), whole, y, train, held_out, selected) for train, held_out in pairs]
+    source = f"{how} of {sum(len(held_out) for _, held_out in pairs)} inputs"
     if evidence.n_jobs in (None, 1):
         return (_fit_fold(*step) for step in steps), source, "left out"
     folds: Iterable[Fold] = Parallel(n_jobs=evidence.n_jobs)(
@@ -336,22 +336,25 @@ def _seeded(evidence: Any) -> Any:
 
 
 def _fit_fold(
-    evidence: Any, whole: Fold, y: np.ndarray, train: np.ndarray, held: np.ndarray, selected: Any
+    evidence: Any,
+    whole: Fold,
+    y: np.ndarray,
+    train: np.ndarray,
+    rows: np.ndarray,
+    selected: Any,
 ) -> Fold:
-    """Fit classifier, features and density on the rows `train`; `held` are the rows of the fold.
+    """Fit classifier, features and density on rows `train`; those of the fold are `rows`.
 
     `selected` is the unfitted density with the settings that the fit on all rows has selected.
     """
     with explain_fold_error(y[train], len(y)):
         watch, random_state = Stopwatch(evidence.verbose), evidence.random_state
-        labels = np.asarray(whole.y)
-        w_train, w_held = (None if whole.w is None else whole.w[rows] for rows in (train, held))
-        X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, held)
-        features, Z, Z_held = whole.features, whole.Z[train], whole.Z[held]
+        w_train, w_held = (None if whole.w is None else whole.w[some] for some in (train, rows))
+        X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, rows)
+        features, Z, Z_held = whole.features, whole.Z[train], whole.Z[rows]
         if features is not None and not isinstance(features, FrozenEstimator):
-            given = evidence.features
             features = refit_feature_transformer(
-                features, given, X, y[train], w_train, random_state
+                features, evidence.features, X, y[train], w_train, random_state
             )
             Z, Z_held = compute_features(features, X), compute_features(features, X_held)
         classifier = whole.classifier
@@ -364,8 +367,9 @@ def _fit_fold(
             selected if complete else evidence.density, Z, y[train], w_train,
             X=X, classifier=classifier, random_state=random_state,
         )  # fmt: skip
-        watch.say(f"fold: density fitted, {len(held)} rows held out")
-        return Fold(density, features, classifier, X_held, labels[held], w_held, Z_held, held)
+        watch.say(f"fold: density fitted, {len(rows)} rows held out")
+        labels = np.asarray(whole.y)[rows]
+        return Fold(density, features, classifier, X_held, labels, w_held, Z_held, rows)
 
 
 def fit_one_density(

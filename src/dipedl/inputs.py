@@ -55,20 +55,20 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Weights (n,) as float64, 0 <= w <= 2**53 with a positive sum, or None if none were given."""
     if sample_weight is None:
         return None
-    given = drop_mask("sample_weight", sample_weight)
-    if isinstance(given, str):
+    raw = drop_mask("sample_weight", sample_weight)
+    if isinstance(raw, str):
         raise ValueError(
-            f"sample_weight must hold a number for each row, got {given!r}; weights by class are "
+            f"sample_weight must hold a number for each row, got {raw!r}; weights by class are "
             "class_weight of the classifier"
         )
-    numbers = np.asarray(given, dtype=np.float64).ravel()
+    numbers = np.asarray(raw, dtype=np.float64).ravel()
     bad = np.flatnonzero(~((numbers >= 0) & (numbers <= _MOST_COPIES)))
     if len(bad):
         raise ValueError(
             f"sample_weight must be >= 0 and at most 2**53, got {float(numbers[bad[0]])!r} at row "
             f"{bad[0]}: a weight counts its row that often; divide all weights by one number"
         )
-    weights = _check_sample_weight(given, X, dtype=np.float64)
+    weights = _check_sample_weight(raw, X, dtype=np.float64)
     if not weights.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, got all zeros")
     return np.asarray(weights)
@@ -280,12 +280,12 @@ def validate_training_rows(
     Last the indices of these rows among the given ones; None if all are there.
     """
     X, y = validate_inputs_and_labels(model, X, y)
-    weights, kept = check_weights(sample_weight, X), None
+    weights, rows = check_weights(sample_weight, X), None
     if weights is not None and (weights == 0).any():
-        kept = np.flatnonzero(weights > 0)
-        X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
+        rows = np.flatnonzero(weights > 0)
+        X, y, weights = _safe_indexing(X, rows), y[rows], weights[rows]
     check_class_counts(y)
-    return X, y, weights, kept
+    return X, y, weights, rows
 
 
 def validate_inputs(model: Any, X: Any, columns: Inputs | None = None) -> Any:
@@ -557,8 +557,7 @@ def missing_entries(values: Any) -> np.ndarray:
 
 def present_entries(values: Any) -> list[Any]:
     """The entries of a column that are not missing, as plain Python values."""
-    kept = np.asarray(values)[~missing_entries(values)]
-    return list(kept.tolist())
+    return list(np.asarray(values)[~missing_entries(values)].tolist())
 
 
 def are_numbers(values: Any) -> bool:
@@ -660,7 +659,7 @@ def is_category(values: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a fit learned of its inputs, column by column, in the units of the user.
+    """Inputs of a fit, column by column: names, kinds, usual values, in the units of the user.
 
     Attributes
     ----------
@@ -716,8 +715,8 @@ class Inputs:
     def describe_usual(self, j: int, unit: Callable[[float], float] = float) -> str:
         """Describe what is usual in column j, its numbers in a `unit`; "" if nothing is known."""
         if j in self.levels:
-            shown = list(self.levels[j].items())[:_MOST_SHOWN]
-            return ", ".join(f"{level!r} {share:.0%}" for level, share in shown)
+            first = list(self.levels[j].items())[:_MOST_SHOWN]
+            return ", ".join(f"{level!r} {share:.0%}" for level, share in first)
         if np.isnan(self.low[j]):
             return ""
         low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))

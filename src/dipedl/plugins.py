@@ -42,7 +42,7 @@ EXTRAS = {
 
 
 def explain_missing(error: ImportError, what: str) -> ImportError:
-    """The same ImportError with the extra to install, if an optional package of ours is missing."""
+    """Return the ImportError with the extra to install, if an optional package is missing."""
     package = (error.name or "").split(".")[0]
     if package not in EXTRAS:
         return error

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
 from ..fitting import (
+    FittedClassifier,
     accepted_arguments,
     all_or_nothing,
-    class_probabilities,
     clone_classifier,
     fit_classifier,
     take_input_tags,
@@ -244,7 +244,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         """Class probabilities of inputs X (n, d) by every member, shape (n_members, n, k)."""
         check_is_fitted(self, "members_")
         X = validate_inputs(self, X)
-        return np.stack([class_probabilities(m, X, len(self.classes_)) for m in self.members_])
+        return np.stack([FittedClassifier(m, self.classes_).proba(X) for m in self.members_])
 
     def __sklearn_tags__(self) -> Tags:
         """The tags of the members."""

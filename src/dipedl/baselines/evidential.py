@@ -115,15 +115,15 @@ class Evidential:
         return self.weighted_mean(risk, target)
 
     def _check_parameters(self) -> None:
-        given = self.get_params(deep=False)
-        if "evidence" in given:
-            check_choice("evidence", given["evidence"], _EVIDENCE)
-        for name, value in given.items():
+        parameters = self.get_params(deep=False)
+        if "evidence" in parameters:
+            check_choice("evidence", parameters["evidence"], _EVIDENCE)
+        for name, value in parameters.items():
             if name in _NON_NEGATIVE:
                 check_number(name, value, ">= 0", lambda x: x >= 0)
-        _check_annealing(given.get("annealing_epochs", 0))
-        if "lambda2" in given:
-            check_number("lambda2", given["lambda2"], "> 0", lambda x: x > 0)
+        _check_annealing(parameters.get("annealing_epochs", 0))
+        if "lambda2" in parameters:
+            check_number("lambda2", parameters["lambda2"], "> 0", lambda x: x > 0)
 
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""

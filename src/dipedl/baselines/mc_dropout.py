@@ -216,8 +216,9 @@ class MCDropout(Decisions, TorchEstimator):
 
     def training_settings(self) -> Training:
         """Return the settings of the training, or those of `network`."""
-        given = None if self.network is None else self._trained_network()
-        return super().training_settings() if given is None else given.training_settings()
+        if self.network is None:
+            return super().training_settings()
+        return self._trained_network().training_settings()
 
     def resolve_backbone(self) -> Backbone:
         """Return the backbone: of the given `network`, if there is one."""
@@ -227,11 +228,9 @@ class MCDropout(Decisions, TorchEstimator):
 
     def predict_dtype(self) -> torch.dtype:
         """Return the precision in which the network, or `network`, predicts."""
-        return (
-            super().predict_dtype()
-            if self.network is None
-            else self._trained_network().predict_dtype()
-        )
+        if self.network is None:
+            return super().predict_dtype()
+        return self._trained_network().predict_dtype()
 
     def build_network(self, n_outputs: int, seed: int) -> Network:
         """Return an untrained network, which must have dropout."""
@@ -257,18 +256,20 @@ class _Pattern(nn.Module):
         if self.whole_channels:
             shape[2:] = [1] * (x.ndim - 2)
         draws = torch.rand(shape, generator=self.generator, device="cpu", dtype=torch.float32)
-        kept = draws >= self.p
-        return x * (kept.to(x.device, x.dtype) / (1 - self.p))
+        mask = draws >= self.p
+        return x * (mask.to(x.device, x.dtype) / (1 - self.p))
 
 
 def check_dropout(network: Network) -> None:
     """Raise ValueError unless some layer drops units, by a dropout supported here."""
     layers = [layer for layer in network.modules() if isinstance(layer, _DropoutNd)]
-    odd = sorted({type(layer).__name__ for layer in layers if not isinstance(layer, _PLAIN)})
-    if odd:
+    unsupported = sorted(
+        {type(layer).__name__ for layer in layers if not isinstance(layer, _PLAIN)}
+    )
+    if unsupported:
         raise ValueError(
-            f"backbone has layers {odd}; only Dropout, Dropout1d, Dropout2d and Dropout3d are "
-            "sampled: use those"
+            f"backbone has layers {unsupported}; only Dropout, Dropout1d, Dropout2d and Dropout3d "
+            "are sampled: use those"
         )
     shares = sorted({layer.p for layer in layers})
     if not shares or not 0 < shares[-1] < 1:

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..features.transformer import compute_features, fit_feature_transformer
 from ..fitting import (
+    FittedClassifier,
     accepted_arguments,
     all_or_nothing,
-    class_probabilities,
     clone_classifier,
     fit_classifier,
     take_input_tags,
@@ -60,7 +60,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k) of the wrapped classifier."""
         check_is_fitted(self, "estimator_")
-        return class_probabilities(self.estimator_, validate_inputs(self, X), len(self.classes_))
+        return FittedClassifier(self.estimator_, self.classes_).proba(validate_inputs(self, X))
 
     def __sklearn_tags__(self) -> Tags:
         """The tags of the classifier; scores of features need dense inputs."""

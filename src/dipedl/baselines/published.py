@@ -63,6 +63,6 @@ def published_training(data: str) -> Training:
     return WIDE if data == "cifar10" else STEPS
 
 
-def published_shape(data: str, given: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """The shape of an input: `given`, or that of CIFAR-10, which a row does not tell."""
-    return _COLOUR if given is None and data == "cifar10" else given
+def published_shape(data: str, shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the shape of an input, or that of CIFAR-10, which a row does not tell."""
+    return _COLOUR if shape is None and data == "cifar10" else shape

@@ -69,20 +69,20 @@ def conformal_p_values(
     >>> conformal_p_values([-9.0, 0.5, 7.0], held_out=[-1.0, 0.0, 1.0, 2.0])
     array([0.2, 0.6, 1. ])
     """
-    new, held = score_array("scores", scores), held_out_array("held_out", held_out)
-    w = weights_or_ones(weights, held)
-    order = np.argsort(held, kind="stable")
-    held, cumulative = held[order], np.concatenate([[0.0], np.cumsum(w[order])])
-    at_or_below = cumulative[np.searchsorted(round_down(held), new, side="right")]
+    new, reference = score_array("scores", scores), held_out_array("held_out", held_out)
+    w = weights_or_ones(weights, reference)
+    order = np.argsort(reference, kind="stable")
+    reference, cumulative = reference[order], np.concatenate([[0.0], np.cumsum(w[order])])
+    at_or_below = cumulative[np.searchsorted(round_down(reference), new, side="right")]
     if random_state is None:
         return np.asarray((1 + at_or_below) / (1 + cumulative[-1]))
-    below = cumulative[np.searchsorted(round_up(held), new, side="left")]
+    below = cumulative[np.searchsorted(round_up(reference), new, side="left")]
     u = np.random.default_rng(random_state).random(len(new))
     return np.asarray((below + u * (1 + at_or_below - below)) / (1 + cumulative[-1]))
 
 
 def score_array(name: str, values: Any) -> np.ndarray:
-    """One number a row, shape (n,), float64; infinities allowed."""
+    """Return one number a row, shape (n,), float64; infinities are allowed."""
     array = np.asarray(drop_mask(name, values), dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must hold one number a row, shape (n,), got shape {array.shape}")
@@ -105,8 +105,8 @@ def weights_or_ones(weights: Any, rows: np.ndarray) -> np.ndarray:
     return np.ones(len(rows)) if checked is None else checked
 
 
-def class_probabilities(name: str, proba: Any) -> np.ndarray:
-    """Class probabilities (n, k), float64."""
+def probability_array(name: str, proba: Any) -> np.ndarray:
+    """Return class probabilities, shape (n, k), float64, checked."""
     P = np.asarray(drop_mask(name, proba), dtype=np.float64)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(f"{name} must have shape (n, k) with k >= 2, got {P.shape}")

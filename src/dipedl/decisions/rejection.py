@@ -204,8 +204,8 @@ def reject_curve(
     level = 1 - (1 - check_rate(confidence, "confidence")) / len(ranks)
     # Strictly below the first row left out is at or below the float before it.
     thresholds = np.append(np.nextafter(first_out, -np.inf), np.inf)
-    kept = np.diff(n, prepend=0.0) > 0
-    thresholds, n, errors = thresholds[kept], n[kept], errors[kept]
+    distinct = np.diff(n, prepend=0.0) > 0
+    thresholds, n, errors = thresholds[distinct], n[distinct], errors[distinct]
     upper = risk_upper_bound(errors, n, level)
     return RejectCurve(thresholds, n / n[-1], errors / n, upper, float(confidence))
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..evidence import weighted_quantile
 from ..inputs import check_rate
 from ..maths.checks import class_indices
-from .p_values import class_probabilities, held_out_array, weights_or_ones
+from .p_values import held_out_array, probability_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]
 
@@ -57,13 +57,13 @@ def conformal_quantile(
     >>> conformal_quantile(range(1, 20), coverage=0.99)
     inf
     """
-    held = held_out_array("values", values)
-    w = weights_or_ones(weights, held)
+    held_out = held_out_array("values", values)
+    w = weights_or_ones(weights, held_out)
     # A hair less: 0.9 * 20 must not become 19 by the last bit.
     needed = check_rate(coverage, "coverage") * (w.sum() + 1) * (1 - 1e-12)
     if needed > w.sum():
         return np.inf
-    return weighted_quantile(held[w > 0], needed / w.sum(), w[w > 0])
+    return weighted_quantile(held_out[w > 0], needed / w.sum(), w[w > 0])
 
 
 def nonconformity(proba: npt.ArrayLike, method: str = "lac") -> np.ndarray:
@@ -99,7 +99,7 @@ def nonconformity(proba: npt.ArrayLike, method: str = "lac") -> np.ndarray:
     >>> nonconformity([[0.5, 0.3, 0.2]]).round(2), nonconformity([[0.5, 0.3, 0.2]], "aps").round(2)
     (array([[0.5, 0.7, 0.8]]), array([[0. , 0.5, 0.8]]))
     """
-    return _score(method)(class_probabilities("proba", proba))
+    return _score(method)(probability_array("proba", proba))
 
 
 def prediction_sets(
@@ -164,15 +164,15 @@ def prediction_sets(
     array([[ True, False],
            [ True,  True]])
     """
-    P = class_probabilities("proba", proba)
-    held = class_probabilities("held_out_proba", held_out_proba)
-    if P.shape[1] != held.shape[1]:
+    P = probability_array("proba", proba)
+    held_out = probability_array("held_out_proba", held_out_proba)
+    if P.shape[1] != held_out.shape[1]:
         raise ValueError(
             f"proba and held_out_proba must have the same classes, got {P.shape[1]} and "
-            f"{held.shape[1]} columns"
+            f"{held_out.shape[1]} columns"
         )
-    labels = class_indices(held_out_labels, *held.shape)
-    of_label = _score(method)(held)[np.arange(len(held)), labels]
+    labels = class_indices(held_out_labels, *held_out.shape)
+    of_label = _score(method)(held_out)[np.arange(len(held_out)), labels]
     threshold = conformal_quantile(of_label, coverage, weights)
     return np.asarray(_score(method)(P) <= threshold + _ROUNDING)
 

@@ -63,6 +63,8 @@ def diagnose(clf: Any) -> Diagnosis:
     ['calibration_in_sample']
     """
     clf, _ = last_step_with("diagnose", clf)
-    held = clf.held_out_rows()
+    held_out = clf.held_out_rows()
     checks = [c for c in _CHECKS if clf.has_evidence or c not in _OF_EVIDENCE]
-    return Diagnosis(tuple(finding for c in checks for finding in c(held, clf)), held.source)
+    return Diagnosis(
+        tuple(finding for c in checks for finding in c(held_out, clf)), held_out.source
+    )

@@ -90,11 +90,11 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     # The inputs of a network have no columns.
     rows = validate_rows(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
     evidence_side = clf.evidence_
-    held: HeldOut = evidence_side.held_out_
+    held_out: HeldOut = evidence_side.held_out_
     P = evidence_side.calibrate_proba(proba, scores)
     dirichlet = clf.dirichlet_of(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
-    p_values = conformal_p_values(scores, held.scores, held.weights)
+    p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
     columns = evidence_side.columns_
     user = user_columns(clf, rows, before, Z, evidence_side.features_, columns)
     read = _rarest_gaussian if rarest_only else _all_parts
@@ -102,7 +102,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     news = row_news(columns, rows, before)
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
-    typical = weighted_quantile(held.scores, 0.5, held.weights)
+    typical = weighted_quantile(held_out.scores, 0.5, held_out.weights)
     return Cards(
         Card(
             class_names=_names(clf),
@@ -112,7 +112,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
             evidence=float(evidence[i]),
             n=float(evidence_side.n_),
             p_value=float(p_values[i]),
-            held_out=held.total,
+            held_out=held_out.total,
             false_alarm_rate=float(clf.alarm_rate),
             score=float(scores[i]),
             typical_score=typical,
@@ -124,10 +124,13 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
 
 
 def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> list[BaselineCard]:
-    held: HeldOut = clf.held_out_rows()
+    held_out: HeldOut = clf.held_out_rows()
     P, scores = clf.proba_and_scores(arriving)
-    labels, typical = clf.predict(arriving), weighted_quantile(held.scores, 0.5, held.weights)
-    p_values = conformal_p_values(scores, held.scores, held.weights)
+    labels, typical = (
+        clf.predict(arriving),
+        weighted_quantile(held_out.scores, 0.5, held_out.weights),
+    )
+    p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
     dirichlet = clf.predict_dirichlet(arriving) if hasattr(clf, "predict_dirichlet") else None
     parts: list[tuple[Reading, ...]] = [()] * len(P)
     readable = getattr(clf, "readable_density", lambda rows: None)(arriving)
@@ -146,7 +149,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
             uncertainty=-float(scores[i]),
             typical_uncertainty=-typical,
             p_value=float(p_values[i]),
-            held_out=held.total,
+            held_out=held_out.total,
             false_alarm_rate=float(clf.alarm_rate),
             parts=parts[i],
         )
@@ -199,7 +202,7 @@ def _rarest_gaussian(parts: list[_Part], user: UserColumns, top: int) -> list[tu
 
 def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray) -> list[_Part]:
     """Each part of the density, with the parts' scores of the rows if there are several."""
-    density, held = clf.evidence_.density_, clf.evidence_.held_out_
+    density, held_out = clf.evidence_.density_, clf.evidence_.held_out_
     members = getattr(density, "estimators_", None)
     if members is None:
         return [_Part(density, [{}] * len(Z))]
@@ -209,20 +212,20 @@ def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray) -> list[_Part]:
     for name in density.component_names_:
         known: list[Reading] = [
             {"part": name, "score": float(s), **({} if z is None else {"normal_score": z})}
-            for s, z in zip(scored[name], _normal_scores(held, name, scored[name]), strict=True)
+            for s, z in zip(scored[name], _normal_scores(held_out, name, scored[name]), strict=True)
         ]
         parts.append(_Part(members.get(name), known))
     return parts
 
 
-def _normal_scores(held: HeldOut, name: str, scores: np.ndarray) -> list[float | None]:
+def _normal_scores(held_out: HeldOut, name: str, scores: np.ndarray) -> list[float | None]:
     """Return the normal score of each score's rank among the held-out ones of the same part."""
-    if held.components is None or name not in held.component_names:
+    if held_out.components is None or name not in held_out.component_names:
         return [None] * len(scores)
-    column = held.components[:, held.component_names.index(name)]
-    share = placements(column, scores, held.weights)
+    column = held_out.components[:, held_out.component_names.index(name)]
+    share = placements(column, scores, held_out.weights)
     # One row's half stays at either end, where a normal score would be infinite.
-    normal = special.ndtri((share * held.total + 0.5) / (held.total + 1))
+    normal = special.ndtri((share * held_out.total + 0.5) / (held_out.total + 1))
     return [float(z) for z in normal]
 
 

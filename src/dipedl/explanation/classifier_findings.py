@@ -40,33 +40,33 @@ _TINY = float(np.finfo(np.float64).tiny)
 Names = tuple[str, ...]
 
 
-def probability_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Temperature, and confidence against accuracy."""
-    if not held.labelled:
+    if not held_out.labelled:
         return
     if clf.has_evidence and hasattr(clf.evidence_.calibrator_, "temperature_"):
-        yield _temperature(held, clf)
-    yield _confidence(held, clf)
+        yield _temperature(held_out, clf)
+    yield _confidence(held_out, clf)
 
 
-def uncalibrated(held: HeldOut, evidence: Any) -> np.ndarray:
+def uncalibrated(held_out: HeldOut, evidence: Any) -> np.ndarray:
     """Probabilities (m, k) of the classifier itself on held-out rows: before its temperature."""
     temperature = getattr(getattr(evidence, "calibrator_", None), "temperature_", 1.0)
     if temperature == 1:
-        return np.asarray(held.proba)
-    share = sharpening_share(held.scores, *evidence.sharpening_)
+        return np.asarray(held_out.proba)
+    share = sharpening_share(held_out.scores, *evidence.sharpening_)
     exponent = 1 / inverse_temperature(temperature, share)[:, None]
-    return np.asarray(special.softmax(exponent * np.log(np.maximum(held.proba, _TINY)), axis=1))
+    return np.asarray(special.softmax(exponent * np.log(np.maximum(held_out.proba, _TINY)), axis=1))
 
 
-def _temperature(held: HeldOut, clf: Any) -> Finding:
-    calibrator, before = clf.evidence_.calibrator_, uncalibrated(held, clf.evidence_)
+def _temperature(held_out: HeldOut, clf: Any) -> Finding:
+    calibrator, before = clf.evidence_.calibrator_, uncalibrated(held_out, clf.evidence_)
     temperature = float(calibrator.temperature_)
     numbers: dict[str, Number] = {"temperature": temperature}
-    for name, P in (("before", before), ("after", held.proba)):
-        own = P[np.arange(len(P)), held.labels]
-        numbers[f"nll_{name}"] = held.average(-np.log(np.maximum(own, _TINY)))
-        numbers[f"ece_{name}"] = ece(held.labels, P)
+    for name, P in (("before", before), ("after", held_out.proba)):
+        own = P[np.arange(len(P)), held_out.labels]
+        numbers[f"nll_{name}"] = held_out.average(-np.log(np.maximum(own, _TINY)))
+        numbers[f"ece_{name}"] = ece(held_out.labels, P)
     n = {name: float(value) for name, value in numbers.items()}
     text = (
         f"The classifier's temperature is {temperature:.3g}: held-out NLL {n['nll_before']:.4f} "
@@ -85,8 +85,8 @@ def _temperature(held: HeldOut, clf: Any) -> Finding:
         )
     if not _USUAL[0] <= temperature <= _USUAL[1]:
         which = "over" if temperature > 1 else "under"
-        few = held.total < _FEW_PER_COLUMN * getattr(clf, "n_features_in_", 0)
-        refitted = held.origin == "left out" and not isinstance(
+        few = held_out.total < _FEW_PER_COLUMN * getattr(clf, "n_features_in_", 0)
+        refitted = held_out.origin == "left out" and not isinstance(
             getattr(clf, "estimator", None), FrozenEstimator
         )
         surer = temperature > 1 and few and refitted
@@ -110,20 +110,20 @@ def _at_bound(temperature: float, calibrator: Any) -> bool:
     return bool(np.any(np.abs(np.log(temperature / np.asarray(bounds, float))) < _AT_BOUND))
 
 
-def _confidence(held: HeldOut, clf: Any) -> Finding:
-    confidence = held.proba.max(axis=1)
-    gap = confidence - ~held.wrong
-    mean = held.average(gap)
-    sd = float(np.sqrt(held.average((gap - mean) ** 2) / held.total))
+def _confidence(held_out: HeldOut, clf: Any) -> Finding:
+    confidence = held_out.proba.max(axis=1)
+    gap = confidence - ~held_out.wrong
+    mean = held_out.average(gap)
+    sd = float(np.sqrt(held_out.average((gap - mean) ** 2) / held_out.total))
     numbers: dict[str, Number] = {
-        "confidence": held.average(confidence),
-        "accuracy": held.average(~held.wrong),
+        "confidence": held_out.average(confidence),
+        "accuracy": held_out.average(~held_out.wrong),
         "gap": mean,
         "gap_sd": sd,
     }
     text = (
-        f"On held-out rows the classifier claims to be right in {held.average(confidence):.1%} "
-        f"of cases and is right in {held.average(~held.wrong):.1%}."
+        f"On held-out rows the classifier claims to be right in {held_out.average(confidence):.1%} "
+        f"of cases and is right in {held_out.average(~held_out.wrong):.1%}."
     )
     if abs(mean) > max(_SIGMAS * sd, _GAP):
         return Finding(
@@ -169,22 +169,22 @@ def _beyond_a_temperature(clf: Any) -> str:
     )
 
 
-def class_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def class_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Collapsed classes, false alarms by class, and by part of the density."""
     names = tuple(map(str, plain_labels(np.asarray(clf.classes_))))
-    threshold = alarm_threshold(held.scores, clf.alarm_rate, held.weights)
-    flagged, reachable = held.scores < threshold, np.isfinite(threshold)
-    if held.labelled:
+    threshold = alarm_threshold(held_out.scores, clf.alarm_rate, held_out.weights)
+    flagged, reachable = held_out.scores < threshold, np.isfinite(threshold)
+    if held_out.labelled:
         k = len(names)
-        rows = np.bincount(held.labels, weights=held.counts, minlength=k)
-        predicted = np.bincount(held.proba.argmax(axis=1), weights=held.counts, minlength=k)
-        hits = np.bincount(held.labels, weights=held.counts * ~held.wrong, minlength=k)
+        rows = np.bincount(held_out.labels, weights=held_out.counts, minlength=k)
+        predicted = np.bincount(held_out.proba.argmax(axis=1), weights=held_out.counts, minlength=k)
+        hits = np.bincount(held_out.labels, weights=held_out.counts * ~held_out.wrong, minlength=k)
         yield _collapse(names, rows, predicted, hits)
         yield from _thin_classes(names, rows)
         if reachable:
-            yield _alarms(held, clf, names, flagged)
+            yield _alarms(held_out, clf, names, flagged)
     if reachable and clf.has_evidence:
-        yield from _parts(held, clf.evidence_.density_, flagged)
+        yield from _parts(held_out, clf.evidence_.density_, flagged)
 
 
 def _collapse(names: Names, rows: np.ndarray, predicted: np.ndarray, hits: np.ndarray) -> Finding:
@@ -250,10 +250,10 @@ def _thin_classes(names: Names, rows: np.ndarray) -> Iterator[Finding]:
         )
 
 
-def _alarms(held: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Finding:
+def _alarms(held_out: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Finding:
     rate = clf.alarm_rate
-    shares, p_values = _alarms_by_class(held, len(names), flagged)
-    overall = held.average(flagged)
+    shares, p_values = _alarms_by_class(held_out, len(names), flagged)
+    overall = held_out.average(flagged)
     numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": rate}
     for name, share, p in zip(names, shares, p_values, strict=True):
         if np.isfinite(share):
@@ -280,17 +280,19 @@ def _alarms(held: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Findi
     return Finding("alarms_by_class", "ok", text, numbers)
 
 
-def _alarms_by_class(held: HeldOut, k: int, flagged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _alarms_by_class(
+    held_out: HeldOut, k: int, flagged: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Share flagged of each class, and Fisher's p-value of more than elsewhere, by Holm; (k,)."""
     shares, p_values = np.full(k, np.nan), np.ones(k)
     for c in range(k):
-        inside = held.labels == c
+        inside = held_out.labels == c
         if inside.any():
             table = [
                 [int((flagged & part).sum()), int((~flagged & part).sum())]
                 for part in (inside, ~inside)
             ]
-            shares[c] = float(np.average(flagged[inside], weights=held.counts[inside]))
+            shares[c] = float(np.average(flagged[inside], weights=held_out.counts[inside]))
             p_values[c] = stats.fisher_exact(table, alternative="greater")[1]
     return shares, holm(p_values)
 
@@ -304,9 +306,9 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def _parts(held: HeldOut, density: Any, flagged: np.ndarray) -> Iterator[Finding]:
+def _parts(held_out: HeldOut, density: Any, flagged: np.ndarray) -> Iterator[Finding]:
     """Part of a density of several that is the lowest where inputs are flagged."""
-    components, known = held.components, held.component_names
+    components, known = held_out.components, held_out.component_names
     # A selector may use one component of all that were scored.
     used = getattr(density, "component_names_", known)
     names = [name for name in known if name in used]

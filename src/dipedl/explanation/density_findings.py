@@ -37,26 +37,26 @@ _CALLS = {
 }
 
 
-def information_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def information_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Scores that do not vary, that repeat the classifier, or that point the wrong way."""
-    tied = _largest_tie(held)
+    tied = _largest_tie(held_out)
     if tied > _MOST_TIED:
-        yield _constant(tied, held, clf)
-    elif held.labelled and clf.has_evidence:
-        yield _compared(held, clf)
+        yield _constant(tied, held_out, clf)
+    elif held_out.labelled and clf.has_evidence:
+        yield _compared(held_out, clf)
 
 
-def _largest_tie(held: HeldOut) -> float:
+def _largest_tie(held_out: HeldOut) -> float:
     """Largest share of the inputs that have one and the same score, to 12 digits."""
-    width = score_range(held)
-    if width <= 1e-12 * max(1.0, abs(lowest(held))):
+    width = score_range(held_out)
+    if width <= 1e-12 * max(1.0, abs(lowest(held_out))):
         return 1.0
-    _, inverse = np.unique(np.round(held.scores / width, 12), return_inverse=True)
-    return float(np.bincount(inverse, weights=held.counts).max() / held.total)
+    _, inverse = np.unique(np.round(held_out.scores / width, 12), return_inverse=True)
+    return float(np.bincount(inverse, weights=held_out.counts).max() / held_out.total)
 
 
-def _constant(tied: float, held: HeldOut, clf: Any) -> Finding:
-    numbers: dict[str, Number] = {"share_tied": tied, "spread": score_range(held)}
+def _constant(tied: float, held_out: HeldOut, clf: Any) -> Finding:
+    numbers: dict[str, Number] = {"share_tied": tied, "spread": score_range(held_out)}
     if not clf.has_evidence:
         return Finding(
             "score_constant",
@@ -84,11 +84,11 @@ def _another_density(clf: Any) -> str:
     return other if clf.evidence_.density is None else f"{other}, or leave density=None"
 
 
-def _compared(held: HeldOut, clf: Any) -> Finding:
+def _compared(held_out: HeldOut, clf: Any) -> Finding:
     # The classifier's own doubt: after a temperature it depends on the score.
-    doubt = max_prob(uncalibrated(held, clf.evidence_))
-    rank = float(stats.spearmanr(-held.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
-    errors = int(held.wrong.sum())
+    doubt = max_prob(uncalibrated(held_out, clf.evidence_))
+    rank = float(stats.spearmanr(-held_out.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
+    errors = int(held_out.wrong.sum())
     numbers: dict[str, Number] = {"rank_correlation": rank, "errors": errors}
     if abs(rank) >= _SAME_RANKING:
         return Finding(
@@ -100,7 +100,7 @@ def _compared(held: HeldOut, clf: Any) -> Finding:
             f"{_another_density(clf)}: it should see the input itself, not the classifier's "
             "outputs.",
         )
-    if errors < _FEW_ERRORS or errors > len(held.scores) - _FEW_ERRORS:
+    if errors < _FEW_ERRORS or errors > len(held_out.scores) - _FEW_ERRORS:
         return Finding(
             "density_distinct",
             "ok",
@@ -108,13 +108,13 @@ def _compared(held: HeldOut, clf: Any) -> Finding:
             f"{rank:.2f}); with {errors} held-out errors no more can be said.",
             numbers,
         )
-    by_score = _auroc(held, -held.scores)
+    by_score = _auroc(held_out, -held_out.scores)
     numbers |= {
         "auroc_score": by_score,
-        "auroc_max_prob": _auroc(held, max_prob(held.proba)),
-        "auroc_predict_proba": _auroc(held, max_prob(posterior_mean(clf.evidence_))),
-        "auroc_sd": _auroc_sd(by_score, errors, len(held.scores) - errors),
-        "p_value_beyond": _beyond(held, doubt),
+        "auroc_max_prob": _auroc(held_out, max_prob(held_out.proba)),
+        "auroc_predict_proba": _auroc(held_out, max_prob(posterior_mean(clf.evidence_))),
+        "auroc_sd": _auroc_sd(by_score, errors, len(held_out.scores) - errors),
+        "p_value_beyond": _beyond(held_out, doubt),
     }
     numbers["errors_ranked_by"] = _best_ranking(numbers, *_CALLS)
     # What an answer holds, without the classifier's own probabilities.
@@ -160,9 +160,9 @@ def _best_ranking(numbers: Mapping[str, Number], *among: str) -> str:
     return max(auroc, key=lambda name: auroc[name])
 
 
-def _auroc(held: HeldOut, uncertainty: np.ndarray) -> float:
+def _auroc(held_out: HeldOut, uncertainty: np.ndarray) -> float:
     finite = np.clip(uncertainty, -1e300, 1e300)
-    return float(roc_auc_score(held.wrong, finite, sample_weight=held.counts))
+    return float(roc_auc_score(held_out.wrong, finite, sample_weight=held_out.counts))
 
 
 def _auroc_sd(auroc: float, n_out: int, n_in: int) -> float:
@@ -172,12 +172,12 @@ def _auroc_sd(auroc: float, n_out: int, n_in: int) -> float:
     return float(np.sqrt(max(variance, 0.0) / (n_out * n_in)))
 
 
-def _beyond(held: HeldOut, doubt: np.ndarray) -> float:
+def _beyond(held_out: HeldOut, doubt: np.ndarray) -> float:
     """p-value of the score in a logistic model of the errors that knows the confidence already."""
     confidence = special.logit(np.clip(doubt, 1e-12, 1 - 1e-12))
-    typical = special.ndtri((stats.rankdata(held.scores) - 0.5) / len(held.scores))
+    typical = special.ndtri((stats.rankdata(held_out.scores) - 0.5) / len(held_out.scores))
     columns = np.column_stack([_standard(confidence), _standard(typical)])
-    gain = _log_likelihood(held, columns) - _log_likelihood(held, columns[:, :1])
+    gain = _log_likelihood(held_out, columns) - _log_likelihood(held_out, columns[:, :1])
     return float(stats.chi2.sf(2 * max(gain, 0.0), df=1))
 
 
@@ -185,14 +185,14 @@ def _standard(values: np.ndarray) -> np.ndarray:
     return np.asarray((values - values.mean()) / (values.std() or 1.0))
 
 
-def _log_likelihood(held: HeldOut, columns: np.ndarray) -> float:
-    model = LogisticRegression(C=_HUGE, max_iter=1000).fit(columns, held.wrong, held.counts)
+def _log_likelihood(held_out: HeldOut, columns: np.ndarray) -> float:
+    model = LogisticRegression(C=_HUGE, max_iter=1000).fit(columns, held_out.wrong, held_out.counts)
     log_p = model.predict_log_proba(columns)
-    taken = np.where(held.wrong, log_p[:, 1], log_p[:, 0])
-    return float((held.counts * taken).sum())
+    log_own = np.where(held_out.wrong, log_p[:, 1], log_p[:, 0])
+    return float((held_out.counts * log_own).sum())
 
 
-def selection_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def selection_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """The ranking of a density that chooses among candidates; nothing for others."""
     density = clf.evidence_.density_
     ranking: Sequence[Mapping[str, Any]] = getattr(density, "ranking_", [])
@@ -237,7 +237,7 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, Number]:
     }
 
 
-def feature_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def feature_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """The default features of a pipeline or of a table with text or gaps."""
     features = getattr(clf.evidence_, "features_", None)
     if clf.evidence_.features is not None or not isinstance(features, Pipeline):

@@ -34,10 +34,10 @@ _FEW_ROWS = 200
 _MOST_DOUBLINGS = 200
 
 
-def evidence_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def evidence_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Where confidence is lost, and what that costs on ID data."""
     yield _reach(clf.evidence_)
-    if held.labelled:
+    if held_out.labelled:
         yield _cost(clf.evidence_)
 
 
@@ -78,8 +78,8 @@ def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
 
 def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
     """Where the half point lies, and how rare an ID input out there would be."""
-    held = evidence.held_out_
-    low, median = score_quantile(held, _LOW), score_quantile(held, 0.5)
+    held_out = evidence.held_out_
+    low, median = score_quantile(held_out, _LOW), score_quantile(held_out, 0.5)
     half = half_point(evidence)
     unit = max(median - low, _TINY * max(1.0, abs(low)))
     numbers: dict[str, Number] = {
@@ -88,27 +88,27 @@ def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
         "score_at_1_percent": low,
         "score_at_half": half,
         "tail_units": (low - half) / unit,
-        "share_beyond_half": held.average(held.scores <= half),
-        "log10_rarity": _log10_rarity(held, half),
+        "share_beyond_half": held_out.average(held_out.scores <= half),
+        "log10_rarity": _log10_rarity(held_out, half),
     }
-    if held.labelled:
-        moved = 0.5 * np.abs(posterior_mean(evidence) - held.proba).sum(axis=1)
-        numbers["mass_moved"] = held.average(moved)
+    if held_out.labelled:
+        moved = 0.5 * np.abs(posterior_mean(evidence) - held_out.proba).sum(axis=1)
+        numbers["mass_moved"] = held_out.average(moved)
     return numbers
 
 
-def _log10_rarity(held: HeldOut, score: float) -> float:
+def _log10_rarity(held_out: HeldOut, score: float) -> float:
     """log10 of the share of ID inputs below `score`; beyond all rows an exponential tail."""
-    inside = held.average(held.scores <= score)
+    inside = held_out.average(held_out.scores <= score)
     if inside > 0:
         return float(np.log10(inside))
-    edge = score_quantile(held, 0.05)
-    tail = held.scores < edge
+    edge = score_quantile(held_out, 0.05)
+    tail = held_out.scores < edge
     if not tail.any():
-        return float(-np.log10(held.total + 1))
-    below = edge - np.maximum(held.scores[tail], lowest(held))
-    excess = float(np.average(below, weights=held.counts[tail]))
-    share = held.average(tail)
+        return float(-np.log10(held_out.total + 1))
+    below = edge - np.maximum(held_out.scores[tail], lowest(held_out))
+    excess = float(np.average(below, weights=held_out.counts[tail]))
+    share = held_out.average(tail)
     return float(np.log10(share) - (edge - score) / max(excess, _TINY) / np.log(10))
 
 
@@ -138,8 +138,8 @@ def _rarity(numbers: dict[str, Number]) -> str:
 
 
 def _cost(evidence: EvidenceModel) -> Finding:
-    held, mean = _counted(evidence), posterior_mean(evidence)
-    numbers = _cost_numbers(held, mean)
+    held_out, mean = _counted(evidence), posterior_mean(evidence)
+    numbers = _cost_numbers(held_out, mean)
     full, unit, budget = _budget(evidence.normalizer_, float(numbers["brier_bare"]))
     relative = (float(numbers["brier_mean"]) - full) / max(unit, _TINY)
     numbers |= {"brier_cost_relative": relative, "brier_unit": unit}
@@ -155,7 +155,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
             numbers,
             "Use an even prior (prior=1.0), or a smaller one.",
         )
-    if relative > _SLACK * budget and float(numbers["brier_cost"]) > _noise(held, mean):
+    if relative > _SLACK * budget and float(numbers["brier_cost"]) > _noise(held_out, mean):
         return Finding(
             "evidence_moves_known_inputs",
             "warning",
@@ -168,42 +168,45 @@ def _cost(evidence: EvidenceModel) -> Finding:
 
 def _counted(evidence: EvidenceModel) -> HeldOut:
     """Held-out rows, without weight where a `CautionBudget` does not count them."""
-    held, normalizer = evidence.held_out_, evidence.normalizer_
+    held_out, normalizer = evidence.held_out_, evidence.normalizer_
     if not isinstance(normalizer, CautionBudget):
-        return held
+        return held_out
     return replace(
-        held, weights=np.where(normalizer.counted(held.scores, held.counts), held.counts, 0.0)
+        held_out,
+        weights=np.where(
+            normalizer.counted(held_out.scores, held_out.counts), held_out.counts, 0.0
+        ),
     )
 
 
-def _cost_numbers(held: HeldOut, mean: np.ndarray) -> dict[str, Number]:
-    truth = np.eye(mean.shape[1])[held.labels]
-    own = np.arange(len(held.labels)), held.labels
+def _cost_numbers(held_out: HeldOut, mean: np.ndarray) -> dict[str, Number]:
+    truth = np.eye(mean.shape[1])[held_out.labels]
+    own = np.arange(len(held_out.labels)), held_out.labels
     numbers: dict[str, Number] = {}
-    for name, P in (("bare", held.proba), ("mean", mean)):
-        numbers[f"brier_{name}"] = held.average(((P - truth) ** 2).sum(axis=1))
+    for name, P in (("bare", held_out.proba), ("mean", mean)):
+        numbers[f"brier_{name}"] = held_out.average(((P - truth) ** 2).sum(axis=1))
         losses = np.minimum(-np.log(np.maximum(P[own], np.finfo(float).tiny)), _MOST_NATS)
-        numbers[f"nll_{name}"] = held.average(losses)
-        numbers[f"accuracy_{name}"] = held.average(P.argmax(axis=1) == held.labels)
+        numbers[f"nll_{name}"] = held_out.average(losses)
+        numbers[f"accuracy_{name}"] = held_out.average(P.argmax(axis=1) == held_out.labels)
     numbers["brier_cost"] = float(numbers["brier_mean"]) - float(numbers["brier_bare"])
     numbers["nll_cost"] = float(numbers["nll_mean"]) - float(numbers["nll_bare"])
     numbers["accuracy_cost"] = float(numbers["accuracy_bare"]) - float(numbers["accuracy_mean"])
-    numbers["labels_changed"] = held.average(_relabelled(held, mean))
+    numbers["labels_changed"] = held_out.average(_relabelled(held_out, mean))
     return numbers
 
 
-def _relabelled(held: HeldOut, mean: np.ndarray) -> np.ndarray:
+def _relabelled(held_out: HeldOut, mean: np.ndarray) -> np.ndarray:
     """Rows where the mean prefers another class; the classifier breaks a tie to the last bit."""
     best = mean.max(axis=1)
-    of_label = np.take_along_axis(mean, held.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+    of_label = np.take_along_axis(mean, held_out.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
     return np.asarray(best > of_label * (1 + _TINY))
 
 
-def _noise(held: HeldOut, mean: np.ndarray) -> float:
+def _noise(held_out: HeldOut, mean: np.ndarray) -> float:
     """Three standard deviations of the difference of the two Brier scores."""
-    truth = np.eye(mean.shape[1])[held.labels]
-    loss = [((P - truth) ** 2).sum(axis=1) for P in (mean, held.proba)]
-    return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held.total))
+    truth = np.eye(mean.shape[1])[held_out.labels]
+    loss = [((P - truth) ** 2).sum(axis=1) for P in (mean, held_out.proba)]
+    return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held_out.total))
 
 
 def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
@@ -248,32 +251,32 @@ def vacuity_at(evidence: EvidenceModel, scores: np.ndarray) -> np.ndarray:
 
 def posterior_mean(evidence: EvidenceModel) -> np.ndarray:
     """Posterior mean of each labelled held-out row, (m, k)."""
-    held, prior = evidence.held_out_, np.asarray(evidence.prior)
-    u = vacuity_at(evidence, held.scores)[:, None]
-    return np.asarray((1 - u) * held.proba + u * prior / prior.sum())
+    held_out, prior = evidence.held_out_, np.asarray(evidence.prior)
+    u = vacuity_at(evidence, held_out.scores)[:, None]
+    return np.asarray((1 - u) * held_out.proba + u * prior / prior.sum())
 
 
-def lowest(held: HeldOut) -> float:
+def lowest(held_out: HeldOut) -> float:
     """Return the lowest score but for those of zero density."""
-    finite = held.scores[held.finite]
+    finite = held_out.scores[held_out.finite]
     return float(finite.min()) if len(finite) else 0.0
 
 
-def score_range(held: HeldOut) -> float:
+def score_range(held_out: HeldOut) -> float:
     """Return the range of the scores but for those of zero density."""
-    return max(float(held.scores.max()) - lowest(held), 0.0)
+    return max(float(held_out.scores.max()) - lowest(held_out), 0.0)
 
 
-def score_quantile(held: HeldOut, q: float) -> float:
+def score_quantile(held_out: HeldOut, q: float) -> float:
     """Score with a share `q` of the inputs at or below it; never that of zero density."""
-    return max(weighted_quantile(held.scores, q, held.weights), lowest(held))
+    return max(weighted_quantile(held_out.scores, q, held_out.weights), lowest(held_out))
 
 
 def half_point(evidence: EvidenceModel) -> float:
     """Score at which half of the confidence is lost: vacuity 1/2; -inf if there is none."""
-    held = evidence.held_out_
-    top = float(held.scores.max())
-    step = max(score_range(held), 1e-12 * max(1.0, abs(top)))
+    held_out = evidence.held_out_
+    top = float(held_out.scores.max())
+    step = max(score_range(held_out), 1e-12 * max(1.0, abs(top)))
     if _is_half_lost(evidence, top):
         return top
     for i in range(_MOST_DOUBLINGS):
@@ -292,7 +295,7 @@ def _is_half_lost(evidence: EvidenceModel, score: float) -> bool:
     return bool(vacuity_at(evidence, np.array([score]))[0] >= 0.5)
 
 
-def interval_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """The learned strength and its support; nothing without a `Rehearsal`."""
     spread = getattr(clf, "spread_", None)
     if not isinstance(spread, Rehearsal):
@@ -307,7 +310,7 @@ def interval_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
             "Give more rows with labels of all classes, by fit or calibrate.",
         )
         return
-    learned = seen_before(held, clf)
+    learned = seen_before(held_out, clf)
     yield _rehearsed(spread, learned=learned)
     if not learned:
         yield from _one_strength(spread)

@@ -28,34 +28,38 @@ _SURER_THAN_BETWEEN = (
 )
 
 
-def warn_of_held_out_rows(held: HeldOut, clf: Any, *, after_fit: bool = False) -> None:
+def warn_of_held_out_rows(held_out: HeldOut, clf: Any, *, after_fit: bool = False) -> None:
     """Warn that held-out rows were seen before, or are of one class; after a fit, of few rows."""
-    findings = [_source(held, clf)] if seen_before(held, clf) else []
-    if _labels(held, clf).severity == "warning":
-        findings.append(_labels(held, clf))
-    if after_fit and held.origin != "in-sample" and _size(held, clf).code == "calibration_small":
-        findings.append(_size(held, clf))
+    findings = [_source(held_out, clf)] if seen_before(held_out, clf) else []
+    if _labels(held_out, clf).severity == "warning":
+        findings.append(_labels(held_out, clf))
+    if (
+        after_fit
+        and held_out.origin != "in-sample"
+        and _size(held_out, clf).code == "calibration_small"
+    ):
+        findings.append(_size(held_out, clf))
     for finding in findings:
         warn_caller(FindingWarning(finding))
 
 
-def seen_before(held: HeldOut, clf: Any) -> bool:
+def seen_before(held_out: HeldOut, clf: Any) -> bool:
     """Return whether the classifier has learned the held-out rows, as far as can be told."""
-    source = _source(held, clf)
+    source = _source(held_out, clf)
     return source.severity == "warning" and source.code != "calibration_in_sample"
 
 
-def held_out_findings(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def held_out_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Source, size, labels and copies of the held-out data."""
-    yield _source(held, clf)
-    yield _size(held, clf)
-    yield _labels(held, clf)
-    yield from _copies(held, clf)
+    yield _source(held_out, clf)
+    yield _size(held_out, clf)
+    yield _labels(held_out, clf)
+    yield from _copies(held_out, clf)
 
 
-def _source(held: HeldOut, clf: Any) -> Finding:
-    source = held.source
-    if held.origin == "in-sample":
+def _source(held_out: HeldOut, clf: Any) -> Finding:
+    source = held_out.source
+    if held_out.origin == "in-sample":
         return Finding(
             "calibration_in_sample",
             "warning",
@@ -65,7 +69,7 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             {"source": source},
             _hold_out_remedy(clf),
         )
-    if held.origin == "frozen density":
+    if held_out.origin == "frozen density":
         return Finding(
             "density_frozen",
             "note",
@@ -74,10 +78,10 @@ def _source(held: HeldOut, clf: Any) -> Finding:
             {"source": source},
             f"Call {clf.calibrated_by} with rows that the density has not seen.",
         )
-    if held.origin == "given twice":
+    if held_out.origin == "given twice":
         return _present_in_fit(source)
-    if held.origin == "left out" and _came_fitted(clf):
-        return _source_of_frozen(held, clf)
+    if held_out.origin == "left out" and _came_fitted(clf):
+        return _source_of_frozen(held_out, clf)
     return Finding(
         "calibration_source", "ok", f"Statistics come from {source}.", {"source": source}
     )
@@ -100,13 +104,13 @@ def _present_in_fit(source: str) -> Finding:
     )
 
 
-def _source_of_frozen(held: HeldOut, clf: Any) -> Finding:
+def _source_of_frozen(held_out: HeldOut, clf: Any) -> Finding:
     memorised = getattr(clf.evidence_, "memorised_", None)
-    numbers: dict[str, Number] = {"source": held.source}
-    perfect = held.labelled and not held.wrong.any()
-    if held.labelled:
-        numbers["error_rate"] = held.average(held.wrong)
-    suspect = (perfect and held.total >= FEWEST_ROWS) if memorised is None else memorised
+    numbers: dict[str, Number] = {"source": held_out.source}
+    perfect = held_out.labelled and not held_out.wrong.any()
+    if held_out.labelled:
+        numbers["error_rate"] = held_out.average(held_out.wrong)
+    suspect = (perfect and held_out.total >= FEWEST_ROWS) if memorised is None else memorised
     tail = "If they are the rows it learned from, its errors and its confidence look better here "
     tail += "than on new rows."
     if suspect:
@@ -128,8 +132,8 @@ def _source_of_frozen(held: HeldOut, clf: Any) -> Finding:
     )
 
 
-def _size(held: HeldOut, clf: Any) -> Finding:
-    m, rate = held.total, clf.alarm_rate
+def _size(held_out: HeldOut, clf: Any) -> Finding:
+    m, rate = held_out.total, clf.alarm_rate
     least = int(np.ceil(1 / rate)) - 1
     steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
     covering = int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2))
@@ -148,8 +152,8 @@ def _size(held: HeldOut, clf: Any) -> Finding:
         f"{_percent(numbers['false_alarm_sd'])}, and the coverage of a "
         f"{_COVERAGE:.0%} prediction set at {_COVERAGE:.0%} ± {_percent(numbers['coverage_sd'])}"
     )
-    if held.labelled:
-        error = held.average(held.wrong)
+    if held_out.labelled:
+        error = held_out.average(held_out.wrong)
         numbers["error_rate"] = error
         numbers["error_rate_sd"] = float(np.sqrt(error * (1 - error) / m))
         spread += (
@@ -179,20 +183,20 @@ def _size(held: HeldOut, clf: Any) -> Finding:
     return Finding("calibration_size", "ok", f"{spread}.", numbers)
 
 
-def _labels(held: HeldOut, clf: Any) -> Finding:
-    if held.labelled and (held.labels == held.labels[0]).all():
-        name = plain_labels(np.asarray(clf.classes_))[held.labels[0]]
+def _labels(held_out: HeldOut, clf: Any) -> Finding:
+    if held_out.labelled and (held_out.labels == held_out.labels[0]).all():
+        name = plain_labels(np.asarray(clf.classes_))[held_out.labels[0]]
         return Finding(
             "calibration_one_class",
             "warning",
-            f"All {held.total:g} held-out rows are of class {name!r}: what is learned from them, "
-            "such as a temperature, thresholds, prediction sets and intervals, holds for no other "
+            f"All {held_out.total:g} held-out rows are of class {name!r}: what is learned from "
+            "them, such as a temperature, thresholds, sets and intervals, holds for no other "
             "class.",
-            {"rows": held.total},
-            _every_class_remedy(held, clf),
+            {"rows": held_out.total},
+            _every_class_remedy(held_out, clf),
         )
-    if held.labelled:
-        errors = int(held.wrong.sum())
+    if held_out.labelled:
+        errors = int(held_out.wrong.sum())
         numbers: dict[str, Number] = {"errors": errors}
         if errors < _FEW_ERRORS:
             return Finding(
@@ -203,7 +207,7 @@ def _labels(held: HeldOut, clf: Any) -> Finding:
                 numbers,
             )
         return Finding("labels", "ok", f"{errors} held-out errors to compare scores by.", numbers)
-    missing = "class probabilities" if held.proba is None else "labels"
+    missing = "class probabilities" if held_out.proba is None else "labels"
     return Finding(
         "labels_missing",
         "note",
@@ -214,9 +218,9 @@ def _labels(held: HeldOut, clf: Any) -> Finding:
     )
 
 
-def _copies(held: HeldOut, clf: Any) -> Iterator[Finding]:
+def _copies(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Rows of few discrete columns: their copies in the other folds have taught the classifier."""
-    if held.origin != "left out" or not held.labelled or _came_fitted(clf):
+    if held_out.origin != "left out" or not held_out.labelled or _came_fitted(clf):
         return
     share = share_of_copies(getattr(clf.evidence_, "row_hashes_", np.empty(0)))
     if share > _MOST_COPIES:
@@ -239,24 +243,24 @@ def _percent(share: float | int | str) -> str:
 
 def _hold_out_remedy(clf: Any) -> str:
     """Return the remedy for thresholds that come from the rows of the fit."""
-    given = (
+    remedy = (
         "Leave cv at its default" if hasattr(clf, "estimator") else "Give fit_density held_out=0.1"
     )
-    return f"{given}, or call {clf.calibrated_by} with rows that nothing was fitted on."
+    return f"{remedy}, or call {clf.calibrated_by} with rows that nothing was fitted on."
 
 
 def _more_rows(clf: Any, needed: int) -> str:
     """Return the remedy for too few held-out rows."""
-    given = f"give at least {needed} rows to {clf.calibrated_by}"
-    return f"Hold out at least {needed} rows: {given}" + (
+    remedy = f"give at least {needed} rows to {clf.calibrated_by}"
+    return f"Hold out at least {needed} rows: {remedy}" + (
         ", or more rows to fit" if clf.has_evidence else ""
     )
 
 
-def _every_class_remedy(held: HeldOut, clf: Any) -> str:
+def _every_class_remedy(held_out: HeldOut, clf: Any) -> str:
     """Return the remedy for held-out rows of one class."""
     rows = f"rows of every class to {clf.calibrated_by}."
-    if held.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
+    if held_out.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
         return (
             "Let the held-out parts of cv= hold every class, as those of StratifiedKFold(5) do, or "
             f"give {rows}"

@@ -67,12 +67,12 @@ class LiveLine:
         self._width = len(text)
 
     def _in_cell(self) -> None:
-        shown = {"text/plain": self._text}
+        content = {"text/plain": self._text}
         if self._cell is None:
             display = import_module("IPython.display").display
-            self._cell = display(shown, raw=True, display_id=True)
+            self._cell = display(content, raw=True, display_id=True)
         else:
-            self._cell.update(shown, raw=True)
+            self._cell.update(content, raw=True)
 
 
 def _in_notebook() -> bool:

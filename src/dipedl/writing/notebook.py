@@ -62,11 +62,11 @@ def bar(
     mark : float, optional
         In [0, 1].
     """
-    said = f"{name}: {probability(mean)}, 95 % interval {probability(low)} to {probability(high)}"
+    title = f"{name}: {probability(mean)}, 95 % interval {probability(low)} to {probability(high)}"
     left, right = (f"{width * end:.2f}" for end in (low, high))
     middle = _HEIGHT / 2
     drawn = [
-        f"<title>{escape(said)}</title>",
+        f"<title>{escape(title)}</title>",
         f'<rect width="{width}" height="{_HEIGHT}" fill="currentColor" fill-opacity=".1"/>',
         f'<rect width="{width * mean:.2f}" height="{_HEIGHT}" fill="#0072B2" fill-opacity=".6"/>',
         f'<path d="M{left} {middle}H{right}M{left} 2v8M{right} 2v8" stroke="currentColor"/>',
