@@ -6,7 +6,7 @@ before, of one class, copies of one another) is said at once, with the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -415,7 +415,9 @@ def predict_held_out(
         fold.predict(random_state if ensemble and not i else None) for i, fold in enumerate(folds)
     ]
     proba, labels, weights, rows = (
-        _concatenate([getattr(part, name) for part in parts])
+        None
+        if getattr(parts[0], name) is None
+        else np.concatenate([getattr(part, name) for part in parts])
         for name in ("proba", "y", "w", "rows")
     )
     columns, names = None, ()
@@ -437,10 +439,6 @@ def predict_held_out(
     if rows is not None:
         scores = np.minimum(scores, whole.scores_of(rows))
     return HeldOut(scores, source, weights, proba, labels, columns, names, origin)
-
-
-def _concatenate(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    return None if parts[0] is None else np.concatenate([p for p in parts if p is not None])
 
 
 def calibration_rows(

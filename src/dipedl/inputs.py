@@ -419,7 +419,8 @@ def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.
             prefix += f"{name}__"
         elif has_fit_parameter(estimator, "sample_weight"):
             break
-        elif not _takes_keywords(estimator):
+        # Searches and ensembles of classifiers take any keywords.
+        elif all(p.kind != p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values()):
             raise ValueError(
                 f"sample_weight was given but {type(estimator).__name__}.fit does not take it; "
                 "use another estimator or drop the weights"
@@ -447,11 +448,6 @@ def _requests_weights(estimator: Any) -> bool:
     ):
         return False
     return bool(get_routing_for_object(estimator).consumes("fit", ["sample_weight"]))
-
-
-def _takes_keywords(estimator: Any) -> bool:
-    """Return whether ``fit`` takes any keywords, as searches and ensembles of classifiers do."""
-    return any(p.kind == p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values())
 
 
 def check_positive_number(name: str, value: Any) -> None:
@@ -945,19 +941,15 @@ def _levels(values: Any) -> dict[Any, float] | None:
     """
     numeric = np.asarray(values).dtype.kind in "iufmM" and not is_category(values)
     entries = [] if numeric else present_entries(values)
-    if not is_category(values) and not _are_levels(entries):
+    some_text = any(isinstance(entry, str) for entry in entries)
+    booleans = bool(entries) and all(isinstance(entry, bool) for entry in entries)
+    if not (is_category(values) or some_text or booleans):
         return None
     counts = Counter(entry for entry in entries if isinstance(entry, Hashable))
     if is_identifier(counts):
         return {}
     order = sorted(counts, key=lambda level: (-counts[level], str(level)))
     return {level: counts[level] / len(values) for level in order}
-
-
-def _are_levels(entries: list[Any]) -> bool:
-    """Return whether some entries are text, or all are booleans."""
-    some_text = any(isinstance(entry, str) for entry in entries)
-    return some_text or (bool(entries) and all(isinstance(entry, bool) for entry in entries))
 
 
 def _range_of(values: Any) -> tuple[float, float]:

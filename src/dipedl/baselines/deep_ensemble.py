@@ -211,7 +211,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
                     deadline=deadline,
                 )
                 rows, labels = _resampled(X, y, seed) if self.bootstrap else (X, y)
-                member = _member(template, seed)
+                member = clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
                 members.append(fit_classifier(member, rows, labels, keywords)[0])
             self.members_ = members
             self.classes_ = np.unique(y)
@@ -272,10 +272,6 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-
-
-def _member(template: Any, seed: int) -> Any:
-    return clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
 
 
 def _report(progress: Progress, member: int, n_members: int) -> Progress:

@@ -97,8 +97,12 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
     columns = evidence_side.columns_
     user = user_columns(clf, rows, before, Z, evidence_side.features_, columns)
-    read = _rarest_gaussian if rarest_only else _all_parts
-    parts = read(_parts(clf, Z, proba), user, top)
+    found = _parts(clf, Z, proba)
+    if rarest_only:
+        parts = _rarest_gaussian(found, user, top)
+    else:
+        rows_of_all = np.arange(len(Z))
+        parts = list(zip(*(part.read(user, rows_of_all, top) for part in found), strict=True))
     news = row_news(columns, rows, before)
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
@@ -178,11 +182,6 @@ class _Part:
         readings = read_rows(self.density, user.Z[rows], names, most)
         numbered = zip(rows.tolist(), readings, strict=True)
         return [user.in_columns({**self.known[i], **reading}, i, top) for i, reading in numbered]
-
-
-def _all_parts(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Reading, ...]]:
-    rows = np.arange(len(user.Z))
-    return list(zip(*(part.read(user, rows, top) for part in parts), strict=True))
 
 
 def _rarest_gaussian(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Reading, ...]]:

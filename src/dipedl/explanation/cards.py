@@ -109,9 +109,10 @@ class Card:
         """
         if self.news:
             return f"never in the training data: {', '.join(self.news)}"
-        part = _rarest_part(self.parts)
-        if part is None:
+        gaussians = [part for part in self.parts if part["kind"] == "gaussian"]
+        if not gaussians:
             return ""
+        part = min(gaussians, key=lambda part: part.get("normal_score") or 0.0)
         far = list(_far(part["features"]))
         unusual = [_with_usual(entry) for entry in far if entry["unusual"]]
         if unusual:
@@ -125,7 +126,10 @@ class Card:
         """The answer, how rare the input is, and why or how much evidence there is: three lines."""
         why = "flagged because" if self.flagged else "least usual:"
         reason = f"  {why} {self.reason}" if self.reason else _evidence(self)
-        return "\n".join([_answer(self), _rarity_line(self), reason])
+        # Far from all data the mean ties, and the classifier decides.
+        order = np.lexsort((-self.classifier_proba, -self.mean.round(12)))
+        answer = _answer_line(self.label, self.class_names, self.mean, order)
+        return "\n".join([answer, _rarity_line(self), reason])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json.dump`` takes; what is not finite becomes text."""
@@ -302,12 +306,6 @@ def _text(lines: str) -> str:
     return f"<pre>{escape(textwrap.dedent(lines))}</pre>"
 
 
-def _answer(card: Card) -> str:
-    # far from all data the mean ties, and the classifier decides
-    order = np.lexsort((-card.classifier_proba, -card.mean.round(12)))
-    return _answer_line(card.label, card.class_names, card.mean, order)
-
-
 def _evidence(card: Card) -> str:
     return (
         f"  evidence: {_count(card.evidence)} of {card.n:,.0f} equivalent training samples; "
@@ -345,12 +343,6 @@ def _rarity_line(card: Card | BaselineCard) -> str:
     return f"  p-value {card.p_value:.3g}: {among} ({verdict} at {card.false_alarm_rate:.3g})"
 
 
-def _rarest_part(parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The Gaussian that finds the input rarest, or None."""
-    gaussians = [part for part in parts if part["kind"] == "gaussian"]
-    return min(gaussians, key=lambda part: part.get("normal_score") or 0.0, default=None)
-
-
 def _far(features: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Columns that add more than on average, by how much."""
     entries = [entry for entry in features if "column" in entry]
@@ -362,23 +354,21 @@ def _far(features: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _all_parts(card: Card) -> Iterator[str]:
     for part in card.parts:
-        if "part" in part:
-            yield f"  by {part['part']!r}{_standing(part)}"
+        if "normal_score" in part:
+            z = f"{part['normal_score']:+.1f} standard deviations among held-out inputs"
+            yield f"  by {part['part']!r}: {z}"
+        elif "part" in part:
+            yield f"  by {part['part']!r}: score {part['score']:.4g}"
         yield from _part_lines(part)
-
-
-def _standing(part: dict[str, Any]) -> str:
-    if "normal_score" not in part:
-        return f": score {part['score']:.4g}"
-    return f": {part['normal_score']:+.1f} standard deviations among held-out inputs"
 
 
 def _part_lines(part: dict[str, Any]) -> Iterator[str]:
     """Lines about the reading of one part of a density."""
     if part["kind"] == "gaussian":
         yield from _gaussian(part)
-    if part["kind"] == "blocks":
-        yield from _blocks(part)
+    for block in part.get("blocks", ()):
+        yield f"    block {block['block']} adds {block['score']:.4g}"
+        yield from _part_lines(block)
     if part["kind"] == "neighbours":
         yield from _neighbours(part)
 
@@ -403,11 +393,8 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
 def _entry(entry: dict[str, Any]) -> str:
     """A column in the units of the user, or a feature as the density sees it."""
     if "column" not in entry:
-        name, value, mean = (
-            entry.get("name", f"feature {entry['feature']}"),
-            entry["value"],
-            entry["mean"],
-        )
+        name = entry.get("name", f"feature {entry['feature']}")
+        value, mean = entry["value"], entry["mean"]
         # The mean of a principal component is zero, and comes out as 1e-17.
         mean = mean if abs(mean) > _NOISE * abs(value) else 0.0
         return f"{name} = {value:.4g} (mean {mean:.4g})"
@@ -431,12 +418,6 @@ def _percent(share: float) -> str:
     if 0 < share < 0.001:
         return "<0.1%"
     return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
-
-
-def _blocks(part: dict[str, Any]) -> Iterator[str]:
-    for block in part["blocks"]:
-        yield f"    block {block['block']} adds {block['score']:.4g}"
-        yield from _part_lines(block)
 
 
 def _neighbours(part: dict[str, Any]) -> Iterator[str]:
