@@ -209,7 +209,7 @@ class Dirichlet:
     @_frozen_property
     def strength(self) -> Array:
         """Total concentration S, shape (n,)."""
-        return namespace(self.concentration).sum(self.concentration, axis=-1)
+        return self.concentration.sum(axis=-1)
 
     @_frozen_property
     def _others(self) -> Array:
@@ -228,7 +228,7 @@ class Dirichlet:
         """
         xp = namespace(self.concentration)
         excess = self.concentration - 1
-        total = xp.sum(excess, axis=-1)
+        total = excess.sum(axis=-1)
         unique = xp.all(excess >= 0, axis=-1) & (total > 0)
         mode = excess / xp.where(unique, total, 1.0)[:, None]
         return xp.where(unique[:, None], mode, np.nan)
@@ -257,8 +257,7 @@ class Dirichlet:
     @_frozen_property
     def total(self) -> Array:
         """Total uncertainty: entropy of the mean in nats, in [0, log k], shape (n,)."""
-        xp = namespace(self.concentration)
-        return xp.sum(self.mean * self._surprise, axis=-1)
+        return (self.mean * self._surprise).sum(axis=-1)
 
     @_frozen_property
     def aleatoric(self) -> Array:
@@ -266,8 +265,7 @@ class Dirichlet:
 
         ``psi(S + 1) - sum_k mean_k psi(alpha_k + 1)``, summed as terms that are all non-negative.
         """
-        xp = namespace(self.concentration)
-        return xp.sum(self.mean * (self._surprise - self._excess_gap), axis=-1)
+        return (self.mean * (self._surprise - self._excess_gap)).sum(axis=-1)
 
     @_frozen_property
     def epistemic(self) -> Array:
@@ -275,8 +273,7 @@ class Dirichlet:
 
         The mutual information of the label and the class probabilities: `total` - `aleatoric`.
         """
-        xp = namespace(self.concentration)
-        return xp.sum(self.mean * self._excess_gap, axis=-1)
+        return (self.mean * self._excess_gap).sum(axis=-1)
 
     @_frozen_property
     def _surprise(self) -> Array:
