@@ -140,7 +140,7 @@ class FittedClassifier:
 
 
 def clone_classifier(estimator: Any, random_state: Any = None) -> Any:
-    """A clone of the classifier, checked; None stands for logistic regression."""
+    """Return a clone of the classifier, checked; None stands for logistic regression."""
     if estimator is None:
         return LogisticRegression(max_iter=1000)
     if not hasattr(estimator, "fit"):
@@ -173,7 +173,7 @@ def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
 def fit_classifier(
     template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]
 ) -> tuple[Any, np.ndarray | None]:
-    """A fitted clone of the template, and the labels that it knows by their number, if it does.
+    """Return a fitted clone of the template, and the labels that it knows by number, if it does.
 
     Some libraries, XGBoost among them, want labels 0..k-1 and refuse all others.
     """
@@ -245,7 +245,7 @@ def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
 
 @contextmanager
 def explain_new_levels(*, transform: bool = False) -> Iterator[None]:
-    """Adds the remedy to an error of an encoder that meets a new level, or of any `transform`.
+    """Add the remedy to an error of an encoder that meets a new level, or of any `transform`.
 
     Overflows are not warned of: a row that ends in no number is answered as unknown.
     """
@@ -274,7 +274,7 @@ def explain_new_levels(*, transform: bool = False) -> Iterator[None]:
 
 @contextmanager
 def explain_dtype_error(X: Any) -> Iterator[None]:
-    """Adds the remedy to an error of a network that computes in another dtype than that of X."""
+    """Add the remedy to an error of a network that computes in another dtype than that of X."""
     try:
         yield
     except Exception as error:
@@ -290,7 +290,7 @@ def explain_dtype_error(X: Any) -> Iterator[None]:
 
 @contextmanager
 def explain_columns(X: Any) -> Iterator[None]:
-    """Adds the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
+    """Add the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
     try:
         yield
     except ValueError as error:
@@ -309,7 +309,7 @@ def explain_columns(X: Any) -> Iterator[None]:
 
 @contextmanager
 def explain_fold_error(y: np.ndarray, n: int) -> Iterator[None]:
-    """Adds to an error of a fit to rows of labels y (m,) that these are a fold of n rows."""
+    """Add to an error of a fit to rows of labels y (m,) that these are a fold of n rows."""
     try:
         yield
     except Exception as error:
@@ -394,7 +394,7 @@ def _all_libraries(modules: int) -> ThreadpoolController:
 
 
 class Stopwatch:
-    """Prints what was done and how long it took since the last line; silent if not `verbose`."""
+    """Print what was done and how long it took since the last line; silent if not `verbose`."""
 
     def __init__(self, verbose: int) -> None:
         self.verbose = verbose
@@ -410,7 +410,7 @@ class Stopwatch:
 
 @contextmanager
 def all_or_nothing(model: Any, *but: type[Exception]) -> Iterator[None]:
-    """If the block raises, the attributes of `model` are those from before it.
+    """Restore the attributes of `model` if the block raises an error.
 
     Attributes must be replaced in the block, not changed in place. Errors of the types `but` keep
     what was set, as does a KeyboardInterrupt.

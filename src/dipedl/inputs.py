@@ -125,7 +125,7 @@ def _missing_as_nan(X: Any) -> Any:
 
 
 def _column_with_nan(values: Any) -> np.ndarray | None:
-    """A column of pandas as a dense array with NaN for its gaps; None where it needs no change."""
+    """Return a column of pandas as a dense array with NaN for gaps; None if it needs no change."""
     if isinstance(values.dtype, np.dtype):
         plain = values.to_numpy() if values.dtype.kind == "O" else None
         changed = None if plain is None else _objects_with_nan(plain)
@@ -141,7 +141,7 @@ def _column_with_nan(values: Any) -> np.ndarray | None:
 
 
 def _objects_with_nan(values: np.ndarray) -> np.ndarray:
-    """An array of objects with NaN for pandas.NA; the same array if it has none."""
+    """Return an array of objects with NaN for pandas.NA; the same array if it has none."""
     pandas = dependencies.get_pandas()
     gaps = [] if pandas is None else [v is pandas.NA for v in values.ravel().tolist()]
     return np.where(np.reshape(gaps, values.shape), np.nan, values) if any(gaps) else values
@@ -434,7 +434,7 @@ def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.
 
 
 def weights_passed(estimator: Any) -> AbstractContextManager[None]:
-    """A block for ``estimator.fit`` in which weights are routed only if a part requests them."""
+    """Return a block for ``estimator.fit`` that routes weights only if a part requests them."""
     context: AbstractContextManager[None] = config_context(
         enable_metadata_routing=_requests_weights(estimator)
     )

@@ -53,7 +53,7 @@ def explain_missing(error: ImportError, what: str) -> ImportError:
 
 
 def optional(module: str, what: str) -> Any:
-    """A module of an optional package; `what` needs it, says the error if it is missing."""
+    """Return a module of an optional package; if that is missing, say that `what` needs it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -29,7 +29,6 @@ from sklearn.preprocessing import (
 
 import dipedl
 from dipedl import DIPClassifier
-from dipedl.apps.table.explaining import reasons
 from dipedl.density import GDADensity
 from dipedl.explanation import reasons
 from dipedl.features.pipelines import input_sources, known_levels, sources_after

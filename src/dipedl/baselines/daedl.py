@@ -175,7 +175,7 @@ class DAEDL(Decisions, Evidential, TorchEstimator):
         return self._typicality(both[:, :-k])[:, None], both[:, -k:]
 
     def _typicality(self, features: np.ndarray) -> np.ndarray:
-        """How typical features (n, p) are: 0 for the least typical training row, 1 for the most."""
+        """Return how typical features (n, p) are, from 0 to 1 among the training rows."""
         low, high = self.density_range_
         # Not clipped above: beyond the most typical training row the evidence still grows.
         scores = np.maximum(log_density(self.density_, features), low)

@@ -291,7 +291,7 @@ def _seed_names(estimator: Any) -> list[str]:
 
 
 def _resampled(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-    """As many rows, drawn with replacement, the first of every class among them."""
+    """Return as many rows, drawn with replacement, the first of every class among them."""
     first = np.unique(y, return_index=True)[1]
     drawn = np.random.default_rng(seed).integers(len(y), size=len(y) - len(first))
     rows = np.concatenate([first, drawn])

@@ -312,7 +312,7 @@ def _drops(part: nn.Module) -> bool:
 
 
 def _with_dropout(network: Network, generator: torch.Generator) -> Network:
-    """A copy that shares the weights; its dropouts draw from `generator`, in eval mode too."""
+    """Return a copy that shares the weights; it draws from `generator`, in eval mode too."""
     shared = {id(t): t for t in chain(network.parameters(), network.buffers())}
     copy = deepcopy(network, shared)
     for parent in list(copy.modules()):

@@ -185,7 +185,7 @@ class _Part:
 
 
 def _rarest_gaussian(parts: list[_Part], user: UserColumns, top: int) -> list[tuple[Reading, ...]]:
-    """Of each row the Gaussian with the lowest normal score, if there is one; no other is read."""
+    """Read for each row the Gaussian with the lowest normal score alone, if there is one."""
     readings: list[tuple[Reading, ...]] = [()] * len(user.Z)
     # A density gives readings of one kind for all rows.
     one = np.arange(min(1, len(user.Z)))
@@ -200,7 +200,7 @@ def _rarest_gaussian(parts: list[_Part], user: UserColumns, top: int) -> list[tu
 
 
 def _parts(clf: Any, Z: np.ndarray, proba: np.ndarray) -> list[_Part]:
-    """Each part of the density, with the parts' scores of the rows if there are several."""
+    """Return each part of the density, with the parts' scores of the rows if there are several."""
     density, held_out = clf.evidence_.density_, clf.evidence_.held_out_
     members = getattr(density, "estimators_", None)
     if members is None:

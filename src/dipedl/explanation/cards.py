@@ -391,7 +391,7 @@ def _gaussian(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _entry(entry: dict[str, Any]) -> str:
-    """A column in the units of the user, or a feature as the density sees it."""
+    """Describe a column in the units of the user, or a feature as the density sees it."""
     if "column" not in entry:
         name = entry.get("name", f"feature {entry['feature']}")
         value, mean = entry["value"], entry["mean"]
@@ -402,7 +402,7 @@ def _entry(entry: dict[str, Any]) -> str:
 
 
 def _with_usual(entry: dict[str, Any]) -> str:
-    """A column's value with its share of the training rows, and what is usual."""
+    """Describe a column's value with its share of the training rows, and what is usual."""
     value, share = entry["value"], entry["share"]
     if value is None:
         text = f"{entry['name']} is missing"
@@ -432,5 +432,5 @@ def _neighbours(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _count(value: float) -> str:
-    """An amount of evidence, with as many digits as a reader wants."""
+    """Return an amount of evidence as text, with as many digits as a reader wants."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

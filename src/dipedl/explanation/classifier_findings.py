@@ -188,7 +188,7 @@ def class_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
 
 
 def _collapse(names: Names, rows: np.ndarray, predicted: np.ndarray, hits: np.ndarray) -> Finding:
-    """A class that takes all or is lost, by rows, predictions and hits of each class, (k,)."""
+    """Judge by rows, predictions and hits of each class, (k,), if one takes all or is lost."""
     with np.errstate(invalid="ignore"):
         recall = hits / rows
     numbers: dict[str, Number] = {

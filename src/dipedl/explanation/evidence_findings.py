@@ -35,7 +35,7 @@ _MOST_DOUBLINGS = 200
 
 
 def evidence_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """Where confidence is lost, and what that costs on ID data."""
+    """Yield where confidence is lost, and the price of that on ID data."""
     yield _reach(clf.evidence_)
     if held_out.labelled:
         yield _cost(clf.evidence_)
@@ -77,7 +77,7 @@ def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
 
 
 def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
-    """Where the half point lies, and how rare an ID input out there would be."""
+    """Return where the half point lies, and how rare an ID input out there would be."""
     held_out = evidence.held_out_
     low, median = score_quantile(held_out, _LOW), score_quantile(held_out, 0.5)
     half = half_point(evidence)
@@ -203,7 +203,7 @@ def _relabelled(held_out: HeldOut, mean: np.ndarray) -> np.ndarray:
 
 
 def _noise(held_out: HeldOut, mean: np.ndarray) -> float:
-    """Three standard deviations of the difference of the two Brier scores."""
+    """Return three standard deviations of the difference of the two Brier scores."""
     truth = np.eye(mean.shape[1])[held_out.labels]
     loss = [((P - truth) ** 2).sum(axis=1) for P in (mean, held_out.proba)]
     return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held_out.total))

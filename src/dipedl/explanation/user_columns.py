@@ -72,7 +72,7 @@ class UserColumns:
 
     @cached_property
     def tokens(self) -> dict[str, int]:
-        """A name for each feature that stands for no other, and the feature's place."""
+        """Name for each feature that stands for no other, and the feature's place."""
         return {f"feature {j}": j for j in range(len(self.features))}
 
     def features_for(self, top: int) -> int:
@@ -99,7 +99,7 @@ class UserColumns:
         return reading | inner
 
     def _entries(self, features: list[dict[str, Any]], i: int) -> Iterator[dict[str, Any]]:
-        """Each feature of row i that is no column, and each column with what its features add."""
+        """Yield features of row i that are no column, and columns with what their features add."""
         sums: dict[int, tuple[float, float]] = {}
         for entry in features:
             j = self.tokens.get(entry.get("name", ""))
@@ -114,7 +114,7 @@ class UserColumns:
             yield self._column(c, contribution, expected, i)
 
     def _feature(self, entry: dict[str, Any], i: int) -> dict[str, Any]:
-        """An entry of a feature that is no column; before it was standardised, if it was."""
+        """Return the entry of a feature that is no column, before it was standardised."""
         j, entry = self.tokens.get(entry.get("name", "")), entry | {"expected": 1.0}
         if j is None:
             return entry
@@ -172,7 +172,7 @@ def _arriving_without_gaps(before: Any, start: Sources, columns: Inputs | None) 
 
 
 def _plain(value: Any) -> Any:
-    """A number, a boolean or text; dates as text."""
+    """Return a number, a boolean or text; a date as text."""
     if isinstance(value, np.datetime64):
         return str(np.datetime_as_string(value, unit="auto"))
     value = value.item() if isinstance(value, np.generic) else value
@@ -216,7 +216,7 @@ def _names(fitted: Any, X: Any) -> list[str]:
 def _arriving(
     columns: Inputs | None, sources: Sources
 ) -> Iterator[tuple[int, tuple[int, Callable[[float], float]]]]:
-    """Each of the user's columns that arrives as one column, and how its numbers come back."""
+    """Yield the user's columns that arrive as one column, and how their numbers come back."""
     if columns is None or len(columns.names) != len(sources):
         return
     for j, source in enumerate(sources):

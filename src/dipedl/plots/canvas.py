@@ -38,7 +38,7 @@ def from_zero(ax: Axes) -> None:
 
 
 def vacuity_text(vacuity: float) -> str:
-    """Two digits; near 1 four decimals, of which the last ones differ."""
+    """Return two digits; near 1 four decimals, of which the last ones differ."""
     if vacuity < 0.99:
         return f"{vacuity:.2g}"
     return "1" if 1 - vacuity < 1e-4 else f"{vacuity:.4f}"

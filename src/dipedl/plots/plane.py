@@ -28,7 +28,7 @@ def plane_map(
     colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """A map of values over the plane with labelled points on it.
+    """Draw a map of values over the plane with labelled points on it.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def plane_map(
 
 
 class EvidenceMapDisplay(Display):
-    """Where a classifier of two inputs has evidence: `plane_map` of its uncertainty.
+    """Map of the evidence of a classifier of two inputs: `plane_map` of its uncertainty.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""How this package writes: files whole or not at all, a line of progress, HTML for a notebook."""
+"""Output of this package: files whole or not at all, a line of progress, HTML for a notebook."""

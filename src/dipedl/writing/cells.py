@@ -26,7 +26,7 @@ def printable_name(name: str) -> str:
 
 
 def probability_names(classes: Sequence[str]) -> list[str]:
-    """A name for the column of each class: p_ and the class.
+    """Return a name for the column of each class: p_ and the class.
 
     That of a class called "value" ends in _, as p_value is the column of p-values.
     """

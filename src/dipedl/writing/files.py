@@ -85,7 +85,7 @@ def write_file(path: str | os.PathLike[str], data: bytes | memoryview | str) -> 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file open for writing that appears at `path` once the block has ended, or not at all.
+    """Open a file for writing that appears at `path` once the block has ended, or not at all.
 
     After an error, Ctrl-C or a kill the file that was there is as it was. A file that is replaced
     keeps its permissions and, where the system allows it, its owner; where `path` is a link, the
@@ -136,7 +136,7 @@ def _status(target: Path) -> os.stat_result | None:
 
 
 def _new_file(beside: str, replaced: os.stat_result | None) -> IO[bytes]:
-    """A new file, at no time readable for more users than the one that it will replace."""
+    """Create a file, at no time readable for more users than the one that it will replace."""
     mode = 0o666 if replaced is None else stat.S_IMODE(replaced.st_mode) & 0o777
     file = open(
         beside, "xb", opener=lambda name, flags: os.open(name, flags | _FOLLOW_NO_LINK, mode)

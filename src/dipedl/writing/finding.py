@@ -61,7 +61,7 @@ class Finding:
 
 
 class FindingWarning(UserWarning):
-    """A finding of which `fit` warns: its only argument."""
+    """Warning of a finding, its only argument."""
 
     def __str__(self) -> str:
         """The finding and its remedy."""

@@ -34,7 +34,7 @@ def frame(*parts: str) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells of HTML, the first of each row its heading; `caption`, `head` are text."""
+    """Return a table of cells of HTML, the first of each row its heading; the rest is text."""
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in others)}</tr>'
@@ -49,7 +49,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 def bar(
     name: str, mean: float, low: float, high: float, width: int, mark: float | None = None
 ) -> str:
-    """A probability as a bar, its 95 % interval as a whisker, another value as a mark.
+    """Draw a probability as a bar, its 95 % interval as a whisker, another value as a mark.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _label(x: float, y: float, text: str, anchor: str) -> str:
 
 
 def probability(p: float) -> str:
-    """Three decimals; what would be rounded to 0 or 1 and is not says so."""
+    """Return three decimals; what would be rounded to 0 or 1 and is not says so."""
     if 0 < p < 0.0005:
         return "<0.001"
     return ">0.999" if 0.9995 <= p < 1 else f"{p:.3f}"
@@ -160,7 +160,7 @@ def dirichlet_table(
     bars: Sequence[Sequence[tuple[float, float, float]]],
     vacuity: Sequence[float],
 ) -> str:
-    """A row for each input: its vacuity, and a bar for each class.
+    """Return a row for each input: its vacuity, and a bar for each class.
 
     Parameters
     ----------

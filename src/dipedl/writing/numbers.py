@@ -36,7 +36,7 @@ def plain_labels(labels: np.ndarray) -> list[Any]:
 
 
 def number_text(value: float) -> str:
-    """Four digits; whole numbers from 10,000 to ten million in full, as prices and counts are read.
+    """Return four digits; whole numbers from 10,000 to ten million in full, as prices are read.
 
     Examples
     --------

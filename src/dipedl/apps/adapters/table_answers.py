@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ...classifier import DIPClassifier
+from ...io import load
 from ..table.saved import TableModel, is_of_table, plain_model, table_model
 from ..table.scoring import Wanted, answer_columns, answered
 from ..table.tables.columns import check_known
-from ...io import load
 
 __all__ = ["TableAnswers"]
 

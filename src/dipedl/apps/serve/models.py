@@ -16,12 +16,12 @@ import pandas as pd
 
 from ...answers import Answers
 from ...classifier import DIPClassifier
+from ...writing.files import sha256_of
 from ..table.saved import TableModel, is_of_table, plain_model, read_any, table_model
 from ..table.scoring import Wanted, answered
 from ..table.tables.columns import Column
 from ..table.tables.kinds import CATEGORY, DATE, NUMERIC
 from ..table.tables.mistake import Mistake, WrongOption, listed, meant
-from ...writing.files import sha256_of
 from .problems import Problem
 
 #: Most columns of which a usual value may be changed, and values of one that are tried.

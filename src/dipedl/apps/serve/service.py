@@ -17,10 +17,10 @@ from starlette.responses import Response
 
 from ...answers import Answers
 from ...explanation import Card
+from ...writing.numbers import plain
 from ..table.explaining import cards_of
 from ..table.scoring import FIELDS, Wanted, answer_columns
 from ..table.tables.mistake import Mistake
-from ...writing.numbers import plain
 from .arrow import STREAM, arrow_bytes
 from .batching import Batcher
 from .models import Models, Served
