@@ -1,4 +1,4 @@
-"""Metrics of class probabilities, of OOD detection, of rejection and of intervals.
+"""Metrics of class probabilities, of OOD detection and of rejection.
 
 Functions of NumPy arrays; what `metric` has declared carries its direction and kind.
 """
@@ -13,7 +13,6 @@ from .classification import (
     ece,
     nll,
 )
-from .intervals import error_correlation, interval_coverage, interval_score
 from .ood import aupr_in, aupr_out, fpr_at_tpr, ood_auroc, ood_brier
 from .selective import RiskCoverageCurve, aurc, errors_avoided, risk_coverage_curve
 
@@ -30,11 +29,8 @@ __all__ = [
     "brier_score",
     "class_recall",
     "ece",
-    "error_correlation",
     "errors_avoided",
     "fpr_at_tpr",
-    "interval_coverage",
-    "interval_score",
     "nll",
     "ood_auroc",
     "ood_brier",

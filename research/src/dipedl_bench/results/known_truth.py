@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dipedl.dirichlet import Dirichlet
-from dipedl.metrics import error_correlation, interval_coverage, interval_score
+
+from .intervals import error_correlation, interval_coverage, interval_score
 
 #: Levels of the intervals, in percent; widths, scores and parts are those of the last.
 LEVELS = (50, 80, 95)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .metric import check_proba, check_scores, check_share
+from dipedl.metrics.metric import check_proba, check_scores, check_share
 
 __all__ = ["error_correlation", "interval_coverage", "interval_score"]
 
@@ -35,7 +35,7 @@ def interval_coverage(truth: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.Arr
 
     Examples
     --------
-    >>> from dipedl.metrics import interval_coverage
+    >>> from dipedl_bench.results.intervals import interval_coverage
     >>> interval_coverage([[0.3, 0.7]], [[0.1, 0.2]], [[0.4, 0.6]])
     0.5
     """
@@ -75,7 +75,7 @@ def interval_score(
 
     Examples
     --------
-    >>> from dipedl.metrics import interval_score
+    >>> from dipedl_bench.results.intervals import interval_score
     >>> round(interval_score([[0.3, 0.7]], [[0.1, 0.2]], [[0.4, 0.6]], level=0.8), 3)
     0.85
     """
@@ -109,7 +109,7 @@ def error_correlation(
 
     Examples
     --------
-    >>> from dipedl.metrics import error_correlation
+    >>> from dipedl_bench.results.intervals import error_correlation
     >>> round(error_correlation([0.1, 0.9], [[0.5, 0.5]] * 2, [[0.5, 0.5], [0.9, 0.1]]), 3)
     1.0
     """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dipedl.metrics import error_correlation, interval_coverage, interval_score
+from dipedl_bench.results.intervals import error_correlation, interval_coverage, interval_score
 
 
 def example(rng, n=30, k=3):
