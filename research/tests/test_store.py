@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from filelock import FileLock, Timeout
 from synthetic_store import write_synthetic_store
 
-from dipedl_bench import load_arrays, load_rows
+from dipedl_bench import load_arrays, load_rows, read_rows
 from dipedl_bench.results.store import Store
 
 
@@ -44,6 +45,22 @@ def test_rows_and_arrays_come_back(store, tmp_path):
     assert arrays["test"]["probabilities"].dtype == np.float64
     density = load_arrays("mnist", "smoke", "dip-edl", 20, out=tmp_path, part="density")
     assert density["train"]["log_density"].shape == (60,)
+
+
+def test_rows_of_every_suite_are_one_frame():
+    root = Path(__file__).parents[1] / "results" / "bench"
+    rows = read_rows(root)
+    assert set(rows.suite) == {"cifar10", "defaults", "mnist", "second-order", "spectra"}
+    assert (rows.dataset != "").all() and rows["n.test"].isna().equals(rows.refused != "")
+    mnist = read_rows(root / "mnist")
+    expected = [row["metrics"]["accuracy"] for row in load_rows("mnist", out=root)]
+    assert list(mnist["metrics.accuracy"]) == expected
+    assert set(mnist.dataset) == {"mnist"} and "cnn" in set(mnist.classifier)
+    first = load_rows("mnist", out=root)[0]
+    ends = [mnist[f"{end}.auroc/kmnist"][0] for end in ("low", "high")]
+    assert ends == first["intervals"]["auroc/kmnist"] and mnist.row[0] == first
+    with pytest.raises(FileNotFoundError, match="no rows in"):
+        read_rows(root / "mnits")
 
 
 def test_what_is_not_there_is_said_with_what_is(store, tmp_path):

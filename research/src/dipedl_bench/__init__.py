@@ -1,6 +1,6 @@
 """The benchmark: suites in TOML, a runner that survives being killed, rows with receipts.
 
-`run` trains what is missing and appends rows; `load_rows` and `load_arrays` read what is there, so
+`run` trains what is missing and appends rows; `read_rows` and `load_arrays` read what is there, so
 that tables, sweeps and figures never train anything again.
 """
 
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .results.store import Store, load_arrays, load_rows
+    from .results.store import Store, load_arrays, load_rows, read_rows
     from .running.runner import RunResult, run
     from .spec.suite import Suite, load_suite, suite_names
 
@@ -21,6 +21,7 @@ __all__ = [
     "load_arrays",
     "load_rows",
     "load_suite",
+    "read_rows",
     "run",
     "suite_names",
 ]
@@ -31,6 +32,7 @@ _HOME = {
     "Store": "results.store",
     "load_arrays": "results.store",
     "load_rows": "results.store",
+    "read_rows": "results.store",
     "Suite": "spec.suite",
     "load_suite": "spec.suite",
     "suite_names": "spec.suite",

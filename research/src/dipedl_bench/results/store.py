@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,10 @@ from dipedl.writing.files import sync_folder, whole_file, write_file
 from .damage import damaged_files, read_json, read_npz, read_weights, seal
 from .row_file import RowFile, as_line
 
-__all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows", "make_root"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["PARTS", "Store", "default_root", "load_arrays", "load_rows", "make_root", "read_rows"]
 
 Arrays = dict[str, dict[str, np.ndarray]]
 
@@ -92,6 +95,58 @@ def load_rows(
             f"{str(folder)!r}; make some with: {command}{named if elsewhere or not out else ''}"
         )
     return rows
+
+
+def read_rows(folder: str | os.PathLike[str] | None = None) -> DataFrame:
+    """Return all rows below a folder as a frame, in the order in which they were written.
+
+    `folder` is the root of all results, the folder of a suite, or that of a suite and profile;
+    default: ``DIPEDL_BENCH``, else ``./bench-results``. FileNotFoundError if there are no rows.
+
+    Returns
+    -------
+    DataFrame
+        One line for each row, whatever its suite: "suite", "profile", "dataset", "classifier",
+        "method", "title", "group", "seed", "config_hash", the receipt, and one column for each
+        number: "metrics.accuracy", "metrics.auroc/kmnist", "low.auroc/kmnist" and
+        "high.auroc/kmnist" (ends of the interval over test rows), "baselines.aupr/kmnist",
+        "n.test", "seconds.train", "cpu_seconds.train"; NaN where a row does not have it. "config",
+        "own", "parts" and "versions" hold a dict, `row` the whole row as a dict. In a suite with
+        one data set a profile, "dataset" is that of the profile, "classifier" the trained part
+        below the method, or "", and "group" is "".
+
+    Examples
+    --------
+    >>> from dipedl_bench import read_rows
+    >>> rows = read_rows("research/results/bench/mnist")  # doctest: +SKIP
+    >>> rows.groupby("method")["metrics.accuracy"].mean()  # doctest: +SKIP
+    """
+    from pandas import DataFrame
+
+    folder = Path(folder or default_root())
+    files = sorted(folder.rglob("rows.jsonl"))
+    rows = [row for file in files for row in RowFile(file).read()[0]]
+    if not rows:
+        raise FileNotFoundError(f"no rows in {str(folder)!r}; name the folder of results of a run")
+    return DataFrame([_as_columns(row) for row in rows])
+
+
+#: Tables of numbers in a row, a column for each number.
+_NUMBERS = ("metrics", "baselines", "n", "seconds", "cpu_seconds")
+
+
+def _as_columns(row: dict[str, Any]) -> dict[str, Any]:
+    found = {"suite": row["suite"], "profile": row["profile"], "dataset": "", "classifier": ""}
+    if "dataset" not in row:
+        found["dataset"] = row["config"].get("data", {}).get("dataset", "")
+        found["classifier"] = row.get("parts", {}).get("classifier", {}).get("name", "")
+    found |= {"method": row["method"], "title": row["title"], "group": "", "refused": ""}
+    found |= {k: v for k, v in row.items() if k not in (*_NUMBERS, "intervals")}
+    for table in _NUMBERS:
+        found |= {f"{table}.{name}": value for name, value in row.get(table, {}).items()}
+    for name, (low, high) in row["intervals"].items():
+        found |= {f"low.{name}": low, f"high.{name}": high}
+    return found | {"row": row}
 
 
 def load_arrays(
