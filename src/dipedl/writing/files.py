@@ -8,7 +8,7 @@ import os
 import secrets
 import stat
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NoReturn
@@ -149,29 +149,10 @@ def _new_file(beside: str, replaced: os.stat_result | None) -> IO[bytes]:
     return file
 
 
-SUMS = "SHA256SUMS"
-
-
 def sha256_of(path: Path) -> str:
     """Hex digits of the SHA-256 of a file."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_sums(folder: Path, sums: Mapping[str, str]) -> None:
-    """Record checksums by file name."""
-    text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
-    write_file(folder / SUMS, text.encode("utf-8", "surrogateescape"))
-
-
-def read_sums(folder: Path) -> dict[str, str]:
-    """Checksums by file name that were recorded in a folder; none if there is no record."""
-    path = folder / SUMS
-    if not path.is_file():
-        return {}
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
-    lines = (line.split(maxsplit=1) for line in text.split("\n"))
-    return {line[1].removeprefix("*"): line[0] for line in lines if len(line) == 2}
 
 
 _KEY_BYTES = 32

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dipedl.writing.files import SUMS, read_sums, sha256_of, write_sums
+from dipedl.writing.files import sha256_of
+
+from ..checksums import SUMS, read_sums, write_sums
 
 _AGAIN = "run the suite again: it makes what is damaged again, and nothing else"
 

@@ -13,6 +13,7 @@ from ...io import load
 from ...writing import notebook
 from ..monitor import ColumnBins, DriftMonitor, DriftReport, Estimate, Window
 from .gathering import gathered
+from .line_chart import line_chart
 from .saved import TableModel
 from .scoring import Progress
 from .tables.columns import Column, as_inputs, check_known
@@ -142,7 +143,7 @@ def _charts(windows: Sequence[Window]) -> Iterator[str]:
     def values(found: Iterable[Estimate | None]) -> list[float]:
         return [np.nan if one is None else one.value for one in found]
 
-    yield notebook.line_chart(
+    yield line_chart(
         "By window",
         last,
         {
@@ -155,6 +156,6 @@ def _charts(windows: Sequence[Window]) -> Iterator[str]:
         "accuracy, measured": values(w.accuracy for w in windows),
         "accuracy, estimated": values(w.estimated_accuracy for w in windows),
     }
-    yield notebook.line_chart(
+    yield line_chart(
         "By window", last, {name: line for name, line in lines.items() if not np.isnan(line).all()}
     )

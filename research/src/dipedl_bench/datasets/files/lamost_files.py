@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import IO, cast
 from urllib.parse import urlsplit
 
-from dipedl.writing.files import read_sums, sha256_of, whole_file, write_sums
+from dipedl.writing.files import sha256_of, whole_file
 
+from ...checksums import read_sums, write_sums
 from .fetch import cache_folder, download
 from .sources import RemoteFile
 
