@@ -163,7 +163,7 @@ MUTANTS = [
         "src/dipedl/fitting.py",
         "if not isinstance(error, but):",
         "if isinstance(error, but):",
-        "tests/test_inputs.py::test_a_part_that_fails_late_changes_nothing",
+        "tests/test_inputs.py::test_a_failed_fit_changes_nothing",
     ),
     Mutant(
         "made-up rows lose the dtype of their columns",

@@ -156,11 +156,11 @@ class EvidenceModel(BaseEstimator):
         check_seed(self.random_state)
         self.columns_ = Inputs.learn(X)
         self.features_ = fit_feature_transformer(
-            self._given_features(), X, y, w, self.random_state, estimator
+            self._features_setting(), X, y, w, self.random_state, estimator
         )
         Z = self.transform(X)
         self.row_hashes_ = sample_hashes(row_hash(X))
-        if self._given_features() is None:
+        if self._features_setting() is None:
             warn_of_gross_outliers(Z, w, X, self.features_)
         return Z
 
@@ -417,10 +417,10 @@ class EvidenceModel(BaseEstimator):
         middle = weighted_quantile(held_out.scores, 0.5, held_out.weights)
         return float(self.log_evidence(np.array([middle]))[0])
 
-    def _given_features(self) -> Any:
+    def _features_setting(self) -> Any:
         # A density that was fitted before knows its own features.
-        own = self.features is None and is_frozen(self.density)
-        return "passthrough" if own else self.features
+        frozen = self.features is None and is_frozen(self.density)
+        return "passthrough" if frozen else self.features
 
 
 def check_spread(

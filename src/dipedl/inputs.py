@@ -525,6 +525,13 @@ def column_names(X: Any) -> list[Any]:
     return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
 
 
+def column_texts(X: Any) -> list[str]:
+    """Return the names of the columns as texts; x0, x1, ... for those of an array."""
+    return (
+        [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
+    )
+
+
 def named_columns(X: Any) -> list[tuple[Any, Any]]:
     """Return name and values of each column of a DataFrame; of an array, number and values."""
     return [(name, column(X, j)) for j, name in enumerate(column_names(X))]
@@ -687,8 +694,7 @@ class Inputs:
         """Learn what is usual in the columns of X (n, d); None for sparse rows, images, texts."""
         if not has_columns(X):
             return None
-        d = X.shape[1]
-        names = [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(d)]
+        d, names = X.shape[1], column_texts(X)
         if not is_frame(X) and X.dtype.kind in "iuf":
             low, high = _quantiles(X)
             return cls(names, low, high, np.isnan(X).mean(axis=0), {}, {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -17,13 +16,14 @@ from ..answers import Decisions
 from ..fitting import (
     FittedClassifier,
     accepted_arguments,
-    all_or_nothing,
+    atomic,
     clone_classifier,
     fit_classifier,
     take_input_tags,
 )
 from ..inputs import check_class_counts, validate_inputs, validate_inputs_and_labels
 from ..maths.scores import entropy, max_prob, mutual_information
+from ..writing.finding import warn_caller
 
 __all__ = ["DeepEnsemble"]
 
@@ -159,6 +159,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         )
         return cls(member, 5, random_state)
 
+    @atomic
     def fit(
         self,
         X: Any,
@@ -192,31 +193,30 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         TypeError, ValueError
             If the estimator, `n_members`, X or y is invalid.
         """
-        with all_or_nothing(self):
-            if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
-                raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
-            self.__dict__.pop("held_out_", None)  # of an earlier fit
-            X, y = validate_inputs_and_labels(self, X, y)
-            check_class_counts(y)
-            template = _template(self.estimator, seeded=not self.bootstrap)
-            draw = check_random_state(self.random_state)
-            self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
-            members = []
-            for i, seed in enumerate(self.member_seeds_):
-                keywords = accepted_arguments(
-                    template,
-                    validation=validation,
-                    checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{i}"),
-                    progress=None if progress is None else _report(progress, i, self.n_members),
-                    deadline=deadline,
-                )
-                rows, labels = _resampled(X, y, seed) if self.bootstrap else (X, y)
-                member = clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
-                members.append(fit_classifier(member, rows, labels, keywords)[0])
-            self.members_ = members
-            self.classes_ = np.unique(y)
-            self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
-            return self
+        if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
+            raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
+        X, y = validate_inputs_and_labels(self, X, y)
+        check_class_counts(y)
+        template = _template(self.estimator, seeded=not self.bootstrap)
+        draw = check_random_state(self.random_state)
+        self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
+        members = []
+        for i, seed in enumerate(self.member_seeds_):
+            keywords = accepted_arguments(
+                template,
+                validation=validation,
+                checkpoint=None if checkpoint is None else Path(f"{checkpoint}.{i}"),
+                progress=None if progress is None else _report(progress, i, self.n_members),
+                deadline=deadline,
+            )
+            rows, labels = _resampled(X, y, seed) if self.bootstrap else (X, y)
+            member = clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
+            members.append(fit_classifier(member, rows, labels, keywords)[0])
+        self.members_ = members
+        self.classes_ = np.unique(y)
+        self._warn_if_alike(_safe_indexing(X, np.arange(min(len(y), _PROBE))))
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input X (n, d) under the mean, shape (n,)."""
@@ -265,12 +265,10 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         # Fully grown trees are certain of their training rows, for every seed.
         undecided = ((P > 0) & (P < 1)).any()
         if undecided and (P == P[0]).all():
-            warnings.warn(
+            warn_caller(
                 f"the {self.n_members} members agree to the last bit on {P.shape[1]} training "
                 f"inputs: fitting {self.members_[0]!r} seems not to depend on random_state; use a "
-                "network or a randomised classifier",
-                UserWarning,
-                stacklevel=3,
+                "network or a randomised classifier"
             )
 
 

@@ -14,7 +14,7 @@ from ..features.transformer import compute_features, fit_feature_transformer
 from ..fitting import (
     FittedClassifier,
     accepted_arguments,
-    all_or_nothing,
+    atomic,
     clone_classifier,
     fit_classifier,
     take_input_tags,
@@ -28,6 +28,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
+    @atomic
     def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Fit the classifier, unless it is frozen, and the score.
 
@@ -38,19 +39,18 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         validation : tuple (X, y), optional
             Passed to ``estimator.fit`` if it takes the argument; the score does not use it.
         """
-        with all_or_nothing(self):
-            self.__dict__.pop("held_out_", None)  # of an earlier fit
-            X, y = validate_inputs_and_labels(self, X, y)
-            check_class_counts(y)
-            self._check_parameters(y)
-            estimator = clone_classifier(self.estimator)
-            classes = known_classes(estimator, y)
-            keywords = accepted_arguments(estimator, validation=validation)
-            self.estimator_, known = fit_classifier(estimator, X, y, keywords)
-            own = getattr(self.estimator_, "classes_", classes) if known is None else known
-            self.classes_ = np.asarray(own)
-            self._fit_score(X, y)
-            return self
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
+        X, y = validate_inputs_and_labels(self, X, y)
+        check_class_counts(y)
+        self._check_parameters(y)
+        estimator = clone_classifier(self.estimator)
+        classes = known_classes(estimator, y)
+        keywords = accepted_arguments(estimator, validation=validation)
+        self.estimator_, known = fit_classifier(estimator, X, y, keywords)
+        own = getattr(self.estimator_, "classes_", classes) if known is None else known
+        self.classes_ = np.asarray(own)
+        self._fit_score(X, y)
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input X (n, d), shape (n,)."""

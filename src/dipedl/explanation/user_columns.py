@@ -24,6 +24,7 @@ from ..inputs import (
     Inputs,
     by_row,
     column,
+    column_texts,
     first_gaps,
     is_date,
     is_frame,
@@ -207,10 +208,8 @@ def _names(fitted: Any, X: Any) -> list[str]:
     """Names of the columns of X, those of the fit where X has none."""
     if sparse.issparse(X) or len(getattr(X, "shape", ())) != 2:
         return []
-    if is_frame(X):
-        return [str(name) for name in X.columns]
-    names = getattr(fitted, "feature_names_in_", None)
-    return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(n) for n in names]
+    names = None if is_frame(X) else getattr(fitted, "feature_names_in_", None)
+    return column_texts(X) if names is None else [str(name) for name in names]
 
 
 def _arriving(

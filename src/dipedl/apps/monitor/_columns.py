@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ...inputs import from_arrow, has_columns, is_category, is_frame, missing_entries, named_columns
+from ...inputs import column, column_texts, from_arrow, has_columns, is_category, missing_entries
 from ...writing.spelling import spellings, versions
 
 _RANGES, _MOST_LEVELS = 10, 50
@@ -130,8 +130,8 @@ def counts_of(bins: Sequence[ColumnBins], X: Any) -> list[np.ndarray]:
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
     X = from_arrow(X)
-    parts = named_columns(X) if has_columns(X) else []
-    return [(str(name) if is_frame(X) else f"x{name}", values) for name, values in parts]
+    names = column_texts(X) if has_columns(X) else []
+    return [(name, column(X, j)) for j, name in enumerate(names)]
 
 
 def _numbers(values: Any) -> np.ndarray | None:
