@@ -12,7 +12,8 @@ from dipedl.evidence import Identity
 from dipedl.maths.checks import on_simplex
 from dipedl.maths.scores import round_down
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl.pretrained.loaders import HoldOut, Rows
+from dipedl.pretrained.features import Rows
+from dipedl.pretrained.held_out_rows import HoldOut
 
 
 def blobs(n, seed=0, k=3):

@@ -14,7 +14,7 @@ from dipedl import DIPClassifier
 from dipedl.calibration.crossfit import ENOUGH
 from dipedl.density import GDADensity
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl.pretrained.loaders import spread_evenly
+from dipedl.pretrained.held_out_rows import spread_evenly
 
 REPETITIONS = 100
 CENTRES = 2.0 * np.eye(3, 4)
@@ -159,20 +159,20 @@ def test_what_is_learned_again_from_the_kept_rows_is_what_the_head_has(module):
 
 
 def test_kept_rows_stay_on_the_host_and_out_of_graphs(module):
-    assert not any(name.startswith("kept") for name, _ in module.named_buffers())
+    assert not any(name.startswith("held_out") for name, _ in module.named_buffers())
     half = DIPModule(network()).fit_density([blobs(600)]).half()
-    assert half.kept.logits.dtype == torch.float32
+    assert half.held_out.logits.dtype == torch.float32
     program = torch.export.export(module, (blobs(4)[0],))
     assert not any(
-        "kept" in spec.target for spec in program.graph_signature.input_specs if spec.target
+        "held_out" in spec.target for spec in program.graph_signature.input_specs if spec.target
     )
 
 
 def test_a_state_without_its_rows_is_refused_or_says_what_it_lacks(module):
-    state = {k: v for k, v in module.state_dict().items() if not k.startswith("kept.")}
+    state = {k: v for k, v in module.state_dict().items() if not k.startswith("held_out.")}
     other = DIPModule(network())
     other.source.look((blobs(2)[0],), {})
-    with pytest.raises(RuntimeError, match=r"Missing key.*kept\.scores"):
+    with pytest.raises(RuntimeError, match=r"Missing key.*held_out\.scores"):
         other.load_state_dict(state)
     other.load_state_dict(state, strict=False)
     X, _ = blobs(5)
@@ -204,7 +204,7 @@ def test_rows_of_the_loader_are_reported_as_such(module):
 def test_the_paper_s_rows_were_fitted_on_and_promise_nothing():
     model = DIPModule.paper(network()).fit_density([blobs(300)])
     X, _ = blobs(10, seed=8)
-    assert model.p_value(X).shape == (10,) and len(model.kept.scores) == 300
+    assert model.p_value(X).shape == (10,) and len(model.held_out.scores) == 300
     with pytest.raises(ValueError, match=r"in-sample rows.*module\.calibrate\(loader\)"):
         model.predict_set(X)
     assert model.predict_with_reject(X, coverage=0.5, kind="log_density").accepted.shape == (10,)
@@ -215,7 +215,7 @@ def test_the_paper_s_rows_were_fitted_on_and_promise_nothing():
 def test_at_most_so_many_rows_are_kept(monkeypatch):
     monkeypatch.setattr("dipedl.pretrained.dip_module.ENOUGH", 50)
     model = DIPModule(network()).fit_density([blobs(300)], calibration=[blobs(120, seed=1)])
-    assert len(model.kept.scores) == 50 == len(model.kept.logits)
+    assert len(model.held_out.scores) == 50 == len(model.held_out.logits)
     assert model.diagnose().source == "50 held-out inputs"
 
 

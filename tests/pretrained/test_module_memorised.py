@@ -127,7 +127,7 @@ def test_files_and_states_still_know(tmp_path):
     copied = DIPModule(NARROW, score="density")
     copied.load_state_dict(model.state_dict())
     state = model.state_dict()
-    del state["kept.memorised"]
+    del state["held_out.memorised"]
     before = DIPModule(NARROW, score="density")
     before.load_state_dict(state)
     assert finding(loaded).severity == finding(copied).severity == "warning"

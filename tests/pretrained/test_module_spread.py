@@ -151,9 +151,9 @@ def test_it_comes_back_with_the_module(way, pair, tmp_path):
 def test_a_forged_strength_is_refused(pair, tmp_path):
     pair[1].save(tmp_path / "module.safetensors")
     manifest, tensors = container.read(tmp_path / "module.safetensors")
-    numbers = pair[1].head.supported.numbers.clone()
+    numbers = pair[1].head.strength.numbers.clone()
     numbers[0] = -1.0
-    forged = {"head/supported.numbers": numbers.view(torch.uint8).numpy()}
+    forged = {"head/strength.numbers": numbers.view(torch.uint8).numpy()}
     del manifest["tensors"]
     container.write(tmp_path / "module.safetensors", manifest, tensors | forged)
     with pytest.raises(container.ModelFileError, match="holds no valid DIPModule"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, Self
 
+import numpy as np
 import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
@@ -29,8 +31,9 @@ from ..gaussians.class_moments import (
     tied_factor,
 )
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
-from ..gaussians.factor import Shrinkage
+from ..gaussians.factor import Shrinkage, explain_rows
 from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
+from ..maths.array_namespace import to_numpy
 from ..maths.special import LOG_2PI
 from ..networks.checks import check_choice, check_integer
 
@@ -432,3 +435,49 @@ def keep_precision(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]
         return tensor.to(found.device) if half else found
 
     return convert
+
+
+@dataclass(frozen=True, eq=False)
+class ReadableGaussians:
+    """Fitted Gaussians on arrays, with the names of their classes, for the cards of `explain`."""
+
+    density: ClassGaussians
+    classes: Sequence[Any]
+
+    def score_samples(self, Z: np.ndarray) -> np.ndarray:
+        """Return the log-density in nats of features Z (n, p), shape (n,)."""
+        with torch.no_grad():
+            return to_numpy(self.density(self._tensor(Z)))
+
+    def explain_rows(self, Z: np.ndarray, top: int = 5) -> list[dict[str, Any]]:
+        """Return for each row of Z (n, p) its nearest class and the `top` farthest features."""
+        X = self.density.centre(self._tensor(Z))
+        coordinates = to_numpy(X.double() + self.density.origin.double())
+        near, gradient = _nearest_and_gradient(self.density, X)
+        rows: list[dict[str, Any]] = [{}] * len(Z)
+        for c in np.unique(near):
+            at = np.flatnonzero(near == c)
+            mean = self.density.distance.mean_of(int(c), X.shape[1])
+            # |x|_C^2 is quadratic: its gradient is twice C^-1 (x - m).
+            parts = to_numpy(X[at].double() - mean) * gradient[at] / 2
+            center = to_numpy(mean + self.density.origin.double())
+            found = explain_rows(center, parts, coordinates[at], top, self.classes[c])
+            for i, row in zip(at, found, strict=True):
+                rows[i] = row
+                for entry in row["features"]:
+                    if entry["feature"] == Z.shape[1]:
+                        entry["name"] = "log(1 + length)"
+        return rows
+
+    def _tensor(self, Z: np.ndarray) -> Tensor:
+        return torch.from_numpy(Z).to(self.density.origin)
+
+
+def _nearest_and_gradient(density: ClassGaussians, X: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest class of centred rows X (n, p), and the gradient of the squared distance to it."""
+    with torch.inference_mode(False), torch.enable_grad():
+        rows = X.detach().clone().requires_grad_()
+        squared = density.distance(rows)
+        near = squared.argmin(dim=1)
+        (gradient,) = torch.autograd.grad(squared.gather(1, near[:, None]).sum(), rows)
+    return near.cpu().numpy(), to_numpy(gradient)

@@ -9,13 +9,13 @@ from copy import deepcopy
 from functools import partial, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from scipy import special
 from sklearn.exceptions import NotFittedError
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
@@ -52,20 +52,12 @@ from ..networks.batches import (
 )
 from .class_gaussians import ClassGaussians, keep_precision
 from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
-from .features import PENULTIMATE, FeatureSource, list_shapes
-from .held_out_rows import KeptRows
-from .loaders import (
-    HoldOut,
-    Rows,
-    network_errors,
-    passes,
-    process_group,
-    rows_to_hold_out,
-    run_together,
-    spread_evenly,
-)
+from .features import PENULTIMATE, FeatureSource, Rows, list_shapes, network_errors, read_rows
+from .held_out_rows import HeldOutRows, HoldOut, rename_key, rows_to_hold_out, spread_evenly
 
 __all__ = ["DIPModule"]
+
+_T = TypeVar("_T")
 
 #: The modules of torch.nn that look at ``self.training``.
 _MODAL = (_NormBase, _DropoutNd, nn.RReLU, nn.MultiheadAttention, nn.RNNBase)
@@ -223,7 +215,7 @@ class DIPModule(Decisions, nn.Module):
             false_alarm_rate=false_alarm_rate,
             dtype=self.density_.dtype,
         )
-        self.kept = KeptRows()
+        self.held_out = HeldOutRows()
         self.features, self.pool, self.score = features, pool, score
         self.classes = None if classes is None else list(classes)
         self._held_out: float | str = 0.1
@@ -353,7 +345,7 @@ class DIPModule(Decisions, nn.Module):
 
     def _reader(self, unpack: Unpack | None) -> Callable[..., Iterator[Rows]]:
         """Return a function of a loader, its name and how many rows half-way it shall look at."""
-        return partial(passes, self.source, unpack, device_of(self.network))
+        return partial(read_rows, self.source, unpack, device_of(self.network))
 
     def _learn_density(
         self,
@@ -411,24 +403,22 @@ class DIPModule(Decisions, nn.Module):
         found = run_together(lambda: self._predictions(density, held, whole), group)
         columns = [np.concatenate(parts) for parts in zip(*chain(*found), strict=True)]
         # A score is one number, a row with logits k of them.
-        rows = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
-        log_density, keys, *rest = (column[rows] for column in columns)
+        places = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
+        log_density, keys, *rest = (column[places] for column in columns)
         logits, labels, Z = (*rest, None, None, None)[:3]
         if origin == "given" and share_in_fit(keys, hashes):
             origin = "given twice"
-        scores, parts = (
-            fusion.learn(log_density, logits),
-            log_density if fusion.needs_logits else None,
-        )
-        kept = KeptRows()
-        kept.keep(scores, parts, logits, labels, origin, memorised)
+        scores = fusion.learn(log_density, logits)
+        parts = log_density if fusion.needs_logits else None
+        rows = HeldOutRows()
+        rows.take(scores, parts, logits, labels, origin, memorised)
         k, device = density.n_classes_, density.origin.device
-        model = head.learn(kept.held_out(), Z, n=float(density.n_), k=k)
-        kept.keep_model(model, density, self._class_names(k))
+        model = head.learn(rows.predictions(), Z, n=density.n_, k=k)
+        rows.set_model(model, density, self._class_names(k))
         modules = {"density_": density, "fusion": fusion.to(device), "head": head.to(device)}
         # At once, and after all that may fail: another thread sees the parts of before, or these.
-        self._modules = self._modules | modules | {"kept": kept}
-        warn_of_held_out_rows(kept.held_out(), self)
+        self._modules = self._modules | modules | {"held_out": rows}
+        warn_of_held_out_rows(rows.predictions(), self)
         return self
 
     def _predictions(
@@ -579,23 +569,24 @@ class DIPModule(Decisions, nn.Module):
     def spread_(self) -> Rehearsal | None:
         """The fitted `spread`, on the host; None without one."""
         self._check_fitted()
-        return None if self.head.supported is None else self.head.supported.rehearsal()
+        return None if self.head.strength is None else self.head.strength.rehearsal()
 
     @property
     def evidence_(self) -> EvidenceModel:
         """The evidence side as `dipedl.DIPClassifier` has it, on the host and in float64."""
         self._check_fitted()
-        kept = self.kept
-        if kept.is_empty:
+        rows = self.held_out
+        if rows.is_empty:
             raise ValueError(f"this DIPModule holds no held-out rows; {self.calibration_remedy()}")
-        if kept.model is None:
+        if rows.model is None:
             # Of a state that was loaded: its fit has warned already.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                model = self.head.evidence_model(kept.held_out(), n=self.n_, k=len(self.head.prior))
-            kept.keep_model(model, self.density_, self.classes_)
-        learned: EvidenceModel = kept.model
-        return learned
+                k = len(self.head.prior)
+                model = self.head.evidence_model(rows.predictions(), n=self.n_, k=k)
+            rows.set_model(model, self.density_, self.classes_)
+        found: EvidenceModel = rows.model
+        return found
 
     def save(self, path: str | Path, *, weights: bool = True) -> None:
         """Write the fitted module to one safetensors file, without pickle.
@@ -660,6 +651,11 @@ class DIPModule(Decisions, nn.Module):
         from ..io.onnx import export_onnx
 
         export_onnx(self, path, example=example, **options)
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        for key in [key for key in state if key.startswith(prefix)]:
+            state[prefix + rename_key(key[len(prefix) :])] = state.pop(key)
+        super()._load_from_state_dict(state, prefix, *rest)
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode of this module; the network only ever goes to eval mode."""
@@ -741,3 +737,43 @@ def _blank_density(density: Any) -> ClassGaussians:
         "density must be a dipedl.pretrained.ClassGaussians, such as ClassGaussians('tied'), got "
         f"{type(density).__name__}"
     )
+
+
+def process_group(group: Any) -> Any:
+    """Return the process group that was asked for; None for this process alone."""
+    if group is None:
+        return None
+    if not (distributed.is_available() and distributed.is_initialized()):
+        raise ValueError(
+            f"group={group!r} was given, but torch.distributed is not initialised; call "
+            "torch.distributed.init_process_group first, or leave group=None"
+        )
+    if isinstance(group, str) and group == "world":
+        return distributed.group.WORLD
+    if not isinstance(group, distributed.ProcessGroup):
+        raise TypeError(f"group must be None, 'world' or a ProcessGroup, got {group!r}")
+    return group
+
+
+def run_together(step: Callable[[], _T], group: Any) -> list[_T]:
+    """Return the results of a step in every process of a group, or of this one without a group.
+
+    Where one process fails all raise, so that none waits for it.
+    """
+    if group is None:
+        return [step()]
+    result: _T | None = None
+    failure: Exception | None = None
+    try:
+        result = step()
+    except Exception as error:
+        failure = error
+    message = None if failure is None else f"{type(failure).__name__}: {failure}"
+    found: list[Any] = [None] * distributed.get_world_size(group)
+    distributed.all_gather_object(found, (result, message), group=group)
+    if failure is not None:
+        raise failure
+    failed = [f"rank {i}: {text}" for i, (_, text) in enumerate(found) if text]
+    if failed:
+        raise RuntimeError(f"fit_density failed in another process: {'; '.join(failed)}")
+    return [result for result, _ in found]

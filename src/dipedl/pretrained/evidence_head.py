@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from ..maths.evidence import (
     vacuity,
 )
 from ..maths.scores import LEAST_DOUBT, confidence
+from .class_gaussians import ReadableGaussians
 
 __all__ = ["DirichletOutput"]
 
@@ -128,7 +130,7 @@ class EvidenceHead(nn.Module):
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
-        self.supported = None if spread is None else SupportedStrength(spread, dtype)
+        self.strength = None if spread is None else Strength(spread, dtype)
         self.register_buffer("prior", torch.empty(0, dtype=dtype, device="cpu"))
         for name in _NUMBERS:
             self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
@@ -140,7 +142,7 @@ class EvidenceHead(nn.Module):
     @property
     def spread(self) -> Rehearsal | None:
         """The learner of the strength, unfitted."""
-        return None if self.supported is None else self.supported.spread
+        return None if self.strength is None else self.strength.spread
 
     @property
     def needs_proba(self) -> bool:
@@ -168,8 +170,8 @@ class EvidenceHead(nn.Module):
         `Z` (m, p) are the features of the held-out rows, or None without a spread.
         """
         model = self.evidence_model(held, n=n, k=k)
-        if self.supported is not None:
-            self.supported.learn(model, held, Z)
+        if self.strength is not None:
+            self.strength.learn(model, held, Z)
         numbers = {
             "temperature": getattr(model.calibrator_, "temperature_", 1.0),
             "location": getattr(model.normalizer_, "location_", 0.0),
@@ -196,8 +198,8 @@ class EvidenceHead(nn.Module):
         proba = torch.softmax(logits * steepness[:, None], dim=1)
         alpha = concentration(evidence, proba, self.prior)
         mean = alpha / alpha.sum(dim=1, keepdim=True)
-        if self.supported is not None:
-            alpha = mean * self.supported(evidence)[:, None]
+        if self.strength is not None:
+            alpha = mean * self.strength(evidence)[:, None]
         return DirichletOutput(alpha, evidence, mean, vacuity(evidence, self.prior))
 
     def log_evidence(self, log_density: Tensor) -> Tensor:
@@ -214,7 +216,7 @@ class EvidenceHead(nn.Module):
     def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
         found = self(log_density, logits)
         prior = self.prior.to(found.concentration.dtype)
-        short = self.supported is not None and self.supported.rehearsal().falls_short
+        short = self.strength is not None and self.strength.rehearsal().falls_short
         caveat = INTERVALS_FALL_SHORT if short else None
         return Dirichlet(found.concentration, found.log_evidence, prior, caveat)
 
@@ -258,7 +260,7 @@ _LEARNED = ("strength_", "log_evidence_", "error_", "n_", "rarest_", "confidence
 _SHARES = ("recalibrated classifier", "linear", "trees", "kernel", "boosting")
 
 
-class SupportedStrength(nn.Module):
+class Strength(nn.Module):
     """Total concentration by log-evidence; all that a `Rehearsal` has learned is in one buffer.
 
     `spread` is the learner, which stays unfitted; `dtype` that of the buffer.
@@ -442,6 +444,8 @@ class ConfidenceFusion(nn.Module):
 
 Score = DensityAlone | ConfidenceFusion
 FUSED, DENSITY = "fused", "density"
+#: Parts of the fused score, as columns of ``held_out_.components``.
+DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 
 
 def blank_score(name: Any, dtype: torch.dtype) -> Score:
@@ -478,3 +482,25 @@ def _confidence(logits: Tensor) -> Tensor:
 
 def _pad(table: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([table, np.full(size - len(table), table[-1])])
+
+
+@dataclass(frozen=True, eq=False)
+class FusedParts:
+    """The parts of a module's fused score, as `dipedl.density.FusedDensity` names its own."""
+
+    gaussians: ReadableGaussians
+
+    @property
+    def component_names_(self) -> tuple[str, str]:
+        return DENSITY_PART, CONFIDENCE_PART
+
+    @property
+    def estimators_(self) -> dict[str, ReadableGaussians]:
+        return {DENSITY_PART: self.gaussians}
+
+    def component_scores(self, Z: np.ndarray, proba: np.ndarray) -> dict[str, np.ndarray]:
+        """Log-density of features Z (n, p) and confidence of probabilities (n, k)."""
+        return {
+            DENSITY_PART: self.gaussians.score_samples(Z),
+            CONFIDENCE_PART: confidence(proba),
+        }

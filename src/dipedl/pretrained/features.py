@@ -1,17 +1,34 @@
-"""Features of a network: activations of its layers, or what a function gives."""
+"""Features and logits of a network, in one pass of a batch or batch by batch of a loader."""
 
 from __future__ import annotations
 
+import inspect
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial, reduce
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
+
+from ..held_out import nearest_of_class
+from ..maths.array_namespace import to_numpy
+from ..networks.batches import (
+    Arguments,
+    Batch,
+    Unpack,
+    as_call,
+    batches,
+    map_tensors,
+    takes_arguments,
+    tensors,
+)
 
 __all__ = []
 
@@ -318,3 +335,184 @@ def pool_rows(found: Tensor, pool: str | None) -> Tensor:
         return found
     # (n, tokens, channels), or (n, channels, height, width) and deeper.
     return POOLS[pool](found, 1) if found.ndim == 3 else POOLS[pool](found.flatten(2), 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features (m, p), logits (m, k) and labels (m,) of some rows.
+
+    `between` are logits (q, k) half-way between each of the first q rows and another of its class.
+    """
+
+    features: Tensor
+    logits: Tensor
+    labels: Tensor
+    between: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def select(self, where: np.ndarray) -> Rows:
+        """Return the rows where a mask (m,) is true."""
+        mask = torch.from_numpy(where).to(self.labels.device)
+        return Rows(self.features[mask], self.logits[mask], self.labels[mask])
+
+
+def read_rows(
+    source: FeatureSource,
+    unpack: Unpack | None,
+    device: torch.device,
+    loader: Any,
+    name: str,
+    most_between: int = 0,
+) -> Iterator[Rows]:
+    """Yield features, logits and labels of each batch of a loader, checked.
+
+    Of the first `most_between` rows also the logits half-way to another row of the batch.
+    """
+    count = 0
+    for batch in batches(loader, unpack, device, name):
+        inputs = as_call(source.call, batch.inputs)
+        if inputs.are_empty and not len(batch.labels):
+            continue
+        with torch.inference_mode(), network_errors(inputs, source, batch):
+            if not source.shapes:
+                source.look(*inputs)
+            features, logits = source(*inputs.args, **inputs.kwargs)
+        rows = Rows(features, logits, batch.labels.to(features.device))
+        _check_rows(rows, batch.where)
+        if len(rows):
+            if count < most_between:
+                between = _look_between(source, inputs, rows, most_between - count)
+                rows = replace(rows, between=between)
+            count += len(rows)
+            yield rows
+    if not count:
+        raise ValueError(
+            f"{name} gave no rows; pass a loader with at least one batch (a generator that was "
+            "read before is empty: make it anew, or pass a DataLoader)"
+        )
+
+
+def _look_between(source: FeatureSource, inputs: Arguments, rows: Rows, most: int) -> Tensor | None:
+    """Logits half-way from at most so many rows to the nearest of their class in the batch.
+
+    None where there is no half-way: of inputs other than rows of numbers.
+    """
+    parts = list(tensors(inputs))
+    if not all(part.is_floating_point() and part.shape[:1] == (len(rows),) for part in parts):
+        return None
+    near = torch.from_numpy(nearest_of_class(to_numpy(rows.features), rows.labels.cpu().numpy()))
+
+    def middle(part: Tensor) -> Tensor:
+        return (part[:most] + part[near[:most].to(part.device)]) / 2
+
+    args, kwargs = map_tensors(inputs, middle)
+    try:
+        with torch.inference_mode():
+            logits: Tensor = source(*args, **kwargs)[1]
+            return logits
+    except Exception:
+        # A network may refuse inputs that are none of the user's.
+        return None
+
+
+@contextmanager
+def network_errors(
+    inputs: Arguments, source: FeatureSource, batch: Batch | None = None
+) -> Iterator[None]:
+    """Add a remedy to errors of a network, for `inputs` that came as a `batch` of a loader.
+
+    These are: out of memory, arrays, tensors of another dtype, names that it does not take.
+    """
+    args, kwargs = inputs
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise _memory_error(inputs, error) from error
+    except (AttributeError, RuntimeError, TypeError) as error:
+        # The allocator of the CPU has no type of its own.
+        if "can't allocate memory" in str(error) or "not enough memory" in str(error):
+            raise _memory_error(inputs, error) from error
+        wrong = None if isinstance(error, RuntimeError) else _name_error(inputs, source, batch)
+        if wrong is not None:
+            raise wrong from error
+        if any(isinstance(value, np.ndarray) for value in (*args, *kwargs.values())):
+            raise TypeError(
+                "the network was given a numpy array: give torch tensors of its dtype, such as "
+                "torch.as_tensor(X, dtype=torch.float32)"
+            ) from None
+        if "same dtype" in str(error) or "Input type" in str(error):
+            error.add_note(
+                "give tensors of the network's dtype: X.to(next(network.parameters()).dtype)"
+            )
+        raise
+
+
+def _name_error(inputs: Arguments, source: FeatureSource, batch: Batch | None) -> TypeError | None:
+    """The error of names that a network does not take; None if it takes all."""
+    args, kwargs = inputs
+    alone = args[0] if len(args) == 1 and isinstance(args[0], Mapping) else {}
+    names = list(kwargs or alone)
+    unknown = [name for name in names if not takes_arguments(source.call, **{name: None})]
+    if not unknown:
+        return None
+    parameters = inspect.signature(source.call).parameters
+    takes, needed = list(parameters), [p for p in parameters.values() if p.default is p.empty]
+    fault = f"the network takes no argument {', '.join(map(repr, unknown))}, only {takes}"
+    known = [f"{name!r}: batch[{name!r}]" for name in names if name not in unknown]
+    values = [f"batch[{name!r}]" for name in names[: max(len(needed), 1)]]
+    wanted = values[0] if len(values) == 1 else f"({', '.join(values)})"
+    wanted = f"{{{', '.join(known)}}}" if known else wanted
+    if batch is None:
+        return TypeError(f"the batch has the keys {names}, and {fault}; give {wanted}")
+    labels = next((f"batch[{key!r}]" for key in batch.keys if key not in names), "labels")
+    return TypeError(
+        f"{batch.where} has the keys {list(batch.keys or names)}, and {fault}; say which are its "
+        f"inputs and labels: unpack=lambda batch: ({wanted}, {labels})"
+    )
+
+
+def _memory_error(inputs: Arguments, error: Exception) -> MemoryError:
+    rows = inputs.rows
+    advice = (
+        f"try batches of {rows // 2} (batch_size={rows // 2} of the DataLoader)"
+        if rows > 1
+        else "the network needs a larger device, half precision or torch.autocast"
+    )
+    return MemoryError(f"the device is out of memory at a batch of {rows} rows; {advice}: {error}")
+
+
+def _check_rows(rows: Rows, where: str) -> None:
+    n, k = rows.logits.shape
+    if not len(rows.features) == n == len(rows.labels):
+        raise ValueError(
+            f"{where}: {len(rows.features)} rows of features, {n} of logits and "
+            f"{len(rows.labels)} labels; there must be one of each an input"
+        )
+    if not n:
+        return
+    for name, values in (("features", rows.features), ("logits", rows.logits)):
+        finite = torch.isfinite(values).all(dim=1)
+        if not bool(finite.all()):
+            raise _finite_error(name, values, int(torch.nonzero(~finite)[0]), where)
+    low, high = int(rows.labels.min()), int(rows.labels.max())
+    if low < 0 or high >= k:
+        raise ValueError(
+            f"labels of {where} must be class indices 0..{k - 1}, as the network gives {k} logits, "
+            f"got {low}..{high}; number the classes from 0, and give their names as classes="
+        )
+
+
+def _finite_error(name: str, values: Tensor, row: int, where: str) -> ValueError:
+    bad = values[row][~torch.isfinite(values[row])][0].item()
+    message = f"{name} of {where}, row {row}, hold {bad}"
+    if values.dtype == torch.float16:
+        return ValueError(
+            f"{message}: float16 ends at 65504 and half precision overflowed; use bfloat16 "
+            "(torch.autocast(device, dtype=torch.bfloat16)) or float32"
+        )
+    return ValueError(
+        f"{message}; drop inputs that are not finite, or mend the network (its weights, a division "
+        "by zero)"
+    )

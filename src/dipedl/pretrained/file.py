@@ -17,7 +17,7 @@ from ..io.encoder import Encoder
 from ..io.table.own_modules import MODULE
 from ..networks.batches import device_of
 from .class_gaussians import SETTINGS, ClassGaussians
-from .loaders import rows_to_hold_out
+from .held_out_rows import rename_key, rows_to_hold_out
 
 __all__ = []
 
@@ -25,7 +25,7 @@ _TYPE = "DIPModule"
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 #: Parts of a module with a state of their own; that of the network, which is the user's and touched
 #: last, is optional in a file.
-_PARTS = ("source", "density_", "fusion", "head", "kept", "network")
+_PARTS = ("source", "density_", "fusion", "head", "held_out", "network")
 _SETTINGS = ("features", "pool", "score", "classes", "_held_out")
 _HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "spread", "false_alarm_rate")
 
@@ -79,7 +79,7 @@ def read_module(cls: Any, path: Path, network: nn.Module) -> Any:
         settings = {name: decoder.decode(code) for name, code in manifest["settings"].items()}
         state: dict[str, dict[str, Tensor]] = {part: {} for part in _PARTS}
         for key, (kind, shape) in manifest["state"].items():
-            part, _, name = key.partition("/")
+            part, _, name = rename_key(key).partition("/")
             state[part][name] = _tensor(tensors[key], kind, shape)
         structure, weights = dict(manifest["structure"]), manifest["weights"]
     except Exception as error:

@@ -1,9 +1,11 @@
-"""Held-out rows that stay with a module, and what its density says of single inputs."""
+"""Held-out rows of a module: which rows of a loader they are, and how they stay with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,13 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
-from ..gaussians.factor import explain_rows
+from ..calibration.crossfit import ENOUGH, IN_SAMPLE
 from ..held_out import HeldOut, Origin
 from ..maths.array_namespace import to_numpy
 from ..maths.scores import confidence
-from .class_gaussians import ClassGaussians
+from .class_gaussians import ClassGaussians, ReadableGaussians
+from .evidence_head import CONFIDENCE_PART, DENSITY_PART, FusedParts
+from .features import Rows
 
 __all__ = []
 
@@ -26,13 +30,12 @@ _SOURCES: dict[Origin, str] = {
     "given": "held-out inputs",
     "given twice": "inputs, many of them given to fit too",
 }
-#: Parts of the fused score, as columns of ``held_out_.components``.
-DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 _ROWS = ("scores", "log_density", "logits", "labels", "source", "memorised")
+_GOLDEN = (5**0.5 - 1) / 2
 _EMPTY = torch.empty(0, dtype=torch.float32, device="cpu")
 
 
-class KeptRows(nn.Module):
+class HeldOutRows(nn.Module):
     """Scores, log-densities, logits and labels of held-out rows.
 
     They are in ``state_dict``, but no buffers: they stay on the host and in their own types, and no
@@ -48,7 +51,7 @@ class KeptRows(nn.Module):
     def is_empty(self) -> bool:
         return not len(self.scores)
 
-    def keep(
+    def take(
         self,
         scores: Any,
         log_density: Any,
@@ -57,9 +60,9 @@ class KeptRows(nn.Module):
         origin: Origin,
         memorised: bool,
     ) -> None:
-        """Take rows: scores (m,), log-densities (m,), logits (m, k) and labels (m,) or None.
+        """Take scores (m,), and log-densities (m,), logits (m, k) and labels (m,) or None.
 
-        `memorised` is true if the network seems to know them by heart.
+        `memorised` is true if the network seems to know the rows by heart.
         """
         self._set(
             scores=_compress(scores),
@@ -70,27 +73,27 @@ class KeptRows(nn.Module):
             memorised=torch.tensor(int(memorised), device="cpu"),
         )
 
-    def held_out(self) -> HeldOut:
-        """The rows as every model keeps them; probabilities are those of the bare network."""
+    def predictions(self) -> HeldOut:
+        """Return the rows as every model has them, with probabilities of the bare network."""
         scores = to_numpy(self.scores)
         origin = list(_SOURCES)[int(self.source)]
-        held = HeldOut(scores, f"{len(scores)} {_SOURCES[origin]}", origin=origin)
+        found = HeldOut(scores, f"{len(scores)} {_SOURCES[origin]}", origin=origin)
         if not len(self.labels):
-            return held
+            return found
         proba = special.softmax(to_numpy(self.logits), axis=1)
-        held = replace(held, proba=proba, labels=self.labels.numpy().astype(np.int64))
+        found = replace(found, proba=proba, labels=self.labels.numpy().astype(np.int64))
         if not len(self.log_density):
-            return held
+            return found
         parts = np.column_stack([to_numpy(self.log_density), confidence(proba)])
-        return replace(held, components=parts, component_names=(DENSITY_PART, CONFIDENCE_PART))
+        return replace(found, components=parts, component_names=(DENSITY_PART, CONFIDENCE_PART))
 
     def _set(self, **rows: Tensor) -> None:
         self.rows = rows
         #: The evidence model that was learned from these rows; None for rows that were loaded.
         self.model: Any = None
 
-    def keep_model(self, model: Any, density: ClassGaussians, classes: np.ndarray) -> None:
-        """Keep the evidence model learned from these rows, with parts that cards can read."""
+    def set_model(self, model: Any, density: ClassGaussians, classes: np.ndarray) -> None:
+        """Set the evidence model learned from these rows, with parts that cards can read."""
         gaussians = ReadableGaussians(density, classes.tolist())
         model.density_ = FusedParts(gaussians) if len(self.log_density) else gaussians
         model.features_ = model.columns_ = None
@@ -126,69 +129,73 @@ def _compress(values: np.ndarray | None) -> Tensor:
     return single if bool((single.double() == exact).all()) else exact
 
 
-@dataclass(frozen=True, eq=False)
-class ReadableGaussians:
-    """The Gaussians of a module, with the names of their classes."""
-
-    density: ClassGaussians
-    classes: Sequence[Any]
-
-    def score_samples(self, Z: np.ndarray) -> np.ndarray:
-        """Log-density in nats of features Z (n, p), shape (n,)."""
-        with torch.no_grad():
-            return to_numpy(self.density(self._tensor(Z)))
-
-    def explain_rows(self, Z: np.ndarray, top: int = 5) -> list[dict[str, Any]]:
-        """For each row of Z (n, p), its nearest class and the `top` features that make it far."""
-        X = self.density.centre(self._tensor(Z))
-        coordinates = to_numpy(X.double() + self.density.origin.double())
-        near, gradient = _nearest_and_gradient(self.density, X)
-        rows: list[dict[str, Any]] = [{}] * len(Z)
-        for c in np.unique(near):
-            at = np.flatnonzero(near == c)
-            mean = self.density.distance.mean_of(int(c), X.shape[1])
-            # |x|_C^2 is quadratic: its gradient is twice C^-1 (x - m).
-            parts = to_numpy(X[at].double() - mean) * gradient[at] / 2
-            center = to_numpy(mean + self.density.origin.double())
-            found = explain_rows(center, parts, coordinates[at], top, self.classes[c])
-            for i, row in zip(at, found, strict=True):
-                rows[i] = row
-                for entry in row["features"]:
-                    if entry["feature"] == Z.shape[1]:
-                        entry["name"] = "log(1 + length)"
-        return rows
-
-    def _tensor(self, Z: np.ndarray) -> Tensor:
-        return torch.from_numpy(Z).to(self.density.origin)
+def spread_evenly(m: int, most: int) -> np.ndarray:
+    """Return at most `most` of the rows 0..m-1, ascending: those of the lowest ranks."""
+    return np.sort(np.argsort(_ranks(0, m), kind="stable")[:most])
 
 
-@dataclass(frozen=True, eq=False)
-class FusedParts:
-    """The parts of a module's fused score, as `dipedl.density.FusedDensity` names its own."""
+def _ranks(start: int, n: int) -> np.ndarray:
+    """Return the ranks, in [0, 1), by which rows start..start+n-1 are chosen, the lowest first.
 
-    gaussians: ReadableGaussians
-
-    @property
-    def component_names_(self) -> tuple[str, str]:
-        return DENSITY_PART, CONFIDENCE_PART
-
-    @property
-    def estimators_(self) -> dict[str, ReadableGaussians]:
-        return {DENSITY_PART: self.gaussians}
-
-    def component_scores(self, Z: np.ndarray, proba: np.ndarray) -> dict[str, np.ndarray]:
-        """Log-density of features Z (n, p) and confidence of probabilities (n, k)."""
-        return {
-            DENSITY_PART: self.gaussians.score_samples(Z),
-            CONFIDENCE_PART: confidence(proba),
-        }
+    The fraction of the place, from 1, times the golden ratio: the rows of any share of the lowest
+    ranks are as even as every tenth row, and in step with no period of the data.
+    """
+    return np.arange(start + 1, start + n + 1) * _GOLDEN % 1.0
 
 
-def _nearest_and_gradient(density: ClassGaussians, X: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest class of centred rows X (n, p), and the gradient of the squared distance to it."""
-    with torch.inference_mode(False), torch.enable_grad():
-        rows = X.detach().clone().requires_grad_()
-        squared = density.distance(rows)
-        near = squared.argmin(dim=1)
-        (gradient,) = torch.autograd.grad(squared.gather(1, near[:, None]).sum(), rows)
-    return near.cpu().numpy(), to_numpy(gradient)
+@dataclass
+class HoldOut:
+    """Rows of a stream to hold out: a share of them, at most `most`, those of lowest rank."""
+
+    share: float
+    most: int
+    _seen: int = 0
+    _held: list[tuple[Rows, np.ndarray]] = field(default_factory=list)
+
+    def split(self, rows: Rows) -> Iterator[Rows]:
+        """Give the rows that the density learns from; keep the others."""
+        ranks = _ranks(self._seen, len(rows))
+        self._seen += len(rows)
+        yield from self._part(rows, ranks)
+        known = np.concatenate([ranks[:0], *(held for _, held in self._held)])
+        if len(known) > self.most:
+            # Fewer than may stay, so that not every batch to come pushes some out.
+            fewer = max(1, self.most * 9 // 10)
+            self.share = float(np.partition(known, fewer)[fewer])
+            everything, self._held = self._held, []
+            left = [part for held in everything for part in self._part(*held)]
+            parts = zip(*((r.features, r.logits, r.labels) for r in left), strict=True)
+            yield Rows(*map(torch.cat, parts))
+
+    def rows(self) -> list[Rows]:
+        return [rows for rows, _ in self._held]
+
+    def _part(self, rows: Rows, ranks: np.ndarray) -> Iterator[Rows]:
+        held = ranks < self.share
+        if held.any():
+            self._held.append((rows if held.all() else rows.select(held), ranks[held]))
+        if not held.all():
+            yield rows.select(~held)
+
+
+def rows_to_hold_out(held: Any) -> HoldOut | None:
+    """Return what a setting `held_out` asks for; None for the rows of the density."""
+    if isinstance(held, str) and held == IN_SAMPLE:
+        return None
+    if isinstance(held, str | bool) or not isinstance(held, Real):
+        raise TypeError(
+            f"held_out must be a share of the rows, their number or {IN_SAMPLE!r}, got {held!r}"
+        )
+    integer, number = isinstance(held, Integral), float(held)
+    if not (number >= 1 if integer else 0 < number < 1):
+        raise ValueError(
+            "held_out must be a share strictly between 0 and 1 or a number of rows >= 1, got "
+            f"{held!r}"
+        )
+    return HoldOut(0.5, int(number)) if integer else HoldOut(number, ENOUGH)
+
+
+def rename_key(key: str) -> str:
+    """Return the name that an entry of a state has now, for one that was written before 0.2.0."""
+    part = re.sub(r"^kept(?=[./])", "held_out", key)
+    return re.sub(r"^(head[./])supported(?=\.)", r"\1strength", part)

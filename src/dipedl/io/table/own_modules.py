@@ -25,8 +25,10 @@ _NUMBERS = ("location", "log_odds", "log_full", "offset", "sharp_from", "sharp_i
 
 
 def _rows_fit(state: Any, sizes: c.Sizes) -> None:
-    """Kept rows have scores; log-densities, logits and labels as many, or none."""
-    rows = {name.removeprefix("kept/"): v for name, v in vars(state).items() if "kept/" in name}
+    """Held-out rows have scores; log-densities, logits and labels as many, or none."""
+    rows = {
+        name.removeprefix("held_out/"): v for name, v in vars(state).items() if "held_out/" in name
+    }
     scores, source, _ = rows.pop("scores"), rows.pop("source"), rows.pop("memorised", None)
     lengths = {len(array) for array in rows.values()}
     c.need(lengths <= {0, len(scores)}, "have parts of other rows")
@@ -42,7 +44,7 @@ def _knots_rise(state: Any, sizes: c.Sizes) -> None:
 
 
 def _strength_counts(state: Any, sizes: c.Sizes) -> None:
-    numbers = vars(state).get("head/supported.numbers")
+    numbers = vars(state).get("head/strength.numbers")
     positive = numbers is None or ((numbers[:1] > 0).any() and (np.delete(numbers, 1) >= 0).all())
     c.need(positive, "have a strength that is not positive, or a negative share")
 
@@ -57,15 +59,15 @@ MODULE = Entry(
         "head/temperature head/scale": c.positive(),
         " ".join(f"head/{name}" for name in _NUMBERS): c.floats(),
         "source/layer": c.ints(least=-1),
-        "kept/scores": c.scores("*"),
-        "kept/log_density": c.floats("*", finite=False),
-        "kept/logits": c.either(c.floats("*", "k"), _NONE),
-        "kept/labels": c.either(c.ints("*", least=0, below="k"), _NONE),
-        "kept/source": c.either(c.ints(least=0, below=4), _NONE),
+        "held_out/scores": c.scores("*"),
+        "held_out/log_density": c.floats("*", finite=False),
+        "held_out/logits": c.either(c.floats("*", "k"), _NONE),
+        "held_out/labels": c.either(c.ints("*", least=0, below="k"), _NONE),
+        "held_out/source": c.either(c.ints(least=0, below=4), _NONE),
     },
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
-    | {"head/supported.numbers": c.floats("*")}
-    | {"kept/memorised": c.either(c.ints(least=0, below=2), _NONE)}
+    | {"head/strength.numbers": c.floats("*")}
+    | {"held_out/memorised": c.either(c.ints(least=0, below=2), _NONE)}
     | {"fusion/scales": c.positive(2), "fusion/knots fusion/values": c.floats(2, "t")},
     where=(_rows_fit, _knots_rise, _strength_counts),
     bare=True,
