@@ -19,11 +19,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier
 from dipedl.calibration import crossfit
-from dipedl.calibration.pseudo_outliers import KINDS
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
 from dipedl.density.ensemble import default_candidates
 from dipedl.evidence import CautionBudget, QuantileEvidence, ZScore
+
+KINDS = ("blended", "pasted", "permuted", "noised")
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]

@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from dipedl import DIPClassifier, DriftMonitor, OODDetector, baselines
 from dipedl.density import GDADensity
 from dipedl.inputs import validate_rows
-from dipedl.maths.checks import is_missing
+from dipedl.maths.arrays import is_missing
 
 NAMES = ["a", "b", "whole", "yes"]
 rng = np.random.default_rng(0)

@@ -18,7 +18,8 @@ from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import Dirichlet
 from .held_out import HeldOut, calibration_rows
 from .inputs import check_rate, check_weights
-from .maths.scores import bare_uncertainty_of, most_probable, round_up, uncertainty_of
+from .maths.dirichlet import bare_uncertainty_of, most_probable, uncertainty_of
+from .maths.scores import round_up
 from .writing.finding import warn_caller
 
 __all__ = ["Answers", "Decisions"]

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .answers import Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
-from .density.gda import GDADensity
+from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_spread
@@ -35,7 +35,7 @@ from .inputs import (
     validate_inputs,
     validate_training_rows,
 )
-from .maths.scores import most_probable
+from .maths.dirichlet import most_probable
 
 __all__ = ["DIPClassifier"]
 

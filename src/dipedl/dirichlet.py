@@ -13,10 +13,20 @@ from typing import Any
 import numpy as np
 
 from .maths import dirichlet as closed_forms
-from .maths import evidence
-from .maths.array_namespace import Array, as_float, exclusive_sum, is_tensor, namespace, to_numpy
-from .maths.checks import check_positive, check_simplex, class_indices, counts_like, rows_like
-from .maths.special import digamma_excess
+from .maths.arrays import (
+    Array,
+    as_float,
+    check_positive,
+    check_simplex,
+    class_indices,
+    counts_like,
+    exclusive_sum,
+    is_tensor,
+    namespace,
+    rows_like,
+    to_numpy,
+)
+from .maths.dirichlet import digamma_excess
 from .writing.finding import Finding, FindingWarning, warn_caller
 
 __all__ = ["Dirichlet"]
@@ -113,7 +123,7 @@ class Dirichlet:
         for name, value in (
             ("concentration", alpha),
             ("prior", prior),
-            ("log_evidence", evidence.evidence_beyond_prior(self.log_evidence, alpha, prior)),
+            ("log_evidence", closed_forms.evidence_beyond_prior(self.log_evidence, alpha, prior)),
         ):
             object.__setattr__(self, name, _frozen(value))
 
@@ -139,7 +149,7 @@ class Dirichlet:
             As of `Dirichlet`.
         """
         if _need_no_conversion(log_evidence, proba, prior):
-            alpha = evidence.concentration(log_evidence, proba, prior)
+            alpha = closed_forms.concentration(log_evidence, proba, prior)
             sound = (prior > 0).all() and (alpha > 0).all() and (alpha < np.inf).all()
             if sound and not np.isnan(log_evidence).any():
                 # The checks below would convert nothing and find nothing, and take longer.
@@ -159,7 +169,7 @@ class Dirichlet:
                 f"{tuple(proba.shape[:1])}, got {tuple(log_evidence.shape)}"
             )
         prior = as_float(prior, like=proba)
-        alpha = evidence.concentration(log_evidence, proba, prior)
+        alpha = closed_forms.concentration(log_evidence, proba, prior)
         return cls(alpha, log_evidence, prior, caveat)
 
     def with_strength(self, strength: Array, caveat: Finding | None = None) -> Dirichlet:
@@ -252,7 +262,7 @@ class Dirichlet:
 
         Below a ``log_evidence`` of -36 (of -34 with alpha0 = 10) it is 1: rank by `log_evidence`.
         """
-        return evidence.vacuity(self.log_evidence, self.prior)
+        return closed_forms.vacuity(self.log_evidence, self.prior)
 
     @_frozen_property
     def total(self) -> Array:
@@ -359,7 +369,7 @@ class Dirichlet:
         if not nu > 0:
             raise ValueError(f"nu must be > 0, got {nu!r}")
         added = nu * counts_like(counts, self.concentration)
-        log_added = evidence.log_or_minus_inf(namespace(added).sum(added, axis=-1))
+        log_added = closed_forms.log_or_minus_inf(namespace(added).sum(added, axis=-1))
         log_evidence = namespace(added).logaddexp(self.log_evidence, log_added)
         return type(self)(self.concentration + added, log_evidence, self.prior, self.caveat)
 

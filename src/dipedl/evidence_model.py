@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, row_hash
-from .calibration.temperature import Temperature, calibrate_in_share
+from .calibration.temperature import Temperature
 from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet
@@ -46,8 +46,8 @@ from .inputs import (
     check_positive_number,
     check_rate,
 )
-from .maths.checks import is_missing
-from .maths.evidence import inverse_temperature, sharpening_share
+from .maths.arrays import is_missing
+from .maths.dirichlet import entropy, inverse_temperature, sharpening_share
 from .maths.seeds import check_seed, seed, seeded_clone
 from .writing.finding import Finding
 
@@ -421,6 +421,26 @@ class EvidenceModel(BaseEstimator):
         # A density that was fitted before knows its own features.
         frozen = self.features is None and is_frozen(self.density)
         return "passthrough" if frozen else self.features
+
+
+def calibrate_in_share(calibrator: Any, proba: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return calibrated class probabilities (n, k); those that get surer, in a share (n,) only.
+
+    Surer are a larger largest probability or a smaller entropy. A temperature applies in that share
+    of its inverse; what any other calibrator gives is mixed with `proba`.
+    """
+    if type(calibrator) is Temperature and calibrator.kind_ == "probabilities":
+        if calibrator.temperature_ == 1:
+            return proba
+        with np.errstate(divide="ignore"):
+            log_p = np.log(proba / proba.sum(axis=1, keepdims=True))
+        temperature = 1 / inverse_temperature(calibrator.temperature_, share)[:, None]
+        return np.asarray(special.softmax(log_p / temperature, axis=1))
+    calibrated = np.asarray(calibrator.transform(proba))
+    surer = calibrated.max(axis=1) > proba.max(axis=1)
+    surer |= entropy(calibrated) < entropy(proba)
+    w = np.where(surer, share, 1.0)[:, None]
+    return np.asarray((1 - w) * proba + w * calibrated)
 
 
 def check_spread(

@@ -33,7 +33,7 @@ from .inputs import (
     weights_passed,
     with_categories,
 )
-from .maths.checks import check_no_infinity, check_simplex, on_simplex
+from .maths.arrays import check_no_infinity, check_simplex, on_simplex
 from .maths.seeds import seeded_clone
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])

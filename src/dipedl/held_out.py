@@ -30,8 +30,7 @@ from .density.base import (
     log_density,
     takes_proba,
 )
-from .density.ensemble import DensityEnsemble
-from .density.selector import DensitySelector
+from .density.ensemble import DensityEnsemble, DensitySelector
 from .evidence import alarm_threshold
 from .features.pipelines import is_narrow
 from .features.transformer import compute_features, refit_feature_transformer
@@ -45,7 +44,7 @@ from .inputs import (
     validate_inputs,
     validate_labels,
 )
-from .maths.checks import check_magnitude
+from .maths.arrays import check_magnitude
 from .maths.scores import round_down
 from .maths.seeds import seed
 from .writing.finding import warn_caller
@@ -363,10 +362,15 @@ def _fit_fold(
             watch.say(f"fold: classifier fitted on {len(train)} rows")
         # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
-        density = fit_one_density(
-            selected if complete else evidence.density, Z, y[train], w_train,
-            X=X, classifier=classifier, random_state=random_state,
-        )  # fmt: skip
+        if complete and isinstance(selected, DensityEnsemble):
+            # Its candidates, which have their seeds, are copied when they are fitted.
+            with one_blas_thread(Z.shape[1]):
+                density = copy(selected).fit_estimators(Z, y[train], w_train)
+        else:
+            density = fit_one_density(
+                selected if complete else evidence.density, Z, y[train], w_train,
+                X=X, classifier=classifier, random_state=random_state,
+            )  # fmt: skip
         watch.say(f"fold: density fitted, {len(rows)} rows held out")
         labels = np.asarray(whole.y)[rows]
         return Fold(density, features, classifier, X_held, labels, w_held, Z_held, rows)

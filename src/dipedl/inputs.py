@@ -37,8 +37,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .maths.array_namespace import drop_mask
-from .maths.checks import LARGEST_SQUARED, check_magnitude, is_missing, within
+from .maths.arrays import LARGEST_SQUARED, check_magnitude, drop_mask, is_missing, within
 from .plugins import optional
 from .writing.numbers import number_text
 

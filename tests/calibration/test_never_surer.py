@@ -8,11 +8,10 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier
-from dipedl.calibration.temperature import calibrate_in_share
 from dipedl.density import GDADensity
-from dipedl.evidence_model import sharpening_range
+from dipedl.evidence_model import calibrate_in_share, sharpening_range
 from dipedl.held_out import HeldOut
-from dipedl.maths.scores import entropy
+from dipedl.maths.dirichlet import entropy
 from dipedl.pretrained import DIPModule
 
 

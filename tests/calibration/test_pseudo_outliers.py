@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from dipedl.calibration.pseudo_outliers import KINDS, make_pseudo_outliers
+from dipedl.calibration.pseudo_outliers import make_pseudo_outliers
+
+KINDS = ("blended", "pasted", "permuted", "noised")
 
 
 @pytest.fixture

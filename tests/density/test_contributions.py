@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from dipedl.density import GaussianDensity, GDADensity, MahalanobisDensity
-from dipedl.gaussians.factor import shrunk_covariance
+from dipedl.gaussians.moments import shrunk_covariance
 
 
 @pytest.fixture

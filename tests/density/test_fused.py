@@ -12,8 +12,7 @@ from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
 from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADensity, KNNDensity
-from dipedl.density.ensemble import Reach
-from dipedl.density.fused import NormalScores
+from dipedl.density.ensemble import NormalScores, Reach
 from dipedl.maths.scores import auroc
 
 

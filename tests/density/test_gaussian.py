@@ -8,8 +8,7 @@ from scipy import stats
 from sklearn.covariance import ledoit_wolf, oas
 
 from dipedl.density import GaussianDensity, GDADensity
-from dipedl.gaussians.factor import shrinkage_intensity
-from dipedl.gaussians.moments import Moments
+from dipedl.gaussians.moments import Moments, shrinkage_intensity
 
 SHRINKAGE = [None, 0.0, 0.3, 1.0, "oas", "ledoit-wolf"]
 

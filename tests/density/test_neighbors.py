@@ -6,8 +6,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import Normalizer, normalize
 
 from dipedl.density import DensitySelector, KNNDensity, knn
-from dipedl.density.ensemble import unit_rows
-from dipedl.density.neighbors import nearest_rows
+from dipedl.density.base import unit_rows
+from dipedl.density.knn import nearest_rows
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=(1500, 6))

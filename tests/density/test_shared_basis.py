@@ -9,8 +9,7 @@ from scipy.stats import ortho_group
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity, MahalanobisDensity
-from dipedl.gaussians.factor import shrinkage_intensity
-from dipedl.gaussians.moments import Moments
+from dipedl.gaussians.moments import Moments, shrinkage_intensity
 
 
 @pytest.fixture

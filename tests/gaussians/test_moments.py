@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dipedl.gaussians.by_class import moments_by_class
-from dipedl.gaussians.factor import shrinkage_intensity
-from dipedl.gaussians.moments import Moments
+from dipedl.gaussians.moments import Moments, moments_by_class, shrinkage_intensity
 
 of = partial(Moments.of, higher=True)
 

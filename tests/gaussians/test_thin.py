@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from dipedl.density import GaussianDensity, GDADensity, MahalanobisDensity, RelativeDensity
-from dipedl.gaussians.factor import factorise, rank
-from dipedl.gaussians.moments import Moments
+from dipedl.gaussians.factor import factorise
+from dipedl.gaussians.moments import Moments, rank
 
 P = 300
 

@@ -8,8 +8,7 @@ import pytest
 
 from dipedl.density import GaussianDensity, GDADensity
 from dipedl.density.sums import Form, Sums, forms_of, from_sums, needed_forms
-from dipedl.gaussians.by_class import TiedMoments, add_moments, moments_by_class, pool
-from dipedl.gaussians.moments import Moments
+from dipedl.gaussians.moments import Moments, TiedMoments, add_moments, moments_by_class, pool
 from dipedl.io import load, save
 
 CLASSES = np.arange(4)

@@ -797,7 +797,7 @@ def test_a_parameter_that_is_new_has_its_default(path):
         "evidence.log_evidence",
         "density.GDADensity.fit",
         "density._private",
-        "dipedl.density.gda:GDADensity",
+        "dipedl.density.gaussian:GDADensity",
         "subprocess.Popen",
         ["os.system"],
         None,

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dipedl.maths.scores import auroc, entropy, max_prob, mutual_information
+from dipedl.maths.dirichlet import entropy, max_prob, mutual_information
+from dipedl.maths.scores import auroc
 
 
 def samples_of(seed, m=7, n=20, k=4, sharpness=1.0):

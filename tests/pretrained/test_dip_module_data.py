@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dipedl.evidence import Identity
-from dipedl.maths.checks import on_simplex
+from dipedl.maths.arrays import on_simplex
 from dipedl.maths.scores import round_down
 from dipedl.pretrained import ClassGaussians, DIPModule
 from dipedl.pretrained.features import Rows

@@ -12,7 +12,7 @@ from torch import Tensor, cat
 
 from ..answers import Decisions
 from ..density.base import as_density, fit_density, log_density
-from ..density.gda import GDADensity
+from ..density.gaussian import GDADensity
 from ..dirichlet import Dirichlet
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.convlin import ConvLin, ConvLin1d

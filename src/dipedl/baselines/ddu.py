@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..answers import Decisions
-from ..density.gda import GDADensity
+from ..density.gaussian import GDADensity
 from .post_hoc import PostHoc
 
 __all__ = ["DDU"]

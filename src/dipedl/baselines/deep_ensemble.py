@@ -22,7 +22,7 @@ from ..fitting import (
     take_input_tags,
 )
 from ..inputs import check_class_counts, validate_inputs, validate_inputs_and_labels
-from ..maths.scores import entropy, max_prob, mutual_information
+from ..maths.dirichlet import entropy, max_prob, mutual_information
 from ..writing.finding import warn_caller
 
 __all__ = ["DeepEnsemble"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..dirichlet import Dirichlet
-from ..maths.scores import DIRICHLET_KINDS
+from ..maths.dirichlet import DIRICHLET_KINDS
 from ..networks.checks import check_choice, check_integer, check_number
 from ..networks.evidential_losses import (
     annealed_weight,

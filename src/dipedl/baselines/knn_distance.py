@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from ..answers import Decisions
-from ..density.neighbors import nearest_rows
+from ..density.knn import nearest_rows
 from .post_hoc import PostHoc
 
 __all__ = ["KNNDistance"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..answers import Decisions
-from ..density.gda import MahalanobisDensity
+from ..density.gaussian import MahalanobisDensity
 from .post_hoc import PostHoc
 
 __all__ = ["Mahalanobis"]

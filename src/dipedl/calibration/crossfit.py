@@ -58,7 +58,7 @@ def _dense_sums(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
 
 def _sparse_sums(X: Any, factors: np.ndarray) -> np.ndarray:
-    """The same of sparse rows: zeros have no bits."""
+    """Return what `_dense_sums` gives for the dense rows: zeros have no bits."""
     X = X.tocoo()
     X.sum_duplicates()
     sums = np.zeros(X.shape[0], dtype=np.uint64)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..maths.array_namespace import drop_mask
+from ..maths.arrays import drop_mask
 from .crossfit import row_hash
 
 __all__ = ["make_pseudo_outliers"]
@@ -64,16 +63,24 @@ def make_pseudo_outliers(
     {'blended': (2, 3), 'pasted': (2, 3), 'permuted': (2, 3), 'noised': (2, 3)}
     """
     X = drop_mask("X", X)
-    if not _numeric(X):
+    dense = isinstance(X, np.ndarray) and X.ndim == 2 and min(X.shape) > 0
+    if not (dense and np.issubdtype(X.dtype, np.number) and np.isfinite(X).all()):
         return {}
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     kept = np.flatnonzero(weights > 0)
     order = kept[np.argsort(row_hash(X[kept]), kind="stable")]
     rows = _Source(X[order], np.asarray(y)[order], weights[order])
     rng = np.random.default_rng(random_state)
-    pairs = rows.pairs(n, rng)
-    low, high = rows.X.min(axis=0), rows.X.max(axis=0)
-    made = {kind: make(rows, *pairs, rng) for kind, make in KINDS.items()}
+    first, second = rows.pairs(n, rng)
+    d, low, high = X.shape[1], rows.X.min(axis=0), rows.X.max(axis=0)
+    mean = np.average(rows.X, axis=0, weights=rows.weights)
+    spread = np.sqrt(np.average((rows.X - mean) ** 2, axis=0, weights=rows.weights))
+    made = {
+        "blended": rows.X[first] / 2 + rows.X[second] / 2,
+        "pasted": np.where(np.arange(d) < d // 2, rows.X[first], rows.X[second]),
+        "permuted": np.take_along_axis(rows.X, rows.draw(rng.random((n, d))), axis=0),
+        "noised": rows.X[first] + rng.normal(size=(n, d)) * spread,
+    }
     whole = np.issubdtype(X.dtype, np.integer)
     return {
         kind: np.clip(np.rint(found) if whole else found, low, high).astype(X.dtype)
@@ -105,41 +112,3 @@ class _Source:
             others = np.flatnonzero(self.y != c)
             second[of_class] = self.draw(u[of_class], others if len(others) else None)
         return first, second
-
-
-def _numeric(X: Any) -> bool:
-    dtype, shape = getattr(X, "dtype", None), getattr(X, "shape", ())
-    dense = isinstance(X, np.ndarray) and len(shape) == 2 and min(shape) > 0
-    return bool(dense and np.issubdtype(dtype, np.number) and np.isfinite(X).all())
-
-
-Numbers = np.ndarray
-
-
-def _blended(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
-    return np.asarray(s.X[first] / 2 + s.X[second] / 2)
-
-
-def _pasted(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
-    left = np.arange(s.X.shape[1]) < s.X.shape[1] // 2
-    return np.asarray(np.where(left, s.X[first], s.X[second]))
-
-
-def _permuted(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
-    rows = s.draw(rng.random((len(first), s.X.shape[1])))
-    return np.asarray(np.take_along_axis(s.X, rows, axis=0))
-
-
-def _noised(s: _Source, first: Numbers, second: Numbers, rng: np.random.Generator) -> np.ndarray:
-    mean = np.average(s.X, axis=0, weights=s.weights)
-    spread = np.sqrt(np.average((s.X - mean) ** 2, axis=0, weights=s.weights))
-    return np.asarray(s.X[first] + rng.normal(size=(len(first), s.X.shape[1])) * spread)
-
-
-#: Kind -> how rows are made of a source, two lists of row numbers, and a generator.
-KINDS: dict[str, Callable[[_Source, Numbers, Numbers, np.random.Generator], np.ndarray]] = {
-    "blended": _blended,
-    "pasted": _pasted,
-    "permuted": _permuted,
-    "noised": _noised,
-}

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import FittedClassifier, atomic, explain_fold_error
-from ..maths.evidence import supported_strength, vacuity
+from ..maths.dirichlet import supported_strength, vacuity
 from ..maths.seeds import seed
 from ..writing.finding import warn_caller
 from .crossfit import Pairs, content_folds, enough, fold_pairs, row_hash
@@ -185,7 +185,7 @@ class Rehearsal(BaseEstimator):
         return self
 
     def _unsupported(self, typical: float, n: float) -> Self:
-        """Nothing can be rehearsed: the lowest strength."""
+        """Take the lowest strength, with a warning, where nothing can be rehearsed."""
         warn_caller(
             f"spread: {n:g} held-out rows, or one class, cannot tell how wrong the probabilities "
             f"are: intervals are wide, but not near 0 and 1; give at least {_FEWEST} rows of two "
@@ -269,7 +269,7 @@ class _Stage:
         return q
 
     def rehearsed(self, real: _Played, truth: np.ndarray, rng: np.random.Generator) -> _Played:
-        """The same with labels drawn from the truth (n, k), for the first rows that were played.
+        """Return `played` with labels drawn from the truth (n, k), for the rows played first.
 
         Each fold has a draw of its own: what one draw does to every fold would not average out.
         """

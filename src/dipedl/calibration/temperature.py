@@ -12,10 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
-from ..maths.array_namespace import drop_mask
-from ..maths.checks import class_indices, on_simplex
-from ..maths.evidence import inverse_temperature
-from ..maths.scores import entropy
+from ..maths.arrays import class_indices, drop_mask, on_simplex
+from ..maths.dirichlet import inverse_temperature
 
 __all__ = ["Temperature"]
 
@@ -149,25 +147,6 @@ class Temperature(BaseEstimator):
             return np.asarray(scores)
         share = np.ones(len(log_p)) if share is None else share
         return _tempered(log_p, 1 / inverse_temperature(self.temperature_, share)[:, None])
-
-
-def calibrate_in_share(calibrator: Any, proba: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return calibrated class probabilities (n, k); those that get surer, in a share (n,) only.
-
-    Surer are a larger largest probability or a smaller entropy. A temperature applies in that share
-    of its inverse; what any other calibrator gives is mixed with `proba`.
-    """
-    if type(calibrator) is Temperature and calibrator.kind_ == "probabilities":
-        if calibrator.temperature_ == 1:
-            return proba
-        with np.errstate(divide="ignore"):
-            log_p = np.log(proba / proba.sum(axis=1, keepdims=True))
-        return _tempered(log_p, 1 / inverse_temperature(calibrator.temperature_, share)[:, None])
-    calibrated = np.asarray(calibrator.transform(proba))
-    surer = calibrated.max(axis=1) > proba.max(axis=1)
-    surer |= entropy(calibrated) < entropy(proba)
-    w = np.where(surer, share, 1.0)[:, None]
-    return np.asarray((1 - w) * proba + w * calibrated)
 
 
 def _tempered(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:

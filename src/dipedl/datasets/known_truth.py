@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..maths.checks import check_integer
+from ..maths.arrays import check_integer
 from ._truths import FAMILIES
 from .dataset import Dataset, Provenance
 

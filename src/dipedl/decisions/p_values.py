@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..inputs import check_weights
-from ..maths.array_namespace import drop_mask
-from ..maths.checks import check_simplex
+from ..maths.arrays import check_simplex, drop_mask
 from ..maths.scores import round_down, round_up
 
 __all__ = ["conformal_p_values"]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..evidence import weighted_quantile
 from ..inputs import check_rate
-from ..maths.checks import class_indices
+from ..maths.arrays import class_indices
 from .p_values import held_out_array, probability_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from inspect import signature
 from pathlib import Path
@@ -11,37 +12,49 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
-from ..fitting import all_or_nothing
+from ..fitting import atomic
 from ..inputs import (
     NotComputableError,
+    check_weights,
     require_fitted,
     validate_features,
     validate_fit_features,
     weight_argument,
     weights_passed,
 )
-from ..maths.array_namespace import is_tensor, to_numpy
+from ..maths.arrays import drop_mask, is_tensor, to_numpy
 from ..maths.seeds import seeded_clone
 from ..plugins import public_names
 
 __all__ = ["CustomDensity"]
 
 _SCORERS = ("score_samples", "log_prob")
+#: A length below this is left as it is, as in scikit-learn.
+_NO_LENGTH = 10 * float(np.finfo(np.float64).eps)
 
 
 class LogDensityMixin(DensityMixin):
-    """Base of our densities: `score_samples` checks rows, `log_density` takes them as they are."""
+    """Base of our densities: `score_samples` checks rows, `log_density` takes them as they are.
+
+    So does `fit_checked`, where there is one, beside ``fit``.
+    """
 
     #: Types of features that `log_density` takes; others become the first.
     _dtypes: Any = np.float64
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,); -inf if a distance overflows."""
-        return self.log_density(self._check_rows(X))
+        return self.log_density(check_rows(self, X))
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return `score_samples` of features Z (n, p) that were checked before."""
@@ -51,28 +64,40 @@ class LogDensityMixin(DensityMixin):
         """Mean log-density in nats of the rows of X (n, p); y is ignored."""
         return float(self.score_samples(X).mean())
 
-    def _check_rows(self, X: Any) -> np.ndarray:
-        require_fitted(self, "n_features_in_")
-        return validate_features(self, X, self._dtypes)
 
-    def _blank_union(self, other: Any, fitted: str, *, same_parameters: bool = True) -> Self:
-        """Return an unfitted copy with the known features, if `other` can be merged with it."""
-        for part in (self, other):
-            check_is_fitted(part, fitted)
-        if same_parameters and self.get_params() != other.get_params():
-            raise ValueError(
-                f"cannot merge densities with different parameters: {self} and {other}"
-            )
-        blank: Self = clone(self)
-        for name in ("n_features_in_", "feature_names_in_"):
-            mine, theirs = getattr(self, name, None), getattr(other, name, None)
-            if np.asarray(mine).tolist() != np.asarray(theirs).tolist():
-                raise ValueError(
-                    f"cannot merge densities of different features: {mine} and {theirs}"
-                )
-            if mine is not None:
-                setattr(blank, name, mine)
-        return blank
+def check_rows(density: Any, X: Any) -> np.ndarray:
+    """Return rows X (n, p), checked against those that a density was fitted on."""
+    require_fitted(density, "n_features_in_")
+    return validate_features(density, X, density._dtypes)
+
+
+def check_training_rows(
+    density: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Return rows X (n, p), labels (n,) or None, and weights of a fit to a density, checked."""
+    X = validate_fit_features(density, X, reset=reset, dtype=density._dtypes)
+    if y is not None:
+        y = column_or_1d(drop_mask("y", y), warn=True)
+        check_consistent_length(X, y)
+        if requires_labels(density):
+            check_classification_targets(y)
+    return X, y, check_weights(sample_weight, X)
+
+
+def blank_union(a: Any, b: Any, fitted: str, *, same_parameters: bool = True) -> Any:
+    """Return an unfitted copy of density a with its features, if b can be merged with it."""
+    for part in (a, b):
+        check_is_fitted(part, fitted)
+    if same_parameters and a.get_params() != b.get_params():
+        raise ValueError(f"cannot merge densities with different parameters: {a} and {b}")
+    blank = clone(a)
+    for name in ("n_features_in_", "feature_names_in_"):
+        mine, theirs = getattr(a, name, None), getattr(b, name, None)
+        if np.asarray(mine).tolist() != np.asarray(theirs).tolist():
+            raise ValueError(f"cannot merge densities of different features: {mine} and {theirs}")
+        if mine is not None:
+            setattr(blank, name, mine)
+    return blank
 
 
 class CustomDensity(LogDensityMixin, BaseEstimator):
@@ -110,21 +135,21 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
         self.model = model
         self.dtype = dtype
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit a copy of the model on features X (n, p), with labels if its ``fit`` takes ``y``."""
-        with all_or_nothing(self):
-            if _scorer(self.model) is None:
-                raise TypeError(
-                    "model must have a method score_samples or log_prob, got "
-                    f"{type(self.model).__name__}"
-                )
-            X = validate_fit_features(self, X)
-            self.model_ = self.model
-            if hasattr(self.model, "fit"):
-                self.model_ = clone(self.model, safe=False)
-                labels = {"y": y} if "y" in signature(self.model_.fit).parameters else {}
-                self.model_.fit(self._as_tensor(X), **labels)
-            return self
+        if _scorer(self.model) is None:
+            raise TypeError(
+                "model must have a method score_samples or log_prob, got "
+                f"{type(self.model).__name__}"
+            )
+        X = validate_fit_features(self, X)
+        self.model_ = self.model
+        if hasattr(self.model, "fit"):
+            self.model_ = clone(self.model, safe=False)
+            labels = {"y": y} if "y" in signature(self.model_.fit).parameters else {}
+            self.model_.fit(self._as_tensor(X), **labels)
+        return self
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the scores of the model for features Z (n, p), shape (n,)."""
@@ -179,16 +204,33 @@ def fit_density(
 ) -> Any:
     """Fit the unfitted density itself; `proba` (n, k) for a ``fit`` that asks for it."""
     extra = {} if proba is None else {"proba": proba}
-    if w is None or isinstance(model, FrozenEstimator):
+    if isinstance(model, FrozenEstimator):
         return model.fit(Z, y, **extra)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not has_fit_parameter(last, "sample_weight"):
+    if w is not None and not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
             f"sample_weight was given but {type(last).__name__}.fit does not take it; "
             "use a Gaussian or kernel density, or drop the weights"
         )
+    if behind_normalizer(model) is not None:
+        model.steps[0][1].fit(Z)
+        fit_density(last, unit_rows(Z), y, w)
+        return model
+    kind: Any = type(model)
+    if _defines_first(kind, "fit_checked", "fit"):
+        model.n_features_in_ = Z.shape[1]
+        return model.fit_checked(Z, y, w)
+    if w is None:
+        return model.fit(Z, y, **extra)
     with weights_passed(model):
         return model.fit(Z, y, **weight_argument(model, w), **extra)
+
+
+def fit_copy(
+    density: Any, Z: np.ndarray, y: Any, w: np.ndarray | None, random_state: Any = None
+) -> Any:
+    """Fit a copy of a density, or of an object that scores, on features Z (n, p) and labels."""
+    return fit_density(as_density(density, random_state), Z, y, w)
 
 
 def add_rows(model: Any, X: np.ndarray, y: Any, classes: Any, weights: Any) -> Any:
@@ -249,8 +291,14 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
     `proba` (n, k) are given to densities that take the classifier's probabilities, and no other.
     """
     inner = density.estimator if isinstance(density, FrozenEstimator) else density
+    if (behind := behind_normalizer(inner)) is not None:
+        return log_density(behind, unit_rows(Z))
     kind: Any = type(inner)
-    score = inner.log_density if _scores_unchecked(kind) else density.score_samples
+    score = (
+        inner.log_density
+        if _defines_first(kind, "log_density", "score_samples")
+        else density.score_samples
+    )
     given = {"proba": proba} if proba is not None and takes_proba(density) else {}
     # What overflows is -inf or refused below; other libraries would warn of it.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -271,21 +319,37 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
     )
 
 
+def score_parts(parts: Mapping[str, Any], Z: np.ndarray) -> dict[str, np.ndarray]:
+    """Return `log_density` of checked features Z (n, p) by each of several densities."""
+    found, unit = {}, None
+    for name, part in parts.items():
+        behind = behind_normalizer(part)
+        if behind is None:
+            found[name] = log_density(part, Z)
+        else:
+            unit = unit_rows(Z) if unit is None else unit
+            found[name] = log_density(behind, unit)
+    return found
+
+
+def behind_normalizer(part: Any) -> Any:
+    """Return the density of a pipeline ``Normalizer() -> density``; None for any other part."""
+    if type(part) is not Pipeline or len(part.steps) != 2:
+        return None
+    first, last = part.steps[0][1], part.steps[1][1]
+    return last if type(first) is Normalizer and first.norm == "l2" else None
+
+
+def unit_rows(X: np.ndarray) -> np.ndarray:
+    """Divide each row of X (n, p) by its length, as ``Normalizer().transform(X)`` does."""
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    lengths[lengths < _NO_LENGTH] = 1.0
+    return np.asarray(X / lengths[:, None])
+
+
 @cache
-def _scores_unchecked(kind: type) -> bool:
-    """Return whether `log_density` is ours and no subclass has a `score_samples` of its own."""
-    owners = [{"log_density", "score_samples"} & vars(base).keys() for base in kind.__mro__]
-    return issubclass(kind, LogDensityMixin) and "log_density" in next(filter(None, owners))
-
-
-def fit_scaler(X: np.ndarray, weights: np.ndarray | None = None) -> StandardScaler:
-    """Fit a scaler on X (n, p); its scale is 1 for a constant feature, an overflow is refused."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaler = StandardScaler().fit(X, sample_weight=weights)
-    # An infinite variance would be taken for a constant feature.
-    overflowing = np.flatnonzero(~np.isfinite(scaler.var_))
-    if len(overflowing):
-        raise ValueError(
-            f"the variance of features {overflowing[:5].tolist()} overflows; rescale the features"
-        )
-    return scaler
+def _defines_first(kind: Any, unchecked: str, checked: str) -> bool:
+    """Return whether a type has the first method, and no subclass another one of the second."""
+    owners = [{unchecked, checked} & vars(base).keys() for base in kind.__mro__]
+    return unchecked in next(filter(None, owners), ())

@@ -10,17 +10,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from ..calibration.crossfit import splits
-from ..fitting import all_or_nothing
+from ..fitting import atomic
 from ..inputs import check_weights, validate_fit_features
 from .base import (
     LogDensityMixin,
-    as_density,
-    fit_density,
+    check_rows,
+    fit_copy,
     is_estimator,
     log_density,
     requires_labels,
 )
-from .gda import GDADensity
+from .gaussian import GDADensity
 
 __all__ = ["BlockSumDensity"]
 
@@ -95,6 +95,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
         own = getattr(self.density, "normalized", True) if is_estimator(self.density) else True
         return self.cv is None and bool(own)
 
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one density per block on features X (n, p), with labels y (n,) if it takes them.
 
@@ -104,19 +105,18 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             If the blocks do not fit the columns, or with `cv` a block's held-out scores are all
             alike or not finite.
         """
-        with all_or_nothing(self):
-            X = validate_fit_features(self, X)
-            weights = check_weights(sample_weight, X)
-            self.blocks_ = _slices(self.blocks, X.shape[1])
-            self.densities_ = self._fit_blocks(X, y, weights)
-            self.center_, self.scale_ = np.zeros(len(self.blocks_)), np.ones(len(self.blocks_))
-            if self.cv is not None:
-                self.center_, self.scale_ = self._held_out_scale(X, y, weights)
-            return self
+        X = validate_fit_features(self, X)
+        weights = check_weights(sample_weight, X)
+        self.blocks_ = _slices(self.blocks, X.shape[1])
+        self.densities_ = self._fit_blocks(X, y, weights)
+        self.center_, self.scale_ = np.zeros(len(self.blocks_)), np.ones(len(self.blocks_))
+        if self.cv is not None:
+            self.center_, self.scale_ = self._held_out_scale(X, y, weights)
+        return self
 
     def block_scores(self, X: Any) -> np.ndarray:
         """Return the term of each block in the sum for each row of X (n, p), shape (n, b)."""
-        return self._terms(self._check_rows(X))
+        return self._terms(check_rows(self, X))
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the sum of the terms of features Z (n, p) that were checked before, (n,)."""
@@ -135,7 +135,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
         template, densities = GDADensity() if self.density is None else self.density, []
         for block in self.blocks_:
             try:
-                densities.append(fit_density(as_density(template), X[:, block], y, weights))
+                densities.append(fit_copy(template, X[:, block], y, weights))
             except ValueError as error:
                 columns = np.arange(X.shape[1])[block]
                 constant = columns[np.ptp(X[:, block], axis=0) == 0].tolist()

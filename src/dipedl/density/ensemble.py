@@ -1,4 +1,4 @@
-"""Several densities of the same features, fitted side by side and scored together."""
+"""Several densities of the same features: fitted side by side, fused into one, one chosen."""
 
 from __future__ import annotations
 
@@ -9,33 +9,28 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from scipy import special
+from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import column_or_1d
 
 from ..calibration.crossfit import content_folds, fold_pairs
 from ..calibration.pseudo_outliers import make_pseudo_outliers
-from ..evidence.normalizers import lower_tail_unit
+from ..evidence.normalizers import lower_tail_unit, rank_table, require_finite
 from ..features.scaling import FEW, RANGES, limits, outside_of
-from ..fitting import Stopwatch, all_or_nothing
+from ..fitting import Stopwatch, atomic
 from ..inputs import check_weights, require_fitted, validate_features, validate_fit_features
-from ..maths.array_namespace import drop_mask
-from ..maths.checks import check_magnitude, check_simplex
-from ..maths.scores import confidence
+from ..maths.arrays import Array, check_magnitude, check_simplex, drop_mask, special_functions
+from ..maths.dirichlet import confidence
+from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
 from ..writing.finding import warn_caller
-from .base import (
-    LogDensityMixin,
-    as_density,
-    clone_with_selected,
-    fit_density,
-    for_own_rows,
-    log_density,
-)
-from .gda import GDADensity
+from .base import clone_with_selected, fit_copy, for_own_rows, log_density, score_parts
+from .gaussian import GDADensity, RelativeDensity
 from .knn import KNNDensity
-from .relative import RelativeDensity
+
+__all__ = ["DensitySelector", "FusedDensity"]
 
 #: Name of the component that the classifier itself gives.
 CLASSIFIER = "classifier"
@@ -51,11 +46,16 @@ _DISTANCES = (1e4, 1e8)
 _AXES = 50
 #: Lower-tail units that the ceiling lies below the lowest held-out score: no half-point is as low.
 _DEEP = 20.0
-#: A length below this is left as it is, as in scikit-learn.
-_NO_LENGTH = 10 * float(np.finfo(np.float64).eps)
+#: Weight of the mean normal score, which orders what no component objects to.
+TIE_BREAK = 1e-3
+#: Standard deviations below its median at which a density begins to object.
+MARGIN = 1.0
+#: Name of the candidate that is all others together.
+FUSED = "fused"
+_FEWEST_ERRORS = 5
 
 
-class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
+class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
     """Base of densities made of several; `FusedDensity` names the attributes.
 
     They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
@@ -70,6 +70,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     candidates: Candidates | None
     random_state: Any
 
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, proba: Any = None) -> Self:
         """Fit the candidates and learn from folds how to use them.
 
@@ -85,17 +86,16 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             Class probabilities, by a classifier that was not fitted on these rows; one column per
             label in y, which is needed then, in sorted order.
         """
-        with all_or_nothing(self):
-            X = validate_fit_features(self, X)
-            check_magnitude("X", X)
-            P = _check_proba(proba, y, len(X))
-            y = np.zeros(len(X), int) if y is None else column_or_1d(drop_mask("y", y), warn=True)
-            w = check_weights(sample_weight, X)
-            if w is not None and (w == 0).any():
-                # A row of weight zero is absent.
-                X, y, P, w = X[w > 0], y[w > 0], _take(P, w > 0), w[w > 0]
-            self.fit_estimators(X, y, w).find_blind(X)
-            return self._fit_combiner_in_folds(X, y, w, P)
+        X = validate_fit_features(self, X)
+        check_magnitude("X", X)
+        P = _check_proba(proba, y, len(X))
+        y = np.zeros(len(X), int) if y is None else column_or_1d(drop_mask("y", y), warn=True)
+        w = check_weights(sample_weight, X)
+        if w is not None and (w == 0).any():
+            # A row of weight zero is absent.
+            X, y, P, w = X[w > 0], y[w > 0], _take(P, w > 0), w[w > 0]
+        self.fit_estimators(X, y, w).find_blind(X)
+        return self._fit_combiner_in_folds(X, y, w, P)
 
     def _fit_combiner_in_folds(self, X: Rows, y: Rows, w: Rows | None, P: Rows | None) -> Self:
         number = seed(self.random_state)
@@ -144,8 +144,7 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
         self.blind_: set[str] = set()
         for name, density in named_candidates(self.candidates):
             try:
-                unfitted = as_density(density, self.random_state)
-                self.estimators_[name] = fit_density(unfitted, X, y, w)
+                self.estimators_[name] = fit_copy(density, X, y, w, self.random_state)
             except _FAILURES as error:
                 self.failed_[name] = f"{type(error).__name__}: {error}"
             if watch is not None:
@@ -230,26 +229,21 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
             reasons = "\n".join(f"  {name}: {why}" for name, why in self.failed_.items())
             raise ValueError(f"every candidate density failed:\n{reasons}")
 
-    def component_scores(self, X: Rows, proba: Rows | None = None) -> dict[str, Rows]:
+    def component_scores(
+        self, X: Rows, proba: Rows | None = None, names: Sequence[str] | None = None
+    ) -> dict[str, Rows]:
         """Score X (n, p) by each estimator, and by the classifier if `proba` (n, k) is given.
 
-        Higher is more typical; those of the estimators in nats, each up to its own constant.
+        Higher is more typical; those of the estimators in nats, each up to its own constant. With
+        `names`, those alone.
         """
-        require_fitted(self, "estimators_")
-        return self._components(X, proba, [*self.estimators_, CLASSIFIER])
-
-    def _components(self, X: Rows, proba: Rows | None, names: Sequence[str]) -> dict[str, Rows]:
-        scores, unit = {}, None
-        for name in (name for name in self.estimators_ if name in names):
-            behind = behind_normalizer(self.estimators_[name])
-            if behind is None:
-                scores[name] = log_density(self.estimators_[name], X)
-            else:
-                unit = unit_rows(X) if unit is None else unit
-                scores[name] = log_density(behind, unit)
-        if proba is None or CLASSIFIER not in names:
-            return scores
-        return scores | {CLASSIFIER: confidence(proba)}
+        parts = self.estimators_
+        if names is not None:
+            parts = {name: part for name, part in parts.items() if name in names}
+        scores = score_parts(parts, X)
+        if proba is not None and (names is None or CLASSIFIER in names):
+            scores[CLASSIFIER] = confidence(proba)
+        return scores
 
     def score_samples(self, X: Any, proba: Any = None) -> Rows:
         """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
@@ -265,8 +259,12 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} {wanted} proba, the class probabilities of the rows; give "
                 "them to both fit and score_samples, or to neither"
             )
-        scores = self.combine(self._components(Z, proba, self.component_names_))
+        scores = self.combine(self.component_scores(Z, proba, self.component_names_))
         return self.reach_.hold_down(scores, Z)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean score of the rows of X (n, p); y is ignored."""
+        return float(self.score_samples(X).mean())
 
     @abstractmethod
     def fit_combiner(
@@ -304,11 +302,404 @@ class DensityEnsemble(LogDensityMixin, BaseEstimator, ABC):
     def combine(self, scores: Mapping[str, Rows]) -> Rows:
         """Return one score per row, shape (n,), from components; higher is more typical."""
 
+    @abstractmethod
     def combine_held_out(
         self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
     ) -> Rows:
         """`combine` for the rows that the combiner was learned from, scored as new ones are."""
-        return self.combine(scores)
+
+
+class FusedDensity(DensityEnsemble):
+    r"""A product of experts: every density, and the classifier, may object to an input.
+
+    Scores of held-out in-distribution rows turn each component into normal scores, z_c, linear
+    beyond the rows seen. Then
+
+    .. math:: s(x) = -\sqrt{-2 \sum_c w_c \log \Phi(z_c(x) + t_c)} + \epsilon \bar z(x),
+
+    with :math:`t_c` = 0 for the classifier and `margin` for a density. Each expert
+    :math:`\Phi(z_c + t_c)^{w_c}` is flat where an input is typical for it and falls off like a
+    normal below: it can veto and cannot vouch. With a margin of 1 a density lowers the score from
+    one standard deviation below its median on; above that the classifier ranks. The square root
+    puts s on the scale of standard deviations; the last term, :math:`\epsilon` = 1e-3, only breaks
+    ties.
+
+    With ``margin=0`` the sum is Fisher's combination of the one-sided p-values :math:`\Phi(z_c)`,
+    weighted. The components are dependent, so it has no chi-square law; nothing here uses one:
+    thresholds and p-values come from s on held-out rows, and are valid whatever the dependence.
+
+    A component weighs :math:`w_c = \max(0, 2 A_c - 1)^2`, with A_c the mean AUROC at which it tells
+    held-out rows from pseudo-outliers made of them: a component that cannot has weight 0. Without
+    pseudo-outliers (features that are not numbers) all weigh the same.
+
+    Parameters
+    ----------
+    candidates : list of (str, density), optional
+        The densities by name; a density may be a scikit-learn pipeline of transformers that ends in
+        one. None takes six: Gaussians per class, with their own covariances, with a shared one, and
+        on features of unit length; relative to one Gaussian of all rows; nearest neighbours, on
+        features as they are and on unit length.
+    margin : float, default=1.0
+        Standard deviations below its median from which on a density lowers the score, >= 0.
+    random_state : int or None, default=None
+        Seed of the pseudo-outliers, and of candidates without a seed of their own.
+
+    Attributes
+    ----------
+    estimators_ : dict of str to density
+        The fitted candidates.
+    failed_ : dict of str to str
+        Candidates that could not be used, and why.
+    component_names_ : tuple of str
+        The components in use: estimators, and "classifier" if probabilities were given.
+    normal_scores_ : dict of str to normaliser
+        Map of each component to its normal score.
+    weights_ : dict of str to float
+        Weight w_c of each component.
+    pseudo_outlier_auroc_ : dict of str to dict
+        By component and kind of pseudo-outlier: how well it tells held-out rows from them.
+
+    References
+    ----------
+    Hinton, "Training products of experts by minimizing contrastive divergence", Neural Computation
+    14 (2002). Fisher, "Statistical methods for research workers" (1925), section 21.1; Vovk, Wang,
+    "Combining p-values via averaging", Biometrika 107 (2020), on dependence. Hendrycks, Mazeika,
+    Dietterich, "Deep anomaly detection with outlier exposure", ICLR (2019).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.density import FusedDensity
+    >>> X, y = load_iris(return_X_y=True)
+    >>> density = FusedDensity().fit(X, y)
+    >>> bool(density.score_samples(X).mean() > density.score_samples(X + 3).max())
+    True
+    """
+
+    def __init__(
+        self, candidates: Candidates | None = None, margin: float = MARGIN, random_state: Any = None
+    ) -> None:
+        self.candidates = candidates
+        self.margin = margin
+        self.random_state = random_state
+
+    def fit_combiner(
+        self,
+        scores: Mapping[str, Rows],
+        y: Rows,
+        *,
+        proba: Rows | None = None,
+        sample_weight: Rows | None = None,
+        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
+    ) -> Self:
+        """Learn the normal scores and the weights of the components; see `DensityEnsemble`."""
+        if not (np.isfinite(self.margin) and self.margin >= 0):
+            raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}")
+        self.normal_scores_: dict[str, NormalScores] = {}
+        for name, column in scores.items():
+            try:
+                self.normal_scores_[name] = NormalScores().fit(column, sample_weight)
+            except ValueError as error:
+                self.estimators_.pop(name, None)
+                self.failed_[name] = str(error)
+        if not set(self.normal_scores_) - {CLASSIFIER}:
+            self._require_an_estimator()
+            raise ValueError(f"no candidate density gives a usable score: {self.failed_}")
+        self.with_classifier_ = CLASSIFIER in scores
+        self.component_names_ = tuple(self.normal_scores_)
+        self.pseudo_outlier_auroc_ = {
+            name: _auroc_by_kind(
+                scores[name], {k: made[name] for k, made in pseudo_outliers.items()}, sample_weight
+            )
+            for name in self.component_names_
+        }
+        self.weights_ = _weights(self.pseudo_outlier_auroc_)
+        self.reach_ = self.reach_.below(self.combine(scores), sample_weight)
+        return self
+
+    @property
+    def voting_(self) -> tuple[str, ...]:
+        """The densities of positive weight."""
+        return tuple(name for name in self.estimators_ if self.weights_[name] > 0)
+
+    def combine(self, scores: Mapping[str, Rows]) -> Rows:
+        """Return the fused score s, shape (n,), in standard deviations."""
+        tables = self.normal_scores_.items()
+        return self._fuse([table.transform(scores[name]) for name, table in tables])
+
+    def combine_held_out(
+        self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
+    ) -> Rows:
+        """`combine`, with normal scores of each row that were learned without it.
+
+        A row that takes part in its own normal score is never beyond the rows seen, as new ones
+        are: thresholds from such scores would be crossed too often.
+        """
+        tables = self.normal_scores_.items()
+        return self._fuse([t.leave_one_out(scores[name], sample_weight) for name, t in tables])
+
+    def _fuse(self, z: Sequence[Rows]) -> Rows:
+        names = list(self.normal_scores_)
+        margins = [0.0 if name == CLASSIFIER else self.margin for name in names]
+        return np.asarray(fused_score(z, margins, [self.weights_[name] for name in names]))
+
+
+class DensitySelector(DensityEnsemble):
+    """The density that serves a classifier best, chosen without out-of-distribution data.
+
+    Candidates are ranked on rows that neither they nor the classifier were fitted on, by the mean
+    of two AUROCs: how well they spot the classifier's own errors (if at least five are there), and
+    how well they tell the rows from pseudo-outliers (see
+    `dipedl.calibration.make_pseudo_outliers`). Neither is enough alone: errors reward densities
+    that repeat the classifier, pseudo-outliers reward densities that see only what is far. One of
+    the candidates is the fusion of the others with the classifier's confidence, `FusedDensity`; it
+    is chosen unless another one is better by more than one standard error, for a fusion cannot fail
+    as one density can. A candidate that is blind to distance, such as any density of features of
+    unit length or a ratio, ranks behind all others, and so does a fusion in which only such ones
+    vote: what lies far from all data must lose its evidence. An input more than three ranges of a
+    feature outside of the rows seen scores below all held-out rows, and more so the farther it is.
+    Up to a twentieth of the rows, far from all others, are left out of the fits.
+
+    Parameters
+    ----------
+    candidates : list of (str, density), optional
+        See `FusedDensity`.
+    fuse : bool, default=True
+        Whether the fusion of all is a candidate too. It is the only one that looks at the
+        classifier's probabilities.
+    random_state : int or None, default=None
+        Seed of the pseudo-outliers, and of candidates without a seed of their own.
+
+    Attributes
+    ----------
+    choice_, runner_up_ : str
+        Names of the best and the second best candidate; there is no second of one.
+    ranking_ : list of dict
+        By rank, the choice first: "name", "score" (the criterion), "standard_error", "blind" (to
+        distance), "errors" (AUROC of the classifier's errors, NaN if unknown), "pseudo_outliers"
+        (mean AUROC), and one entry per kind of pseudo-outlier. Then the candidates that failed:
+        "name", "failed".
+    estimators_, failed_
+        As in `FusedDensity`.
+    component_names_ : tuple of str
+        The components that the choice needs.
+    fusion_ : FusedDensity or None
+        The fusion, if it was chosen.
+
+    Notes
+    -----
+    Pseudo-outliers stand for unknown inputs. They say nothing about inputs that they do not
+    resemble, such as a new class inside the range of the known classes. Of equal scores the
+    candidate named first wins. Without errors and pseudo-outliers to judge by, scores are NaN, and
+    the fusion is taken, or else the first candidate that is not blind to distance.
+
+    References
+    ----------
+    Hendrycks, Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in
+    neural networks", ICLR (2017), on errors; `dipedl.calibration` on pseudo-outliers. Breiman,
+    Friedman, Olshen, Stone, "Classification and regression trees" (1984), section 3.4, on the rule
+    of one standard error; DeLong, DeLong, Clarke-Pearson, Biometrics 44 (1988), on that of an
+    AUROC.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.density import DensitySelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> selector = DensitySelector(fuse=False).fit(X, y)
+    >>> selector.choice_ in selector.estimators_, len(selector.ranking_)
+    (True, 6)
+    """
+
+    def __init__(
+        self, candidates: Candidates | None = None, fuse: bool = True, random_state: Any = None
+    ) -> None:
+        self.candidates = candidates
+        self.fuse = fuse
+        self.random_state = random_state
+
+    def fit_combiner(
+        self,
+        scores: Mapping[str, Rows],
+        y: Rows,
+        *,
+        proba: Rows | None = None,
+        sample_weight: Rows | None = None,
+        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
+    ) -> Self:
+        """Rank the candidates and choose; see `DensityEnsemble`."""
+        fusion = FusedDensity(self.candidates, random_state=self.random_state)
+        fusion.estimators_, fusion.failed_ = self.estimators_, self.failed_
+        fusion.reach_ = self.reach_
+        # It also drops the candidates whose scores are of no use: both share `estimators_`.
+        fusion.fit_combiner(scores, y, sample_weight=sample_weight, pseudo_outliers=pseudo_outliers)
+        self.with_classifier_ = fusion.with_classifier_
+        candidates = {name: scores[name] for name in self.estimators_}
+        outlying = {n: {k: made[n] for k, made in pseudo_outliers.items()} for n in candidates}
+        told_apart = {name: fusion.pseudo_outlier_auroc_[name] for name in candidates}
+        if self.fuse:
+            candidates[FUSED] = fusion.combine(scores)
+            outlying[FUSED] = {k: fusion.combine(made) for k, made in pseudo_outliers.items()}
+            told_apart[FUSED] = _auroc_by_kind(candidates[FUSED], outlying[FUSED], sample_weight)
+        wrong = None if proba is None else proba.argmax(axis=1) != y
+        rows = [
+            _judge(name, s, wrong, sample_weight, outlying[name], told_apart[name])
+            for name, s in candidates.items()
+        ]
+        fused = {FUSED: fusion.voting_}
+        for row in rows:
+            row["blind"] = self.blind_.issuperset(fused.get(row["name"], [row["name"]]))
+        rows.sort(key=lambda row: (row["blind"], -row["score"]))
+        best, blind = rows[0]["score"] - rows[0]["standard_error"], rows[0]["blind"]
+        # Where nothing can be judged all scores are NaN: no candidate is better than the fusion.
+        rows.sort(
+            key=lambda row: row["name"] != FUSED or row["score"] < best or row["blind"] > blind
+        )
+        failed = [{"name": name, "failed": why} for name, why in self.failed_.items()]
+        self.ranking_: list[dict[str, Any]] = [*rows, *failed]
+        self.choice_ = str(rows[0]["name"])
+        self.runner_up_ = str(rows[1]["name"]) if len(rows) > 1 else None
+        self.fusion_ = fusion if self.choice_ == FUSED else None
+        self.component_names_ = fusion.component_names_ if self.fusion_ else (self.choice_,)
+        self.reach_ = self.reach_.below(self.combine(scores), sample_weight)
+        return self
+
+    @property
+    def voting_(self) -> tuple[str, ...]:
+        """The choice, or the densities of positive weight in it."""
+        return (self.choice_,) if self.fusion_ is None else self.fusion_.voting_
+
+    def combine(self, scores: Mapping[str, Rows]) -> Rows:
+        """Return the score of the choice, shape (n,)."""
+        return scores[self.choice_] if self.fusion_ is None else self.fusion_.combine(scores)
+
+    def combine_held_out(
+        self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
+    ) -> Rows:
+        """`combine` for the rows that the combiner was learned from, scored as new ones are."""
+        if self.fusion_ is None:
+            return self.combine(scores)
+        return self.fusion_.combine_held_out(scores, sample_weight)
+
+
+def _judge(
+    name: str,
+    scores: Rows,
+    wrong: Rows | None,
+    weights: Rows | None,
+    outlying: Mapping[str, Rows],
+    by_kind: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return one row of the ranking, by the AUROC for each kind of the `outlying` scores."""
+    errors, pairs = np.nan, []
+    if wrong is not None:
+        w = np.ones(len(wrong)) if weights is None else weights
+        if w[wrong].sum() >= _FEWEST_ERRORS:
+            errors = auroc(scores[~wrong], scores[wrong], w[~wrong], w[wrong])
+        if not np.isnan(errors):
+            pairs.append((scores[~wrong], scores[wrong]))
+    if outlying:
+        pairs.append((scores, np.concatenate(list(outlying.values()))))
+    outliers = float(np.mean(list(by_kind.values()))) if by_kind else np.nan
+    criteria = [c for c in (errors, outliers) if not np.isnan(c)]
+    error = np.sqrt(sum(auroc_variance(*pair) for pair in pairs)) / max(len(pairs), 1)
+    return {
+        "name": name,
+        "score": float(np.mean(criteria)) if criteria else np.nan,
+        "standard_error": float(error) if pairs else np.nan,
+        "errors": errors,
+        "pseudo_outliers": outliers,
+        **by_kind,
+    }
+
+
+def _auroc_by_kind(
+    scores: Rows, outlying: Mapping[str, Rows], weights: Rows | None
+) -> dict[str, float]:
+    """Return how well scores tell the rows from each kind of `outlying` ones."""
+    if not outlying:
+        return {}
+    below = placements(scores, np.concatenate(list(outlying.values())), weights)
+    parts = np.split(below, np.cumsum([len(made) for made in outlying.values()])[:-1])
+    return {kind: float(1 - np.mean(part)) for kind, part in zip(outlying, parts, strict=True)}
+
+
+def _weights(auroc: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return ``max(0, 2 A - 1)^2`` of the mean AUROC; 1 for all where there is nothing to go by."""
+    found = {
+        name: max(0.0, 2 * float(np.mean(list(by_kind.values()))) - 1) ** 2 if by_kind else 0.0
+        for name, by_kind in auroc.items()
+    }
+    return found if any(found.values()) else dict.fromkeys(found, 1.0)
+
+
+def fused_score(
+    z: Sequence[Array] | Array, margins: Sequence[float], weights: Sequence[float]
+) -> Array:
+    """Return ``-sqrt(-2 sum_c w_c log Phi(z_c + t_c)) + 1e-3 mean_c z_c``, shape (n,).
+
+    z: normal scores (c, n) of c components; t: margins (c,); w: weights (c,).
+    """
+    # Skip zero weights: 0 * inf is NaN.
+    log_ndtr = special_functions(z[0]).log_ndtr
+    objections = [
+        weight * log_ndtr(scores + margin)
+        for scores, margin, weight in zip(z, margins, weights, strict=True)
+        if weight > 0
+    ]
+    return -((-2 * sum(objections)) ** 0.5) + TIE_BREAK * (sum(z) / len(z))
+
+
+class NormalScores(BaseEstimator):
+    """Normal scores of ranks, with the slope of the lower tail beyond the ranks.
+
+    Attributes
+    ----------
+    knots_, normal_scores_, scale_, n_, source_
+        As in `dipedl.evidence.RankNormal`, but `scale_` is the lower-tail unit.
+    """
+
+    def fit(self, scores: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        """Learn the ranks of scores (m,), with weights; ValueError where they rank nothing."""
+        name, source = "the normal scores of a component", "held-out rows"
+        weights = np.ones(len(scores)) if sample_weight is None else sample_weight
+        scores, weights = scores[weights > 0], weights[weights > 0]
+        require_finite(scores, name, source)
+        self.knots_, self.normal_scores_, _ = rank_table(scores, weights, name)
+        self.scale_ = lower_tail_unit(scores, weights, name)
+        self.n_, self.source_ = float(weights.sum()), source
+        return self
+
+    def transform(self, scores: np.ndarray) -> np.ndarray:
+        """Return the normal scores of scores (n,), shape (n,); strictly increasing."""
+        inside = np.clip(scores, self.knots_[0], self.knots_[-1])
+        beyond = (scores - inside) / self.scale_
+        return np.asarray(np.interp(inside, self.knots_, self.normal_scores_) + beyond)
+
+    def leave_one_out(self, scores: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return normal scores of the rows of the fit, shape (m,), each by the ranks of all others.
+
+        A weight counts a row that often; all but one of its copies stay.
+        """
+        at = np.searchsorted((self.knots_[1:] + self.knots_[:-1]) / 2, scores)
+        mass = np.bincount(at, weights, minlength=len(self.knots_))
+        below, left_out = np.cumsum(mass) - mass, np.minimum(mass, 1.0)
+        others = mass.sum() - left_out
+        own = special.ndtri((below + (mass - left_out) / 2) / others)
+        centre = below + mass / 2
+        left = special.ndtri(centre[:-1] / others[1:])
+        right = special.ndtri((centre[1:] - left_out[:-1]) / others[:-1])
+        return np.asarray(np.where(mass > 1, own, self._between(left, right))[at])
+
+    def _between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Interpolate normal scores (m,) at the knots from those left and right of them, (m - 1,).
+
+        At the ends, with the slope of the tail.
+        """
+        gap = np.diff(self.knots_)
+        slope = (right[1:] - left[:-1]) / (gap[1:] + gap[:-1])
+        first, last = right[0] - gap[0] / self.scale_, left[-1] + gap[-1] / self.scale_
+        return np.concatenate([[first], left[:-1] + slope * gap[:-1], [last]])
 
 
 def default_candidates() -> Candidates:
@@ -353,10 +744,11 @@ def blind_to_distance(part: Any, X: Rows) -> bool:
         return True
     rows = X[np.linspace(0, len(X) - 1, min(len(X), 200)).astype(int)]
     rays = _rays(X, rows)
-    near, far = (log_density(part, X.mean(axis=0) + distance * rays) for distance in _DISTANCES)
-    lowest = log_density(part, rows).min()
+    middle, (nearer, farther) = X.mean(axis=0), _DISTANCES
+    asked = np.concatenate([middle + nearer * rays, middle + farther * rays, rows])
+    near, far, own = np.split(log_density(part, asked), [len(rays), 2 * len(rays)])
     # Where both are -inf there is nothing further to fall.
-    return not (((far < near - 1) & (far < lowest)) | np.isneginf(far)).all()
+    return not (((far < near - 1) & (far < own.min())) | np.isneginf(far)).all()
 
 
 def _rays(X: Rows, rows: Rows) -> Rows:
@@ -462,22 +854,6 @@ class Fence:
     def near(self, X: np.ndarray) -> np.ndarray:
         """Return which rows of X (n, p) are fitted, shape (n,)."""
         return np.asarray(~outside_of(self.centre, self.limit, X).any(axis=1))
-
-
-def behind_normalizer(part: Any) -> Any:
-    """Return the density of a pipeline ``Normalizer() -> density``; None for any other part."""
-    if type(part) is not Pipeline or len(part.steps) != 2:
-        return None
-    first, last = part.steps[0][1], part.steps[1][1]
-    return last if type(first) is Normalizer and first.norm == "l2" else None
-
-
-def unit_rows(X: np.ndarray) -> np.ndarray:
-    """Divide each row of X (n, p) by its length, as ``Normalizer().transform(X)`` does."""
-    with np.errstate(over="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
-    lengths[lengths < _NO_LENGTH] = 1.0
-    return np.asarray(X / lengths[:, None])
 
 
 def _check_proba(proba: Any, y: Any, n: int) -> Rows | None:

@@ -17,9 +17,9 @@ from sklearn.utils import check_array, check_random_state
 from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
-from ..fitting import all_or_nothing
+from ..fitting import atomic
 from ..inputs import require_fitted, validate_fit_features
-from ..maths.array_namespace import drop_mask
+from ..maths.arrays import drop_mask
 from ..networks.device import (
     as_tensor,
     limit_threads,
@@ -31,7 +31,7 @@ from ..networks.flows.masked_autoregressive import MaskedAutoregressive
 from ..networks.flows.preprocessing import Dequantization, Preprocessor, Standardization
 from ..networks.torch_classifier import on_device
 from ..networks.training import Training, train
-from .base import LogDensityMixin
+from .base import LogDensityMixin, check_rows
 
 __all__ = ["FlowDensity"]
 
@@ -135,6 +135,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         pixels = Dequantization(jacobian=False)
         return cls(MaskedAutoregressive.paper(), pixels, training, 0.2, "float32", random_state)
 
+    @atomic
     def fit(
         self,
         X: Any,
@@ -165,24 +166,23 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         FloatingPointError
             If training leaves the finite numbers.
         """
-        with all_or_nothing(self):
-            if self.dtype not in _DTYPES:
-                raise ValueError(f"dtype must be one of {sorted(_DTYPES)}, got {self.dtype!r}")
-            rows = as_tensor(validate_fit_features(self, X, ensure_min_samples=2))
-            seed = int(check_random_state(self.random_state).randint(2**31))
-            rows, held_out = self._split(rows, validation, seed)
-            preprocessing = self._preprocessing().build(rows)
-            module = _Module(_build(self.flow, rows.shape[1], seed))
-            settings = self._settings(held_out is not None)
-            inputs, settings = _training_inputs(rows, preprocessing, settings)
-            held = None if held_out is None else (preprocessing(held_out)[0].float(),)
-            run: dict[str, Any] = {"progress": progress, "deadline": deadline}
-            run |= {"checkpoint": checkpoint, "validation": held, "seed": seed}
-            with _default(self._device()):
-                self.history_ = train(module, _negative_mean, (inputs,), settings, **run)
-            self.preprocessing_ = preprocessing
-            self.flow_ = module.flow.to(_DTYPES[self.dtype])
-            return self
+        if self.dtype not in _DTYPES:
+            raise ValueError(f"dtype must be one of {sorted(_DTYPES)}, got {self.dtype!r}")
+        rows = as_tensor(validate_fit_features(self, X, ensure_min_samples=2))
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        rows, held_out = self._split(rows, validation, seed)
+        preprocessing = self._preprocessing().build(rows)
+        module = _Module(_build(self.flow, rows.shape[1], seed))
+        settings = self._settings(held_out is not None)
+        inputs, settings = _training_inputs(rows, preprocessing, settings)
+        held = None if held_out is None else (preprocessing(held_out)[0].float(),)
+        run: dict[str, Any] = {"progress": progress, "deadline": deadline}
+        run |= {"checkpoint": checkpoint, "validation": held, "seed": seed}
+        with _default(self._device()):
+            self.history_ = train(module, _negative_mean, (inputs,), settings, **run)
+        self.preprocessing_ = preprocessing
+        self.flow_ = module.flow.to(_DTYPES[self.dtype])
+        return self
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, d) that were checked before, (n,).
@@ -215,7 +215,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         TypeError
             If the flow was not fitted on pixels.
         """
-        rows, preprocessing = self._tensor(self._check_rows(X)), self.preprocessing_
+        rows, preprocessing = self._tensor(check_rows(self, X)), self.preprocessing_
         if not preprocessing.is_noisy:
             raise TypeError(
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "

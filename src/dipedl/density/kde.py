@@ -10,10 +10,11 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-from ..fitting import all_or_nothing
+from ..features.scaling import fit_standard_scaler
+from ..fitting import atomic
 from ..inputs import check_weights, validate_fit_features
-from ..maths.special import LOG_2PI
-from .base import LogDensityMixin, fit_scaler
+from ..maths.dirichlet import LOG_2PI
+from .base import LogDensityMixin
 
 __all__ = ["KernelDensity"]
 
@@ -72,20 +73,20 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
     def __init__(self, bandwidth: str | float = "scott") -> None:
         self.bandwidth = bandwidth
 
+    @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
-        with all_or_nothing(self):
-            X = validate_fit_features(self, X)
-            weights = check_weights(sample_weight, X)
-            if weights is not None:
-                X, weights = X[weights > 0], weights[weights > 0]
-            n = float(len(X) if weights is None else weights.sum())
-            self.bandwidth_ = self._bandwidth(n, X.shape[1])
-            self.scaler_ = fit_scaler(X, weights)
-            self.rows_ = self.scaler_.transform(X)
-            counts = np.ones(len(X)) if weights is None else weights
-            self.log_weights_ = np.log(counts / counts.sum())
-            return self
+        X = validate_fit_features(self, X)
+        weights = check_weights(sample_weight, X)
+        if weights is not None:
+            X, weights = X[weights > 0], weights[weights > 0]
+        n = float(len(X) if weights is None else weights.sum())
+        self.bandwidth_ = self._bandwidth(n, X.shape[1])
+        self.scaler_ = fit_standard_scaler(X, weights)
+        self.rows_ = self.scaler_.transform(X)
+        counts = np.ones(len(X)) if weights is None else weights
+        self.log_weights_ = np.log(counts / counts.sum())
+        return self
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 
-from ..fitting import all_or_nothing
+from ..features.scaling import fit_standard_scaler
+from ..fitting import atomic
 from ..inputs import validate_fit_features
-from .base import LogDensityMixin, fit_scaler
+from .base import LogDensityMixin
 
 __all__ = ["GaussianMixtureDensity"]
 
@@ -71,18 +72,18 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
         self.n_init = n_init
         self.random_state = random_state
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on features X (n, p) with n >= n_components; `y` is ignored."""
-        with all_or_nothing(self):
-            X = validate_fit_features(self, X, ensure_min_samples=2)
-            if len(X) < self.n_components:
-                raise ValueError(
-                    f"n_components must not exceed n_samples = {len(X)}, got {self.n_components}"
-                )
-            self.scaler_ = fit_scaler(X)
-            mixture = GaussianMixture(**self.get_params(deep=False))
-            self.mixture_ = mixture.fit(self.scaler_.transform(X))
-            return self
+        X = validate_fit_features(self, X, ensure_min_samples=2)
+        if len(X) < self.n_components:
+            raise ValueError(
+                f"n_components must not exceed n_samples = {len(X)}, got {self.n_components}"
+            )
+        self.scaler_ = fit_standard_scaler(X)
+        mixture = GaussianMixture(**self.get_params(deep=False))
+        self.mixture_ = mixture.fit(self.scaler_.transform(X))
+        return self
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""

@@ -11,13 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..gaussians.by_class import TiedMoments, add_moments, moments_by_class, weights_of
-from ..gaussians.factor import LEDOIT_WOLF
-from ..gaussians.moments import Moments
-from .ensemble import DensityEnsemble, behind_normalizer, unit_rows
-from .gaussian import GaussianDensity
-from .gda import GDADensity
-from .relative import RelativeDensity
+from ..gaussians.moments import (
+    LEDOIT_WOLF,
+    Moments,
+    TiedMoments,
+    add_moments,
+    moments_by_class,
+    weights_of,
+)
+from .base import behind_normalizer, unit_rows
+from .ensemble import DensityEnsemble
+from .gaussian import ClassConditionalGaussians, GaussianDensity, RelativeDensity
 
 
 class Form(NamedTuple):
@@ -64,11 +68,11 @@ def forms_of(density: Any, unit: bool = False) -> set[Form]:
     if isinstance(density, RelativeDensity):
         parts = [forms_of(part, unit) for part in (density.density_, density.background_)]
         return set().union(*parts) if all(parts) else set()
-    if isinstance(density, GDADensity | GaussianDensity):
+    if isinstance(density, ClassConditionalGaussians | GaussianDensity):
         higher, kind = density.shrinkage == LEDOIT_WOLF, density.covariance_type
         if kind == "shared-basis":
             return set()
-        per_class = isinstance(density, GDADensity) and kind != "tied"
+        per_class = isinstance(density, ClassConditionalGaussians) and kind != "tied"
         return {Form(unit, kind == "diag", higher, not (per_class or higher or kind == "diag"))}
     return set()
 
@@ -84,7 +88,7 @@ def from_sums(density: Any, sums: Sums, classes: np.ndarray, unit: bool = False)
     forms = forms_of(density, unit)
     if not forms:
         return density
-    if isinstance(density, GDADensity | GaussianDensity):
+    if isinstance(density, ClassConditionalGaussians | GaussianDensity):
         form = forms.pop()
         held = sums.moments.get(form)
         held = sums.moments[form._replace(tied=False)] if held is None else held

@@ -11,10 +11,11 @@ from .normalizers import (
     RankNormal,
     RobustZScore,
     ZScore,
+    alarm_threshold,
     check_increasing,
     log_evidence,
+    weighted_quantile,
 )
-from .quantiles import alarm_threshold, weighted_quantile
 
 __all__ = [
     "CautionBudget",

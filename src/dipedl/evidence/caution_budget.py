@@ -11,16 +11,15 @@ from scipy import special
 
 from ..fitting import atomic
 from ..inputs import check_positive_number, prior_vector
-from ..maths.checks import check_simplex, class_indices
+from ..maths.arrays import check_simplex, class_indices
 from .normalizers import (
     SOURCE,
     BaseNormalizer,
-    bounded_z,
     half_point_log_odds,
     lower_tail_unit,
+    weighted_quantile,
     weighted_scores,
 )
-from .quantiles import weighted_quantile
 
 __all__ = ["CautionBudget"]
 
@@ -210,9 +209,6 @@ class CautionBudget(BaseNormalizer):
         few = far.sum() == 1 or np.average(far, weights=weights) <= _MOST_FAR
         left_out = few and low < median and self.confidence == 0.5
         return ~far if left_out else np.ones(len(scores), dtype=bool)
-
-    def _apply(self, scores: np.ndarray) -> np.ndarray:
-        return bounded_z(self, scores)
 
     def _check_parameters(self) -> None:
         _check_number("budget", self.budget)

@@ -1,4 +1,4 @@
-"""Normalisers: from log-density in nats to a dimensionless z, and from z to the log-evidence."""
+"""Normalisers, from log-density in nats to a dimensionless z; log-evidence; weighted quantiles."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
-from ..maths.array_namespace import drop_mask
-from ..maths.evidence import affine, logistic
-from .quantiles import weighted_quantile
+from ..maths.arrays import drop_mask
+from ..maths.dirichlet import affine, logistic
 
 __all__ = [
     "Identity",
@@ -21,8 +20,10 @@ __all__ = [
     "RankNormal",
     "RobustZScore",
     "ZScore",
+    "alarm_threshold",
     "check_increasing",
     "log_evidence",
+    "weighted_quantile",
 ]
 
 SOURCE = "the log-densities given to fit"
@@ -64,6 +65,11 @@ class BaseNormalizer(BaseEstimator):
     ``source_`` says which data the statistics came from, ``n_`` how many (sum of weights).
     """
 
+    slope: float
+    location_: float
+    scale_: float
+    log_odds_: float
+
     @atomic
     def fit(
         self,
@@ -93,7 +99,17 @@ class BaseNormalizer(BaseEstimator):
         raise TypeError(f"{type(self).__name__} must define _learn")
 
     def _apply(self, scores: np.ndarray) -> np.ndarray:
-        raise TypeError(f"{type(self).__name__} must define _apply")
+        """``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``: exp(z) in (0, 1).
+
+        With ``log_odds_ = logit(alpha0 / (n gamma))`` the vacuity is 1/2 at `location_`, and
+        ``log((1 - u) / u)`` rises by `slope` per `scale_` there and below. `scale_` is the
+        lower-tail unit: how far a normal of the same lower tail falls per standard deviation. Maps
+        without bounds have an `_apply` of their own.
+        """
+        # A score that is too far for a float is infinitely far: z = -inf, evidence 0.
+        with np.errstate(over="ignore"):
+            odds = self.slope, self.log_odds_
+            return np.asarray(logistic(scores, self.location_, self.scale_, *odds))
 
 
 def weighted_scores(
@@ -166,11 +182,7 @@ class ZScore(BaseNormalizer):
     """
 
     def _learn(self, scores: np.ndarray, weights: np.ndarray) -> None:
-        mean = np.average(scores, weights=weights)
-        variance = np.average((scores - mean) ** 2, weights=weights)
-        scale = float(np.sqrt(variance))
-        require_spread(mean, scale, type(self).__name__, "a standard deviation of")
-        self.location_, self.scale_ = float(mean), scale
+        self.location_, self.scale_ = _mean_and_deviation(scores, weights, type(self).__name__)
 
     def _apply(self, scores: np.ndarray) -> np.ndarray:
         return np.asarray(affine(scores, self.location_, self.scale_))
@@ -226,12 +238,8 @@ class RankNormal(BaseNormalizer):
     """
 
     def _learn(self, scores: np.ndarray, weights: np.ndarray) -> None:
-        self.scale_ = ZScore().fit(scores, weights).scale_
-        # Knots closer than this would have a slope that overflows.
-        step = 1e-9 * self.scale_
-        self.knots_, inverse = np.unique(np.round(scores / step) * step, return_inverse=True)
-        mass = np.bincount(inverse, weights=weights)
-        self.normal_scores_ = special.ndtri((np.cumsum(mass) - mass / 2) / mass.sum())
+        table = rank_table(scores, weights, type(self).__name__)
+        self.knots_, self.normal_scores_, self.scale_ = table
 
     def _apply(self, scores: np.ndarray) -> np.ndarray:
         low, high = self.knots_[0], self.knots_[-1]
@@ -241,17 +249,23 @@ class RankNormal(BaseNormalizer):
         return np.asarray(inside + below + (np.maximum(scores, high) - high) / self.scale_)
 
 
-def bounded_z(normalizer: Any, scores: np.ndarray) -> np.ndarray:
-    """``z = log sigmoid(log_odds_ + slope * (score - location_) / scale_)``, so exp(z) in (0, 1).
+def rank_table(
+    scores: np.ndarray, weights: np.ndarray, name: str
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the distinct scores, their normal scores by rank, and the standard deviation."""
+    scale = _mean_and_deviation(scores, weights, name)[1]
+    # Knots closer than this would have a slope that overflows.
+    step = 1e-9 * scale
+    knots, inverse = np.unique(np.round(scores / step) * step, return_inverse=True)
+    mass = np.bincount(inverse, weights=weights)
+    return knots, special.ndtri((np.cumsum(mass) - mass / 2) / mass.sum()), scale
 
-    With ``log_odds_ = logit(alpha0 / (n gamma))`` the vacuity is 1/2 at `location_`, and ``log((1 -
-    u) / u)`` rises by `slope` per `scale_` there and below. `scale_` is the lower-tail unit: how
-    far a normal of the same lower tail falls per standard deviation.
-    """
-    m = normalizer
-    # A score that is too far for a float is infinitely far: z = -inf, evidence 0.
-    with np.errstate(over="ignore"):
-        return np.asarray(logistic(scores, m.location_, m.scale_, m.slope, m.log_odds_))
+
+def _mean_and_deviation(scores: np.ndarray, weights: np.ndarray, name: str) -> tuple[float, float]:
+    mean = np.average(scores, weights=weights)
+    scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+    require_spread(mean, scale, name, "a standard deviation of")
+    return float(mean), scale
 
 
 def half_point_log_odds(full: float, alpha0: float) -> float:
@@ -347,9 +361,6 @@ class QuantileEvidence(BaseNormalizer):
         self.location_ = weighted_quantile(scores, self.quantile, weights)
         return self._learned(weights, source)
 
-    def _apply(self, scores: np.ndarray) -> np.ndarray:
-        return bounded_z(self, scores)
-
 
 def check_increasing(normalizer: Any, scores: np.ndarray) -> None:
     """Raise ValueError if a fitted normaliser turns the order of scores round, or forgets it.
@@ -420,3 +431,45 @@ def _transformed(normalizer: Any, points: np.ndarray) -> np.ndarray:
             "z must be finite, or -inf for no evidence"
         )
     return z
+
+
+def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:
+    """Smallest element with at least the share `q` in (0, 1] of the weight at or below it."""
+    order = np.argsort(values, kind="stable")
+    w = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)[order]
+    cumulative = np.cumsum(w)
+    # A hair below: q * total must not jump to the next element by the last bit of the sum.
+    position = np.searchsorted(cumulative, q * cumulative[-1] * (1 - 1e-12), side="left")
+    return float(np.asarray(values)[order][min(position, len(values) - 1)])
+
+
+def alarm_threshold(
+    log_density: np.ndarray, rate: float, weights: np.ndarray | None = None
+) -> float:
+    """Log-density below which an input is flagged, so that at most `rate` of ID inputs are.
+
+    With N held-out ID scores the threshold is the ``floor(rate * (N + 1))``-th smallest, and
+    ``-inf`` (nothing is flagged) if that is zero: a new exchangeable ID score lies strictly below
+    it with probability at most `rate`.
+
+    Parameters
+    ----------
+    log_density : ndarray, shape (n,)
+        Log-densities of ID inputs that the density was not fitted on.
+    rate : float
+        False-alarm rate in (0, 1).
+    weights : ndarray, shape (n,), optional
+        How many inputs each score stands for.
+
+    References
+    ----------
+    Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World" (2005), on split conformal
+    prediction.
+    """
+    values = np.asarray(log_density)
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(np.ones(len(values)) if weights is None else np.asarray(weights)[order])
+    allowed = rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1
+    if allowed < 0:
+        return -np.inf
+    return float(values[order][np.searchsorted(cumulative, allowed, side="right")])

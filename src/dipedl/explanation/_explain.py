@@ -15,7 +15,8 @@ from ..evidence import weighted_quantile
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
 from ..inputs import last_step_with, validate_rows
-from ..maths.scores import most_probable, placements
+from ..maths.dirichlet import most_probable
+from ..maths.scores import placements
 from ..writing.numbers import plain_labels
 from .cards import BaselineCard, Card, Cards
 from .user_columns import Reading, UserColumns, row_news, user_columns

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from ..evidence import alarm_threshold
 from ..held_out import HeldOut
-from ..maths.evidence import inverse_temperature, sharpening_share
+from ..maths.dirichlet import inverse_temperature, sharpening_share
 from ..metrics import ece
 from ..writing.finding import Finding, Number
 from ..writing.numbers import plain_labels

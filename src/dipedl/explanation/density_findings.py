@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from ..features.encoding import PARTS
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
-from ..maths.scores import max_prob
+from ..maths.dirichlet import max_prob
 from ..writing.finding import Finding, Number
 from .classifier_findings import uncalibrated
 from .evidence_findings import lowest, posterior_mean, score_range

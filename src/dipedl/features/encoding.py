@@ -71,12 +71,15 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     ValueError
         If nothing of any column is left.
     """
-    if not is_frame(X) and not _numbers_with_gaps(X):
-        return None
+    if not is_frame(X):
+        values = as_numbers(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+        if values is None or not np.isnan(values).any():
+            return None
     names = column_names(X)
     parts = [column(X, j) for j in range(X.shape[1])]
     kinds = [_kind(part, name) for part, name in zip(parts, names, strict=True)]
-    if set(kinds) == {NUMBER} or (LEVEL not in _kinds(kinds) and not takes_gaps(estimator)):
+    text = any(kind in (LEVEL, OPEN, IDENTIFIER) for kind in kinds)
+    if set(kinds) == {NUMBER} or not (text or takes_gaps(estimator)):
         return None
     columns = names if all(isinstance(name, str) for name in names) else list(range(len(names)))
     by_kind = {k: [c for c, kind in zip(columns, kinds, strict=True) if kind == k] for k in kinds}
@@ -90,11 +93,14 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
         for name, transformer, of in _parts()
     ]
     if frequent:
-        chosen.append(("levels", _one_hot(list(frequent.values())), list(frequent)))
+        levels = OneHotEncoder(
+            categories=list(frequent.values()), handle_unknown="ignore", sparse_output=False
+        )
+        chosen.append(("levels", levels, list(frequent)))
     seen = [part for part in chosen if part[2]]
     if not seen:
         _refuse_unseen(X, names, [n for n, p in zip(names, parts, strict=True) if are_numbers(p)])
-    _tell_of_levels(X, names, parts, kinds)
+    _warn_of_levels(X, names, parts, kinds)
     return ColumnTransformer(seen, sparse_threshold=0)
 
 
@@ -131,10 +137,6 @@ def _parts() -> list[tuple[str, Any, tuple[str, ...]]]:
     ]
 
 
-def _one_hot(levels: list[list[Any]]) -> OneHotEncoder:
-    return OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
-
-
 def _frequent(values: Any) -> list[Any]:
     """The frequent levels of a column in order, and last what stands for a gap, if frequent."""
     gaps, least = missing_entries(values), max(_RARE * len(values), _FEWEST)
@@ -145,26 +147,18 @@ def _frequent(values: Any) -> list[Any]:
     return sorted(enough[: _MOST_LEVELS - len(gap)]) + gap
 
 
-def _kinds(kinds: list[str]) -> set[str]:
-    """The kinds, those of text as one."""
-    return {LEVEL if kind in (OPEN, IDENTIFIER) else kind for kind in kinds}
-
-
 def _kind(values: Any, name: Any) -> str:
     kind = kind_of(values, name)
     if kind == NUMBER:
         return GAPS if missing_entries(values).any() else NUMBER
-    if kind == LEVEL:
-        return _openness(Counter(present_entries(values)), len(values))
-    return kind
-
-
-def _openness(counts: Counter[Any], n: int) -> str:
-    """Return whether new rows bring new levels, by the levels that came once."""
+    if kind != LEVEL:
+        return kind
+    counts = Counter(present_entries(values))
     if is_identifier(counts):
         return IDENTIFIER
+    # New rows bring new levels as often as levels came once.
     once = sum(count == 1 for count in counts.values())
-    return OPEN if once >= _OPEN * n else LEVEL
+    return OPEN if once >= _OPEN * len(values) else LEVEL
 
 
 def takes_gaps(estimator: Any) -> bool:
@@ -181,12 +175,9 @@ def warn_of_identifiers(X: Any, steps: Any) -> None:
     encoded = {j for j, _ in known_levels(steps, input_sources(X.shape[1]))}
     found = [j for j in sorted(encoded) if is_identifier(Counter(present_entries(column(X, j))))]
     if found:
-        _warn([str(X.columns[j]) for j in found], "sees what the estimator's steps make of them")
-
-
-def _numbers_with_gaps(X: Any) -> bool:
-    values = as_numbers(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
-    return values is not None and bool(np.isnan(values).any())
+        _warn_of_columns(
+            [str(X.columns[j]) for j in found], "sees what the estimator's steps make of them"
+        )
 
 
 def _refuse_unseen(X: Any, names: list[Any], as_text: list[Any]) -> NoReturn:
@@ -206,7 +197,7 @@ def _as_numbers(X: Any, names: list[Any]) -> str:
     return f"make them numbers, X.with_columns(pl.col({names}).cast(str).cast(float))"
 
 
-def _tell_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]) -> None:
+def _warn_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]) -> None:
     """Warn of columns that are left out, and of numbers in levels."""
     as_text, left_out = [], []
     for name, part, kind in zip(names, parts, kinds, strict=True):
@@ -222,10 +213,10 @@ def _tell_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]
             "dtype category"
         )
     if left_out:
-        _warn(left_out)
+        _warn_of_columns(left_out)
 
 
-def _warn(names: list[str], what: str = "leaves them out") -> None:
+def _warn_of_columns(names: list[str], what: str = "leaves them out") -> None:
     warn_caller(
         f"X has the columns {names} of levels that hardly come twice, such as names or numbers of "
         f"customers: the density {what}, and no value of a new row would be known; drop them, or "

@@ -21,7 +21,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import validate_data
 
-from ..maths.checks import is_missing
+from ..maths.arrays import is_missing
 
 #: Sparse rows of more columns than this become components: as many as scikit-learn recommends for
 #: latent semantic analysis.
@@ -61,7 +61,8 @@ def sources_after(transformer: Any, sources: Sources) -> Sources | None:
     for kind, rule in _RULES:
         if isinstance(transformer, kind):
             return rule(transformer, sources)
-    return _mixed(sources, _width(transformer))
+    names = names_after(transformer, None)
+    return _mixed(sources, None if names is None else len(names))
 
 
 def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[int, list[Any]]]:
@@ -122,15 +123,6 @@ def _mixed(sources: Sources, width: int | None) -> Sources | None:
     return None if width is None else [Source(every, words=words)] * width
 
 
-def _width(transformer: Any) -> int | None:
-    names = names_after(transformer, None)
-    return None if names is None else len(names)
-
-
-def _frozen(model: FrozenEstimator, sources: Sources) -> Sources | None:
-    return sources_after(model.estimator, sources)
-
-
 def _pipeline(model: Pipeline, sources: Sources | None) -> Sources | None:
     for _, step in model.steps:
         sources = None if sources is None else sources_after(step, sources)
@@ -184,10 +176,6 @@ def _words(model: Any, sources: Sources) -> Sources:
     return [found] * (len(model.vocabulary_) if counted else model.n_features)
 
 
-def _selected(model: SelectorMixin, sources: Sources) -> Sources:
-    return [sources[j] for j in model.get_support(indices=True)]
-
-
 def _one_to_one(model: OneToOneFeatureMixin, sources: Sources) -> Sources:
     known = hasattr(model, "inverse_transform") and not hasattr(model, "categories_")
     return [
@@ -212,7 +200,7 @@ def _inverted(model: Any, width: int, j: int, back: Back, value: float) -> float
 
 
 _RULES: list[tuple[Any, Callable[[Any, Sources], Sources | None]]] = [
-    (FrozenEstimator, _frozen),
+    (FrozenEstimator, lambda model, sources: sources_after(model.estimator, sources)),
     (Pipeline, _pipeline),
     (ColumnTransformer, _columns),
     (FeatureUnion, _union),
@@ -220,7 +208,7 @@ _RULES: list[tuple[Any, Callable[[Any, Sources], Sources | None]]] = [
     ((CountVectorizer, HashingVectorizer), _words),
     (SimpleImputer, _imputer),
     (MissingIndicator, _gaps),
-    (SelectorMixin, _selected),
+    (SelectorMixin, lambda model, sources: [sources[j] for j in model.get_support(True)]),
     (FunctionTransformer, _function),
     (OneToOneFeatureMixin, _one_to_one),
 ]
@@ -234,7 +222,10 @@ def steps_before_classifier(estimator: Any) -> Any:
     and samplers, which drop or add rows, are no transformers.
     """
     if isinstance(estimator, FrozenEstimator):
-        steps = steps_before_classifier(_fitted_inside(estimator.estimator))
+        inner = estimator.estimator
+        steps = steps_before_classifier(
+            inner.best_estimator_ if isinstance(inner, BaseSearchCV) else inner
+        )
         return None if steps is None else FrozenEstimator(steps)
     if isinstance(estimator, BaseSearchCV | CalibratedClassifierCV):
         return steps_before_classifier(estimator.estimator)
@@ -286,18 +277,13 @@ def _steps(estimator: Any) -> list[tuple[str, Any]]:
     return [(n, step) for n, step in before if hasattr(step, "transform")] + nested
 
 
-def _fitted_inside(estimator: Any) -> Any:
-    """The fitted pipeline inside a search."""
-    return estimator.best_estimator_ if isinstance(estimator, BaseSearchCV) else estimator
-
-
 def is_narrow(X: Any) -> bool:
     """Return whether X (n, p) is sparse and of so few columns that it is made dense."""
     return bool(sparse.issparse(X) and X.shape[1] <= COMPONENTS)
 
 
 class DenseRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """The same numbers as a dense array."""
+    """Make rows dense, number by number."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the number of columns."""

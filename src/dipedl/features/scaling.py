@@ -38,15 +38,29 @@ def fit_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
     ValueError
         If the variance of a column overflows.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaler = StandardScaler().fit(X, sample_weight=w)
-    if not np.isfinite(scaler.var_).all() or not np.isfinite(scaler.mean_).all():
-        raise ValueError("X is so large that its variance overflows; rescale the inputs")
-    values = np.asarray(X, dtype=np.float64)
-    outside = _beyond(FENCE, values, w)
+    scaler, values = fit_standard_scaler(X, w), np.asarray(X, dtype=np.float64)
+    outside = outside_of(*limits(values, w, FENCE), values)
     if outside.any():
         inner = StandardScaler().fit(np.where(outside, np.nan, values), sample_weight=w)
         scaler.mean_, scaler.var_, scaler.scale_ = inner.mean_, inner.var_, inner.scale_
+    return scaler
+
+
+def fit_standard_scaler(X: Any, w: np.ndarray | None = None) -> StandardScaler:
+    """Fit scikit-learn's scaler on X (n, d), of scale 1 for a constant column; refuse an overflow.
+
+    Raises
+    ------
+    ValueError
+        If the variance of a column overflows: scikit-learn would take it for a constant.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler().fit(X, sample_weight=w)
+    overflowing = np.flatnonzero(~(np.isfinite(scaler.var_) & np.isfinite(scaler.mean_)))
+    if len(overflowing):
+        raise ValueError(
+            f"the variance of features {overflowing[:5].tolist()} overflows; rescale the features"
+        )
     return scaler
 
 
@@ -66,18 +80,18 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
     X, features
         The inputs (n, d), and the fitted transformer that makes their features.
     """
-    gross = _beyond(GROSS, Z, w, codes=True)
-    told = _names_and_units(X, features, Z.shape[1]) if gross.any() else []
-    gross[:, [j for j, (name, _) in enumerate(told) if name is None]] = False
+    gross = outside_of(*limits(Z, w, codes=True), Z)
+    units = _names_and_units(X, features, Z.shape[1]) if gross.any() else []
+    gross[:, [j for j, (name, _) in enumerate(units) if name is None]] = False
     if not gross.any():
         return
     rows, columns = np.flatnonzero(gross.any(axis=1)), np.flatnonzero(gross.any(axis=0))
     first = int(gross[rows[0]].argmax())
-    named, unit = told[first]
+    column, unit = units[first]
     typical = Z[~gross[:, first], first]
     low, high = sorted((unit(float(typical.min())), unit(float(typical.max()))))
-    names = _some(list(dict.fromkeys(told[j][0] for j in columns)))
-    place = f"column {named!r}, where others range from {low:g} to {high:g}"
+    names = _shorten(list(dict.fromkeys(units[j][0] for j in columns)))
+    place = f"column {column!r}, where others range from {low:g} to {high:g}"
     value = f"{unit(float(Z[rows[0], first])):g}"
     warn_caller(FarRowsWarning(rows.tolist(), len(Z), names, value, place))
 
@@ -89,33 +103,26 @@ class FarRowsWarning(UserWarning):
         """Return the finding and its remedy."""
         rows, n, columns, value, place = self.args
         return (
-            f"{len(rows)} of {n} rows of X hold values far from the rest: rows {_some(rows)}, "
+            f"{len(rows)} of {n} rows of X hold values far from the rest: rows {_shorten(rows)}, "
             f"columns {columns}; such as {value} in row {rows[0]}, {place}. A few such rows are "
             "left out of the default density, many make what is as far look known: correct or drop "
             "them, impute codes of missing values, take logarithms of a skewed column"
         )
 
     def renumbered(self, numbers: np.ndarray) -> FarRowsWarning:
-        """The same with the number that row i has elsewhere, ``numbers[i]``."""
+        """Return the warning with the number that row i has elsewhere, ``numbers[i]``."""
         rows, *others = self.args
         return FarRowsWarning([int(numbers[row]) for row in rows], *others)
-
-
-def _beyond(
-    fence: float, X: np.ndarray, w: np.ndarray | None, *, codes: bool = False
-) -> np.ndarray:
-    """Return where X (n, d) lies more than `fence` spreads from the median of its column.
-
-    Nowhere in a column of which more than a tenth does; with `codes`, unless nearly all of these
-    values are the same.
-    """
-    return outside_of(*limits(X, w, fence, codes=codes), X)
 
 
 def limits(
     X: np.ndarray, w: np.ndarray | None = None, fence: float = GROSS, *, codes: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Median of each column of X (n, d), and how far from there `_beyond` begins; inf: nowhere."""
+    """Return the median of each column of X (n, d), and how far from there is outside, (d,).
+
+    At `fence` spreads; inf in a column of which more than a tenth lies outside, unless, with
+    `codes`, nearly all of these values are the same.
+    """
     centre, limit = np.empty(X.shape[1]), np.full(X.shape[1], np.inf)
     for j, column in enumerate(X.T):
         centre[j] = _median(column, w)
@@ -153,7 +160,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     """
     if isinstance(features, Pipeline) and "reduce" in features.named_steps:
         return [(None, float)] * p
-    labels = _labels(X)
+    labels = column_names(X) if len(X.shape) == 2 else []
     inputs = input_sources(len(labels))
     sources = sources_after(features, inputs) if labels else None
     levels = {j for j, _ in known_levels(features, inputs)} if labels else set()
@@ -170,16 +177,11 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
             name = own[j] if named and own is not None else mixed[j]
             if source.words or levels.intersection(source.columns):
                 name = None
-            found.append((name, partial(_unscaled, scaler, j)))
+            found.append((name, partial(_unscale, scaler, j)))
     return found
 
 
-def _labels(X: Any) -> list[Any]:
-    """Names of the columns of a table, numbers of those of an array; none of texts."""
-    return column_names(X) if len(X.shape) == 2 else []
-
-
-def _unscaled(scaler: StandardScaler, j: int, value: float) -> float:
+def _unscale(scaler: StandardScaler, j: int, value: float) -> float:
     return value * float(scaler.scale_[j]) + float(scaler.mean_[j])
 
 
@@ -193,7 +195,7 @@ def _median(values: np.ndarray, w: np.ndarray | None) -> float:
     return float(values[order][np.searchsorted(total, total[-1] / 2 * (1 - 1e-12))])
 
 
-def _some(items: list[Any]) -> str:
-    """The first few of a list."""
+def _shorten(items: list[Any]) -> str:
+    """Return the first few of a list, in words."""
     more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
     return f"{items[:_NAMED]}{more}"

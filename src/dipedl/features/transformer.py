@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..fitting import explain_columns, explain_dtype_error, explain_new_levels
 from ..inputs import NO_DATES, NotComputableError, column_names, date_columns, is_frame
-from ..maths.checks import CORRECT
+from ..maths.arrays import CORRECT
 from ..maths.seeds import seed, seeded_clone
 from .encoding import table_encoding, warn_of_identifiers
 from .pipelines import (

@@ -14,10 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ..maths.array_namespace import to_numpy
-from .by_class import pool
-from .factor import GaussianFactor, Shrinkage, class_shrinkage, factorise
-from .moments import Moments
+from ..maths.arrays import to_numpy
+from .factor import GaussianFactor, factorise
+from .moments import Moments, Shrinkage, class_shrinkage, pool
 
 Group = dist.ProcessGroup | None
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -1,8 +1,8 @@
-"""One Gaussian: shrinkage and factor of its covariance, and distances of rows to its mean."""
+"""Gaussians that score: factors of covariances, log-densities and distances, of k classes too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,137 +11,20 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from ..maths.special import EPS, LOG_2PI
-from .moments import Moments
+from ..maths.dirichlet import EPS, LOG_2PI
+from .moments import (
+    BasisMoments,
+    Moments,
+    TiedMoments,
+    constant_message,
+    rank,
+    shrunk_covariance,
+)
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 23
 NEGLIGIBLE = 1e-13  # standard deviations
 #: What float32 may cost the log-density of a typical row, in nats, and how many rows are tried.
 _ROUNDING, _PROBES = 1e-3, 16
-Shrinkage = float | str | None
-#: Estimated from the third and fourth powers of the features.
-LEDOIT_WOLF = "ledoit-wolf"
-
-
-def _ledoit_wolf(m: Moments, level: float) -> float:
-    if m.higher is None:
-        raise ValueError(
-            "shrinkage='ledoit-wolf' needs the fourth moments of the features, and these moments "
-            "were made without them; fit with shrinkage='ledoit-wolf', or Moments.of(X, "
-            "higher=True)"
-        )
-    n, p = m.weight, len(m.offset)
-    cov = m.gram / level
-    total = float(m.higher.quartic.sum())
-    if not np.finfo(np.float64).tiny < total < np.inf:
-        raise ValueError(
-            "shrinkage='ledoit-wolf' needs the fourth moments of the features, which overflow or "
-            "underflow; rescale the features or use shrinkage='oas'"
-        )
-    square = float((cov * cov).sum())
-    error, spread = (total / n / level / level - square) / n, square - p
-    return min(error / spread, 1.0) if spread > EPS * p and error > 0 else 0.0
-
-
-def _oas(m: Moments, level: float) -> float:
-    cov, p = m.gram / level, len(m.offset)
-    if m.diagonal:
-        return _oas_of_variances(cov, m.weight)
-    return oas_intensity(float((cov * cov).sum()) / p**2, m.weight, p)
-
-
-def oas_intensity(mean_square: float, n: float, p: int) -> float:
-    """OAS of n rows and p features, from the mean square of the covariance over its level."""
-    denominator = (n + 1) * (mean_square - 1 / p)
-    return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
-
-
-def _oas_of_variances(variance: np.ndarray, n: float) -> float:
-    """OAS of variances alone: under a Gaussian each has the sampling error 2 s^4 / n."""
-    error = float((2 * variance * variance).sum() / n)
-    spread = float(((variance - variance.mean()) ** 2).sum())
-    return error / (error + spread) if error > 0 else 1.0
-
-
-_ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
-    LEDOIT_WOLF: _ledoit_wolf,
-    "oas": _oas,
-}
-
-
-def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
-    """Return the intensity in [0, 1] of the shrinkage towards ``trace / p`` times the identity.
-
-    "ledoit-wolf" is Ledoit and Wolf (2004), "oas" is Chen et al. (2010), both as scikit-learn
-    computes them for a full covariance. For a diagonal one both weigh the sampling error of the
-    variances against their spread: "ledoit-wolf" from the fourth moments, "oas" as it is under a
-    Gaussian. The "ledoit-wolf" intensity of two samples is zero: they look free of error.
-    """
-    if shrinkage is None:
-        return 0.0
-    if isinstance(shrinkage, str):
-        if shrinkage not in _ESTIMATED:
-            raise ValueError(
-                f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
-                f"got {shrinkage!r}"
-            )
-        return _estimated(moments, _ESTIMATED[shrinkage])
-    if not 0 <= shrinkage <= 1:
-        raise ValueError(f"shrinkage must lie in [0, 1], got {shrinkage!r}")
-    return float(shrinkage)
-
-
-def _estimated(moments: Moments, rule: Callable[[Moments, float], float]) -> float:
-    level = mean_variance(moments)
-    if not np.isfinite(level):
-        raise ValueError("the covariance of the features overflows; rescale the features")
-    if len(moments.offset) == 1:
-        return 0.0
-    # Relative to its own level a covariance can be squared in any unit.
-    return rule(moments, level) if level > 0 else 1.0
-
-
-def mean_variance(moments: Moments) -> float:
-    """Return the mean variance of the features, trace / p: the level of the shrinkage target."""
-    return moments.trace / moments.weight / len(moments.offset)
-
-
-def class_shrinkage(
-    moments: Moments, shrinkage: Shrinkage, pooled_variance: float | None
-) -> tuple[float, float]:
-    """Return intensity and target for one class; the pooled variance if its rows are one point.
-
-    Rows that are all the same point have no level of their own. None leaves such a class as it is.
-    """
-    intensity, target = shrinkage_intensity(moments, shrinkage), mean_variance(moments)
-    if target == 0 and pooled_variance is not None:
-        return 1.0, pooled_variance
-    return intensity, target
-
-
-def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
-    """Return ``(1 - intensity) covariance + intensity * target * identity``, (p, p) or (p,)."""
-    cov = (1 - intensity) * moments.covariance
-    if cov.ndim == 1:
-        return np.asarray(cov + intensity * target)
-    cov.flat[:: len(cov) + 1] += intensity * target
-    return np.asarray(cov)
-
-
-def rank(moments: Moments) -> int:
-    """Return the rank of the covariance before shrinkage, of features scaled to unit variance."""
-    variance = moments.variance
-    varying = variance > EPS**2 * (moments.mean**2)
-    if moments.diagonal or not varying.any():
-        return int(varying.sum())
-    scale = np.sqrt(variance[varying])
-    if moments.thin:
-        root = moments.scatter[:, varying] / scale
-        correlation = root @ root.T / moments.weight
-    else:
-        correlation = moments.covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
-    values = linalg.eigvalsh(correlation)
-    return int((values > values[-1] * len(values) * EPS).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +104,7 @@ class GaussianFactor:
         cls, moments: Moments, whitener: np.ndarray | ThinWhitener, log_det: float
     ) -> GaussianFactor:
         """Place the factor of a covariance at the mean of `moments`."""
-        mean = moments.mean
+        mean = moments.origin + moments.offset
         rest = (moments.origin - mean) + moments.offset
         if isinstance(whitener, ThinWhitener):
             shift = np.sqrt(whitener.squared(rest[None].copy()))
@@ -331,9 +214,10 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
 
     `who` is named in the error, such as "class 'a'".
     """
-    thin = moments.thin
+    mean, scatter = moments.origin + moments.offset, moments.scatter
+    thin = scatter.ndim == 2 and len(scatter) < len(mean)
     with np.errstate(over="ignore", invalid="ignore"):
-        cov = moments.scatter if thin else shrunk_covariance(moments, intensity, target)
+        cov = scatter if thin else shrunk_covariance(moments, intensity, target)
     if not np.isfinite(cov).all():
         raise ValueError(f"{who}: the covariance overflows; rescale the features")
     if thin:
@@ -341,11 +225,11 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     else:
         variance = cov if cov.ndim == 1 else cov.diagonal()
     # A variance at the level of rounding in the data is no variance.
-    constant = np.flatnonzero(variance <= (4 * EPS * np.abs(moments.mean)) ** 2)
+    constant = np.flatnonzero(variance <= (4 * EPS * np.abs(mean)) ** 2)
     if len(constant):
         raise ValueError(constant_message(moments, constant, intensity, who))
     if thin:
-        whitener = ThinWhitener.of(moments.scatter, moments.weight, intensity, target)
+        whitener = ThinWhitener.of(scatter, moments.weight, intensity, target)
         check_regular(moments, whitener.reciprocal_condition, intensity, who)
         return GaussianFactor.about(moments, whitener, whitener.log_det)
     scale = np.sqrt(variance)
@@ -376,17 +260,196 @@ def check_regular(moments: Moments, reciprocal: float, intensity: float, who: st
         )
 
 
-def constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:
-    """Word the error on features that do not vary."""
-    if len(constant) == len(moments.offset):
-        return (
-            f"{who}: all samples are the same point (n_samples = {moments.weight:g}), "
-            "so there is no spread; give it more distinct samples"
-        )
-    return (
-        f"{who}: features {constant[:5].tolist()} are constant and shrinkage is {intensity:g}; "
-        "drop them or use shrinkage='oas' or 'ledoit-wolf'"
-    )
+@dataclass(frozen=True, eq=False)
+class TiedFactors(Sequence[GaussianFactor]):
+    """k Gaussians of one covariance; as a sequence, the factor of each.
+
+    Attributes
+    ----------
+    mean, rest : ndarray, shape (k, p)
+        As in `GaussianFactor`; `rest` may be None.
+    whitener, log_det
+        Of the covariance.
+    """
+
+    mean: np.ndarray
+    rest: np.ndarray | None
+    whitener: np.ndarray | ThinWhitener
+    log_det: float
+
+    @classmethod
+    def of(cls, moments: TiedMoments, shared: GaussianFactor) -> TiedFactors:
+        """Place the factor of the covariance of `moments` at the mean of each class."""
+        mean, whitener = moments.origin + moments.offset, shared.whitener
+        rest = (moments.origin - mean) + moments.offset
+        if isinstance(whitener, ThinWhitener):
+            shift = np.sqrt(whitener.squared(rest.copy()))
+        else:
+            shift = rest @ whitener.T
+        held = rest if np.abs(shift).max() > NEGLIGIBLE else None
+        return cls(mean, held, whitener, shared.log_det)
+
+    @property
+    def thin(self) -> bool:
+        """True if the factor is that of wide data."""
+        return isinstance(self.whitener, ThinWhitener)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, c: Any) -> Any:
+        rest = None if self.rest is None else self.rest[c]
+        return GaussianFactor(self.mean[c], rest, self.whitener, self.log_det)
+
+    @cached_property
+    def comparison(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whitened means (k, p) minus the first, their squares (k,), and those of gaps (k, k)."""
+        means = self[0].whitened(self.mean, 0.0 if self.rest is None else self.rest)
+        square = np.einsum("ij,ij->i", means, means)
+        between = square[:, None] + square - 2 * means @ means.T
+        np.fill_diagonal(between, 0.0)
+        return means, square, between
+
+    def fill(self, X: np.ndarray, found: np.ndarray) -> None:
+        """Write the squared distances of rows X (n, p) to `found` (k, n); not of a thin factor.
+
+        A row is whitened once, and one product compares it with all means.
+        """
+        means, square, between = self.comparison
+        first = self[0]
+        for rows in _row_blocks(len(X), max(means.shape)):
+            white = first.whitened(X[rows])
+            # The square is expanded about the nearest mean: about the origin it would cancel.
+            near = (white @ means.T - 0.5 * square).argmax(axis=1)
+            mean = means[near]
+            white -= mean
+            own = np.einsum("ij,ij->i", white, white + 2 * mean)
+            distance = own - 2 * means @ white.T + between[near].T
+            found[:, rows] = np.where(np.isnan(distance), np.inf, np.maximum(distance, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class BasisFactors(Sequence[GaussianFactor]):
+    """k Gaussians with variances along one basis; as a sequence, the factor of each.
+
+    Attributes
+    ----------
+    mean, variance : ndarray, shape (k, p)
+        Means, and variances along the rows of the basis.
+    basis : ndarray, shape (p, p)
+        Orthonormal rows.
+    log_det : ndarray, shape (k,)
+        Log-determinants of the covariances.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    basis: np.ndarray
+    log_det: np.ndarray
+
+    @classmethod
+    def of(
+        cls, moments: BasisMoments, shrinkage: np.ndarray, target: np.ndarray, who: Sequence[str]
+    ) -> BasisFactors:
+        """Shrink the variances of `moments`; raises the errors of `factorise`."""
+        variance = []
+        for m, intensity, level, name in zip(moments, shrinkage, target, who, strict=True):
+            variance.append(moments.scale**2 * shrunk_covariance(m, intensity, level))
+            least = len(moments.scale) * EPS
+            if not variance[-1].min() > least * variance[-1].max():
+                of_features = variance[-1] @ moments.basis**2
+                constant = np.flatnonzero(of_features <= least * of_features.max())
+                if len(constant):
+                    raise ValueError(constant_message(m, constant, intensity, name))
+                check_regular(m, 0.0, intensity, name)
+        along = np.stack([m.mean for m in moments]) * moments.scale
+        mean = moments.centre + along @ moments.basis
+        held = np.stack(variance)
+        return cls(mean, held, moments.basis, np.log(held).sum(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, c: Any) -> Any:
+        variance = self.variance[c]
+        whitener = ThinWhitener(self.basis, variance, float(variance.max()))
+        return GaussianFactor(self.mean[c], None, whitener, float(self.log_det[c]))
+
+    @cached_property
+    def along(self) -> np.ndarray:
+        """Means (k, p) minus the first, along the basis."""
+        return np.asarray((self.mean - self.mean[0]) @ self.basis.T)
+
+    def fill(self, X: np.ndarray, found: np.ndarray) -> None:
+        """Write the squared distances of rows X (n, p) to `found` (k, n): a row is turned once."""
+        pairs = list(zip(self.along, 1 / self.variance, strict=True))
+        for rows in _row_blocks(len(X), 8 * X.shape[1]):
+            turned = np.subtract(X[rows], self.mean[0], dtype=np.float64) @ self.basis.T
+            for c, (mean, precision) in enumerate(pairs):
+                D = turned - mean
+                D *= D
+                found[c, rows] = D @ precision
+        found[np.isnan(found)] = np.inf
+
+
+def _row_blocks(n: int, k: int) -> list[slice]:
+    """Return parts of n rows of which k numbers a row fit the cache."""
+    step = max(1, _BLOCK_BYTES // (8 * k))
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
+def squared_distances(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
+    """Squared Mahalanobis distance of each row of X (n, p) to each of k Gaussians, (n, k)."""
+    found = np.empty((len(factors), len(X)))
+    if isinstance(factors, BasisFactors) or (isinstance(factors, TiedFactors) and not factors.thin):
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors.fill(X, found)
+    else:
+        for factor, row in zip(factors, found, strict=True):
+            row[:] = factor.squared_distance(X)
+    return found.T
+
+
+def class_factors(
+    covariance_type: str,
+    moments: Sequence[Moments],
+    shrinkage: np.ndarray,
+    target: np.ndarray,
+    who: Sequence[str],
+) -> Sequence[GaussianFactor]:
+    """Factor k covariances of `class_moments`, shrunk by (k,) towards (k,), as `factorise` does."""
+    if covariance_type == "tied":
+        held = moments if isinstance(moments, TiedMoments) else TiedMoments.pooling(moments)
+        shared = factorise(held.within, shrinkage[0], target[0], "the tied covariance")
+        return TiedFactors.of(held, shared)
+    if isinstance(moments, BasisMoments):
+        return BasisFactors.of(moments, shrinkage, target, who)
+    parts = zip(moments, shrinkage, target, who, strict=True)
+    return [factorise(*part) for part in parts]
+
+
+def mixture_log_density(
+    factors: Sequence[GaussianFactor], log_weights: np.ndarray, X: np.ndarray
+) -> np.ndarray:
+    """Log-density in nats of each row of X (n, p) under a mixture of k Gaussians, (n,)."""
+    found = np.empty(len(X))
+    for rows in _row_blocks(len(X), len(log_weights)):
+        joint = log_densities(factors, X[rows]) + log_weights
+        top = joint.max(axis=-1)
+        top = np.where(top == -np.inf, 0.0, top)
+        with np.errstate(divide="ignore"):
+            found[rows] = top + np.log(np.exp(joint - top[:, None]).sum(axis=-1))
+    return found
+
+
+def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
+    """Log-density in nats of each row of X (n, p) under each of k Gaussians, (n, k)."""
+    if isinstance(factors, TiedFactors | BasisFactors):
+        log_det = factors.log_det
+    else:
+        log_det = np.array([factor.log_det for factor in factors])
+    constant = X.shape[1] * LOG_2PI + log_det
+    return np.asarray(-0.5 * (constant + squared_distances(factors, X)))
 
 
 def explain_rows(
@@ -419,3 +482,14 @@ def explain_rows(
             ],
             "rest": float(np.delete(parts, order).sum()),
         }
+
+
+def explain_nearest(
+    factors: Sequence[GaussianFactor], labels: Sequence[Any], X: np.ndarray, top: int
+) -> list[dict[str, Any]]:
+    """Return `explain_rows` of each row of X (n, p) under the Gaussian of least distance."""
+    nearest = squared_distances(factors, X).argmin(axis=1)
+    return [
+        next(explain_rows(factors[c].mean, factors[c].contributions(x), x, top, labels[c]))
+        for c, x in zip(nearest.tolist(), X[:, None], strict=True)
+    ]

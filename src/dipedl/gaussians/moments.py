@@ -1,15 +1,19 @@
-"""Mergeable sufficient statistics: those of A and those of B give those of both together."""
+"""Mergeable moments of rows, of all or by class: what Gaussians are made of; their shrinkage."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, Self
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import blas
+
+from ..maths.dirichlet import EPS
 
 __all__ = ["Moments"]
 
@@ -18,6 +22,13 @@ WIDE = 256
 _CHUNK_BYTES = 1 << 20
 #: Rows whose mean is a point near that of all: a quarter of these are lost if it is far off.
 _FIRST = 256
+#: Numbers of a block of rows that are turned at once.
+_BLOCK_NUMBERS = 1 << 20
+#: Bytes that any machine has: fewer are not counted.
+_ROOMY = 1 << 30
+Shrinkage = float | str | None
+#: Estimated from the third and fourth powers of the features.
+LEDOIT_WOLF = "ledoit-wolf"
 
 
 def scatter_rows(n: Any, p: int) -> Any:
@@ -341,3 +352,448 @@ def dense_scatter(scatter: np.ndarray) -> np.ndarray:
     """Return the scatter (p, p) of a root (r, p); others as they are."""
     wide = scatter.ndim == 2 and scatter.shape[0] < scatter.shape[1]
     return np.asarray(scatter.T @ scatter) if wide else scatter
+
+
+def _ledoit_wolf(m: Moments, level: float) -> float:
+    if m.higher is None:
+        raise ValueError(
+            "shrinkage='ledoit-wolf' needs the fourth moments of the features, and these moments "
+            "were made without them; fit with shrinkage='ledoit-wolf', or Moments.of(X, "
+            "higher=True)"
+        )
+    n, p = m.weight, len(m.offset)
+    cov = m.gram / level
+    total = float(m.higher.quartic.sum())
+    if not np.finfo(np.float64).tiny < total < np.inf:
+        raise ValueError(
+            "shrinkage='ledoit-wolf' needs the fourth moments of the features, which overflow or "
+            "underflow; rescale the features or use shrinkage='oas'"
+        )
+    square = float((cov * cov).sum())
+    error, spread = (total / n / level / level - square) / n, square - p
+    return min(error / spread, 1.0) if spread > EPS * p and error > 0 else 0.0
+
+
+def _oas(m: Moments, level: float) -> float:
+    cov, p = m.gram / level, len(m.offset)
+    if m.diagonal:
+        return _oas_of_variances(cov, m.weight)
+    return oas_intensity(float((cov * cov).sum()) / p**2, m.weight, p)
+
+
+def oas_intensity(mean_square: float, n: float, p: int) -> float:
+    """OAS of n rows and p features, from the mean square of the covariance over its level."""
+    denominator = (n + 1) * (mean_square - 1 / p)
+    return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
+
+
+def _oas_of_variances(variance: np.ndarray, n: float) -> float:
+    """OAS of variances alone: under a Gaussian each has the sampling error 2 s^4 / n."""
+    error = float((2 * variance * variance).sum() / n)
+    spread = float(((variance - variance.mean()) ** 2).sum())
+    return error / (error + spread) if error > 0 else 1.0
+
+
+_ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
+    LEDOIT_WOLF: _ledoit_wolf,
+    "oas": _oas,
+}
+
+
+def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
+    """Return the intensity in [0, 1] of the shrinkage towards ``trace / p`` times the identity.
+
+    "ledoit-wolf" is Ledoit and Wolf (2004), "oas" is Chen et al. (2010), both as scikit-learn
+    computes them for a full covariance. For a diagonal one both weigh the sampling error of the
+    variances against their spread: "ledoit-wolf" from the fourth moments, "oas" as it is under a
+    Gaussian. The "ledoit-wolf" intensity of two samples is zero: they look free of error.
+    """
+    if shrinkage is None:
+        return 0.0
+    if isinstance(shrinkage, str):
+        if shrinkage not in _ESTIMATED:
+            raise ValueError(
+                f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
+                f"got {shrinkage!r}"
+            )
+        return _estimated(moments, _ESTIMATED[shrinkage])
+    if not 0 <= shrinkage <= 1:
+        raise ValueError(f"shrinkage must lie in [0, 1], got {shrinkage!r}")
+    return float(shrinkage)
+
+
+def _estimated(moments: Moments, rule: Callable[[Moments, float], float]) -> float:
+    level = mean_variance(moments)
+    if not np.isfinite(level):
+        raise ValueError("the covariance of the features overflows; rescale the features")
+    if len(moments.offset) == 1:
+        return 0.0
+    # Relative to its own level a covariance can be squared in any unit.
+    return rule(moments, level) if level > 0 else 1.0
+
+
+def mean_variance(moments: Moments) -> float:
+    """Return the mean variance of the features, trace / p: the level of the shrinkage target."""
+    return moments.trace / moments.weight / len(moments.offset)
+
+
+def class_shrinkage(
+    moments: Moments, shrinkage: Shrinkage, pooled_variance: float | None
+) -> tuple[float, float]:
+    """Return intensity and target for one class; the pooled variance if its rows are one point.
+
+    Rows that are all the same point have no level of their own. None leaves such a class as it is.
+    """
+    intensity, target = shrinkage_intensity(moments, shrinkage), mean_variance(moments)
+    if target == 0 and pooled_variance is not None:
+        return 1.0, pooled_variance
+    return intensity, target
+
+
+def shrunk_covariance(moments: Moments, intensity: float, target: float) -> np.ndarray:
+    """Return ``(1 - intensity) covariance + intensity * target * identity``, (p, p) or (p,)."""
+    cov = (1 - intensity) * moments.covariance
+    if cov.ndim == 1:
+        return np.asarray(cov + intensity * target)
+    cov.flat[:: len(cov) + 1] += intensity * target
+    return np.asarray(cov)
+
+
+def rank(moments: Moments) -> int:
+    """Return the rank of the covariance before shrinkage, of features scaled to unit variance."""
+    variance = moments.variance
+    varying = variance > EPS**2 * (moments.mean**2)
+    if moments.diagonal or not varying.any():
+        return int(varying.sum())
+    scale = np.sqrt(variance[varying])
+    if moments.thin:
+        root = moments.scatter[:, varying] / scale
+        correlation = root @ root.T / moments.weight
+    else:
+        correlation = moments.covariance[np.ix_(varying, varying)] / np.outer(scale, scale)
+    values = linalg.eigvalsh(correlation)
+    return int((values > values[-1] * len(values) * EPS).sum())
+
+
+def constant_message(moments: Moments, constant: np.ndarray, intensity: float, who: str) -> str:
+    """Word the error on features that do not vary."""
+    if len(constant) == len(moments.offset):
+        return (
+            f"{who}: all samples are the same point (n_samples = {moments.weight:g}), "
+            "so there is no spread; give it more distinct samples"
+        )
+    return (
+        f"{who}: features {constant[:5].tolist()} are constant and shrinkage is {intensity:g}; "
+        "drop them or use shrinkage='oas' or 'ledoit-wolf'"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TiedMoments(Sequence[Moments]):
+    """Weights and means of k classes, and one scatter of all rows about them; ``+`` merges.
+
+    As a sequence it gives the `Moments` of each class, as if it had the shared covariance.
+
+    Attributes
+    ----------
+    weight : ndarray, shape (k,)
+        Sums of the sample weights; 0 for a class without rows.
+    origin, offset : ndarray, shape (k, p)
+        ``mean = origin + offset``, as in `Moments`.
+    within : Moments
+        Of the residuals from the class means.
+
+    References
+    ----------
+    Chan, Golub, LeVeque (1983), for each class; the sums over classes add up.
+    """
+
+    weight: np.ndarray
+    origin: np.ndarray
+    offset: np.ndarray
+    within: Moments
+
+    @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
+    def of(
+        cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray
+    ) -> TiedMoments:
+        """Sum rows X (n, p), labels y (n,), weights (n,), for the sorted `classes`; one pass."""
+        k, p = len(classes), X.shape[1]
+        weight, origin, offset = np.zeros(k), np.zeros((k, p)), np.zeros((k, p))
+        places = _rows_by_class(y, classes)
+        if weights is not None:
+            places = [rows[weights[rows] > 0] for rows in places]
+        thin, roots = scatter_rows(sum(map(len, places)), p) < p, []
+        products = OuterProducts(0 if thin else p)
+        for c, at in enumerate(places):
+            if not len(at):
+                continue
+            w = None if weights is None else weights[at].astype(np.float64)
+            rows = WeightedRows(X, at, w)
+            origin[c] = rows.point_near_mean()
+            for D, w in rows.minus(origin[c]):
+                weight[c] += w.sum()
+                offset[c] += w @ D
+                if not thin:
+                    products.add(D if rows.equal else D * np.sqrt(w)[:, None])
+            offset[c] /= weight[c]
+            if thin:
+                roots += [D * np.sqrt(w)[:, None] for D, w in rows.minus(origin[c], offset[c])]
+        found = np.vstack([np.zeros((0, p)), *roots])
+        if not thin:
+            found = products.minus(offset * np.sqrt(weight)[:, None])
+        return cls(weight, origin, offset, _residuals(float(weight.sum()), found))
+
+    @classmethod
+    def pooling(cls, moments: Sequence[Moments]) -> TiedMoments:
+        """Pool moments of each class, none of them diagonal."""
+        weight = np.array([m.weight for m in moments])
+        origin, offset = (
+            np.stack([getattr(m, of) for m in moments]) for of in ("origin", "offset")
+        )
+        return cls(weight, origin, offset, replace(pool(moments), higher=None))
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def __getitem__(self, c: Any) -> Any:
+        share = self.weight[c] / (self.within.weight or 1.0)
+        scatter = self.within.scatter * (np.sqrt(share) if self.within.thin else share)
+        return Moments(float(self.weight[c]), self.origin[c], self.offset[c], scatter)
+
+    def at(self, places: np.ndarray) -> TiedMoments:
+        """Return the classes at `places` (m,) in their order; one without rows where it is -1."""
+        weight = np.where(places < 0, 0.0, self.weight[places])
+        return replace(self, weight=weight, origin=self.origin[places], offset=self.offset[places])
+
+    @property
+    def whole(self) -> Moments:
+        """Moments of all rows, which have a weight."""
+        origin = self.origin[self.weight.argmax()]
+        gaps = np.where(self.weight[:, None] > 0, (self.origin - origin) + self.offset, 0.0)
+        offset = self.weight @ gaps / self.within.weight
+        bridges = (gaps - offset) * np.sqrt(self.weight)[:, None]
+        scatter = add_scatters(self.within.scatter, self.within.scatter[:0], bridges)
+        return Moments(self.within.weight, origin, offset, scatter)
+
+    def standardise(self, centre: np.ndarray, scale: np.ndarray) -> TiedMoments:
+        """Return the moments of ``(x - centre) / scale``, of shapes (p,)."""
+        within = self.within.standardise(0 * centre, scale)
+        return TiedMoments(self.weight, (self.origin - centre) / scale, self.offset / scale, within)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def __add__(self, other: TiedMoments) -> TiedMoments:
+        """Add the moments of two sets of rows of the same classes."""
+        if not isinstance(other, TiedMoments):
+            return NotImplemented
+        mine = self.weight[:, None] > 0
+        origin = np.where(mine, self.origin, other.origin)
+        weight = self.weight + other.weight
+        share = (other.weight / np.where(weight > 0, weight, 1.0))[:, None]
+        # A class that one side alone has seen has no gap.
+        met = mine & (other.weight[:, None] > 0)
+        gap = np.where(met, (other.origin - origin) + (other.offset - self.offset), 0.0)
+        bridges = gap * np.sqrt(self.weight[:, None] * share)
+        offset = np.where(mine, self.offset + gap * share, other.offset)
+        scatter = add_scatters(self.within.scatter, other.within.scatter, bridges)
+        return TiedMoments(weight, origin, offset, _residuals(float(weight.sum()), scatter))
+
+
+@dataclass(frozen=True, eq=False)
+class BasisMoments(Sequence[Moments]):
+    """Moments of k classes along one orthogonal basis: p x p numbers for all, and p for each.
+
+    The basis holds the eigenvectors of the covariance of the residuals from the class means, so
+    that it needs all rows before the first of them can be counted: it is no sum. Rows are scaled
+    by that covariance, shrunk by OAS: it is what the variances of a class then shrink towards.
+
+    Attributes
+    ----------
+    centre : ndarray, shape (p,)
+        Mean of all rows.
+    basis, scale : ndarray, shapes (p, p) and (p,)
+        Directions, as rows, and the tied standard deviations along them.
+    along : list of Moments
+        Of each class, diagonal, of rows ``basis @ (x - centre) / scale``.
+
+    References
+    ----------
+    Flury, "Common principal components in k groups", JASA 79 (1984). His basis is that of greatest
+    likelihood, found by iteration; this one is that of the pooled covariance, found at once. They
+    agree where the covariances of the classes commute.
+    """
+
+    centre: np.ndarray
+    basis: np.ndarray
+    scale: np.ndarray
+    along: list[Moments]
+
+    @classmethod
+    def of(
+        cls,
+        X: np.ndarray,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        classes: np.ndarray,
+        higher: bool,
+    ) -> BasisMoments:
+        """Sum rows X (n, p), labels y (n,), weights (n,), for the sorted `classes`; two passes."""
+        tied = TiedMoments.of(X, y, weights, classes)
+        if not (target := mean_variance(tied.within)):
+            everywhere = np.arange(X.shape[1])
+            raise ValueError(constant_message(tied.within, everywhere, 0.0, "the shared basis"))
+        shrinkage, centre = shrinkage_intensity(tied.within, "oas"), tied.whole.mean
+        values, vectors = linalg.eigh(shrunk_covariance(tied.within, shrinkage, target))
+        scale = np.sqrt(values.clip(target * EPS))
+        turn = vectors / scale
+        step = max(_BLOCK_NUMBERS // X.shape[1], 4 * len(classes))
+        blocks = (slice(start, start + step) for start in range(0, len(X), step))
+        along: Any = None
+        for rows in blocks:
+            w = None if weights is None else weights[rows]
+            turned = (X[rows] - centre) @ turn
+            new = moments_by_class(turned, y[rows], w, classes, diagonal=True, higher=higher)
+            along = new if along is None else add_moments(along, new)
+        return cls(centre, np.ascontiguousarray(vectors.T), scale, along)
+
+    def __len__(self) -> int:
+        return len(self.along)
+
+    def __getitem__(self, c: Any) -> Any:
+        return self.along[c]
+
+
+def class_moments(
+    covariance_type: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    classes: np.ndarray,
+    *,
+    higher: bool,
+) -> Sequence[Moments]:
+    """Return the moments for a covariance of that type; MemoryError where it cannot fit."""
+    # Fourth moments move with the scatter of their own class.
+    pools = covariance_type == "tied" and not higher
+    shared = covariance_type == "shared-basis"
+    _check_room(covariance_type, len(classes), y, X.shape[1], shared=pools or shared)
+    if shared:
+        return BasisMoments.of(X, y, weights, classes, higher)
+    if pools:
+        return TiedMoments.of(X, y, weights, classes)
+    diagonal = covariance_type == "diag"
+    return moments_by_class(X, y, weights, classes, diagonal=diagonal, higher=higher)
+
+
+def add_moments(a: Sequence[Moments], b: Sequence[Moments]) -> Any:
+    """Add the moments of two sets of rows of the same classes."""
+    if isinstance(a, TiedMoments) and isinstance(b, TiedMoments):
+        return a + b
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def align_classes(moments: Sequence[Moments], own: np.ndarray, classes: np.ndarray) -> Any:
+    """Return the moments of every class in `classes`; a class not among its `own` has weight 0."""
+    places = np.full(len(classes), -1)
+    places[np.searchsorted(classes, own)] = np.arange(len(own))
+    if isinstance(moments, TiedMoments):
+        return moments.at(places)
+    return [replace(moments[0], weight=0.0) if c < 0 else moments[c] for c in places]
+
+
+def weights_of(moments: Sequence[Moments]) -> np.ndarray:
+    """Return the weight of each class, (k,)."""
+    if isinstance(moments, TiedMoments):
+        return moments.weight
+    return np.array([m.weight for m in moments])
+
+
+def moments_by_class(
+    X: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    classes: np.ndarray,
+    *,
+    diagonal: bool,
+    higher: bool,
+) -> list[Moments]:
+    """Return the moments of each class of rows X (n, p); weight 0 for a class without rows."""
+    found = []
+    for rows in _rows_by_class(y, classes):
+        w = weights
+        if not len(rows):
+            rows, w = np.zeros(1, dtype=int), np.zeros(len(X))
+        found.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
+    return found
+
+
+def _rows_by_class(y: np.ndarray, classes: np.ndarray) -> list[np.ndarray]:
+    """Return the rows of each of the sorted `classes`; labels y (n,) of no class are left out."""
+    k = len(classes)
+    if y.dtype.kind in "iu" and classes[-1] - classes[0] == k - 1:
+        codes = np.where((y < classes[0]) | (y > classes[-1]), k, y - classes[0])
+    else:
+        codes = np.searchsorted(classes, y)
+        codes[classes[np.minimum(codes, k - 1)] != y] = k
+    # Of small integers numpy sorts in linear time.
+    codes = codes.astype(np.min_scalar_type(k))
+    ends = np.cumsum(np.bincount(codes, minlength=k + 1))[:k]
+    return np.split(np.argsort(codes, kind="stable"), ends)[:k]
+
+
+def pool(moments: Iterable[Moments]) -> Moments:
+    """Return the moments of the residuals from the mean of each class."""
+    if isinstance(moments, TiedMoments):
+        return moments.within
+    return reduce(add, (replace(m, origin=0 * m.origin, offset=0 * m.offset) for m in moments))
+
+
+def _residuals(weight: float, scatter: np.ndarray) -> Moments:
+    zero = np.zeros(scatter.shape[1])
+    return Moments(weight, zero, zero, scatter)
+
+
+def class_shrinkages(
+    moments: Sequence[Moments], shrinkage: Shrinkage | tuple[float, ...], *, tied: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return intensity and target of each of k classes, (k,); a tuple is one number per class."""
+    k = len(moments)
+    if isinstance(shrinkage, tuple) and len(shrinkage) != k:
+        raise ValueError(f"shrinkage must hold {k} numbers, got {len(shrinkage)}")
+    settings = shrinkage if isinstance(shrinkage, tuple) else (shrinkage,) * k
+    if tied:
+        found = [class_shrinkage(pool(moments), settings[0], None)] * k
+    else:
+        weight = sum(m.weight for m in moments) * len(moments[0].offset)
+        common = None if shrinkage in (None, 0) else sum(m.trace for m in moments) / weight
+        found = [class_shrinkage(m, of, common) for m, of in zip(moments, settings, strict=True)]
+    intensity, target = np.array(found).T
+    return intensity, target
+
+
+def _check_room(covariance_type: str, k: int, y: np.ndarray, p: int, *, shared: bool) -> None:
+    """Raise MemoryError where the matrices of k classes, with labels y (n,), cannot fit, up front.
+
+    `shared` says that all classes have one scatter.
+    """
+    if covariance_type == "diag" or 16 * (1 if shared else k) * p**2 <= _ROOMY:
+        return
+    counts = np.unique(y, return_counts=True)[1]
+    rows = scatter_rows(len(y) if shared else counts, p)
+    needed = 8 * p * int(rows.sum() + (len(counts) if covariance_type == "full" else 1) * p)
+    if needed > (memory := _memory()):
+        raise MemoryError(
+            f"{covariance_type=} of {len(counts)} classes and {p} features takes "
+            f"{needed / 2**30:,.1f} GiB, and this machine has {memory / 2**30:,.1f}; use "
+            "covariance_type='tied' or 'diag', fewer features, or "
+            "dipedl.pretrained.ClassGaussians with covariance='low-rank'"
+        )
+
+
+def _memory() -> float:
+    """Return the bytes of this machine; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..maths.array_namespace import drop_mask
+from ..maths.arrays import drop_mask
 
 __all__ = []
 

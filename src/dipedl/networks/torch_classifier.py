@@ -20,8 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from ..fitting import all_or_nothing
 from ..inputs import NotComputableError
-from ..maths.array_namespace import drop_mask
-from ..maths.checks import check_magnitude
+from ..maths.arrays import check_magnitude, drop_mask
 from .backbones.mlp import MLP
 from .backbones.network import Backbone, Network, Shape, image_shape
 from .checks import check_choice, check_number, check_pixels

@@ -31,10 +31,11 @@ from ..gaussians.class_moments import (
     tied_factor,
 )
 from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
-from ..gaussians.factor import Shrinkage, explain_rows
+from ..gaussians.factor import explain_rows
 from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
-from ..maths.array_namespace import to_numpy
-from ..maths.special import LOG_2PI
+from ..gaussians.moments import Shrinkage
+from ..maths.arrays import to_numpy
+from ..maths.dirichlet import LOG_2PI
 from ..networks.checks import check_choice, check_integer
 
 __all__ = ["ClassGaussians"]

@@ -40,8 +40,7 @@ from ..held_out import (
     sample_hashes,
     share_in_fit,
 )
-from ..maths.array_namespace import to_numpy
-from ..maths.checks import on_simplex
+from ..maths.arrays import on_simplex, to_numpy
 from ..networks.batches import (
     Unpack,
     as_call,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..calibration.rehearsal import Rehearsal
 from ..calibration.temperature import Temperature
-from ..density.fused import MARGIN, NormalScores, fused_score
+from ..density.ensemble import MARGIN, NormalScores, fused_score
 from ..dirichlet import Dirichlet
 from ..evidence import (
     CautionBudget,
@@ -29,18 +29,19 @@ from ..evidence_model import INTERVALS_FALL_SHORT, EvidenceModel
 from ..fitting import FittedClassifier
 from ..held_out import HeldOut
 from ..inputs import check_positive_number, check_rate, prior_vector
-from ..maths.array_namespace import to_numpy
-from ..maths.evidence import (
+from ..maths.arrays import to_numpy
+from ..maths.dirichlet import (
+    LEAST_DOUBT,
     affine,
     cap_evidence,
     concentration,
+    confidence,
     inverse_temperature,
     logistic,
     sharpening_share,
     supported_strength,
     vacuity,
 )
-from ..maths.scores import LEAST_DOUBT, confidence
 from .class_gaussians import ReadableGaussians
 
 __all__ = ["DirichletOutput"]
@@ -74,7 +75,7 @@ torch.utils._pytree._register_namedtuple(
 
 
 PASSTHROUGH = "passthrough"
-#: Normalisers whose map is in `maths.evidence`; Identity is affine.
+#: Normalisers whose map is in `maths.dirichlet`; Identity is affine.
 _BOUNDED = (CautionBudget, QuantileEvidence)
 _MAPS: tuple[Any, ...] = (*_BOUNDED, ZScore, RobustZScore, Identity)
 _NUMBERS = (

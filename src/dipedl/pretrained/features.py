@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from ..held_out import nearest_of_class
-from ..maths.array_namespace import to_numpy
+from ..maths.arrays import to_numpy
 from ..networks.batches import (
     Arguments,
     Batch,

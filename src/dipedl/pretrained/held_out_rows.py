@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE
 from ..held_out import HeldOut, Origin
-from ..maths.array_namespace import to_numpy
-from ..maths.scores import confidence
+from ..maths.arrays import to_numpy
+from ..maths.dirichlet import confidence
 from .class_gaussians import ClassGaussians, ReadableGaussians
 from .evidence_head import CONFIDENCE_PART, DENSITY_PART, FusedParts
 from .features import Rows

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from ..density.base import as_density
-from ..density.gda import GDADensity
+from ..density.gaussian import GDADensity
 from ..evidence_model import EvidenceModel
 from ..fitting import FittedClassifier, clone_classifier, explain_dtype_error, require_proba
 from ..inputs import (

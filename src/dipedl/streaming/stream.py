@@ -15,13 +15,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
 from ..density.base import add_rows, log_density, merge_densities
-from ..density.gaussian import GaussianDensity
-from ..density.gda import GDADensity
+from ..density.gaussian import ClassConditionalGaussians, GaussianDensity
 from ..evidence_model import EvidenceModel
 from ..features.transformer import compute_features
 from ..fitting import FittedClassifier
-from ..gaussians.by_class import TiedMoments
-from ..gaussians.moments import Moments
+from ..gaussians.moments import Moments, TiedMoments
 from ..held_out import HeldOut
 from ..inputs import Inputs
 from .row_sample import RowSample
@@ -30,7 +28,7 @@ from .row_sample import RowSample
 _FEWEST = 2
 #: How the source of these rows ends.
 BY_CONTENT = "rows that were held out by their content"
-_GAUSSIANS = (GDADensity, GaussianDensity)
+_GAUSSIANS = (ClassConditionalGaussians, GaussianDensity)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..dirichlet import Dirichlet
-from ..maths.array_namespace import Array
-from ..maths.checks import class_indices
+from ..maths.arrays import Array, class_indices
 
 __all__ = ["covariate_indexed_posterior", "icd_posterior", "icd_predictive"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dipedl.apps.spectra.spectra import CLASSES, Spectra
-from dipedl.maths.checks import check_integer
+from dipedl.maths.arrays import check_integer
 
 from .semi_real_parts import Parts, draw, light, parts_of
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _is_fitted, check_is_fitted
 from ...density.base import LogDensityMixin
 from ...fitting import all_or_nothing
 from ...inputs import validate_features, validate_fit_features
-from ...maths.array_namespace import to_numpy
+from ...maths.arrays import to_numpy
 
 __all__ = ["OutlierScoreDensity"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...maths.array_namespace import to_numpy
+from ...maths.arrays import to_numpy
 
 
 @dataclass(frozen=True, eq=False)

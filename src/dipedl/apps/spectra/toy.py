@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...maths.checks import check_integer
+from ...maths.arrays import check_integer
 from .grid import paper_grid
 from .spectra import CLASSES, Spectra
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from ...classifier import DIPClassifier
 from ...explanation import Diagnosis, FindingWarning
 from ...features.scaling import FarRowsWarning
-from ...maths.checks import on_simplex
+from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
 from ...writing.cells import printable_name
 from .findings import diagnosed

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ...maths.checks import on_simplex
+from ...maths.arrays import on_simplex
 from .. import checks as c
 from ..objects import fitted, has, model, ours
 from .entry import WIDE, Entry

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dipedl.apps.spectra.spectra import Spectra
-from dipedl.maths.checks import check_integer
+from dipedl.maths.arrays import check_integer
 
 from ..files.sources import INGREDIENTS
 from ..files.spectra_problem import FULL_COVERAGE, arrays, over_median

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from dipedl.inputs import weight_argument
-from dipedl.maths.scores import max_prob, uncertainty_of
+from dipedl.maths.dirichlet import max_prob, uncertainty_of
 
 from ...results.known_truth import of_samples
 from ...spec.build import accepts

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ....maths.checks import check_integer
+from ....maths.arrays import check_integer
 from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["BlockStatistics"]

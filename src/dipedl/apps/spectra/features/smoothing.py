@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import correlate1d
 from sklearn.base import OneToOneFeatureMixin
 
-from ....maths.checks import check_integer
+from ....maths.arrays import check_integer
 from ._rows import FluxTransformer, flux_rows, row_slices
 
 __all__ = ["SavitzkyGolay"]

@@ -10,17 +10,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ....density.block_sum import BlockSumDensity
-from ....density.ensemble import CLASSIFIER, Reach
-from ....density.fused import TIE_BREAK, FusedDensity
-from ....density.gaussian import GaussianDensity
-from ....density.gda import GDADensity, MahalanobisDensity
+from ....density.ensemble import CLASSIFIER, TIE_BREAK, DensitySelector, FusedDensity, Reach
+from ....density.gaussian import GaussianDensity, GDADensity, MahalanobisDensity, RelativeDensity
 from ....density.kde import KernelDensity
 from ....density.knn import KNNDensity
 from ....density.mixture import GaussianMixtureDensity
-from ....density.relative import RelativeDensity
-from ....density.selector import DensitySelector
 from ....features.scaling import RANGES
-from ....maths.scores import LEAST_DOUBT
+from ....maths.dirichlet import LEAST_DOUBT
 from .._estimators.transformers import Data, last_step
 from .._nodes.builder import Tensor, stacked
 from .._nodes.ops import log_ndtr

@@ -15,7 +15,7 @@ import numpy as np
 from ....calibration.rehearsal import Rehearsal
 from ....calibration.temperature import Temperature
 from ....evidence import CautionBudget, Identity, QuantileEvidence, RankNormal, RobustZScore, ZScore
-from ....maths.evidence import DISPLAYED
+from ....maths.dirichlet import DISPLAYED
 from .._nodes.builder import Tensor
 from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ....density.gaussian import GaussianDensity
-from ....density.gda import GDADensity, MahalanobisDensity
+from ....density.gaussian import GaussianDensity, GDADensity, MahalanobisDensity
 from ....density.mixture import GaussianMixtureDensity
-from ....gaussians.by_class import BasisFactors
-from ....gaussians.factor import GaussianFactor
-from ....maths.special import LOG_2PI
+from ....gaussians.factor import BasisFactors, GaussianFactor
+from ....maths.dirichlet import LOG_2PI
 from .._nodes.builder import Tensor
 from .._nodes.ops import log_sum_exp
 

@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from ....density.base import takes_proba
 from ....fitting import FittedClassifier
-from ....maths.checks import TOLERANCE
+from ....maths.arrays import TOLERANCE
 from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities
 from .._estimators.transformers import Data, transformed
