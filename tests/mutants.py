@@ -707,7 +707,7 @@ MUTANTS = [
     ),
     Mutant(
         "pre-activation lost on the shortcut",
-        "src/dipedl/networks/backbones/wide_resnet.py",
+        "src/dipedl/networks/backbones/deep_cnns.py",
         "self.residual(X) + self.shortcut(X)",
         "self.residual(X) + self.shortcut(torch.relu(X))",
         "tests/networks/test_cifar_networks.py::test_a_wide_block_by_hand",

@@ -8,7 +8,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 from dipedl.networks import VGG16, ConvLin, WideResNet  # noqa: E402
-from dipedl.networks.backbones.network import CIFAR_MEAN, CIFAR_SD  # noqa: E402
+from dipedl.networks.backbones.deep_cnns import CIFAR_MEAN, CIFAR_SD  # noqa: E402
 
 COLOUR = (3, 32, 32)
 

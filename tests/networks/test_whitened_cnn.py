@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from dipedl.networks import TorchClassifier, Training, WhitenedCNN
-from dipedl.networks.backbones.pooled_cnns import _Norm, _Whitening
+from dipedl.networks.backbones.small_cnns import _Norm, _Whitening
 
 
 def generator():

@@ -16,8 +16,8 @@ from ..density.gaussian import GDADensity
 from ..dirichlet import Dirichlet
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.convlin import ConvLin, ConvLin1d
+from ..networks.backbones.deep_cnns import VGG16
 from ..networks.backbones.network import Backbone
-from ..networks.backbones.vgg import VGG16
 from ..networks.evidential_losses import evidence_from_logits, mse_bayes_risk
 from ..networks.torch_classifier import ClassWeight, TorchEstimator
 from ..networks.training import Training

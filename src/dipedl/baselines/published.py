@@ -7,9 +7,9 @@ from typing import Any
 
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.branch_cnn import BranchCNN
+from ..networks.backbones.deep_cnns import WideResNet
 from ..networks.backbones.network import Backbone
 from ..networks.backbones.small_cnns import LeNet5
-from ..networks.backbones.wide_resnet import WideResNet
 from ..networks.checks import check_choice
 from ..networks.training import Training
 

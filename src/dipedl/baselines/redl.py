@@ -10,9 +10,9 @@ from ..answers import Decisions
 from ..dirichlet import Dirichlet
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.convlin import ConvLin
+from ..networks.backbones.deep_cnns import VGG16
 from ..networks.backbones.mlp import MLP
 from ..networks.backbones.network import Backbone
-from ..networks.backbones.vgg import VGG16
 from ..networks.evidential_losses import evidence_from_logits, projected_mse
 from ..networks.torch_classifier import ClassWeight, TorchEstimator
 from ..networks.training import Training
