@@ -23,12 +23,8 @@ from .evidence import CautionBudget, check_increasing, log_evidence, weighted_qu
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import compute_features, fit_feature_transformer
 from .fitting import (
-    TOO_LARGE,
     FittedClassifier,
     Stopwatch,
-    note_floats,
-    one_blas_thread,
-    refuse_infinity,
 )
 from .held_out import (
     Fold,
@@ -41,14 +37,17 @@ from .held_out import (
     share_in_fit,
 )
 from .inputs import (
+    TOO_LARGE,
     Inputs,
     NotComputableError,
     check_positive_number,
     check_rate,
+    refuse_infinity,
 )
 from .maths.arrays import is_missing
 from .maths.dirichlet import entropy, inverse_temperature, sharpening_share
 from .maths.seeds import check_seed, seed, seeded_clone
+from .maths.threads import one_blas_thread
 from .writing.finding import Finding
 
 __all__ = ["EvidenceModel"]
@@ -543,7 +542,7 @@ def predict_by_halves(
     except Exception as error:
         overflow = isinstance(error, NotComputableError) or TOO_LARGE in str(error)
         if columns is not None:
-            note_floats(error, columns, X)
+            columns.explain_floats(error, X)
         if not overflow:
             if columns is None or not columns.rows_with_new(X).any():
                 raise

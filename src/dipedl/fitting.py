@@ -1,15 +1,12 @@
-"""Fits and calls of parts: classifiers, remedies for their errors, threads, progress, state."""
+"""Fits and calls of classifiers, and what fits have in common: progress and state."""
 
 from __future__ import annotations
 
-import math
-import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, wraps
+from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
@@ -19,36 +16,26 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import ThreadpoolController
 
 from .inputs import (
-    NO_DATES,
-    Inputs,
     categories,
-    date_columns,
     empty_columns,
-    is_pandas,
-    mixed_columns,
+    explain_dtype_error,
+    explain_new_levels,
+    refuse_dates,
+    refuse_infinity,
     weight_argument,
     weights_passed,
     with_categories,
 )
-from .maths.arrays import check_no_infinity, check_simplex, on_simplex
+from .maths.arrays import check_simplex, on_simplex
 from .maths.seeds import seeded_clone
+from .maths.threads import one_thread_if_small
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _PROBA = "predict_proba of the estimator"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
 _REFUSALS = (ValueError, KeyError, TypeError)
-#: What scikit-learn says of numbers that float32 or float64 cannot hold.
-TOO_LARGE = "too large for dtype"
-#: What PyTorch calls a dtype of NumPy.
-_OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
-_ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
-#: With more features products are large enough for threads.
-_FEW_FEATURES = 128
-#: With more entries a classifier has enough to do for threads.
-_FEW_ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,70 +231,6 @@ def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
 
 
 @contextmanager
-def explain_new_levels(*, transform: bool = False) -> Iterator[None]:
-    """Add the remedy to an error of an encoder that meets a new level, or of any `transform`.
-
-    Overflows are not warned of: a row that ends in no number is answered as unknown.
-    """
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield
-    except Exception as error:
-        if "unknown categories" in str(error):
-            error.add_note(
-                "features, or the steps of the pipeline given as estimator, refuse rows that they "
-                "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
-            )
-        elif "category not in the training set" in str(error):
-            error.add_note(
-                "XGBoost refuses new categories of polars: give it pandas, with which they count "
-                "as missing, and drop columns of which hardly a value comes twice"
-            )
-        elif transform:
-            error.add_note(
-                "this is an error of transform, of features or of the steps of the pipeline given "
-                "as estimator: rows are held out in fit, and new ones come in prediction, so it "
-                "must take any rows, of any number"
-            )
-        raise
-
-
-@contextmanager
-def explain_dtype_error(X: Any) -> Iterator[None]:
-    """Add the remedy to an error of a network that computes in another dtype than that of X."""
-    try:
-        yield
-    except Exception as error:
-        words = re.findall("[a-z]+", str(error).lower())
-        known, dtype = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
-        other = known - {dtype}
-        if dtype in known and len(other) == 1 and "float" in min(other):
-            error.add_note(
-                f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions"
-            )
-        raise
-
-
-@contextmanager
-def explain_columns(X: Any) -> Iterator[None]:
-    """Add the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
-    try:
-        yield
-    except ValueError as error:
-        refuse_infinity(error, X)
-        raise
-    except TypeError as error:
-        refuse_dates(error, X)
-        mixed = mixed_columns(X)
-        if mixed:
-            error.add_note(
-                f"X has mixed types in the columns {mixed}: make each one type, such as "
-                f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
-            )
-        raise
-
-
-@contextmanager
 def explain_fold_error(y: np.ndarray, n: int) -> Iterator[None]:
     """Add to an error of a fit to rows of labels y (m,) that these are a fold of n rows."""
     try:
@@ -322,75 +245,6 @@ def explain_fold_error(y: np.ndarray, n: int) -> Iterator[None]:
             "nothing is fitted again"
         )
         raise
-
-
-def note_floats(error: Exception, columns: Inputs, X: Any) -> None:
-    """Add to an error the columns of X (n, d) that were of whole numbers in fit, and are floats."""
-    if columns.dtypes is None or not is_pandas(X):
-        return
-    for name, was, now in zip(X.columns, columns.dtypes, X.dtypes, strict=True):
-        if was.startswith(("int", "uint")) and now.kind == "f":
-            error.add_note(
-                f"X has {now} in column {name!r}, and fit had {was} there: pandas makes floats of "
-                "whole numbers with a gap. If the classifier takes it as a category, fill its gaps "
-                f"or drop their rows, and give X.astype({{{name!r}: {was!r}}}); a gap needs a "
-                "category of its own in fit"
-            )
-
-
-def refuse_dates(error: Exception, X: Any) -> None:
-    """Raise ValueError if an error of a fit to X (n, d) is about its dates or times."""
-    dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
-    if dates:
-        raise ValueError(f"X has dates in column {dates[0]!r}{NO_DATES}") from error
-
-
-def refuse_infinity(error: Exception, X: Any) -> None:
-    """Raise ValueError with row and column if an error is about an infinite number of X (n, d)."""
-    if TOO_LARGE in str(error):
-        try:
-            check_no_infinity("X", X)
-        except ValueError as found:
-            raise found from None
-
-
-def one_blas_thread(features: int) -> AbstractContextManager[object]:
-    """BLAS on one thread around products of rows of few features.
-
-    Waking a pool of threads takes longer than such a product, on a busy machine by far.
-    """
-    if features > _FEW_FEATURES:
-        return nullcontext()
-    limits: AbstractContextManager[object] = _blas().limit(limits=1)
-    return limits
-
-
-def one_thread_if_small(X: Any) -> AbstractContextManager[object]:
-    """BLAS and OpenMP on one thread around a fit to few rows X (n, d), or answers to them.
-
-    Threads of OpenMP wait for one another by spinning: where another process has the core, a fit of
-    boosted trees to some hundred rows takes a hundred times as long. A number of threads that an
-    estimator was given, as ``n_jobs`` of XGBoost, is kept.
-    """
-    if math.prod(X.shape) > _FEW_ENTRIES:
-        return nullcontext()
-    controller = _all_libraries(len(sys.modules))
-    if all(library.num_threads == 1 for library in controller.lib_controllers):
-        return nullcontext()
-    limits: AbstractContextManager[object] = controller.limit(limits=1)
-    return limits
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    # Once: to look through the libraries of the process takes milliseconds.
-    return ThreadpoolController().select(user_api="blas")
-
-
-@lru_cache(maxsize=1)
-def _all_libraries(modules: int) -> ThreadpoolController:
-    # Again when more modules were imported, which may have brought libraries of their own.
-    return ThreadpoolController()
 
 
 class Stopwatch:

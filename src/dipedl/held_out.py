@@ -34,7 +34,7 @@ from .density.ensemble import DensityEnsemble, DensitySelector
 from .evidence import alarm_threshold
 from .features.pipelines import is_narrow
 from .features.transformer import compute_features, refit_feature_transformer
-from .fitting import FittedClassifier, Stopwatch, explain_fold_error, one_blas_thread
+from .fitting import FittedClassifier, Stopwatch, explain_fold_error
 from .inputs import (
     are_texts,
     as_numbers,
@@ -47,6 +47,7 @@ from .inputs import (
 from .maths.arrays import check_magnitude
 from .maths.scores import round_down
 from .maths.seeds import seed
+from .maths.threads import one_blas_thread
 from .writing.finding import warn_caller
 
 __all__ = ["HeldOut", "Origin"]

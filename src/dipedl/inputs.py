@@ -6,6 +6,7 @@ them. Each error names the argument, what was expected, what came, and the remed
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -37,13 +38,27 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .maths.arrays import LARGEST_SQUARED, check_magnitude, drop_mask, is_missing, within
+from .maths.arrays import (
+    LARGEST_SQUARED,
+    check_magnitude,
+    check_no_infinity,
+    drop_mask,
+    is_missing,
+    within,
+)
 from .plugins import optional
 from .writing.numbers import number_text
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
 _WIDEST = 1e12
+
+
+#: What scikit-learn says of numbers that float32 or float64 cannot hold.
+TOO_LARGE = "too large for dtype"
+#: What PyTorch calls a dtype of NumPy.
+_OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
+_ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 
 class NotComputableError(ValueError):
@@ -788,6 +803,19 @@ class Inputs:
             if other is not None:
                 self._refuse(X, j, kind, *other)
 
+    def explain_floats(self, error: Exception, X: Any) -> None:
+        """Add to an error the columns of X (n, d) of floats that were whole numbers in the fit."""
+        if self.dtypes is None or not is_pandas(X):
+            return
+        for name, was, now in zip(X.columns, self.dtypes, X.dtypes, strict=True):
+            if was.startswith(("int", "uint")) and now.kind == "f":
+                error.add_note(
+                    f"X has {now} in column {name!r}, and fit had {was} there: pandas makes floats "
+                    "of whole numbers with a gap. If the classifier takes it as a category, fill "
+                    f"its gaps or drop their rows, and give X.astype({{{name!r}: {was!r}}}); a gap "
+                    "needs a category of its own in fit"
+                )
+
     def _kind_in_fit(self, j: int) -> str | None:
         """Return the kind of column j in the fit, numbers or text; None if both, or neither."""
         if j not in self.levels:
@@ -898,15 +926,6 @@ def is_identifier(counts: Counter[Any]) -> bool:
     """Return whether most entries of a column, by their counts, have a value that no other has."""
     once = sum(count == 1 for count in counts.values())
     return once > _IDENTIFIER * counts.total()
-
-
-def mixed_columns(X: Any) -> list[Any]:
-    """Names of the columns of a table X (n, d) that hold text and numbers."""
-    if not is_frame(X):
-        return []
-    kinds = {name: _types(values) for name, values in named_columns(X)}
-    text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
-    return [name for name in kinds if name in text and len(kinds[name]) > 1]
 
 
 def empty_columns(X: Any) -> list[Any]:
@@ -1041,3 +1060,85 @@ def _column_like(part: Any, values: np.ndarray) -> Any:
 def _in_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """Return the values, rounded where the dtype is of whole numbers or booleans."""
     return (np.rint(values) if dtype.kind in "iub" else values).astype(dtype)
+
+
+@contextmanager
+def explain_new_levels(*, transform: bool = False) -> Iterator[None]:
+    """Add the remedy to an error of an encoder that meets a new level, or of any `transform`.
+
+    Overflows are not warned of: a row that ends in no number is answered as unknown.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except Exception as error:
+        if "unknown categories" in str(error):
+            error.add_note(
+                "features, or the steps of the pipeline given as estimator, refuse rows that they "
+                "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
+            )
+        elif "category not in the training set" in str(error):
+            error.add_note(
+                "XGBoost refuses new categories of polars: give it pandas, with which they count "
+                "as missing, and drop columns of which hardly a value comes twice"
+            )
+        elif transform:
+            error.add_note(
+                "this is an error of transform, of features or of the steps of the pipeline given "
+                "as estimator: rows are held out in fit, and new ones come in prediction, so it "
+                "must take any rows, of any number"
+            )
+        raise
+
+
+@contextmanager
+def explain_dtype_error(X: Any) -> Iterator[None]:
+    """Add the remedy to an error of a network that computes in another dtype than that of X."""
+    try:
+        yield
+    except Exception as error:
+        words = re.findall("[a-z]+", str(error).lower())
+        known, dtype = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
+        other = known - {dtype}
+        if dtype in known and len(other) == 1 and "float" in min(other):
+            error.add_note(
+                f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions"
+            )
+        raise
+
+
+@contextmanager
+def explain_columns(X: Any) -> Iterator[None]:
+    """Add the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
+    try:
+        yield
+    except ValueError as error:
+        refuse_infinity(error, X)
+        raise
+    except TypeError as error:
+        refuse_dates(error, X)
+        kinds = {name: _types(values) for name, values in named_columns(X)} if is_frame(X) else {}
+        text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
+        mixed = [name for name in kinds if name in text and len(kinds[name]) > 1]
+        if mixed:
+            error.add_note(
+                f"X has mixed types in the columns {mixed}: make each one type, such as "
+                f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
+            )
+        raise
+
+
+def refuse_dates(error: Exception, X: Any) -> None:
+    """Raise ValueError if an error of a fit to X (n, d) is about its dates or times."""
+    dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
+    if dates:
+        raise ValueError(f"X has dates in column {dates[0]!r}{NO_DATES}") from error
+
+
+def refuse_infinity(error: Exception, X: Any) -> None:
+    """Raise ValueError with row and column if an error is about an infinite number of X (n, d)."""
+    if TOO_LARGE in str(error):
+        try:
+            check_no_infinity("X", X)
+        except ValueError as found:
+            raise found from None

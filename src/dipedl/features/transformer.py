@@ -12,8 +12,16 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from ..fitting import explain_columns, explain_dtype_error, explain_new_levels
-from ..inputs import NO_DATES, NotComputableError, column_names, date_columns, is_frame
+from ..inputs import (
+    NO_DATES,
+    NotComputableError,
+    column_names,
+    date_columns,
+    explain_columns,
+    explain_dtype_error,
+    explain_new_levels,
+    is_frame,
+)
 from ..maths.arrays import CORRECT
 from ..maths.seeds import seed, seeded_clone
 from .encoding import table_encoding, warn_of_identifiers

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_consistent_length
 from ..density.base import as_density
 from ..density.gaussian import GDADensity
 from ..evidence_model import EvidenceModel
-from ..fitting import FittedClassifier, clone_classifier, explain_dtype_error, require_proba
+from ..fitting import FittedClassifier, clone_classifier, require_proba
 from ..inputs import (
     FLOATS,
     check_weights,
+    explain_dtype_error,
     known_classes,
     prior_vector,
     rows_in_form_of,
