@@ -672,14 +672,14 @@ MUTANTS = [
     ),
     Mutant(
         "merge of class moments without the bridge",
-        "src/dipedl/gaussians/class_moments.py",
+        "src/dipedl/networks/class_moments.py",
         "bridge = gap * (before * counts[:, None] / after).sqrt()",
         "bridge = 0 * gap",
         "tests/pretrained/test_class_moments.py::test_any_chunks_and_merges_give_the_moments_of_numpy",
     ),
     Mutant(
         "sketch without the bridge",
-        "src/dipedl/gaussians/class_moments.py",
+        "src/dipedl/networks/class_moments.py",
         "self.scatter.append(torch.cat((rows, bridge)), torch.cat((y, classes)))",
         "self.scatter.append(rows, y)",
         "tests/pretrained/test_low_rank_gaussians.py::test_is_the_full_gaussian_where_the_rank_suffices",

@@ -6,8 +6,8 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from dipedl.apps.large.sums import Form, Sums, forms_of, from_sums, needed_forms
 from dipedl.density import GaussianDensity, GDADensity
-from dipedl.density.sums import Form, Sums, forms_of, from_sums, needed_forms
 from dipedl.gaussians.moments import Moments, TiedMoments, add_moments, moments_by_class, pool
 from dipedl.io import load, save
 

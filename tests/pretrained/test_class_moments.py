@@ -10,13 +10,13 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 from torch import multiprocessing  # noqa: E402
 
-from dipedl.gaussians.class_moments import (  # noqa: E402
+from dipedl.gaussians.moments import Moments  # noqa: E402
+from dipedl.networks.class_moments import (  # noqa: E402
     ClassMoments,
     DiagonalScatter,
     FullScatter,
     TiedScatter,
 )
-from dipedl.gaussians.moments import Moments  # noqa: E402
 from dipedl.pretrained import ClassGaussians  # noqa: E402
 
 K, P = 3, 4

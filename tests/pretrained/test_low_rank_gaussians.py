@@ -12,8 +12,8 @@ from sklearn.decomposition import PCA
 torch = pytest.importorskip("torch")
 
 from dipedl.density import GDADensity  # noqa: E402
-from dipedl.gaussians import low_rank  # noqa: E402
-from dipedl.gaussians.low_rank import leading_rows  # noqa: E402
+from dipedl.networks import low_rank  # noqa: E402
+from dipedl.networks.low_rank import leading_rows  # noqa: E402
 from dipedl.pretrained import ClassGaussians  # noqa: E402
 
 K = 3

@@ -1,4 +1,4 @@
-"""Gaussians: moments with ``+``, scatter, factors and distances, for numpy and torch."""
+"""Gaussians: moments with ``+``, shrinkage, factors and distances."""
 
 from .moments import Moments
 

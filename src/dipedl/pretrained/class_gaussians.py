@@ -15,7 +15,12 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
-from ..gaussians.class_moments import (
+from ..gaussians.factor import explain_rows
+from ..gaussians.moments import Shrinkage
+from ..maths.arrays import to_numpy
+from ..maths.dirichlet import LOG_2PI
+from ..networks.checks import check_choice, check_integer
+from ..networks.class_moments import (
     ClassMoments,
     DiagonalScatter,
     FullScatter,
@@ -30,13 +35,8 @@ from ..gaussians.class_moments import (
     merge_over,
     tied_factor,
 )
-from ..gaussians.distances import DiagonalDistance, FullDistance, TiedDistance
-from ..gaussians.factor import explain_rows
-from ..gaussians.low_rank import LowRankDistance, SketchScatter, principal_parts
-from ..gaussians.moments import Shrinkage
-from ..maths.arrays import to_numpy
-from ..maths.dirichlet import LOG_2PI
-from ..networks.checks import check_choice, check_integer
+from ..networks.distances import DiagonalDistance, FullDistance, TiedDistance
+from ..networks.low_rank import LowRankDistance, SketchScatter, principal_parts
 
 __all__ = ["ClassGaussians"]
 

@@ -15,7 +15,6 @@ from sklearn.frozen import FrozenEstimator
 
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble
-from ...density.sums import forms_of, from_sums, parts_without_sums
 from ...streaming import RowSample, Stream
 from ...streaming.partial_fit import HELD_SHARE
 from ..table.tables.columns import (
@@ -48,6 +47,7 @@ from .reading import (
     whole_numbers,
 )
 from .summing import Added, SecondPass
+from .sums import forms_of, from_sums, parts_without_sums
 
 #: Fewest distinct held-out rows to learn from.
 _FEWEST = 20

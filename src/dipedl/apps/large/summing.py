@@ -9,11 +9,11 @@ import numpy as np
 
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble, Fence
-from ...density.sums import Form, Sums, needed_forms
 from ...features.transformer import compute_features
 from ..table.tables.columns import Column, as_inputs
 from .parts import Part
 from .reading import HeldRule, Reading, Refusals, as_classes
+from .sums import Form, Sums, needed_forms
 
 
 @dataclass(frozen=True, eq=False)

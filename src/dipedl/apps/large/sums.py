@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..gaussians.moments import (
+from ...density.base import behind_normalizer, unit_rows
+from ...density.ensemble import DensityEnsemble
+from ...density.gaussian import ClassConditionalGaussians, GaussianDensity, RelativeDensity
+from ...gaussians.moments import (
     LEDOIT_WOLF,
     Moments,
     TiedMoments,
@@ -19,9 +22,6 @@ from ..gaussians.moments import (
     moments_by_class,
     weights_of,
 )
-from .base import behind_normalizer, unit_rows
-from .ensemble import DensityEnsemble
-from .gaussian import ClassConditionalGaussians, GaussianDensity, RelativeDensity
 
 
 class Form(NamedTuple):

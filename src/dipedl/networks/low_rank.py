@@ -11,10 +11,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..gaussians.moments import Shrinkage, oas_intensity
 from ..maths.dirichlet import EPS
 from .class_moments import ClassMoments, Group, by_class
 from .distances import BufferedDistance, squared_distances, squared_gaps
-from .moments import Shrinkage, oas_intensity
 
 # Of the directions of a sketch, this share guards the others (see `SketchScatter`).
 _GUARDS = 0.25

@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ..gaussians.factor import GaussianFactor, factorise
+from ..gaussians.moments import Moments, Shrinkage, class_shrinkage, pool
 from ..maths.arrays import to_numpy
-from .factor import GaussianFactor, factorise
-from .moments import Moments, Shrinkage, class_shrinkage, pool
 
 Group = dist.ProcessGroup | None
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .factor import GaussianFactor
+from ..gaussians.factor import GaussianFactor
 
 _BLOCKS = 5
 _SMALLEST_BLOCK = 64
