@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from dipedl import DIPClassifier
 from dipedl.calibration import Rehearsal, Temperature
 from dipedl_bench import load_suite
-from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.known_truth import distances, known_truth_calls, of_samples
 from dipedl_bench.spec.cells import plan_cells, unfitted
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import Normalizer
 from dipedl import metrics
 from dipedl.density import GDADensity
 from dipedl.networks import CropFlip, TorchClassifier, Training, WideResNet
-from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets.splits import make_splits
 
 SEEDS = (10,)
 OOD = ("cifar100", "gtsrb")

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from dipedl.density import GDADensity, KNNDensity
 from dipedl.metrics import ood_auroc
 from dipedl_bench import Store
-from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets.splits import make_splits
 
 SEED, N_ASKED = 10, 2000
 SETS = ("ood/stars", "ood/supernovae", "ood/real_stars")

@@ -27,7 +27,7 @@ from typing import Any
 from pixel_codec import decoded, encoded
 
 from dipedl.writing.files import write_file
-from dipedl_bench.datasets.files.fetch import fetch
+from dipedl_bench.datasets.files import fetch
 from dipedl_bench.names import refuse_unknown
 from dipedl_bench.spec.suite import chosen_ood, first_there, load_suite
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dipedl.datasets import mini_mnist
-from dipedl_bench.datasets.files import idx
-from dipedl_bench.datasets.images import omniglot
+from dipedl_bench.datasets.images import read_part
 
 SEED = 20260101
 N_TRAIN, N_TEST, N_OOD = 4000, 1000, 500
@@ -33,15 +32,15 @@ def select(data_dir):
     rng = np.random.default_rng(SEED)
     arrays = {}
     for part, n in (("train", N_TRAIN), ("test", N_TEST)):
-        images, labels = idx.read_part("mnist", part, data_dir)
+        images, labels, *_ = read_part("mnist", part, data_dir)
         rows = stratified(labels, n, rng)
-        arrays[f"X_{part}"], arrays[f"y_{part}"] = images[rows], labels[rows]
+        arrays[f"X_{part}"], arrays[f"y_{part}"] = images[rows], labels[rows].astype(np.uint8)
         arrays[f"rows_{part}"] = rows
-    images, labels = idx.read_part("kmnist", "test", data_dir)
+    images, labels, *_ = read_part("kmnist", "test", data_dir)
     arrays["rows_kmnist"] = stratified(labels, N_OOD, rng)
     arrays["kmnist"] = images[arrays["rows_kmnist"]]
     # drawn from all: 659 characters are too many to take the same number of each
-    images, _ = omniglot._drawings(data_dir)
+    images = read_part("omniglot", "test", data_dir).images
     rows = np.sort(rng.choice(len(images), N_OOD, replace=False))
     arrays["rows_omniglot"] = rows.astype(np.uint16)
     arrays["omniglot"] = images[rows]

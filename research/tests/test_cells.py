@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from tiny_crossed import TINY_CROSSED
 
 from dipedl_bench import load_rows, load_suite, run
-from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.cells.cell import run_cell
 from dipedl_bench.running.runner import StoppedError

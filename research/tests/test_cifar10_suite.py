@@ -20,8 +20,7 @@ from dipedl.datasets import load_mini_mnist
 from dipedl.networks import MLP, FastCNN, TorchClassifier, Training
 from dipedl.pretrained import ClassGaussians, DIPModule
 from dipedl_bench import Store, load_suite
-from dipedl_bench.data.colour_digits import load_colour_digits
-from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets.splits import load_colour_digits, make_splits
 from dipedl_bench.results.merge import merge
 from dipedl_bench.running.todo import planned_work
 from dipedl_bench.running.weights import restored, weights_of

@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("pydantic")
 
-from dipedl_bench.data.loaders import loaded
-from dipedl_bench.data.openml import load_openml
+from dipedl_bench.datasets.splits import load_data
+from dipedl_bench.datasets.tables import load_openml
 
 
 def test_penguins():
@@ -31,6 +31,6 @@ def test_titanic():
 
 def test_a_class_is_left_out():
     config = {"loader": "openml:titanic", "leave_out": 2, "ood": ["3"], "arguments": {}}
-    data = loaded(config, seed=1)
+    data = load_data(config, seed=1)
     assert data.target_names == ("1", "2") and len(data.ood["3"]) == 709
     assert len(data.X_train) + len(data.X_test) == 600

@@ -16,8 +16,8 @@ from tiny_suite import TINY
 
 from dipedl.datasets import load_mini_mnist
 from dipedl_bench import load_arrays, load_rows, run
-from dipedl_bench.data.splits import make_splits
-from dipedl_bench.datasets.files.fetch import check_there
+from dipedl_bench.datasets.files import check_there
+from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.clock import Clock, duration, seldom
 from dipedl_bench.running.runner import StoppedError, rescore

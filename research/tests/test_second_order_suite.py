@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from dipedl import DIPClassifier, Dirichlet
 from dipedl.calibration import Rehearsal
 from dipedl_bench import load_rows, load_suite
-from dipedl_bench.data.splits import make_splits
 from dipedl_bench.datasets import load_known_truth
+from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.report.page import render
 from dipedl_bench.results.known_truth import distances, of_samples
 from dipedl_bench.results.store import Store

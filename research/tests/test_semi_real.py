@@ -4,11 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dipedl_bench.spectra.semi_real import CHUNK, generate_semi_real
-from dipedl_bench.spectra.semi_real_parts import (
+from dipedl_bench.datasets.semi_real import (
+    CHUNK,
     STAR_SHARES,
     draw,
     extinction,
+    generate_semi_real,
     light,
     parts_of,
 )

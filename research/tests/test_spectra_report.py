@@ -13,8 +13,8 @@ from scipy.special import expit
 
 from dipedl.apps.spectra import Spectra, paper_grid
 from dipedl.plots import unknown_counts
-from dipedl_bench.data import spectra as spectra_data
-from dipedl_bench.data.spectra import Looked
+from dipedl_bench.datasets import spectra_splits as spectra_data
+from dipedl_bench.datasets.spectra_splits import Looked
 from dipedl_bench.report import one_data_set as report
 from dipedl_bench.report import spectra_section
 from dipedl_bench.report.page import render

@@ -13,9 +13,9 @@ pytest.importorskip("pydantic")
 from dipedl.apps.spectra import spectral_features, toy_spectra
 from dipedl.baselines import EDL
 from dipedl_bench import datasets, load_suite, run
-from dipedl_bench.data import spectra as spectra_data
-from dipedl_bench.data.spectra import _drawn, drop_damaged, flux_of, looked_at
-from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets import spectra_splits as spectra_data
+from dipedl_bench.datasets.spectra_splits import _drawn, drop_damaged, flux_of, looked_at
+from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.damage import seal
 from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.results.store import Store

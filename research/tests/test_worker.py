@@ -16,7 +16,7 @@ from dipedl.evidence import ZScore
 from dipedl.networks import MLP, TorchClassifier, Training
 from dipedl.preprocessing import LogitPixels
 from dipedl_bench import Store
-from dipedl_bench.data.splits import make_splits
+from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.running.memo import Spent
 from dipedl_bench.running.predictions import classifier_arrays, method_arrays
 from dipedl_bench.running.work import PartStep, Place

@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
+import pooch
 import pytest
 
-from dipedl_bench.datasets.files import fetch, sources
-from dipedl_bench.datasets.images import omniglot
+from dipedl_bench.datasets import files, images
 
 FULL = os.environ.get("DIPEDL_DATA")
 
@@ -23,7 +23,7 @@ def own_environment(monkeypatch, tmp_path):
     monkeypatch.delenv("DIPEDL_DATA", raising=False)
     monkeypatch.setenv("DIPEDL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(fetch, "PAUSE", 0.0)
+    monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def register(monkeypatch):
     def publish(name, content, urls=("http://127.0.0.1:9/gone",), **changes):
         md5 = (hashlib.md5(content).hexdigest(),)
         fields = {"urls": tuple(urls), "md5": md5, "size": len(content), **changes}
-        monkeypatch.setitem(sources.FILES, name, sources.RemoteFile(**fields))
+        monkeypatch.setitem(files.FILES, name, files.RemoteFile(**fields))
 
     return publish
 
@@ -89,23 +89,23 @@ def tiny(monkeypatch, tmp_path, put, put_idx):
     folder, arrays = tmp_path / "data", {}
     for name in ("mnist", "kmnist", "fashion_mnist"):
         for part, n in (("train", 12), ("t10k", 7)):
-            images = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
+            pixels = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
             labels = rng.integers(0, 10, n, dtype=np.uint8)
-            arrays[name, part] = images, labels
-            for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+            arrays[name, part] = pixels, labels
+            for kind, array in (("images-idx3", pixels), ("labels-idx1", labels)):
                 put_idx(folder, f"{name}/{part}-{kind}-ubyte.gz", array)
     put(folder, "omniglot/images_evaluation.zip", tiny_zip(arrays))
-    monkeypatch.setattr(omniglot, "_SHA256", arrays["omniglot_sha256"])
-    omniglot._unpacked.cache_clear()
+    monkeypatch.setitem(files.TABLES["omniglot"], "sha256", arrays["omniglot_sha256"])
+    images.read_drawings.cache_clear()
     yield folder, arrays
-    omniglot._unpacked.cache_clear()
+    images.read_drawings.cache_clear()
 
 
 def tiny_zip(arrays):
     """Six drawings of three characters, stored in reverse: all ink, no ink, ink above row 52."""
     from PIL import Image
 
-    stream, images = io.BytesIO(), []
+    stream, drawings = io.BytesIO(), []
     ink = {"Angelic/character01": 105, "Angelic/character02": 0, "Tengwar/character01": 52}
     with zipfile.ZipFile(stream, "w") as archive:
         for character, rows in reversed(ink.items()):
@@ -115,8 +115,8 @@ def tiny_zip(arrays):
             for i in (2, 1):
                 name = f"images_evaluation/{character}/000{i}_0{i}.png"
                 archive.writestr(name, png_bytes(pixels))
-                images.insert(0, np.asarray(small))
-    arrays["omniglot"] = np.stack(images)
+                drawings.insert(0, np.asarray(small))
+    arrays["omniglot"] = np.stack(drawings)
     arrays["omniglot_sha256"] = hashlib.sha256(arrays["omniglot"].tobytes()).hexdigest()
     return stream.getvalue()
 

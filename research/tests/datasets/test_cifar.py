@@ -6,8 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from dipedl_bench.datasets import load_cifar10, load_cifar100
-from dipedl_bench.datasets.files import cifar
+from dipedl_bench.datasets import images, load_cifar10, load_cifar100
 
 
 def python2_pickle(images, label_key, labels):
@@ -46,16 +45,14 @@ def tiny_cifar(tmp_path, put):
     for name, labels in (("train", [99, 0, 7]), ("test", [1, 98])):
         arrays[name] = rng.integers(0, 256, (len(labels), 3072), dtype=np.uint8), labels
         put(tmp_path, f"cifar100/{name}", python2_pickle(arrays[name][0], b"fine_labels", labels))
-    names = [f"kind {i}".encode() for i in range(100)]
-    put(tmp_path, "cifar100/meta", pickle.dumps({b"fine_label_names": names}, protocol=3))
     return tmp_path, arrays
 
 
 def test_the_form_is_the_published_one(tmp_path):
-    images = np.arange(3 * 3072).reshape(3, 3072).astype(np.uint8)
-    (tmp_path / "batch").write_bytes(python2_pickle(images, b"labels", [2, 0, 9]))
-    read, labels = cifar.read_batch(tmp_path / "batch", b"labels", 10)
-    np.testing.assert_array_equal(read, images)
+    pixels = np.arange(3 * 3072).reshape(3, 3072).astype(np.uint8)
+    (tmp_path / "batch").write_bytes(python2_pickle(pixels, b"labels", [2, 0, 9]))
+    read, labels = images.read_batch(tmp_path / "batch", b"labels")
+    np.testing.assert_array_equal(read, pixels)
     assert labels.tolist() == [2, 0, 9] and labels.dtype == np.int64
 
 
@@ -68,7 +65,7 @@ def test_cifar10_batches_in_order(tiny_cifar):
     )
     batches = [arrays[f"data_batch_{i}"] for i in range(1, 6)]
     np.testing.assert_array_equal(
-        np.rint(data.X_train * 255), np.concatenate([images for images, _ in batches])
+        np.rint(data.X_train * 255), np.concatenate([pixels for pixels, _ in batches])
     )
     assert data.y_train.tolist() == [label for _, labels in batches for label in labels]
     assert data.y_test.tolist() == arrays["test_batch"][1]
@@ -85,7 +82,7 @@ def test_cifar100_split(tiny_cifar, split, n_train, n_test):
     assert data.X_train.shape == (n_train, 3072) and data.X_test.shape == (n_test, 3072)
     assert data.y_train.tolist() == arrays["train"][1][:n_train]
     assert data.y_test.tolist() == arrays["test"][1][:n_test]
-    assert data.target_names[98] == "kind 98" and data.n_classes == 100
+    assert data.target_names[98] == "woman" and data.n_classes == 100
 
 
 def test_cifar_bad_arguments(tmp_path):
@@ -116,7 +113,7 @@ def test_a_pickle_that_calls_something_is_refused(tmp_path, call, arguments, pro
     content = pickle.dumps({b"data": attack}, protocol=protocol)
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"must hold a pickle of plain NumPy arrays.*it asks for"):
-        cifar.read_batch(path, b"labels", 10)
+        images.read_batch(path, b"labels")
     assert not target.exists()
     pickle.loads(content)  # the attack itself works
     assert target.exists()
@@ -126,7 +123,7 @@ def test_a_pickle_that_calls_something_is_refused(tmp_path, call, arguments, pro
 def test_a_damaged_pickle(tmp_path, content):
     (tmp_path / "batch").write_bytes(content)
     with pytest.raises(ValueError, match=r"batch' must hold .* replace it by the official file"):
-        cifar.read_batch(tmp_path / "batch", b"labels", 10)
+        images.read_batch(tmp_path / "batch", b"labels")
 
 
 IMAGES = np.zeros((2, 3072), np.uint8)
@@ -136,20 +133,18 @@ IMAGES = np.zeros((2, 3072), np.uint8)
     ("content", "message"),
     [
         ([1], "a dictionary, got: list"),
-        ({b"labels": [0, 1]}, "an array of bytes under b'data', got: <class 'NoneType'>"),
-        ({b"data": IMAGES.astype(float), b"labels": [0, 1]}, "an array of bytes .*got: float64"),
+        ({b"labels": [0, 1]}, "an array .* of bytes under b'data', got: <class 'NoneType'>"),
+        ({b"data": IMAGES.astype(float), b"labels": [0, 1]}, "an array .* of bytes .*got: float64"),
         ({b"data": IMAGES[:, 1:], b"labels": [0, 1]}, r"\(n, 3072\), got: \(2, 3071\)"),
         ({b"data": IMAGES, b"labels": [0]}, "one label per image, 2, got: 1"),
         ({b"data": IMAGES}, "one label per image, 2, got: NoneType"),
-        ({b"data": IMAGES, b"labels": [0, 10]}, r"labels 0 to 9, got: \[10\]"),
-        ({b"data": IMAGES, b"labels": [0, -1]}, r"labels 0 to 9, got: \[-1\]"),
-        ({b"data": IMAGES, b"labels": [0, b"1"]}, r"labels 0 to 9, got: \[b'1'\]"),
+        ({b"data": IMAGES, b"labels": [0, b"1"]}, r"whole numbers as labels, got: \[b'1'\]"),
     ],
 )
 def test_a_batch_of_another_form(tmp_path, content, message):
     (tmp_path / "batch").write_bytes(pickle.dumps(content, protocol=3))
     with pytest.raises(ValueError, match=message):
-        cifar.read_batch(tmp_path / "batch", b"labels", 10)
+        images.read_batch(tmp_path / "batch", b"labels")
 
 
 @pytest.mark.data
@@ -176,7 +171,7 @@ def test_real_cifar100_test_part(full_dir):
 def test_real_pixels_are_those_of_the_file(full_dir):
     """Images follow the pickle's head without a gap: found there byte for byte."""
     content = (full_dir / "cifar10/test_batch").read_bytes()
-    pixels, _ = cifar.read_batch(full_dir / "cifar10/test_batch", b"labels", 10)
+    pixels, _ = images.read_batch(full_dir / "cifar10/test_batch", b"labels")
     assert (
         hashlib.sha256(pixels.tobytes()).digest()
         == hashlib.sha256(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dipedl_bench.datasets import load_fashion_mnist
-from dipedl_bench.datasets.files import idx
+from dipedl_bench.datasets.images import read_part
 
 # of the images and labels in bytes, one part after the other
 UNPACKED = {
@@ -67,6 +67,7 @@ def test_real_fashion_counts_and_statistics(full_dir):
 @pytest.mark.data
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_real_fashion_content_whatever_its_compression(full_dir, part):
-    images, labels = idx.read_part("fashion_mnist", part, full_dir)
-    found = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()
+    content = read_part("fashion_mnist", part, full_dir)
+    labels = content.labels.astype(np.uint8)
+    found = hashlib.sha256(content.images.tobytes() + labels.tobytes()).hexdigest()
     assert found == UNPACKED[part]

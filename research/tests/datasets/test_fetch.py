@@ -4,12 +4,12 @@ import os
 import sys
 import tarfile
 
+import pooch
 import pytest
 
 from dipedl.writing import live_line
-from dipedl_bench.datasets.files import fetch as fetching
-from dipedl_bench.datasets.files import sources
-from dipedl_bench.datasets.files.fetch import TextProgress, fetch
+from dipedl_bench.datasets import files
+from dipedl_bench.datasets.files import TextProgress, fetch
 
 NAME = "mnist/t10k-labels-idx1-ubyte.gz"
 ARCHIVE = "cifar10/cifar-10-python.tar.gz"
@@ -172,7 +172,7 @@ def test_next_mirror_when_one_fails_or_lies(mirror, published):
     mirror.files["/right"] = CONTENT
     published(f"{mirror.url}/gone", f"{mirror.url}/wrong", f"{mirror.url}/right")
     assert fetch(NAME).read_bytes() == CONTENT
-    assert [path for path, _ in mirror.asked] == ["/gone", "/wrong", "/right"]
+    assert [path for path, _ in mirror.asked] == ["/gone", "/gone", "/wrong", "/wrong", "/right"]
 
 
 def test_wrong_content_everywhere(mirror, published, tmp_path):
@@ -183,7 +183,7 @@ def test_wrong_content_everywhere(mirror, published, tmp_path):
     assert hashlib.md5(CONTENT).hexdigest() in str(caught.value)
     assert hashlib.md5(CONTENT + b"!").hexdigest() in str(caught.value)
     assert not (tmp_path / "cache" / NAME).exists()
-    assert len(mirror.asked) == fetching.ROUNDS
+    assert len(mirror.asked) == 1 + files.RETRIES
 
 
 def test_no_network(published, tmp_path):
@@ -199,17 +199,11 @@ def test_no_network(published, tmp_path):
 
 def test_a_mirror_that_recovers(mirror, published, monkeypatch):
     published(f"{mirror.url}/file")
-    pauses = []
-
-    def recover(seconds):
-        pauses.append(seconds)
-        if len(pauses) > 1:
-            mirror.files["/file"] = CONTENT
-
-    monkeypatch.setattr(fetching.time, "sleep", recover)
-    monkeypatch.setattr(fetching, "PAUSE", 0.5)
+    monkeypatch.setattr(
+        pooch.core.time, "sleep", lambda seconds: mirror.files.update({"/file": CONTENT})
+    )
     assert fetch(NAME).read_bytes() == CONTENT
-    assert pauses == [0, 0.5]
+    assert len(mirror.asked) == 2
 
 
 def test_a_damaged_cache_is_named(folder, monkeypatch):
@@ -226,28 +220,7 @@ def test_cache_below_a_file(published, tmp_path, monkeypatch):
         fetch(NAME)
 
 
-def test_unwritable_cache(published, monkeypatch):
-    def refuse(**_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(fetching.tempfile, "TemporaryFile", refuse)
-    with pytest.raises(PermissionError, match=r"must be writable, but: .*Permission denied; set"):
-        fetch(NAME)
-
-
-@pytest.mark.usefixtures("no_pooch")
-@pytest.mark.parametrize("cache", ["/nonexistent/cache", ""])
-def test_download_without_pooch(published, monkeypatch, cache):
-    monkeypatch.setenv("DIPEDL_CACHE", cache)
-    with pytest.raises(
-        ImportError, match=r"needs the package 'pooch': pip install 'dipedl\[data\]'"
-    ):
-        fetch(NAME)
-
-
 def test_the_users_cache_directory(folder, monkeypatch):
-    import pooch
-
     monkeypatch.delenv("DIPEDL_CACHE")
     monkeypatch.setattr(pooch, "os_cache", lambda project: folder if project == "dipedl" else None)
     assert fetch(NAME) == folder / NAME
@@ -281,11 +254,9 @@ def test_members_of_an_archive_come_by_one_download(mirror, archived, tmp_path):
     paths = [fetch(f"cifar10/{name}") for name in ("test_batch", "data_batch_1", "test_batch")]
     assert [path.read_bytes() for path in paths] == [CONTENT] * 3
     assert [path for path, _ in mirror.asked] == ["/a.tar.gz"]
-    assert {p.name for p in (tmp_path / "cache/cifar10").iterdir()} == {
-        "test_batch",
-        "data_batch_1",
-        "cifar-10-python.tar.gz",
-    }
+    assert sorted(p.name for p in (tmp_path / "cache/cifar10").rglob("*.*")) == [
+        "cifar-10-python.tar.gz"
+    ]
 
 
 def test_a_member_of_another_content_is_refused(archived):
@@ -296,7 +267,7 @@ def test_a_member_of_another_content_is_refused(archived):
 
 def test_an_archive_without_the_member_leaves_nothing(archived, tmp_path):
     archived(readme=CONTENT)
-    message = "must be an archive that holds the file 'cifar-10-batches-py/test_batch', but"
+    message = "must be an archive that holds the file 'cifar-10-batches-py/test_batch'"
     with pytest.raises(ValueError, match=message):
         fetch("cifar10/test_batch")
     left = [p.name for p in (tmp_path / "cache/cifar10").iterdir()]
@@ -352,31 +323,31 @@ def test_progress_text(capsys, monkeypatch):
 
 
 def test_registry_is_well_formed():
-    for name, file in sources.FILES.items():
+    for name, file in files.FILES.items():
         assert all(url.startswith("http") and url.endswith(name.split("/")[1]) for url in file.urls)
         assert all(len(digest) == 32 and int(digest, 16) for digest in file.md5)
         assert file.sha256 is None or len(file.sha256) == 64
         if file.archive:
-            assert file.archive in sources.FILES and file.member.split("/")[1] == name.split("/")[1]
+            assert file.archive in files.FILES and file.member.split("/")[1] == name.split("/")[1]
 
 
 def test_provenance_lists_every_file():
     counts = {"mnist": 4, "kmnist": 4, "omniglot": 2, "fashion_mnist": 8, "cifar10": 7}
     for name, n in counts.items():
-        source = sources.PROVENANCE[name]
+        source = files.PROVENANCE[name]
         assert len(source.checksums) == n and source.urls and source.licence
     for name, n in {"gtsrb": 2, "segment": 2, "covertype": 1}.items():
-        source = sources.PROVENANCE[name]
+        source = files.PROVENANCE[name]
         assert len(source.checksums) == n and source.urls == ()
-    assert "md5:6b91aef0f799c5bb55b94e3f2daec811" in sources.PROVENANCE["omniglot"].checksums[0]
+    assert "md5:6b91aef0f799c5bb55b94e3f2daec811" in files.PROVENANCE["omniglot"].checksums[0]
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", sources.FILES)
+@pytest.mark.parametrize("name", files.FILES)
 def test_real_files_have_the_published_md5_and_recorded_sha256(full_dir, name):
     if name in MAY_BE_ABSENT and not (full_dir / name).exists():
         pytest.skip("this directory does not have it")
-    path, file = fetch(name, full_dir), sources.FILES[name]
+    path, file = fetch(name, full_dir), files.FILES[name]
     content = path.read_bytes()
     assert hashlib.md5(content).hexdigest() in file.md5
     assert file.sha256 in (None, hashlib.sha256(content).hexdigest())

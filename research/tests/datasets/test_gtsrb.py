@@ -47,7 +47,9 @@ def test_sheet_is_cut_row_by_row(publish):
 @pytest.mark.parametrize(("n_labels", "columns"), [(114, 113), (5, 112)])
 def test_sheet_and_labels_must_fit(publish, n_labels, columns):
     folder = publish(sheet_of([], 1, columns), np.zeros(n_labels, np.uint8))
-    message = rf"113 columns of 32 x 32 pixels with {n_labels} images or more, got {columns * 32} x"
+    message = (
+        rf"113 columns of 32 x 32 pixels with {n_labels} images or more, got: {columns * 32} x"
+    )
     with pytest.raises(ValueError, match=message):
         load_gtsrb(data_dir=folder)
 

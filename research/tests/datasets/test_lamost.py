@@ -92,12 +92,6 @@ def test_what_cannot_be_downloaded(server):
         lamost_spectra(url="file:///etc/passwd")
 
 
-def test_a_download_without_pooch_names_the_extra(server, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"pip install 'dipedl\[data\]'"):
-        lamost_spectra(url=server.url)
-
-
 # the spectra
 
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from dipedl.datasets import mini_mnist
-from dipedl_bench.datasets.files import idx
-from dipedl_bench.datasets.images import omniglot
+from dipedl_bench.datasets.images import read_part
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,11 +43,11 @@ def test_script_reproduces_the_arrays(full_dir, make_mini, arrays, tmp_path, cap
 @pytest.mark.data
 def test_rows_point_to_the_very_images(full_dir, arrays):
     for part in ("train", "test"):
-        images, labels = idx.read_part("mnist", part, full_dir)
+        images, labels, *_ = read_part("mnist", part, full_dir)
         np.testing.assert_array_equal(images[arrays[f"rows_{part}"]], arrays[f"X_{part}"])
         np.testing.assert_array_equal(labels[arrays[f"rows_{part}"]], arrays[f"y_{part}"])
-    images, labels = idx.read_part("kmnist", "test", full_dir)
+    images, labels, *_ = read_part("kmnist", "test", full_dir)
     np.testing.assert_array_equal(images[arrays["rows_kmnist"]], arrays["kmnist"])
     assert np.bincount(labels[arrays["rows_kmnist"]]).tolist() == [50] * 10
-    images, _ = omniglot._drawings(full_dir)
+    images = read_part("omniglot", "test", full_dir).images
     np.testing.assert_array_equal(images[arrays["rows_omniglot"]], arrays["omniglot"])

@@ -52,8 +52,8 @@ def test_unknown_ood_set_is_refused_before_anything_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("shape", "n_labels", "message"),
     [
-        ((7, 27, 28), 7, r"images of shape \(n, 28, 28\), got \(7, 27, 28\)"),
-        ((7, 28, 28), 6, r"one label per image, shape \(7,\), got \(6,\)"),
+        ((7, 27, 28), 7, r"images of shape \(n, 28, 28\), got: uint8 \(7, 27, 28\)"),
+        ((7, 28, 28), 6, r"one label per image, 7, got: \(6,\)"),
     ],
 )
 def test_files_that_do_not_fit_together(tiny, put_idx, shape, n_labels, message):

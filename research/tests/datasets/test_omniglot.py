@@ -1,13 +1,11 @@
 import hashlib
 import io
-import sys
 import zipfile
 
 import numpy as np
 import pytest
 
-from dipedl_bench.datasets import load_omniglot
-from dipedl_bench.datasets.images import omniglot
+from dipedl_bench.datasets import files, images, load_omniglot
 
 
 def test_order_pixels_and_labels(tiny):
@@ -39,22 +37,15 @@ def test_inverted(tiny):
 def test_unpacked_once(tiny, monkeypatch):
     folder, _ = tiny
     load_omniglot(data_dir=folder)
-    monkeypatch.setattr(omniglot, "_resized", None)
+    monkeypatch.setattr(images, "_resized", None)
     load_omniglot(data_dir=folder)
 
 
 def test_other_content_is_refused(tiny, monkeypatch):
     folder, arrays = tiny
-    monkeypatch.setattr(omniglot, "_SHA256", "0" * 64)
-    message = f"SHA-256 {'0' * 64}, got 6 with {arrays['omniglot_sha256']}; download"
+    monkeypatch.setitem(files.TABLES["omniglot"], "sha256", "0" * 64)
+    message = f"SHA-256 {'0' * 64}, got: 6 with {arrays['omniglot_sha256']}"
     with pytest.raises(ValueError, match=message):
-        load_omniglot(data_dir=folder)
-
-
-def test_without_pillow(tiny, monkeypatch):
-    folder, _ = tiny
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ImportError, match=r"load_omniglot needs the package 'PIL'.*dipedl\[data\]"):
         load_omniglot(data_dir=folder)
 
 
@@ -86,10 +77,10 @@ def test_real_pixels_by_an_antialiasing_of_our_own(full_dir):
     centres = (np.arange(28) + 0.5) * scale
     weights = np.clip(1 - np.abs(np.arange(105) + 0.5 - centres[:, None]) / scale, 0, None)
     weights /= weights.sum(axis=1, keepdims=True)
-    images, names = omniglot._drawings(full_dir)
+    drawings, names = images.read_drawings(full_dir / "omniglot/images_evaluation.zip", 0)
     with zipfile.ZipFile(full_dir / "omniglot/images_evaluation.zip") as archive:
         for row in range(0, 13_180, 997):
             with Image.open(io.BytesIO(archive.read(names[row]))) as image:
                 pixels = np.asarray(image.convert("L"), float)
-            assert np.abs(weights @ pixels @ weights.T - images[row]).max() <= 1.01
-    assert hashlib.sha256(images.tobytes()).hexdigest() == omniglot._SHA256
+            assert np.abs(weights @ pixels @ weights.T - drawings[row]).max() <= 1.01
+    assert hashlib.sha256(drawings.tobytes()).hexdigest() == files.TABLES["omniglot"]["sha256"]

@@ -13,10 +13,9 @@ from dipedl_bench.datasets import (
     semi_real_spectra,
     supernova_spectra,
 )
-from dipedl_bench.datasets.files import sources
-from dipedl_bench.datasets.files.spectra_problem import FULL_COVERAGE
-from dipedl_bench.spectra.semi_real import PAPER_FILE_MIX
-from dipedl_bench.spectra.semi_real_parts import draw, parts_of
+from dipedl_bench.datasets.files import FILES
+from dipedl_bench.datasets.semi_real import PAPER_FILE_MIX, draw, parts_of
+from dipedl_bench.datasets.spectra import FULL_COVERAGE
 
 STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
 P = 60
@@ -195,7 +194,7 @@ def test_files_cannot_be_downloaded(load):
 
 
 def test_checksums_are_sha256_with_md5():
-    files = {name: f for name, f in sources.FILES.items() if name.startswith("spectra/")}
+    files = {name: f for name, f in FILES.items() if name.startswith("spectra/")}
     assert len(files) == 3
     assert all(len(f.sha256) == 64 and len(f.md5[0]) == 32 and f.size for f in files.values())
 

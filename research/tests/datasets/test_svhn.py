@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from dipedl_bench.datasets import load_cifar10, load_svhn
-from dipedl_bench.datasets.files import fetch, sources
+from dipedl_bench.datasets import files, images, load_cifar10, load_svhn
 
 
 def mat(**variables):
@@ -30,8 +29,8 @@ def published(images, labels):
 @pytest.fixture
 def tiny_svhn(tmp_path, put):
     arrays = {"test": numbers(23), "train": numbers(11, seed=1)}
-    for part, (images, labels) in arrays.items():
-        put(tmp_path, f"svhn/{part}_32x32.mat", published(images, labels))
+    for part, of_part in arrays.items():
+        put(tmp_path, f"svhn/{part}_32x32.mat", published(*of_part))
     return tmp_path, arrays
 
 
@@ -86,11 +85,17 @@ Y4 = np.ones((4, 1), np.uint8)
     [
         ({"images": X4, "y": Y4}, r"the variables X and y, got: \['y'\]"),
         ({}, r"the variables X and y, got: \[\]"),
-        ({"X": X4.astype(float), "y": Y4}, r"bytes X of shape \(32, 32, 3, n\), got: float64"),
-        ({"X": X4.transpose(3, 0, 1, 2), "y": Y4}, r"bytes X .*got: uint8 \(4, 32, 32, 3\)"),
-        ({"X": X4[..., 0], "y": Y4}, r"bytes X .*got: uint8 \(32, 32, 3\)"),
-        ({"X": X4, "y": Y4[:3]}, r"labels y of shape \(4, 1\), got: \(3, 1\)"),
-        ({"X": X4, "y": Y4.T}, r"labels y of shape \(4, 1\), got: \(1, 4\)"),
+        (
+            {"X": X4.astype(float), "y": Y4},
+            r"bytes, images of shape \(n, 3, 32, 32\), got: float64",
+        ),
+        (
+            {"X": X4.transpose(3, 0, 1, 2), "y": Y4},
+            r"X of shape \(32, 32, 3, n\) .*got: \(4, 32, 32, 3\)",
+        ),
+        ({"X": X4[..., 0], "y": Y4}, r"X of shape .*got: \(32, 32, 3\)"),
+        ({"X": X4, "y": Y4[:3]}, r"y of shape \(n, 1\), got: .*\(3, 1\)"),
+        ({"X": X4, "y": Y4.T}, r"y of shape \(n, 1\), got: .*\(1, 4\)"),
         ({"X": X4, "y": 0 * Y4}, r"labels 1 to 10 \(10 is the digit 0\), got: \[0, 0, 0\]"),
         ({"X": X4, "y": Y4 + 10}, r"labels 1 to 10 .*got: \[11, 11, 11\]"),
         ({"X": X4, "y": Y4 + 0.5}, r"labels 1 to 10 .*got: \[1.5"),
@@ -98,7 +103,7 @@ Y4 = np.ones((4, 1), np.uint8)
 )
 def test_a_file_of_another_form(tmp_path, put, variables, message):
     put(tmp_path, "svhn/test_32x32.mat", mat(**variables))
-    with pytest.raises(ValueError, match=rf"test_32x32\.mat' must hold {message}.*; replace it"):
+    with pytest.raises(ValueError, match=rf"test_32x32\.mat' must hold .*{message}.*; replace it"):
         load_svhn(data_dir=tmp_path)
 
 
@@ -125,7 +130,7 @@ def test_another_file_of_that_name(tiny_svhn):
 
 
 def test_the_official_checksums_and_sizes():
-    test, train = (sources.FILES[f"svhn/{part}_32x32.mat"] for part in ("test", "train"))
+    test, train = (files.FILES[f"svhn/{part}_32x32.mat"] for part in ("test", "train"))
     assert test.checksums == ("md5:eb5a983be6a315427106f1b164d9cef3",)
     assert train.checksums == ("md5:e26dedcc434d2e4c54c9b2d4a06d8373",)
     assert (test.size, train.size) == (64_275_384, 182_040_794)
@@ -139,7 +144,7 @@ def test_a_download_is_kept(mirror, register):
     register("svhn/test_32x32.mat", content, urls=(f"{mirror.url}/test_32x32.mat",))
     assert len(load_svhn().X_test) == len(load_svhn().X_test) == 3
     assert len(mirror.asked) == 1
-    assert (fetch.cache_folder() / "svhn/test_32x32.mat").read_bytes() == content
+    assert (files.cache_folder() / "svhn/test_32x32.mat").read_bytes() == content
 
 
 def test_bad_arguments(tmp_path):
@@ -150,11 +155,13 @@ def test_bad_arguments(tmp_path):
 
 
 def test_it_is_an_ood_set_of_cifar10(monkeypatch, tiny_svhn):
-    from dipedl_bench.datasets.images import cifar10
-
     folder, arrays = tiny_svhn
-    part = np.zeros((2, 3072), np.float32), np.arange(2)
-    monkeypatch.setattr(cifar10, "_part", lambda names, data_dir: part)
+    part = np.zeros((2, 3, 32, 32), np.uint8), np.arange(2), folder
+    monkeypatch.setitem(images.READERS, "pickle", lambda paths, table: images.Images(*part))
+    monkeypatch.setattr(files, "_verified", lambda path, *_: path)
+    for name in ("test_batch", *(f"data_batch_{i}" for i in range(1, 6))):
+        (folder / "cifar10").mkdir(exist_ok=True)
+        (folder / "cifar10" / name).touch()
     data = load_cifar10(ood="svhn", data_dir=folder)
     np.testing.assert_array_equal(np.rint(data.ood["svhn"] * 255).astype(int)[0, :4], [
         *arrays["test"][0][0, 0, 0, :4]

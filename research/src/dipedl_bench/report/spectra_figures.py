@@ -20,7 +20,7 @@ from dipedl.plots import (
 )
 from dipedl.plots.canvas import COLORS, LINES
 
-from ..data.spectra import CLASSES, Looked
+from ..datasets.spectra_splits import CLASSES, Looked
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..results.store import Arrays
 from ..tables.formatting import set_title

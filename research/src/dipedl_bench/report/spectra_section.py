@@ -13,8 +13,8 @@ from dipedl.apps.demo.report.figures import Panel
 from dipedl.plots import UnknownCounts
 from dipedl.writing.cells import error_text
 
-from ..data import spectra as spectra_data
-from ..data.spectra import SPECTRA, Looked
+from ..datasets import spectra_splits as spectra_data
+from ..datasets.spectra_splits import SPECTRA, Looked
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..results.store import Arrays, Store
 from .histograms import vacuity_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..data.spectra import SPECTRA, are_kept, check_spectra_there
-from ..data.splits import LABELLED, Splits, make_splits
-from ..datasets.files.fetch import check_there
+from ..datasets.files import check_there
+from ..datasets.spectra_splits import SPECTRA, are_kept, check_spectra_there
+from ..datasets.splits import LABELLED, Splits, make_splits
 from ..spec.build import transformer_of
 from ..spec.plan import Part
 from .cached import CachedClassifier, CachedDensity, row_numbers, stacked

@@ -13,7 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ..data.spectra import SPECTRA, drop_damaged
+from ..datasets.spectra_splits import SPECTRA, drop_damaged
 from ..results.receipt import config_hash
 from ..results.rows import numbers
 from ..results.scores import score

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..data.loaders import check_loader
+from ..datasets.splits import check_loader
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described
 from .entries import CrossedClassifier, CrossedData, CrossedMethod, Limit
@@ -28,7 +28,7 @@ Table = dict[str, Any]
 class Cell:
     """A classifier on a data set with a seed; all methods are compared within one.
 
-    `data` is what `dipedl_bench.data.splits.make_splits` is given, `entry` the classifier,
+    `data` is what `dipedl_bench.datasets.splits.make_splits` is given, `entry` the classifier,
     completed by the profile, and `where` its file and key, for errors.
     """
 

@@ -79,7 +79,7 @@ def plan(
 
 
 def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None) -> Table:
-    """Arguments of `dipedl_bench.data.splits.make_splits`; plain values."""
+    """Arguments of `dipedl_bench.datasets.splits.make_splits`; plain values."""
     return {
         "dataset": profile.dataset,
         "ood": list(chosen_ood(suite, profile) if ood is None else ood),

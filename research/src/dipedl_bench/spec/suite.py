@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, field_validator
 
-from ..data.spectra import SPECTRA_SHIFTED
-from ..data.splits import DATASETS, OOD_SETS
+from ..datasets.spectra_splits import SPECTRA_SHIFTED
+from ..datasets.splits import DATASETS, OOD_SETS
 from ..names import is_folder_name, refuse_unknown
 from .entries import (
     CrossedClassifier,

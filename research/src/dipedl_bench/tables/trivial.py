@@ -19,8 +19,7 @@ import numpy as np
 from dipedl.writing.cells import error_text
 from dipedl.writing.files import write_file
 
-from ..data.loaders import LOADERS
-from ..data.splits import make_splits
+from ..datasets.splits import LOADERS, make_splits
 from ..results.damage import read_json
 from ..results.scores import RANKED
 from ..results.store import Store

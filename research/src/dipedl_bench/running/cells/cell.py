@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...data.splits import make_splits
+from ...datasets.splits import make_splits
 from ...spec.cells import CellMethod
 from ..clock import Say
 from ..work import CellWork, DataError

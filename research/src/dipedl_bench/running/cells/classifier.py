@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ...data.splits import Splits
+from ...datasets.splits import Splits
 from ...results.receipt import receipt
 from ...spec.cells import unfitted
 from ..clock import Say, epoch_text

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...data.splits import Splits
+from ...datasets.splits import Splits
 from ...results.known_truth import distances
 from ...results.receipt import receipt
 from ...results.rows import numbers

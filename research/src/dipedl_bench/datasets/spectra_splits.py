@@ -21,11 +21,10 @@ from dipedl.apps.spectra import Spectra, toy_spectra
 from dipedl.writing.files import whole_file
 
 from .. import datasets
-from ..datasets.files.fetch import cache_folder
-from ..datasets.files.sources import INGREDIENTS
 from ..results.damage import damaged_files, read_npy, read_npz, seal
 from ..results.receipt import config_hash
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
+from .files import INGREDIENTS, cache_folder
 
 #: Known classes, by number.
 CLASSES = ("Galaxy", "Quasar")

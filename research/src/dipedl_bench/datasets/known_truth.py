@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -21,9 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from dipedl import datasets as library
 from dipedl.datasets import Dataset
 
-from ..images.mnist import load_mnist
-from ..spectra.spectra_semi_real import semi_real_spectra
-from .covertype import load_covertype
+from .files import DataDir
+from .images import load_mnist
+from .spectra import semi_real_spectra
+from .tables import load_covertype
 
 __all__ = ["load_known_truth"]
 
@@ -32,7 +32,7 @@ Labelled = tuple[np.ndarray, np.ndarray]
 _UNSURE = 0.05
 
 
-def _covertype(data_dir: Any) -> Labelled:
+def _covertype(data_dir: DataDir) -> Labelled:
     """The ten columns of numbers, all seven kinds of forest."""
     data = load_covertype(left_out=7, data_dir=data_dir)
     (other,) = data.ood.values()
@@ -41,14 +41,14 @@ def _covertype(data_dir: Any) -> Labelled:
     return X.astype(float), y
 
 
-def _mnist(data_dir: Any) -> Labelled:
+def _mnist(data_dir: DataDir) -> Labelled:
     """Twenty principal components of 15,000 images."""
     data = load_mnist(data_dir=data_dir)
     rows = np.random.default_rng(0).permutation(len(data.X_train))[:15_000]
     return PCA(20, random_state=0).fit_transform(data.X_train[rows]), data.y_train[rows]
 
 
-def _spectra(data_dir: Any) -> Labelled:
+def _spectra(data_dir: DataDir) -> Labelled:
     """Twenty principal components of 10,000 semi-real spectra, each of norm one."""
     spectra = semi_real_spectra(
         10_000, mix={"GALAXY": 0.4, "QSO": 0.3, "STAR": 0.3}, data_dir=data_dir
@@ -90,7 +90,7 @@ def load_known_truth(
     n_samples: int = 1000,
     n_test: int = 1000,
     random_state: int = 0,
-    data_dir: str | os.PathLike[str] | None = None,
+    data_dir: DataDir = None,
 ) -> Dataset:
     """Labels drawn from known class probabilities, as `dipedl.datasets.load_known_truth`.
 
@@ -110,9 +110,7 @@ def load_known_truth(
 
 
 @lru_cache(maxsize=2)
-def taught(
-    inputs: str, teacher: str, data_dir: str | os.PathLike[str] | None
-) -> tuple[np.ndarray, np.ndarray]:
+def taught(inputs: str, teacher: str, data_dir: DataDir) -> tuple[np.ndarray, np.ndarray]:
     """Inputs X (n, d) and the teacher's probabilities (n, k)."""
     X, y = _named("inputs", inputs, INPUTS)(data_dir)
     P = _named("teacher", teacher, _teachers(X.shape[1])).fit(X, y).predict_proba(X)

@@ -1,1 +1,0 @@
-"""The rows that the methods of a suite are given."""

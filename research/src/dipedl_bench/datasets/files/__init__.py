@@ -1,1 +1,0 @@
-"""Published files: find, download, verify, read."""

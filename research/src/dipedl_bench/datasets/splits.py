@@ -1,0 +1,194 @@
+"""The rows that every method of a suite gets: one training view, the same splits for all."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dipedl import datasets as library
+from dipedl.datasets import Dataset, leave_class_out, load_mini_mnist
+
+from .. import datasets
+from ..names import refuse_unknown
+from ..results.scores import OOD_PREFIX
+from .images import load_cifar10, load_mnist
+from .spectra_splits import SPECTRA, SPECTRA_OOD, limited, spectra_splits
+from .tables import SOURCES, load_openml
+
+Rows = Mapping[str, np.ndarray]
+LABELLED = ("train", "validation", "test")
+
+#: Data set of images of a profile -> how it is loaded, given the OOD sets.
+LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
+    "mini-mnist": lambda ood: load_mini_mnist(),
+    "mnist": lambda ood: load_mnist(ood=ood),
+    "colour-digits": lambda ood: load_colour_digits(),
+    "cifar10": lambda ood: load_cifar10(ood=ood),
+}
+_DIGITS = ("kmnist", "omniglot", "omniglot_inverted")
+#: OOD sets of each.
+OOD_SETS: dict[str, tuple[str, ...]] = {
+    "mini-mnist": _DIGITS,
+    "mnist": _DIGITS,
+    "colour-digits": _DIGITS,
+    "cifar10": ("cifar100", "svhn", "gtsrb"),
+    **SPECTRA_OOD,
+}
+#: Every data set that a profile may name.
+DATASETS = (*LOADERS, *SPECTRA)
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """Inputs X (n, d) by split, and labels y (n,) of all but the OOD sets.
+
+    Splits are "train", "validation", "test", "ood/<name>" for each OOD set, and "shifted/<name>"
+    for each labelled test set from elsewhere. `truth` holds the class probabilities (n, k) of test
+    and OOD rows where they are known, `weights` those of training and validation rows where a
+    suite selects rows by their class.
+    """
+
+    X: Mapping[str, np.ndarray]
+    y: Mapping[str, np.ndarray]
+    truth: Mapping[str, np.ndarray] = field(default_factory=dict)
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> Splits:
+    """Rows of every split.
+
+    Validation is the first share of ``default_rng(seed).permutation`` of the official training set,
+    training the rest of it: another split each seed, the same for every method. Test and OOD sets
+    are the official ones; where a data set has none of its own, they are drawn with the seed. Of
+    spectra, see `spectra_splits`; `keep` is a folder for their features.
+
+    `config` holds "dataset" (or "loader", "arguments" and "leave_out"), "ood", "shifted" (if any),
+    "validation_fraction", and "limit": rows of each split, or None; "standardise" and "selected" of
+    `dipedl_bench.spec.entries.CrossedData`, if set.
+    """
+    if config.get("dataset") in SPECTRA:
+        return Splits(*spectra_splits(config, seed, keep))
+    data = load_data(config, seed)
+    refuse_unknown("OOD set", config["ood"], data.ood)
+    limit = config["limit"]
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(data.X_train))
+    weight = np.ones(data.n_classes)
+    if "selected" in config:
+        share = np.array(config["selected"])
+        order, weight = order[rng.random(len(order)) < share[data.y_train[order]]], 1 / share
+    n_held = round(config["validation_fraction"] * len(order))
+    held = order[:n_held][: limit["validation"]]
+    kept = order[n_held:][: limit["train"]]
+    test = limited(len(data.X_test), limit["test"])
+    X = {"train": data.X_train[kept], "validation": data.X_train[held], "test": data.X_test[test]}
+    truth = {"test": data.truth["test"][test]} if "test" in data.truth else {}
+    for name in config["ood"]:
+        rows = limited(len(data.ood[name]), limit["ood"])
+        X[f"{OOD_PREFIX}{name}"] = data.ood[name][rows]
+        if name in data.truth:
+            truth[f"{OOD_PREFIX}{name}"] = data.truth[name][rows]
+    y = {"train": data.y_train[kept], "validation": data.y_train[held], "test": data.y_test[test]}
+    if "standardise" in config:
+        X = _standardised(X)
+    weights = {s: weight[y[s]] for s in ("train", "validation")} if "selected" in config else {}
+    return Splits(X, y, truth, weights)
+
+
+def _standardised(X: Rows) -> dict[str, np.ndarray]:
+    """Every column with mean 0 and standard deviation 1 over training and validation rows."""
+    rows = np.concatenate([X["train"], X["validation"]])
+    mean, sd = rows.mean(axis=0), rows.std(axis=0)
+    return {split: (of - mean) / np.where(sd > 0, sd, 1.0) for split, of in X.items()}
+
+
+# Data sets by the name that a suite gives them
+
+
+def _bunch(name: str) -> Any:
+    # here: reading the names of a suite must not import scikit-learn
+    from sklearn import datasets
+
+    return getattr(datasets, f"load_{name}")()
+
+
+#: Data sets that come with scikit-learn and have no split of their own.
+_BUNCHES: dict[str, Callable[[], Any]] = {
+    **{f"sklearn:{name}": partial(_bunch, name) for name in ("breast_cancer", "iris", "wine")},
+    **{f"openml:{name}": partial(load_openml, name) for name in SOURCES},
+}
+
+
+def load_data(config: Mapping[str, Any], seed: int) -> Dataset:
+    """Load the data set of a config: by the "dataset" of a profile, or by "loader" and "arguments".
+
+    Test and OOD sets are the official ones; where a data set has none of its own, they are drawn
+    with the seed.
+    """
+    if "loader" not in config:
+        return LOADERS[config["dataset"]](tuple(config["ood"]))
+    name, left_out = config["loader"], config["leave_out"]
+    if name in _BUNCHES:
+        made: Dataset = leave_class_out(_BUNCHES[name](), left_out, random_state=seed)
+        return made
+    data: Dataset = _loader(name)(**_arguments(config, seed))
+    return data if left_out is None else leave_class_out(data, left_out)
+
+
+def _loader(name: str) -> Callable[..., Dataset]:
+    """Return the loader of this name, of the suites or else of the library."""
+    home = datasets if name in datasets.__all__ else library
+    return getattr(home, name)  # type: ignore[no-any-return]
+
+
+def check_loader(name: str, where: str) -> None:
+    """ValueError with the name that was probably meant if there is no such loader."""
+    refuse_unknown("loader", [name], [*library.__all__, *datasets.__all__, *_BUNCHES], where)
+
+
+def _arguments(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Arguments of a loader: the OOD sets and the seed, where it takes them, and its own."""
+    offered = {"ood": tuple(config["ood"]), "random_state": seed}
+    if config["leave_out"] is not None:
+        del offered["ood"]
+    taken = inspect.signature(_loader(config["loader"])).parameters
+    given = {key: value for key, value in offered.items() if key in taken}
+    return {**given, **config["arguments"]}
+
+
+def load_colour_digits() -> Dataset:
+    """Digits in one random colour on another, 3 x 32 x 32; nothing is downloaded.
+
+    The images of `dipedl.datasets.load_mini_mnist`, with two pixels of margin on every side,
+    channel by channel, as those of `load_cifar10`. Colours are drawn once, from a fixed seed, so
+    every image keeps its own.
+    """
+    grey = load_mini_mnist()
+    rng = np.random.default_rng(0)
+    return Dataset(
+        "colour_digits",
+        _coloured(grey.X_train, rng),
+        grey.y_train,
+        _coloured(grey.X_test, rng),
+        grey.y_test,
+        ood={name: _coloured(X, rng) for name, X in sorted(grey.ood.items())},
+        target_names=grey.target_names,
+        image_shape=(3, 32, 32),
+        provenance=grey.provenance,
+    )
+
+
+def _coloured(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows of grey pixels (n, 784) as rows of coloured ones (n, 3072)."""
+    side, margin = 28, 2
+    margins = ((0, 0), (0, 0), (margin, margin), (margin, margin))
+    ink = np.pad(X.reshape(-1, 1, side, side), margins, mode="edge")
+    pen, paper = rng.uniform(0.0, 1.0, (2, len(X), 3, 1, 1)).astype(np.float32)
+    images = ink * pen + (1 - ink) * paper
+    return np.asarray(images.reshape(len(X), -1))

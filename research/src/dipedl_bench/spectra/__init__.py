@@ -1,1 +1,0 @@
-"""Spectra that are drawn from a model of real ones."""
