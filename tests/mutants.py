@@ -652,7 +652,7 @@ MUTANTS = [
     Mutant(
         "density sees held-out rows",
         "src/dipedl/pretrained/held_out_rows.py",
-        "yield rows.select(~held)",
+        "yield rows.select(~held_out)",
         "yield rows",
         "tests/pretrained/test_dip_module_data.py::test_unpack_takes_any_other_form_apart",
     ),

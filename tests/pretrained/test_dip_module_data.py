@@ -85,10 +85,10 @@ def test_a_data_loader_and_its_batches_do_not_matter():
 def test_held_out_rows_are_not_in_the_density():
     network, seen = mlp(), []
     module = DIPModule(network, density=ClassGaussians(dtype=torch.float64), score="density")
-    module.fit_density(batched(X, Y), held_out=0.2)
+    module.fit_density(batched(X, Y))
     places = np.arange(1, 301)
-    held = places * (np.sqrt(5) - 1) / 2 % 1 < 0.2
-    assert 57 <= held.sum() <= 63
+    held = places * (np.sqrt(5) - 1) / 2 % 1 < 0.1
+    assert 28 <= held.sum() <= 32
     density = ClassGaussians(dtype=torch.float64)
     with torch.no_grad():
         features = network[:2](X)
@@ -121,11 +121,6 @@ def test_every_row_is_seen_once_and_few_are_kept(share, most):
         share = len(held) / 3010
         by_phase = np.bincount(held.numpy() % period, minlength=period) / (3010 / period)
         assert period == 100 or np.abs(by_phase - share).max() < 0.5 * share
-
-
-def test_a_number_of_rows_is_the_most():
-    module = DIPModule(mlp()).fit_density(batched(X, Y), held_out=40)
-    assert 260 <= module.n_ <= 280
 
 
 def test_calibration_leaves_all_rows_to_the_density():
@@ -221,7 +216,7 @@ def test_a_network_that_ends_in_softmax_is_refused(dtype):
     softmaxed = nn.Sequential(mlp(), nn.Softmax(dim=1)).to(dtype)
     X, y = blobs(300)
     rows = batched(X.to(dtype), y)
-    for settings in ({}, {"calibration": rows}, {"held_out": "in-sample"}):
+    for settings in ({}, {"calibration": rows}):
         with pytest.raises(ValueError, match=r"gives probabilities.*Leave out the softmax"):
             DIPModule(softmaxed, features="0.1").fit_density(rows, **settings)
     P = torch.softmax(torch.randn(50, 3), dim=1)
@@ -247,7 +242,7 @@ def test_empty_loaders():
             fit(loader)
     with pytest.raises(ValueError, match="calibration gave no rows"):
         fit([(X, Y)], calibration=[])
-    with pytest.raises(ValueError, match=r"held_out holds out none of the 4 rows"):
+    with pytest.raises(ValueError, match=r"none of the 4 rows of the loader is held out"):
         fit([(X[:4], Y[:4])])
 
 
@@ -257,15 +252,6 @@ def test_a_generator_is_enough_for_one_pass_but_not_for_two():
     with pytest.raises(ValueError, match=r"loader is read twice.*DataLoader or a list"):
         module.fit_density(iter(batched(X, Y)))
     assert module.fit_density(batched(X, Y)).n_ == 300
-
-
-@pytest.mark.parametrize(
-    ("held_out", "error"),
-    [(0, ValueError), (1.0, ValueError), (-0.1, ValueError), ("all", TypeError), (True, TypeError)],
-)
-def test_held_out_is_checked(held_out, error):
-    with pytest.raises(error, match="held_out must be a"):
-        fit([(X, Y)], held_out=held_out)
 
 
 class Scaled(nn.Module):

@@ -52,7 +52,7 @@ from ..networks.batches import (
 from .class_gaussians import ClassGaussians, keep_precision
 from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
 from .features import PENULTIMATE, FeatureSource, Rows, list_shapes, network_errors, read_rows
-from .held_out_rows import HeldOutRows, HoldOut, rename_key, rows_to_hold_out, spread_evenly
+from .held_out_rows import HELD_OUT_SHARE, HeldOutRows, HoldOut, rename_key, spread_evenly
 
 __all__ = ["DIPModule"]
 
@@ -217,7 +217,7 @@ class DIPModule(Decisions, nn.Module):
         self.held_out = HeldOutRows()
         self.features, self.pool, self.score = features, pool, score
         self.classes = None if classes is None else list(classes)
-        self._held_out: float | str = 0.1
+        self._held_out: float | str = HELD_OUT_SHARE
         #: Modules that behave otherwise in training mode, or may: torch.nn did not write them.
         self._modal = [
             module
@@ -263,7 +263,6 @@ class DIPModule(Decisions, nn.Module):
         loader: Any,
         *,
         calibration: Any = None,
-        held_out: float | int | str | None = None,
         unpack: Unpack | None = None,
         group: Any = None,
     ) -> Self:
@@ -279,12 +278,9 @@ class DIPModule(Decisions, nn.Module):
         calibration : iterable of batches, optional
             Held-out data, which the network was not trained on, for all that is learned from scores
             and probabilities. The right choice for a network: on its own training rows it is surer
-            than elsewhere, so that temperature and caution come out too small.
-        held_out : float, int or "in-sample", optional
-            Without `calibration`: the share of the rows of `loader` (at most 5,000) that the
-            density does not see, or an int, at most that many (nine tenths at least) and at
-            most half of them. Spread evenly by their place. "in-sample": the rows of the density,
-            read a second time. Default: 0.1, or "in-sample" for a module made by `paper`.
+            than elsewhere, so that temperature and caution come out too small. Default: a tenth of
+            the rows of `loader` (at most 5,000), spread evenly by their place, which the density
+            does not see; for a module made by `paper` all rows, read a second time.
         unpack : callable, optional
             ``unpack(batch) -> (inputs, labels)`` for batches of another form.
         group : "world" or ProcessGroup, optional
@@ -303,17 +299,16 @@ class DIPModule(Decisions, nn.Module):
             If a batch does not fit on the device; names the batch size to try.
         """
         self._check_eval()
-        split = rows_to_hold_out(self._held_out if held_out is None else held_out)
-        origin: Origin = "in-sample" if split is None else "left out"
-        if calibration is not None:
-            split, origin = None, "given"
-        elif self.spread is not None:
+        own: Origin = "in-sample" if self._held_out == IN_SAMPLE else "left out"
+        origin: Origin = own if calibration is None else "given"
+        if origin != "given" and self.spread is not None:
             raise ValueError(
                 "spread judges how wrong the network is, and needs labelled rows that it was not "
                 "trained on: pass them as fit_density(loader, calibration=held_out)"
             )
         if origin == "in-sample":
             check_rereadable(loader, "loader")
+        split = HoldOut(HELD_OUT_SHARE, ENOUGH) if origin == "left out" else None
         group, read = process_group(group), self._reader(unpack)
         density = self.density_.blank()
         learned = run_together(lambda: self._learn_density(density, loader, read, split), group)
@@ -322,9 +317,9 @@ class DIPModule(Decisions, nn.Module):
             density.synchronise(group)
         density.finish().drop_moments()
         rows = (loader, "loader") if calibration is None else (calibration, "calibration")
-        held = partial(read, *rows) if split is None else split.rows
+        held_out = partial(read, *rows) if split is None else split.rows
         seen = sample_hashes(np.concatenate(hashes))
-        return self._learn_evidence(density, held, origin, group, seen, all(memorised))
+        return self._learn_evidence(density, held_out, origin, group, seen, all(memorised))
 
     def calibrate(  # type: ignore[override]
         self, calibration: Any, *, unpack: Unpack | None = None, group: Any = None
@@ -339,8 +334,8 @@ class DIPModule(Decisions, nn.Module):
         self._check_fitted()
         self._check_eval()
         group, read = process_group(group), self._reader(unpack)
-        held = partial(read, calibration, "calibration")
-        return self._learn_evidence(self.density_, held, "given", group)
+        held_out = partial(read, calibration, "calibration")
+        return self._learn_evidence(self.density_, held_out, "given", group)
 
     def _reader(self, unpack: Unpack | None) -> Callable[..., Iterator[Rows]]:
         """Return a function of a loader, its name and how many rows half-way it shall look at."""
@@ -387,7 +382,7 @@ class DIPModule(Decisions, nn.Module):
     def _learn_evidence(
         self,
         density: ClassGaussians,
-        held: Callable[[], Iterable[Rows]],
+        held_out: Callable[[], Iterable[Rows]],
         origin: Origin,
         group: Any,
         hashes: np.ndarray | None = None,
@@ -399,7 +394,7 @@ class DIPModule(Decisions, nn.Module):
         """
         fusion, head = self.fusion.blank(), deepcopy(self.head)
         whole = head.needs_proba or fusion.needs_logits or origin != "in-sample"
-        found = run_together(lambda: self._predictions(density, held, whole), group)
+        found = run_together(lambda: self._predictions(density, held_out, whole), group)
         columns = [np.concatenate(parts) for parts in zip(*chain(*found), strict=True)]
         # A score is one number, a row with logits k of them.
         places = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
@@ -407,12 +402,13 @@ class DIPModule(Decisions, nn.Module):
         logits, labels, Z = (*rest, None, None, None)[:3]
         if origin == "given" and share_in_fit(keys, hashes):
             origin = "given twice"
-        scores = fusion.learn(log_density, logits)
-        parts = log_density if fusion.needs_logits else None
-        rows = HeldOutRows()
-        rows.take(scores, parts, logits, labels, origin, memorised)
+        rows, parts = HeldOutRows(), log_density if fusion.needs_logits else None
         k, device = density.n_classes_, density.origin.device
-        model = head.learn(rows.predictions(), Z, n=density.n_, k=k)
+        # Tensors made in inference mode could not be compiled or saved for a gradient later.
+        with torch.inference_mode(False):
+            scores = fusion.learn(log_density, logits)
+            rows.take(scores, parts, logits, labels, origin, memorised)
+            model = head.learn(rows.predictions(), Z, n=density.n_, k=k)
         rows.set_model(model, density, self._class_names(k))
         modules = {"density_": density, "fusion": fusion.to(device), "head": head.to(device)}
         # At once, and after all that may fail: another thread sees the parts of before, or these.
@@ -421,14 +417,14 @@ class DIPModule(Decisions, nn.Module):
         return self
 
     def _predictions(
-        self, density: ClassGaussians, held: Callable[[], Iterable[Rows]], whole: bool
+        self, density: ClassGaussians, held_out: Callable[[], Iterable[Rows]], whole: bool
     ) -> list[tuple[np.ndarray, ...]]:
         """Return log-densities (m,) of held-out rows by batch, and hashes (m,) of their features.
 
         If `whole` also logits (m, k) and labels (m,), and for a spread the features (m, p).
         """
         found, softmaxed = [], True
-        for rows in held():
+        for rows in held_out():
             softmaxed = softmaxed and bool(on_simplex(rows.logits).all())
             with torch.no_grad():
                 scores = to_numpy(density(rows.features))
@@ -437,8 +433,8 @@ class DIPModule(Decisions, nn.Module):
             found.append((scores, row_hash(Z), *rest, *([Z] if self.spread is not None else [])))
         if not found:
             raise ValueError(
-                f"held_out holds out none of the {density.n_:g} rows of the loader; pass held-out "
-                "data as calibration=, or a larger share"
+                f"none of the {density.n_:g} rows of the loader is held out, and thresholds need "
+                "some; pass held-out data as calibration="
             )
         if softmaxed:
             raise ValueError(
@@ -496,7 +492,7 @@ class DIPModule(Decisions, nn.Module):
         return self.scores_and_logits(*args, **kwargs)[0]
 
     def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
-        """The same Dirichlets as `forward`, with every uncertainty, of tensors."""
+        """Return the Dirichlets of `forward` with every uncertainty, of tensors."""
         now = self.snapshot()
         return now.head.dirichlet(*now.scores_and_logits(*args, **kwargs))
 

@@ -151,7 +151,7 @@ class EvidenceHead(nn.Module):
         normalizer = has_fit_parameter(self.normalizer, "proba")
         return bool(normalizer) or not isinstance(self.calibrator, str)
 
-    def evidence_model(self, held: HeldOut, *, n: float, k: int) -> EvidenceModel:
+    def evidence_model(self, held_out: HeldOut, *, n: float, k: int) -> EvidenceModel:
         """Learn the evidence side from held-out rows, for n rows of the density and k classes.
 
         The same steps as `dipedl.DIPClassifier` takes, by the same code.
@@ -163,16 +163,16 @@ class EvidenceHead(nn.Module):
             prior=prior_vector(self.prior_setting, k),
             gamma=self.gamma,
             max_evidence=self.max_evidence,
-        ).learn(held, n=n)
+        ).learn(held_out, n=n)
 
-    def learn(self, held: HeldOut, Z: Any, *, n: float, k: int) -> EvidenceModel:
+    def learn(self, held_out: HeldOut, Z: Any, *, n: float, k: int) -> EvidenceModel:
         """Learn `evidence_model` and take its numbers into the buffers.
 
         `Z` (m, p) are the features of the held-out rows, or None without a spread.
         """
-        model = self.evidence_model(held, n=n, k=k)
+        model = self.evidence_model(held_out, n=n, k=k)
         if self.strength is not None:
-            self.strength.learn(model, held, Z)
+            self.strength.learn(model, held_out, Z)
         numbers = {
             "temperature": getattr(model.calibrator_, "temperature_", 1.0),
             "location": getattr(model.normalizer_, "location_", 0.0),
@@ -183,11 +183,9 @@ class EvidenceHead(nn.Module):
             "sharp_from": model.sharpening_[0],
             "sharp_in_full": model.sharpening_[1],
         }
-        # Tensors made in inference mode could not be compiled or saved for a gradient later.
-        with torch.inference_mode(False):
-            for name, number in numbers.items():
-                setattr(self, name, torch.full_like(getattr(self, name), number))
-            self.prior = torch.from_numpy(model.prior).to(self.prior)
+        for name, number in numbers.items():
+            setattr(self, name, torch.full_like(getattr(self, name), number))
+        self.prior = torch.from_numpy(model.prior).to(self.prior)
         return model
 
     def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
@@ -280,28 +278,26 @@ class Strength(nn.Module):
         unknown = torch.full((len(_LEARNED) + len(_SHARES),), torch.nan, dtype=dtype, device="cpu")
         self.register_buffer("numbers", unknown)
 
-    def learn(self, evidence: EvidenceModel, held: HeldOut, Z: np.ndarray) -> None:
+    def learn(self, evidence: EvidenceModel, held_out: HeldOut, Z: np.ndarray) -> None:
         """Rehearse on held-out rows with features Z (m, p), for evidence learned from them.
 
         The same steps as `dipedl.DIPClassifier` takes with a frozen classifier.
         """
-        k = held.proba.shape[1]
+        k = held_out.proba.shape[1]
         columns = FrozenEstimator(_LastColumns(k))
         found = clone(self.spread).fit(
-            np.column_stack([Z, held.proba]),
-            held.labels,
+            np.column_stack([Z, held_out.proba]),
+            held_out.labels,
             Z,
             FittedClassifier(columns, np.arange(k), columns),
-            log_evidence=evidence.log_evidence(held.scores),
+            log_evidence=evidence.log_evidence(held_out.scores),
             prior=evidence.prior,
             typical=evidence.typical_log_evidence(),
             calibrator=evidence.calibrator_,
         )
         numbers = [getattr(found, name) for name in _LEARNED]
         numbers += [found.shares_.get(name, 0.0) for name in _SHARES]
-        # Tensors made in inference mode could not be compiled or saved for a gradient later.
-        with torch.inference_mode(False):
-            self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
+        self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
 
     def rehearsal(self) -> Rehearsal:
         """The fitted learner, on the host."""
@@ -398,11 +394,9 @@ class ConfidenceFusion(nn.Module):
         # Filled up with the last knot, which is never looked beyond.
         knots = np.array([_pad(table.knots_, size) for table in tables])
         values = np.array([_pad(table.normal_scores_, size) for table in tables])
-        # Tensors made in inference mode could not be compiled or saved for a gradient later.
-        with torch.inference_mode(False):
-            self.knots = torch.from_numpy(knots).to(self.knots)
-            self.values = torch.from_numpy(values).to(self.values)
-            self.scales = torch.from_numpy(np.array([t.scale_ for t in tables])).to(self.scales)
+        self.knots = torch.from_numpy(knots).to(self.knots)
+        self.values = torch.from_numpy(values).to(self.values)
+        self.scales = torch.from_numpy(np.array([t.scale_ for t in tables])).to(self.scales)
 
     def _scores(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
         with torch.no_grad():

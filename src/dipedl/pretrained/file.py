@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..calibration.crossfit import IN_SAMPLE
 from ..io.container import ModelFileError, read, versions, write
 from ..io.decoder import Decoder
 from ..io.encoder import Encoder
 from ..io.table.own_modules import MODULE
 from ..networks.batches import device_of
 from .class_gaussians import SETTINGS, ClassGaussians
-from .held_out_rows import rename_key, rows_to_hold_out
+from .held_out_rows import HELD_OUT_SHARE, rename_key
 
 __all__ = []
 
@@ -114,8 +115,9 @@ def _build(
     arrays = {f"{part}/{n}": t.numpy() for part, own in state.items() for n, t in own.items()}
     MODULE.check(SimpleNamespace(**arrays))
     held_out, density = settings.pop("_held_out"), settings.pop("density")
-    # What the constructor checks of the others: the next fit reads it.
-    rows_to_hold_out(held_out)
+    # The constructor checks the others.
+    if held_out not in (HELD_OUT_SHARE, IN_SAMPLE):
+        raise ValueError(f"held_out must be {HELD_OUT_SHARE} or {IN_SAMPLE!r}, got {held_out!r}")
     density = ClassGaussians(**density | {"dtype": getattr(torch, density["dtype"])})
     module = cls(network, density=density, **settings)
     module._held_out = held_out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
-from ..calibration.crossfit import ENOUGH, IN_SAMPLE
 from ..held_out import HeldOut, Origin
 from ..maths.arrays import to_numpy
 from ..maths.dirichlet import confidence
@@ -31,6 +29,8 @@ _SOURCES: dict[Origin, str] = {
     "given twice": "inputs, many of them given to fit too",
 }
 _ROWS = ("scores", "log_density", "logits", "labels", "source", "memorised")
+#: Share of the rows of a loader that the density does not see.
+HELD_OUT_SHARE = 0.1
 _GOLDEN = (5**0.5 - 1) / 2
 _EMPTY = torch.empty(0, dtype=torch.float32, device="cpu")
 
@@ -171,28 +171,12 @@ class HoldOut:
         return [rows for rows, _ in self._held]
 
     def _part(self, rows: Rows, ranks: np.ndarray) -> Iterator[Rows]:
-        held = ranks < self.share
-        if held.any():
-            self._held.append((rows if held.all() else rows.select(held), ranks[held]))
-        if not held.all():
-            yield rows.select(~held)
-
-
-def rows_to_hold_out(held: Any) -> HoldOut | None:
-    """Return what a setting `held_out` asks for; None for the rows of the density."""
-    if isinstance(held, str) and held == IN_SAMPLE:
-        return None
-    if isinstance(held, str | bool) or not isinstance(held, Real):
-        raise TypeError(
-            f"held_out must be a share of the rows, their number or {IN_SAMPLE!r}, got {held!r}"
-        )
-    integer, number = isinstance(held, Integral), float(held)
-    if not (number >= 1 if integer else 0 < number < 1):
-        raise ValueError(
-            "held_out must be a share strictly between 0 and 1 or a number of rows >= 1, got "
-            f"{held!r}"
-        )
-    return HoldOut(0.5, int(number)) if integer else HoldOut(number, ENOUGH)
+        held_out = ranks < self.share
+        if held_out.any():
+            part = rows if held_out.all() else rows.select(held_out)
+            self._held.append((part, ranks[held_out]))
+        if not held_out.all():
+            yield rows.select(~held_out)
 
 
 def rename_key(key: str) -> str:
