@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier, load
+from dipedl.answers import Answers
 from dipedl.decisions import conformal_p_values, prediction_sets
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
@@ -53,6 +54,22 @@ def repetitions():
         found["risk"].append((answer.labels != y_many)[answer.accepted].mean())
         found["answered"].append(answer.accepted.mean())
     return found
+
+
+def test_answers_hold_sets_and_reasons_and_can_be_cut_and_joined(clf):
+    X = np.vstack([draw(np.random.default_rng(3), 5)[0], FAR])
+    found = clf.answers(X, coverage=0.8, reasons="flagged")
+    np.testing.assert_array_equal(found.sets, clf.predict_set(X, 0.8))
+    assert ((found.reasons != "") == found.flagged).all() and found.flagged[-1]
+    assert (clf.answers(X, reasons="all").reasons != "").all()
+    joined = Answers.concatenate([found[:2], found[2:]])
+    assert len(joined) == len(X)
+    for name in ("labels", "proba", "vacuity", "log_evidence", "p_values", "sets", "reasons"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(found, name))
+    plain = clf.answers(X)
+    assert plain.sets is plain.reasons is None and plain[:1].sets is None
+    with pytest.raises(ValueError, match="reasons must be one of"):
+        clf.answers(X, reasons="some")
 
 
 def test_p_values_of_new_id_inputs_are_uniform(repetitions):
