@@ -442,15 +442,15 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     def _fitted_parts(self) -> tuple[EvidenceModel, FittedClassifier, Any]:
         """Return evidence, classifier and spread of one state: another thread may calibrate."""
-        now = self.snapshot()
-        evidence = now.evidence_
-        columns = evidence.columns_
+        while "evidence_" not in (now := vars(self).copy()):
+            _ = self.evidence_  # learned at the first question after `partial_fit`
+        evidence, columns = now["evidence_"], now["evidence_"].columns_
         classifier = FittedClassifier(
-            now.estimator_,
-            now.classes_,
+            now["estimator_"],
+            now["classes_"],
             categories={} if columns is None else columns.categories,
         )
-        return evidence, classifier, vars(now).get("spread_")
+        return evidence, classifier, now.get("spread_")
 
     def _predict_parts(
         self, X: Any, evidence: EvidenceModel, classifier: FittedClassifier

@@ -20,7 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .inputs import (
     categories,
     empty_columns,
-    explain_dtype_error,
+    explain_dtype,
     explain_new_levels,
     refuse_dates,
     refuse_infinity,
@@ -90,8 +90,14 @@ class FittedClassifier:
     def _estimator_proba(self, X: Any) -> np.ndarray:
         """Return a copy of the estimator's probabilities, a column for each class it knows."""
         X = with_categories(X, self.categories) if self.categories else X
-        with explain_new_levels(), explain_dtype_error(X), one_thread_if_small(X):
-            P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
+        try:
+            # A row whose numbers overflow is answered as unknown, without a warning.
+            with np.errstate(over="ignore", invalid="ignore"), one_thread_if_small(X):
+                P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
+        except Exception as error:
+            explain_new_levels(error)
+            explain_dtype(error, X)
+            raise
         shape = X.shape[0], len(self.labels())
         if P.shape != shape:
             raise ValueError(f"{_PROBA} must have shape {shape}, got {P.shape}")
@@ -182,8 +188,12 @@ def fit_classifier(
 
 
 def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
-    with explain_dtype_error(X), one_thread_if_small(X):
-        return clone(template).fit(X, y, **keywords)
+    try:
+        with one_thread_if_small(X):
+            return clone(template).fit(X, y, **keywords)
+    except Exception as error:
+        explain_dtype(error, X)
+        raise
 
 
 def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:

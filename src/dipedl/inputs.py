@@ -1062,70 +1062,50 @@ def _in_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return (np.rint(values) if dtype.kind in "iub" else values).astype(dtype)
 
 
-@contextmanager
-def explain_new_levels(*, transform: bool = False) -> Iterator[None]:
-    """Add the remedy to an error of an encoder that meets a new level, or of any `transform`.
-
-    Overflows are not warned of: a row that ends in no number is answered as unknown.
-    """
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield
-    except Exception as error:
-        if "unknown categories" in str(error):
-            error.add_note(
-                "features, or the steps of the pipeline given as estimator, refuse rows that they "
-                "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
-            )
-        elif "category not in the training set" in str(error):
-            error.add_note(
-                "XGBoost refuses new categories of polars: give it pandas, with which they count "
-                "as missing, and drop columns of which hardly a value comes twice"
-            )
-        elif transform:
-            error.add_note(
-                "this is an error of transform, of features or of the steps of the pipeline given "
-                "as estimator: rows are held out in fit, and new ones come in prediction, so it "
-                "must take any rows, of any number"
-            )
-        raise
+def explain_new_levels(error: Exception, *, transform: bool = False) -> None:
+    """Add the remedy to an error of an encoder that meets a new level, or of any `transform`."""
+    if "unknown categories" in str(error):
+        error.add_note(
+            "features, or the steps of the pipeline given as estimator, refuse rows that they "
+            "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
+        )
+    elif "category not in the training set" in str(error):
+        error.add_note(
+            "XGBoost refuses new categories of polars: give it pandas, with which they count as "
+            "missing, and drop columns of which hardly a value comes twice"
+        )
+    elif transform:
+        error.add_note(
+            "this is an error of transform, of features or of the steps of the pipeline given as "
+            "estimator: rows are held out in fit, and new ones come in prediction, so it must take "
+            "any rows, of any number"
+        )
 
 
-@contextmanager
-def explain_dtype_error(X: Any) -> Iterator[None]:
+def explain_dtype(error: Exception, X: Any) -> None:
     """Add the remedy to an error of a network that computes in another dtype than that of X."""
-    try:
-        yield
-    except Exception as error:
-        words = re.findall("[a-z]+", str(error).lower())
-        known, dtype = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
-        other = known - {dtype}
-        if dtype in known and len(other) == 1 and "float" in min(other):
-            error.add_note(
-                f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions"
-            )
-        raise
+    words = re.findall("[a-z]+", str(error).lower())
+    known, dtype = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
+    other = known - {dtype}
+    if dtype in known and len(other) == 1 and "float" in min(other):
+        error.add_note(f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions")
 
 
-@contextmanager
-def explain_columns(X: Any) -> Iterator[None]:
+def explain_columns(error: Exception, X: Any) -> None:
     """Add the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
-    try:
-        yield
-    except ValueError as error:
+    if isinstance(error, ValueError):
         refuse_infinity(error, X)
-        raise
-    except TypeError as error:
-        refuse_dates(error, X)
-        kinds = {name: _types(values) for name, values in named_columns(X)} if is_frame(X) else {}
-        text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
-        mixed = [name for name in kinds if name in text and len(kinds[name]) > 1]
-        if mixed:
-            error.add_note(
-                f"X has mixed types in the columns {mixed}: make each one type, such as "
-                f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
-            )
-        raise
+    if not isinstance(error, TypeError):
+        return
+    refuse_dates(error, X)
+    kinds = {name: _types(values) for name, values in named_columns(X)} if is_frame(X) else {}
+    text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
+    mixed = [name for name in kinds if name in text and len(kinds[name]) > 1]
+    if mixed:
+        error.add_note(
+            f"X has mixed types in the columns {mixed}: make each one type, such as "
+            f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
+        )
 
 
 def refuse_dates(error: Exception, X: Any) -> None:

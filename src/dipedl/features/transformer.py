@@ -18,7 +18,7 @@ from ..inputs import (
     column_names,
     date_columns,
     explain_columns,
-    explain_dtype_error,
+    explain_dtype,
     explain_new_levels,
     is_frame,
 )
@@ -71,8 +71,11 @@ def fit_feature_transformer(
         return _default(X, y, w, estimator, random_state)
     transformer = seeded_clone(features, random_state)
     weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
-    with explain_dtype_error(X):
+    try:
         return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
+    except Exception as error:
+        explain_dtype(error, X)
+        raise
 
 
 def refit_feature_transformer(
@@ -134,8 +137,11 @@ def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
         if isinstance(part, TruncatedSVD):
             # A fold may have fewer columns than all rows.
             part.set_params(n_components=min(part.n_components, X.shape[1]))
-        with explain_columns(X):
+        try:
             part.fit(X, y)
+        except (TypeError, ValueError) as error:
+            explain_columns(error, X)
+            raise
         X = _transformed(part, X)
     return parts, X
 
@@ -158,8 +164,13 @@ def _transformed(features: Any, X: Any) -> Any:
         if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
             with np.errstate(over="ignore"):
                 return (X - features.mean_) / features.scale_
-    with explain_new_levels(transform=True), explain_dtype_error(X):
-        return features.transform(X)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return features.transform(X)
+    except Exception as error:
+        explain_new_levels(error, transform=True)
+        explain_dtype(error, X)
+        raise
 
 
 def _dense(Z: Any, seeds: Any) -> Steps:

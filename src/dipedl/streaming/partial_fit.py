@@ -17,7 +17,7 @@ from ..fitting import FittedClassifier, clone_classifier, require_proba
 from ..inputs import (
     FLOATS,
     check_weights,
-    explain_dtype_error,
+    explain_dtype,
     known_classes,
     prior_vector,
     rows_in_form_of,
@@ -171,8 +171,11 @@ def _teach(model: Any, rows: RowSample, X: Any) -> None:
     form = rows.rows["X"]
     if isinstance(X, np.ndarray) or hasattr(X, "columns"):
         form = rows_in_form_of(X, form)
-    with explain_dtype_error(form):
+    try:
         model.estimator_.partial_fit(form, rows.labels, classes=model.classes_, **weights)
+    except Exception as error:
+        explain_dtype(error, form)
+        raise
     require_proba(model.estimator_)
 
 
