@@ -987,14 +987,14 @@ MUTANTS = [
     ),
     Mutant(
         "labels beyond the classes",
-        "src/dipedl/io/table/vectors.py",
+        "src/dipedl/io/table/foreign.py",
         'c.ints("n", least=0, below="k", dtype=np.intp)',
         'c.ints("n", dtype=np.intp)',
         "tests/io/test_forged.py::test_labels_beyond_the_classes",
     ),
     Mutant(
         "supports that do not add up",
-        "src/dipedl/io/table/vectors.py",
+        "src/dipedl/io/table/foreign.py",
         'c.need(machine._n_support.sum() == sizes["s"],',
         "c.need(True,",
         "tests/io/test_forged.py::test_attributes_that_do_not_fit",

@@ -7,19 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .compiled import lightgbm, random, search_trees, trees, xgboost
-from .table import (
-    boosters,
-    columns,
-    composed,
-    forests,
-    linear,
-    own_densities,
-    own_features,
-    own_models,
-    own_monitoring,
-    probabilities,
-    vectors,
-)
+from .table import foreign, own_densities, own_features, own_models, own_monitoring
 
 
 class Codec(Protocol):
@@ -48,8 +36,7 @@ class Pool(Protocol):
         ...
 
 
-_OWN = (own_models, own_densities, own_features, own_monitoring)
-_FAMILIES = (linear, forests, vectors, probabilities, columns, composed, boosters, *_OWN)
+_FAMILIES = (foreign, own_models, own_densities, own_features, own_monitoring)
 _ENTRIES = {name: entry for family in _FAMILIES for name, entry in family.ENTRIES.items()}
 #: Name of a type in a file, the full public one for those of others -> its codec.
 CODECS: dict[str, Codec] = {

@@ -45,11 +45,12 @@ def is_a(*types: str, **same: Shape) -> Check:
     return check
 
 
-def model(**same: Shape) -> Check:
-    """Any estimator; one of a package whose rules are known has sizes that agree with ours."""
+def model(method: str = "get_params", **same: Shape) -> Check:
+    """An estimator with a method; one of a package with known rules has sizes that agree."""
 
     def check(value: Any, sizes: Sizes) -> None:
-        need(hasattr(value, "get_params"), f"is a {type(value).__name__}, not an estimator")
+        found = hasattr(value, "get_params") and hasattr(value, method)
+        need(found, f"is a {type(value).__name__}, not an estimator with {method}")
         if _is_known(value):
             _agree(sizes, sizes_of(value), same, required=False)
 

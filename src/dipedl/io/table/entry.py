@@ -1,13 +1,13 @@
-"""One entry of the table: what a fitted object of one type consists of."""
+"""One entry of the table: what an object of one type consists of."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from inspect import Parameter, signature
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..homes import is_own_type, own_types
 _ADDED = re.compile(r"_?[a-zA-Z]\w*_|_metadata_request")
 _NAMED_KIND, _KEYWORD = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
 #: What any estimator may have.
-_COMMON: dict[str, Check] = {
+COMMON: dict[str, Check] = {
     "n_features_in_": count("d"),
     "feature_names_in_": values("d"),
     "_sklearn_output_config": plain,
@@ -38,15 +38,16 @@ _PARAMETERS: dict[str, Check] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """Checks of an object's attributes by name, in the order in which they fix the sizes.
+    """Checks of the attributes of a type of this library, by name: the file may hold no others.
 
-    A key may hold several names, with spaces between them.
+    A key may hold several names, with spaces between them; the order is that in which they fix the
+    sizes. An object without ``get_params`` is made without its constructor.
 
     Attributes
     ----------
     fitted, optional : dict of str to Check
         What a fit leaves: always, or in some versions and under some settings. An estimator without
-        any of them is one that was not fitted, such as the template of a forest's trees.
+        any of them is one that was not fitted.
     parameters : dict of str to Check
         Parameters that an answer depends on, beyond scikit-learn's own constraints.
     where : sequence of functions of (object, sizes)
@@ -55,97 +56,100 @@ class Entry:
         Attributes that are not saved: the next fit makes them again.
     restore : function of the object or None
         Called once all attributes are there, to make those that the constructor of a part makes.
-    bare : bool
-        Not an estimator: made without its constructor, from `fitted` and `optional` alone.
     """
 
-    fitted: Mapping[str, Check]
+    fitted: Mapping[str, Check] = field(default_factory=dict)
     optional: Mapping[str, Check] = field(default_factory=dict)
     parameters: Mapping[str, Check] = field(default_factory=dict)
     where: Sequence[Callable[[Any, Sizes], None]] = ()
     dropped: frozenset[str] = frozenset()
     restore: Callable[[Any], None] | None = None
-    bare: bool = False
-    #: Whether no answer reads a parameter: those are checked by the next fit.
-    unread: bool = False
-    #: The attribute that tells a fitted object, where the constructor makes some of the others.
-    sign: str | None = None
-    #: Parameters that the constructor takes as keywords without naming them.
-    more: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for name in ("fitted", "optional", "parameters"):
-            object.__setattr__(self, name, _by_one_name(getattr(self, name)))
+            object.__setattr__(self, name, by_one_name(getattr(self, name)))
 
     def take(self, value: Any) -> dict[str, Any]:
-        """The attributes of a fitted object to save; ValueError if it is not as the entry says."""
+        """The attributes of an object to save; ValueError if it is not as the entry says."""
         state = {k: v for k, v in vars(value).items() if k not in self.dropped}
-        if not self.bare:
+        made: Set[str] = frozenset()
+        if hasattr(value, "get_params"):
             parameters = value.get_params(deep=False)
-            made = vars(type(value)(**parameters)).keys() - parameters.keys() - self._known()
-            if not self._is_fitted(state):
-                made = state.keys() - _UNFITTED
-            state = parameters | {k: _as_dict(v) for k, v in state.items() if k not in made}
-        self.check(value)
+            made = vars(type(value)(**parameters)).keys() - parameters.keys()
+            left_out = made - self._checks.keys()
+            if not self._is_fitted(type(value), state, made):
+                left_out = state.keys() - _UNFITTED
+            state = parameters | {k: _as_dict(v) for k, v in state.items() if k not in left_out}
+        self._check(value, made)
         self._check_names(type(value), state)
         return state
 
     def make(self, cls: type, state: Mapping[str, Any]) -> Any:
         """The object of such attributes, checked."""
         self._check_names(cls, state)
-        if self.bare:
-            value: Any = object.__new__(cls)
-            fitted = dict(state)
-        else:
-            names = self._parameter_names(cls)
+        names = self._parameter_names(cls)
+        made: Set[str] = frozenset()
+        if hasattr(cls, "get_params"):
             value = cls(**{k: _setting(k, v) for k, v in state.items() if k in names})
-            fitted = {k: v for k, v in state.items() if k not in names}
-        vars(value).update(fitted)
-        self.check(value)
-        if self.restore is not None and self._is_fitted(state):
+            made = vars(value).keys() - names
+        else:
+            value = object.__new__(cls)
+        vars(value).update({k: v for k, v in state.items() if k not in names})
+        self._check(value, made)
+        if self.restore is not None and self._is_fitted(cls, state, made):
             self.restore(value)
         return value
 
     def check(self, value: Any) -> None:
         """Raise ValueError, naming the attribute, unless the object is as the entry says."""
+        self._check(value, frozenset())
+
+    def _check(self, value: Any, made: Set[str]) -> None:
+        """Check the attributes of an object whose constructor has made some of them."""
         state, sizes = vars(value), Sizes()
-        if not self.bare:
-            self._check_parameters(value)
-        if not self._is_fitted(state):
+        self._check_parameters(value)
+        if not self._is_fitted(type(value), state, made):
             return
-        for name, check in {**_COMMON, **self.fitted, **self.optional}.items():
-            if name in state:
-                _named(value, name, check, state[name], sizes)
+        lacking = self.fitted.keys() - state.keys()
+        need(not lacking, f"{type(value).__name__} lacks {sorted(lacking)}")
+        for name, check in self._checks_of(type(value), state):
+            _named(value, name, check, state[name], sizes)
         for relation in self.where:
             _named(value, "the parts", relation, value, sizes)
 
+    @cached_property
+    def _checks(self) -> dict[str, Check]:
+        """The check of each attribute by name."""
+        return {**COMMON, **self.fitted, **self.optional}
+
+    def _checks_of(self, cls: type, state: Mapping[str, Any]) -> list[tuple[str, Check]]:
+        return [(name, check) for name, check in self._checks.items() if name in state]
+
     def _check_parameters(self, value: Any) -> None:
+        names = self._parameter_names(type(value))
         for name, check in {**_PARAMETERS, **self.parameters}.items():
-            if name in self._parameter_names(type(value)):
+            if name in names:
                 _named(value, name, check, getattr(value, name), Sizes())
-        if not self.unread and hasattr(value, "_parameter_constraints"):
+        if hasattr(value, "_parameter_constraints"):
             value._validate_params()
 
-    def _parameter_names(self, cls: type) -> set[str]:
-        return set() if self.bare else {*_constructor(cls), *self.more}
+    def _parameter_names(self, cls: type) -> frozenset[str]:
+        return _constructor(cls) if hasattr(cls, "get_params") else frozenset()
 
-    def _known(self) -> set[str]:
-        return _COMMON.keys() | self.fitted.keys() | self.optional.keys()
-
-    def _is_fitted(self, state: Mapping[str, Any]) -> bool:
-        known = self._known() - _UNFITTED if self.sign is None else {self.sign}
-        return self.bare or bool(state.keys() & known)
+    def _is_fitted(self, cls: type, state: Mapping[str, Any], made: Set[str]) -> bool:
+        """Return whether an object has what a fit leaves; one without a fit always has."""
+        known = self._checks.keys() - _UNFITTED
+        return not hasattr(cls, "get_params") or bool(state.keys() & known)
 
     def _check_names(self, cls: type, state: Mapping[str, Any]) -> None:
-        known = self._known() if self._is_fitted(state) else _UNFITTED
-        unknown = state.keys() - known - self._parameter_names(cls)
+        known = self._checks if self._is_fitted(cls, state, frozenset()) else _UNFITTED
+        unknown = state.keys() - set(known) - self._parameter_names(cls)
         unknown = {name for name in unknown if not _may_be_added(cls, name)}
         need(not unknown, f"{cls.__name__} has no {sorted(unknown)} in this version")
-        lacking = self.fitted.keys() - state.keys() if self._is_fitted(state) else ()
-        need(not lacking, f"{cls.__name__} lacks {sorted(lacking)}")
 
 
-def _by_one_name(checks: Mapping[str, Check]) -> dict[str, Check]:
+def by_one_name(checks: Mapping[str, Check]) -> dict[str, Check]:
+    """Return the checks with one name per key."""
     return {name: check for names, check in checks.items() for name in names.split()}
 
 

@@ -19,7 +19,7 @@ _ROW = c.floats("d", most=_ANY)
 _WHITENER = c.either(_ROW, c.floats("d", "d", most=_ANY), ours("gaussians.ThinWhitener"))
 _LEAST, _MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 _SCALER = is_a("sklearn.preprocessing.StandardScaler", d="d")
-_DENSITY = fitted(model(d="d"))
+_DENSITY = fitted(model("score_samples", d="d"))
 _CLASSIFIER = "classifier"
 
 
@@ -237,7 +237,6 @@ ENTRIES: dict[str, Entry] = {
     "density.Reach": Entry(
         {"low": _ROW, "ceiling": c.real(), "unit": c.SIZE}
         | {"width": c.floats("d", least=0, most=_ANY)},
-        bare=True,
     ),
     "gaussians.GaussianFactor": Entry(
         {
@@ -248,7 +247,6 @@ ENTRIES: dict[str, Entry] = {
         },
         where=(_factor_is_regular,),
         dropped=frozenset({"in_float32"}),
-        bare=True,
     ),
     "gaussians.Moments": Entry(
         {
@@ -258,7 +256,6 @@ ENTRIES: dict[str, Entry] = {
             "higher": c.maybe(ours("gaussians.HigherMoments", d="cubic")),
         },
         where=(_scatter_fits,),
-        bare=True,
     ),
     "gaussians.TiedMoments": Entry(
         {
@@ -266,7 +263,6 @@ ENTRIES: dict[str, Entry] = {
             "origin offset": c.floats("k", "d"),
             "within": ours("gaussians.Moments", d="origin"),
         },
-        bare=True,
     ),
     "gaussians.BasisMoments": Entry(
         {
@@ -276,7 +272,6 @@ ENTRIES: dict[str, Entry] = {
             "along": c.each(ours("gaussians.Moments", d="origin")),
         },
         where=(_each_is_diagonal,),
-        bare=True,
     ),
     "gaussians.TiedFactors": Entry(
         {
@@ -287,21 +282,18 @@ ENTRIES: dict[str, Entry] = {
         },
         where=(_factor_is_regular,),
         dropped=frozenset({"comparison"}),
-        bare=True,
     ),
     "gaussians.BasisFactors": Entry(
         {"mean": c.floats("k", "d"), "variance": c.floats("k", "d", least=_LEAST, most=_ANY)}
         | {"basis": c.floats("d", "d"), "log_det": c.floats("k")},
         dropped=frozenset({"along"}),
-        bare=True,
     ),
     "gaussians.HigherMoments": Entry(
-        {"cubic": c.floats("d", finite=False), "quartic": c.floats("*", finite=False)}, bare=True
+        {"cubic": c.floats("d", finite=False), "quartic": c.floats("*", finite=False)}
     ),
     "gaussians.ThinWhitener": Entry(
         {"basis": c.floats("r", "d"), "inner": c.floats("r", most=_ANY)}
         | {"outer": c.number(0, _MOST)},
         where=(_variances_are_positive,),
-        bare=True,
     ),
 }

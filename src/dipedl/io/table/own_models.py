@@ -126,7 +126,6 @@ ENTRIES: dict[str, Entry] = {
             "component_names": c.each(c.text, kind=tuple),
         },
         where=(_rows_fit,),
-        bare=True,
     ),
     "calibration.Rehearsal": Entry(
         {
@@ -160,14 +159,12 @@ ENTRIES: dict[str, Entry] = {
     "streaming.Stream": Entry(
         {"density": fitted(has("score_samples")), "features": c.maybe(_TRANSFORMER)}
         | {"held": ours("streaming.RowSample"), "n": c.real(0), "standardised": c.flag},
-        bare=True,
     ),
     "streaming.RowSample": Entry(
         {"keys": c.values("m", kinds="u"), "labels": c.values("m"), "counts": c.positive("m")}
         | {"rows": c.mapping(c.text, c.floats("m", "*")), "most each": c.count()}
         | {"share": c.SHARE},
         where=(_sample_is_sorted,),
-        bare=True,
     ),
     "fitting.DenseRows": Entry(WIDE),
     "fitting.InputColumns": Entry(
@@ -180,6 +177,5 @@ ENTRIES: dict[str, Entry] = {
         },
         {"dtypes": c.maybe(c.each(c.text, "d"))},
         where=(_columns_exist,),
-        bare=True,
     ),
 }

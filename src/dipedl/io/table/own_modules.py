@@ -70,5 +70,4 @@ MODULE = Entry(
     | {"held_out/memorised": c.either(c.ints(least=0, below=2), _NONE)}
     | {"fusion/scales": c.positive(2), "fusion/knots fusion/values": c.floats(2, "t")},
     where=(_rows_fit, _knots_rise, _strength_counts),
-    bare=True,
 )

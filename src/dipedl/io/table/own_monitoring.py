@@ -67,26 +67,23 @@ ENTRIES: dict[str, Entry] = {
         {"cuts": c.floats("c"), "ties": c.floats("c", least=0)}
         | {"sizes": c.floats("*"), "both": c.flag},
         where=(_ranks_fit,),
-        bare=True,
     ),
     "monitoring.Wealth": Entry(
-        {"logs": c.floats("*", finite=False), "steps": c.count(), "highest": c.real()}, bare=True
+        {"logs": c.floats("*", finite=False), "steps": c.count(), "highest": c.real()}
     ),
     "monitoring.ColumnBins": Entry(
         {"name": c.text, "cuts": c.floats("*"), "levels": c.each(c.text, kind=tuple)}
         | {"counts": _COUNTS},
         where=(_bins_fit,),
-        bare=True,
     ),
     "monitoring.Sums": Entry(
-        {"confidence": c.floats(3, least=0), "labelled": c.floats(4, least=0)}, bare=True
+        {"confidence": c.floats(3, least=0), "labelled": c.floats(4, least=0)}
     ),
     "monitoring.OpenWindow": Entry(
         {"ranks": _COUNTS, "sums": c.floats(2, least=0), "columns": c.each(_COUNTS)}
         | {"accuracy": ours("monitoring.Sums")},
-        bare=True,
     ),
-    "monitoring.Estimate": Entry({"value low high": c.real(), "rows": c.count()}, bare=True),
+    "monitoring.Estimate": Entry({"value low high": c.real(), "rows": c.count()}),
     "monitoring.Window": Entry(
         {
             "first last": c.count(),
@@ -95,6 +92,5 @@ ENTRIES: dict[str, Entry] = {
             "changed": c.each(c.fields(c.text, c.number()), kind=tuple),
             "estimated_accuracy accuracy": c.maybe(ours("monitoring.Estimate")),
         },
-        bare=True,
     ),
 }
