@@ -868,7 +868,7 @@ MUTANTS = [
     ),
     Mutant(
         "threshold of unknown from test rows",
-        "research/src/dipedl_bench/report/spectra_section.py",
+        "research/src/dipedl_bench/report/spectra.py",
         'arrays["validation"]["uncertainty"], titles',
         'arrays["test"]["uncertainty"], titles',
         "research/tests/test_spectra_report.py::test_the_threshold_comes_from_validation_rows_alone",

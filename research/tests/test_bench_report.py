@@ -19,9 +19,8 @@ from dipedl_bench.report.page import render
 from dipedl_bench.results.paper import Published
 from dipedl_bench.results.store import Store
 from dipedl_bench.studies.toys import FOLDER, load_toys
-from dipedl_bench.tables.cells import Cell
-from dipedl_bench.tables.headline import headline, met
-from dipedl_bench.tables.table import bench_table
+from dipedl_bench.tables.findings import headline, met
+from dipedl_bench.tables.table import Cell, bench_table
 from headless import Page, chromium
 
 METHODS = ("edl", "edl-published", "mc-dropout", "dip-edl", "max-softmax")
@@ -33,7 +32,7 @@ SECTIONS = (
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    write_synthetic_store(folder, methods=METHODS)
+    write_synthetic_store(folder, profile="cpu", methods=METHODS)
     toys = folder / FOLDER
     toys.mkdir()
     vacuity = {"nu": 5.0, "theory": 2 / 7, "mean": 0.2861, "sd": 0.001, "min": 0.28, "max": 0.29}
@@ -48,7 +47,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(root):
-    return render(Store(root, "mnist", "smoke"))
+    return render(Store(root, "mnist", "cpu"))
 
 
 class Collector(HTMLParser):
@@ -97,7 +96,7 @@ def test_all_sections_are_there_and_linked(page, parsed):
 
 
 def test_numbers_are_those_of_the_table(root, parsed):
-    table = bench_table(load_rows("mnist", "smoke", root))
+    table = bench_table(load_rows("mnist", "cpu", root))
     for line in table.lines:
         for cell in line.cells.values():
             assert f"{cell.mean:.4f} ±{cell.sd:.4f}" in parsed.text
@@ -123,8 +122,8 @@ def test_experiments_are_there(parsed):
 
 
 def test_what_is_missing_is_said(tmp_path):
-    write_synthetic_store(tmp_path, methods=["edl"], seeds=[10])
-    text = render(Store(tmp_path, "mnist", "smoke"))
+    write_synthetic_store(tmp_path, profile="cpu", methods=["edl"], seeds=[10])
+    text = render(Store(tmp_path, "mnist", "cpu"))
     assert text.count("Not here: DIP-EDL was not run.") == 3
     assert text.count("Not run: <code>dipedl-bench toys</code>") == 2
     assert "No detectors without a model here" in text
@@ -136,7 +135,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 
 def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
-    store = write_synthetic_store(tmp_path, methods=["edl", "dip-edl"], seeds=[10])
+    store = write_synthetic_store(tmp_path, profile="cpu", methods=["edl", "dip-edl"], seeds=[10])
     for file in tmp_path.rglob("arrays/**/*.*"):
         file.unlink()
     (tmp_path / FOLDER).mkdir()
@@ -144,7 +143,7 @@ def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
     moons |= {"vacuity_away": 0.4321, "vacuity_away_min": 0.01}
     (tmp_path / FOLDER / "two_moons.json").write_text(json.dumps([moons]))
     page = render(store)
-    assert page.count("dipedl-bench run mnist --profile smoke --methods dip-edl --out FOLDER") == 3
+    assert page.count("dipedl-bench run mnist --profile cpu --methods dip-edl --out FOLDER") == 3
     assert "0.4321" in page  # published without the drawing
     for what in ("Not here, without predictions: EDL, DIP-EDL.", "Not here: the maps."):
         assert what in page
@@ -155,7 +154,7 @@ def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
 
 def test_no_rows_no_page(tmp_path):
     with pytest.raises(ValueError, match="one suite and one profile, got none"):
-        render(Store(tmp_path, "mnist", "smoke"))
+        render(Store(tmp_path, "mnist", "cpu"))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +175,7 @@ def test_met(name, ours, paper, expected):
 def test_headline_says_what_was_met_and_who_ranks_better(root):
     rows = [
         {**row, "metrics": {**row["metrics"], **changed}}
-        for row in load_rows("mnist", "smoke", root)
+        for row in load_rows("mnist", "cpu", root)
         for changed in (GOOD if row["method"] == "dip-edl" else {"auroc/omniglot": 1.0},)
     ]
     lines = headline(bench_table(rows))
@@ -201,7 +200,7 @@ def test_headline_says_what_a_training_costs_whatever_the_number_of_threads(root
             "seconds": {"train": wall, "score": 1.0},
             "cpu_seconds": {"train": seconds, "score": 9},
         }
-        for row, wall in zip(load_rows("mnist", "smoke", root), itertools.cycle((1.0, 1e4)))
+        for row, wall in zip(load_rows("mnist", "cpu", root), itertools.cycle((1.0, 1e4)))
     ]
     assert f"One seed trains in {said}, classifier and density together." in headline(
         bench_table(rows)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from dipedl_bench import Store
 from dipedl_bench.commands.run import bench as app
 from dipedl_bench.report.page import render
-from dipedl_bench.tables.crossed.pairs import crossed
+from dipedl_bench.tables.pairs import pair_title, values
 from dipedl_bench.tables.table import bench_table
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
@@ -50,11 +50,10 @@ def test_the_page_holds_every_pair_and_loads_nothing(tmp_path):
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
     assert not re.search(r'(src|href)="(?!#|data:)', page) and "http" not in page.split("<svg")[0]
-    found = crossed(bench_table(rows))
-    for pair in found.pairs:
-        assert str(pair) in page
-    value = found.value(found.pairs[0], "default", "auroc")
-    assert f"{value:.3f}" in page
+    pairs = bench_table(rows).pairs
+    for pair in pairs.index:
+        assert pair_title(pair) in page
+    assert f"{values(pairs, 'auroc', 'default').iloc[0]:.3f}" in page
     assert page.count('class="verdict') >= 10
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids)) and set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)

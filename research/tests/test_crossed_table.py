@@ -9,11 +9,12 @@ import pytest
 
 pytest.importorskip("pydantic")
 
+
 from dipedl_bench import load_suite
 from dipedl_bench.spec.entries import MeasureEntry
-from dipedl_bench.tables.crossed.measures import evaluated, lines_of, measures
-from dipedl_bench.tables.crossed.pairs import Pair, crossed, summary
 from dipedl_bench.tables.markdown import markdown
+from dipedl_bench.tables.measures import evaluated, measures, pairs_of
+from dipedl_bench.tables.pairs import regret, summary, values
 from dipedl_bench.tables.table import bench_table
 
 METHODS = {
@@ -72,10 +73,6 @@ def row(dataset, classifier, method, group, seed, metrics, **more):
     }
 
 
-def pairs_of(rows):
-    return crossed(bench_table(rows))
-
-
 def naive(rows, dataset, classifier, method, metric):
     """Mean over seeds, written out."""
     key = (dataset, classifier, method)
@@ -102,21 +99,21 @@ def named(table, start):
 
 def test_cells_are_means_over_seeds_with_t_intervals():
     rows = invented()
-    table = pairs_of(rows)
-    assert [(pair.dataset, pair.ood, pair.classifier) for pair in table.pairs] == LINES
-    cell = table.cell(Pair("a", "y", "net"), "energy", "aupr")
+    table = bench_table(rows)
+    assert list(table.pairs.index) == LINES
+    cell = table.by_place["a", "net", "energy"].cells["aupr/y"]
     assert cell.mean == pytest.approx(naive(rows, "a", "net", "energy", "aupr/y"))
-    values = np.array(cell.values)
-    half = 4.302652729911275 * values.std(ddof=1) / np.sqrt(3)  # t, 97.5 %, 2 degrees of freedom
+    assert values(table.pairs, "aupr", "energy")["a", "y", "net"] == cell.mean
+    half = 4.302652729911275 * np.std(cell.values, ddof=1) / np.sqrt(3)  # t, 97.5 %, 2 degrees
     np.testing.assert_allclose(cell.over_seeds, (cell.mean - half, cell.mean + half))
-    assert table.cell(Pair("a", "y", "net"), "energy", "brier_id").mean == pytest.approx(
-        naive(rows, "a", "net", "energy", "brier_id")
+    assert list(values(table.pairs, "brier_id", "energy")) == pytest.approx(
+        over_known(rows, "energy", "brier_id")
     )
 
 
 def test_the_summary_is_the_naive_one():
     rows = invented()
-    found = summary(pairs_of(rows), "default")
+    found = summary(bench_table(rows)).set_index("method").loc["default"]
     ours, bare = (over_lines(rows, name, "auroc") for name in ("default", "max-softmax"))
     gaps = [a - b for a, b in zip(ours, bare, strict=True)]
     assert found.lines == 5
@@ -137,7 +134,7 @@ def test_the_summary_is_the_naive_one():
 
 def test_a_summary_counts_only_lines_on_which_a_method_answered():
     rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
-    found = summary(pairs_of(rows), "energy")
+    found = summary(bench_table(rows)).set_index("method").loc["energy"]
     assert found.lines == 3
     kept = [i for i, (_, _, c) in enumerate(LINES) if c == "net"]
     bare = over_lines(rows, "max-softmax", "auroc")
@@ -151,7 +148,8 @@ def test_regret_is_the_best_candidate_less_ours():
     expected = [
         max(pair) - own for pair, own in zip(zip(*candidates, strict=True), ours, strict=True)
     ]
-    assert list(pairs_of(rows).regret().values()) == pytest.approx(expected)
+    table = bench_table(rows)
+    assert list(regret(table, table.pairs)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +162,8 @@ def test_regret_is_the_best_candidate_less_ours():
     ],
 )
 def test_measures_are_met_and_missed(start, good, bad):
-    assert named(pairs_of(invented(**good)), start).met is True
-    assert named(pairs_of(invented(**bad)), start).met is False
+    assert named(bench_table(invented(**good)), start).met is True
+    assert named(bench_table(invented(**bad)), start).met is False
 
 
 @pytest.mark.parametrize(
@@ -183,7 +181,7 @@ def test_a_mean_is_judged_by_mean_over_mean_and_shown_in_absolute_numbers(
     rows = invented()
     ours, theirs = (mean(over(rows, method, metric)) for method in ("default", against))
     for gap, met in ((-1e-4, True), (1e-4, False)):
-        found = named(pairs_of(invented(**{metric: most * theirs - ours + gap})), start)
+        found = named(bench_table(invented(**{metric: most * theirs - ours + gap})), start)
         assert found.met is met and found.misses == ()
         shown = [float(number) for number in re.findall(r"0\.\d+", found.found)[:2]]
         assert shown == pytest.approx([most * theirs + gap, theirs], abs=5.1e-4)
@@ -192,9 +190,9 @@ def test_a_mean_is_judged_by_mean_over_mean_and_shown_in_absolute_numbers(
 def test_timid_classifiers_are_those_that_temperature_scaling_sharpens():
     rows = [{**r, "temperature": 0.7 if r["classifier"] == "net" else 0.9} for r in invented()]
     rows = [r if r["method"] == "temperature" else {**r, "temperature": 0.1} for r in rows]
-    found = pairs_of(rows)
-    assert [p.classifier for p in lines_of("timid", found).pairs] == ["net"] * 3
-    assert [p.classifier for p in lines_of("others", found).pairs] == ["forest"] * 2
+    found = bench_table(rows)
+    assert [classifier for *_, classifier in pairs_of("timid", found).index] == ["net"] * 3
+    assert [classifier for *_, classifier in pairs_of("others", found).index] == ["forest"] * 2
     (asked,) = (m for m in load_suite("defaults").measures if m.lines == "timid")
     ours, bare = (over_lines(rows, name, "brier_ood") for name in ("default", "max-softmax"))
     worse = sum(a > b for a, b in list(zip(ours, bare, strict=True))[2:])
@@ -207,8 +205,8 @@ def test_timid_classifiers_are_those_that_temperature_scaling_sharpens():
 def test_data_sets_that_were_never_looked_at_are_not_compared_with_an_earlier_default():
     named_as = {"a": "digits-8", "b": "titanic-3"}
     rows = [{**r, "dataset": named_as[r["dataset"]]} for r in invented()]
-    found = pairs_of(rows)
-    assert {p.dataset for p in lines_of("earlier", found).pairs} == {"digits-8"}
+    found = bench_table(rows)
+    assert set(pairs_of("earlier", found).index.unique("dataset")) == {"digits-8"}
     forest = mean(over_lines(invented(), "default", "auroc")[:2])
     for before, met in ((forest - 0.01, True), (forest + 0.01, False)):
         entry = MeasureEntry(
@@ -226,7 +224,7 @@ def test_every_miss_is_named_with_its_number():
         for (d, ood, c), a, b in zip(LINES, ours, bare, strict=True)
         if a - b < -0.12
     ]
-    found = named(pairs_of(rows), "AUROC never more than .12")
+    found = named(bench_table(rows), "AUROC never more than .12")
     assert expected and list(found.misses) == expected
     assert found.found.endswith(f"{len(expected)} of 5 miss")
 
@@ -239,14 +237,14 @@ def test_a_baseline_is_compared_by_each_of_its_rankings():
         for r in rows
         if r["method"] == "energy"
     ]
-    found = named(pairs_of(rows + other), start)
-    assert named(pairs_of(rows), start).met is True and found.met is False
+    found = named(bench_table(rows + other), start)
+    assert named(bench_table(rows), start).met is True and found.met is False
     assert re.search(r"Energy by total: 0\.\d{3} against 0\.900 on 5 lines", found.found)
 
 
 def test_without_its_rows_a_measure_is_not_run():
     rows = [r for r in invented() if r["method"] in ("max-softmax", "energy")]
-    assert {m.met for m in measures(pairs_of(rows))} == {None}
+    assert {m.met for m in measures(bench_table(rows))} == {None}
 
 
 def test_a_perfect_baseline_divides_nothing_by_zero():
@@ -254,31 +252,29 @@ def test_a_perfect_baseline_divides_nothing_by_zero():
     for r in rows:
         if r["method"] in ("max-softmax", "temperature"):
             r["metrics"] = {**r["metrics"], "brier_id": 0.0, "nll": 0.0}
-    found = named(pairs_of(rows), "Mean NLL")
+    found = named(bench_table(rows), "Mean NLL")
     assert found.met is False and "inf times" in found.found
 
 
 def test_only_rows_of_the_latest_configuration_count():
     rows = invented()
     old = [{**r, "config_hash": "old", "metrics": dict.fromkeys(r["metrics"], 0.0)} for r in rows]
-    assert pairs_of(old + rows).table == pairs_of(rows).table
+    assert bench_table(old + rows) == bench_table(rows)
 
 
 def test_refusals_are_shown_and_count_nowhere():
     rows = [r for r in invented() if not (r["method"] == "energy" and r["classifier"] == "forest")]
     no = row("a", "forest", "energy", "baseline", 1, {}, refused="it has no | logits")
     del no["cpu_seconds"], no["n"]
-    table = pairs_of([*rows, no])
-    refused = [line for line in table.table.lines if line.refused]
+    table = bench_table([*rows, no])
+    refused = [line for line in table.lines if line.refused]
     assert [(line.dataset, line.classifier, line.name) for line in refused] == [
         ("a", "forest", "energy")
     ]
     assert refused[0].cells == {} and refused[0].refused == "it has no | logits"
-    assert table.pairs == pairs_of(rows).pairs
-    assert [line for line in table.table.lines if not line.refused] == list(
-        pairs_of(rows).table.lines
-    )
-    text = markdown(table.table)
+    assert table.pairs.equals(bench_table(rows).pairs)
+    assert [line for line in table.lines if not line.refused] == list(bench_table(rows).lines)
+    text = markdown(table)
     assert "| a, forest | energy | it has no \\| logits |" in text
     assert "| refused |" in text
 
@@ -287,20 +283,18 @@ def test_rows_of_two_profiles_are_refused():
     rows = invented()
     other = [{**r, "profile": "cpu"} for r in rows]
     with pytest.raises(ValueError, match="one suite and one profile"):
-        pairs_of(rows + other)
+        bench_table(rows + other)
     with pytest.raises(ValueError, match="got none"):
-        pairs_of([])
+        bench_table([])
 
 
 def test_json_holds_every_cell_and_no_number_that_json_lacks():
     rows = invented()
     rows[0]["metrics"]["nll"] = float("inf")
     made = bench_table(rows)
-    whole = made.as_json() | {"summary": crossed(made).as_json()}
-    text = json.loads(json.dumps(whole, allow_nan=False))
+    text = json.loads(json.dumps(made.as_json(), allow_nan=False))
     assert len(text["methods"]) == len(PLACES) * len(METHODS)
-    summaries = json.loads(json.dumps(pairs_of(rows).as_json(), allow_nan=False))
-    assert [entry["method"] for entry in summaries] == list(METHODS)
+    assert list(summary(made)["method"]) == list(METHODS)
     first = text["methods"][0]
     assert (first["dataset"], first["classifier"]) == ("a", "forest")
     assert first["cells"]["auroc/x"]["mean"] == pytest.approx(

@@ -8,10 +8,8 @@ pytest.importorskip("pydantic")
 
 from synthetic_store import write_synthetic_store
 
-from dipedl_bench.tables.cells import cell_over_seeds
-from dipedl_bench.tables.findings import findings, share_interval, shortfalls
-from dipedl_bench.tables.headline import headline
-from dipedl_bench.tables.table import bench_table
+from dipedl_bench.tables.findings import findings, headline, share_interval, shortfalls
+from dipedl_bench.tables.table import bench_table, cell_over_seeds
 
 OPTIONS = {
     "suite": "spectra",
@@ -40,7 +38,7 @@ def with_cells(table, passes=None, **values):
     for line in table.lines:
         mine = values.get(line.name.replace("-", "_"), {})
         cells = {**line.cells, **{name: cell_over_seeds(of) for name, of in mine.items()}}
-        cost = replace(line.cost, forward_passes=(passes or {}).get(line.name, 1))
+        cost = {**line.cost, "forward_passes": (passes or {}).get(line.name, 1)}
         lines.append(replace(line, cells=cells, cost=cost))
     return replace(table, lines=tuple(lines))
 

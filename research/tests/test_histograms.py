@@ -6,7 +6,7 @@ pytest.importorskip("matplotlib")
 from synthetic_store import write_synthetic_store
 
 from dipedl import Dirichlet
-from dipedl_bench.report.histograms import confidence, histogram, vacuity
+from dipedl_bench.report.figures import confidence, histogram, vacuity
 
 
 @pytest.fixture(scope="module")

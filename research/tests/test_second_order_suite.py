@@ -25,10 +25,9 @@ from dipedl_bench.running.cells.cell import run_cell
 from dipedl_bench.running.work import CellWork, Place, rows_of
 from dipedl_bench.spec.cells import plan_cell_methods, plan_cells
 from dipedl_bench.spec.entries import MeasureEntry
-from dipedl_bench.tables.crossed.intervals import interval_columns, interval_row, problem_rows
-from dipedl_bench.tables.crossed.measures import evaluated
-from dipedl_bench.tables.crossed.pairs import crossed
 from dipedl_bench.tables.markdown import markdown
+from dipedl_bench.tables.measures import evaluated
+from dipedl_bench.tables.pairs import interval_rows, problem_rows, with_intervals
 from dipedl_bench.tables.table import bench_table
 
 SUITE = load_suite("second-order")
@@ -199,18 +198,25 @@ def test_selected_rows_weigh_what_they_stand_for(tmp_path):
 
 def test_tables_and_report_say_what_the_rows_say(stored):
     rows = load_rows("second-order", "smoke", stored)
-    found = crossed(bench_table(rows))
+    found = bench_table(rows)
     value = {
         (r["classifier"], r["method"], name): of for r in rows for name, of in r["metrics"].items()
     }
-    names = [column.name for column in interval_columns(found)]
-    assert names == ["default", "paper", "deep-ensemble", "mc-dropout", "edl", "postnet"]
-    ours = interval_row(found, "default")
+    assert with_intervals(found) == [
+        "default",
+        "paper",
+        "deep-ensemble",
+        "mc-dropout",
+        "edl",
+        "postnet",
+    ]
+    by_method = dict(zip(with_intervals(found), interval_rows(found), strict=True))
+    ours = by_method["default"][1:]
     kinds = ("logistic", "network")
     mean = np.mean([value[kind, "default", "coverage_95"] for kind in kinds])
     assert ours[0] == "2" and ours[3].startswith(f"{mean:.2f} (")
     score = value["network", "edl", "interval_score_95"]
-    assert interval_row(found, "edl")[7:9] == [f"{score:.2f}", ""]
+    assert by_method["edl"][8:10] == [f"{score:.2f}", ""]
     text = f"{value['logistic', 'default', 'coverage_95']:.2f} → "
     heads, ((data, first, _),) = problem_rows(found)
     assert (heads, data, first) == (["data", *kinds], "gaussians-3-200", text)
@@ -221,7 +227,7 @@ def test_tables_and_report_say_what_the_rows_say(stored):
 
 def test_a_measure_may_be_on_another_method(stored):
     rows = load_rows("second-order", "smoke", stored)
-    found = crossed(bench_table(rows))
+    found = bench_table(rows)
     mean = np.mean([row["metrics"]["coverage_95"] for row in rows if row["method"] == "default"])
     asked = {"what": "value", "metric": "coverage_95", "judged": "mean", "found": "{mean:.6f}"}
     entry = MeasureEntry(statement="s", method="default", least=0.0, **asked)
@@ -246,6 +252,6 @@ def test_a_measure_against_every_baseline_knows_what_is_better(stored):
             for row in default
         ]
         entry = MeasureEntry(statement="s", what="baselines", metric=metric, found="{best:.3f}")
-        measure = evaluated(entry, crossed(bench_table([*default, *ours])))
+        measure = evaluated(entry, bench_table([*default, *ours]))
         best = np.mean([row["metrics"][metric] for row in default])
         assert (measure.met, measure.found.partition(";")[0]) == (met, f"{best:.3f}")

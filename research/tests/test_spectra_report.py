@@ -15,10 +15,9 @@ from dipedl.apps.spectra import Spectra, paper_grid
 from dipedl.plots import unknown_counts
 from dipedl_bench.datasets import spectra_splits as spectra_data
 from dipedl_bench.datasets.spectra_splits import Looked
-from dipedl_bench.report import one_data_set as report
-from dipedl_bench.report import spectra_section
+from dipedl_bench.report import spectra as report
 from dipedl_bench.report.page import render
-from dipedl_bench.report.spectra_figures import Shelf
+from dipedl_bench.report.spectra import Shelf
 from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.results.rows import make_row
 from dipedl_bench.results.store import Store
@@ -81,13 +80,13 @@ def flux_of(config, split, rows, seed, keep=None):
 def there(monkeypatch):
     monkeypatch.setattr(spectra_data, "looked_at", looked_at)
     monkeypatch.setattr(spectra_data, "flux_of", flux_of)
-    monkeypatch.setattr(spectra_section, "SHOWN", 1)
+    monkeypatch.setattr(report, "SHOWN", 1)
 
 
 @pytest.fixture
 def undrawn(there, monkeypatch):
     """Spectra are asked for, but not drawn: that takes most of the time."""
-    monkeypatch.setattr(spectra_section, "shelf", lambda title, *_: Shelf(title, (), ()))
+    monkeypatch.setattr(report, "shelf", lambda title, *_: Shelf(title, (), ()))
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +104,7 @@ def section(store):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spectra_data, "looked_at", looked_at)
         patch.setattr(spectra_data, "flux_of", flux_of)
-        patch.setattr(spectra_section, "SHOWN", 2)
+        patch.setattr(report, "SHOWN", 2)
         return section_of(store)
 
 
@@ -117,7 +116,7 @@ def page(store, section):
 
 
 def section_of(store):
-    return spectra_section.spectra_section(store, store.rows())
+    return report.spectra_section(store, store.rows())
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from dipedl_bench.commands.tables import print_bench_table
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.tables import table as tables
-from dipedl_bench.tables.cells import Cell
 from dipedl_bench.tables.formatting import (
     difference,
     metric_list,
@@ -33,7 +32,7 @@ from dipedl_bench.tables.formatting import (
     with_decimals_of,
 )
 from dipedl_bench.tables.markdown import markdown
-from dipedl_bench.tables.table import bench_table
+from dipedl_bench.tables.table import Cell, bench_table
 from dipedl_bench.tables.trivial import trivial_lines
 
 ROOT = Path(__file__).parent.parent / "results" / "bench"
@@ -43,7 +42,7 @@ METHODS = ("dip-edl", "edl", "edl-as-published-by-the-paper", "mc-dropout", "max
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    write_synthetic_store(folder, methods=METHODS)
+    write_synthetic_store(folder, profile="cpu", methods=METHODS)
     return folder
 
 
@@ -52,7 +51,7 @@ def table(root):
     rng = np.random.default_rng(0)
     names = ("test", "ood/kmnist", "ood/omniglot", "ood/omniglot_inverted")
     images = {name: rng.random((5, 1, 4, 4)) for name in names}
-    made = bench_table(write_synthetic_store(root, methods=METHODS).rows())
+    made = bench_table(write_synthetic_store(root, profile="cpu", methods=METHODS).rows())
     return replace(made, trivial=trivial_lines(images, images["test"]))
 
 
@@ -107,14 +106,14 @@ def test_marks_and_sentences(root, table, monkeypatch):
     differing = [c for line in table.lines for c in line.cells.values() if c.differs]
     main = text[: text.index("Not in the paper")]
     assert main.count(" *") == len(differing)
-    said = {"smoke": {"dip-edl": {"*": "Ten training images."}}}
+    said = {"cpu": {"dip-edl": {"*": "Ten training images."}}}
     captions = captions_of("mnist").model_copy(update={"differences": said})
     monkeypatch.setattr(tables, "captions_of", lambda suite: captions)
     assert "Ten training images." in printed_at(100, bench_table(rows_of(root)))
 
 
 def rows_of(root):
-    return Store(root, "mnist", "smoke").rows()
+    return Store(root, "mnist", "cpu").rows()
 
 
 def test_markdown_is_a_table(table):
@@ -154,10 +153,20 @@ def test_command_table_json(root):
 
 
 def test_command_table_prints(root):
-    done = run("table", "mnist", "--profile", "smoke", "--no-trivial", "--out", root)
+    done = run("table", "mnist", "--profile", "cpu", "--no-trivial", "--out", root)
     assert done.exit_code == 0 and done.stderr == ""
     assert "K-MNIST: 40 images; AUPR of guessing 0.4444" in done.stdout
     assert run("table", "mnist", "--markdown", "--out", root).stdout.startswith("## mnist")
+
+
+def test_no_number_of_the_paper_stands_beside_a_trial_of_one_epoch(tmp_path):
+    trial, whole = (
+        bench_table(write_synthetic_store(tmp_path, profile=profile, methods=METHODS).rows())
+        for profile in ("smoke", "cpu")
+    )
+    assert whole.beside_paper and not trial.beside_paper
+    assert "paper" not in markdown(trial) and "paper" not in printed_at(100, trial)
+    assert [line.name for line in trial.lines] == [line.name for line in whole.lines]
 
 
 @pytest.mark.parametrize("what", ["ablation", "gamma", "sigma"])
@@ -175,7 +184,7 @@ def test_command_sweep(root, what):
     ("arguments", "message"),
     [
         (["table", "cifar"], "unknown suite 'cifar', did you mean 'cifar10'?"),
-        (["table", "mnist", "--profile", "cpu"], "no results of suite 'mnist', profile 'cpu'"),
+        (["table", "mnist", "--profile", "smoke"], "no results of suite 'mnist', profile 'smoke'"),
         (["table", "mnist", "--json", "--markdown"], "exclude each other"),
         (["sweep", "mnist", "nu"], "unknown sweep 'nu'; known: "),
         (

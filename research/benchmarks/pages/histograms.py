@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dipedl_bench.report.crossed import coverage_figure
-from dipedl_bench.report.histograms import arrays_from_parts, confidence, histogram, vacuity
+from dipedl_bench.report.figures import (
+    arrays_from_parts,
+    confidence,
+    coverage_figure,
+    histogram,
+    vacuity,
+)
 from dipedl_bench.spec.captions import captions_of
-from dipedl_bench.tables.crossed.intervals import interval_columns
-from dipedl_bench.tables.crossed.pairs import crossed
+from dipedl_bench.tables.pairs import with_intervals
 
 from .source import Source
 
@@ -36,8 +40,8 @@ def draw(source: Source, folder: Path) -> None:
     }
     for profile in source.rows:
         table = source.tables[profile]
-        if table.crossed and interval_columns(found := crossed(table)):
-            coverage_figure(found).savefig(folder / COVERAGE, dpi=110, metadata={"Software": None})
+        if table.crossed and with_intervals(table):
+            coverage_figure(table).savefig(folder / COVERAGE, dpi=110, metadata={"Software": None})
         runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]
         if runs and profile in pictured:
             figure, axes = plt.subplots(1, 2, figsize=(9, 3.7), layout="constrained")

@@ -32,7 +32,9 @@ def time_to_result(suite: str, lines: Iterable[Line]) -> list[list[str]]:
     for line in lines:
         theirs = released.pop(line.paper or "", None)
         if theirs is not None and line.cost is not None:
-            rows.append([line.title, f"{line.cost.cpu_seconds / 60:.0f} min", *_released(theirs)])
+            rows.append(
+                [line.title, f"{line.cost['cpu_seconds'] / 60:.0f} min", *_released(theirs)]
+            )
     return rows
 
 

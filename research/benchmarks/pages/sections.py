@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
-from dipedl_bench.tables.cells import Cell
 from dipedl_bench.tables.collapse import (
     CollapseLine,
     collapse_grid,
     collapse_lines,
     collapse_summary,
 )
-from dipedl_bench.tables.crossed.markdown import interval_blocks, measure_line, summary_rows
-from dipedl_bench.tables.crossed.markdown import number as three_decimals
-from dipedl_bench.tables.crossed.measures import lines_of, measures
-from dipedl_bench.tables.crossed.pairs import Crossed, crossed
-from dipedl_bench.tables.findings import shortfalls
-from dipedl_bench.tables.formatting import grid, metric_title, printed, stable
-from dipedl_bench.tables.headline import headline, trivial_sentences
+from dipedl_bench.tables.findings import headline, shortfalls, trivial_sentences
+from dipedl_bench.tables.formatting import grid, metric_title, printed, stable, three_decimals
+from dipedl_bench.tables.markdown import interval_blocks
+from dipedl_bench.tables.measures import measures, pairs_of
+from dipedl_bench.tables.pairs import both, known, summary_rows, values
 from dipedl_bench.tables.provenance import machines, not_yet_run
-from dipedl_bench.tables.table import BenchTable, Line
+from dipedl_bench.tables.table import BenchTable, Cell, Line
 
 from .histograms import COVERAGE, picture
 from .released_cost import time_to_result
@@ -201,74 +195,59 @@ def _measures(source: Source, section: Section, profiles: Sequence[str]) -> Bloc
 def _intervals(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
     """Measures of a suite whose class probabilities are known, and what intervals hold."""
     for profile in profiles:
-        found = crossed(source.tables[profile])
-        yield "\n".join(map(measure_line, measures(found)))
+        table = source.tables[profile]
+        yield "\n".join(measure.line for measure in measures(table))
         yield f"![Coverage against the level of intervals](images/{COVERAGE})"
-        yield from interval_blocks(found, "###")
+        yield from interval_blocks(table, "###")
 
 
 def measures_and_summary(table: BenchTable) -> Blocks:
     """What was asked and what came out, and one table of all methods, of a crossed suite."""
-    found = crossed(table)
-    yield "\n".join(map(measure_line, measures(found)))
+    yield "\n".join(measure.line for measure in measures(table))
     yield (
         "From the bare classifier (NLL: from temperature scaling) to our default, by when the OOD "
         "sets were looked at; and on how many lines the OOD Brier score is worse than the bare "
         "classifier's, with timid classifiers and with others:"
     )
-    yield _by_part(found)
-    yield _counted(found)
-    yield _all_methods(found)
+    yield _by_part(table)
+    yield _counted(table)
+    rows = summary_rows(table, _SHOWN, ("bare", "ours", "baseline"))
+    yield grid(["method", *_SHOWN], rows)
 
 
-def _counted(found: Crossed) -> str:
-    sets = {pair.dataset for pair in found.pairs}
-    seeds = sorted({len(line.seeds) for line in found.table.lines if line.seeds})
+def _counted(table: BenchTable) -> str:
+    sets = table.pairs.index.unique("dataset")
+    seeds = sorted({len(line.seeds) for line in table.lines if line.seeds})
     few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
     noun = "seed" if seeds == [1] else "seeds"
     return (
-        f"All methods over {len(found.pairs)} lines: {len(sets)} known data sets, "
-        f"{len(found.known())} classifiers on them, {few} {noun}:"
+        f"All methods over {len(table.pairs)} lines: {len(sets)} known data sets, "
+        f"{len(known(table.pairs))} classifiers on them, {few} {noun}:"
     )
 
 
-def _by_part(found: Crossed) -> str:
+def _by_part(table: BenchTable) -> str:
     """The same measures on each part of the pairs, and on all."""
-    parts = {title: _looked_at(found, when) for when, title in _PARTS.items()} | {"all": found}
-    rows = [[title, *_of_part(part)] for title, part in parts.items() if part.pairs]
+    datasets, rows = load_suite(table.suite).datasets, []
+    for when, title in [*_PARTS.items(), ("", "all")]:
+        names = [name for name, data in datasets.items() if data.looked_at == when]
+        part = table.pairs[table.pairs.index.isin(names, level="dataset") | (when == "")]
+        if len(part):
+            rows.append([title, *_of_part(table, part)])
     return grid(["pairs", "lines", *_COMPARED, *(f"{kind} worse" for kind in _KINDS)], rows)
 
 
-def _of_part(found: Crossed) -> list[str]:
-    means = (_means(found, *compared) for compared in _COMPARED.values())
-    worse = (_worse(lines_of(kind, found)) for kind in _KINDS)
-    return [str(len(found.pairs)), *means, *worse]
-
-
-def _means(found: Crossed, metric: str, other: str) -> str:
-    """Mean of another method, and ours, where both are finite."""
-    values = np.array(
-        [found.values(name, metric, found.of(metric)) for name in (other, found.ours)]
-    )
-    both = values[:, np.isfinite(values).all(axis=0)]
-    return " → ".join(map(three_decimals, both.mean(axis=1))) if both.size else ""
-
-
-def _worse(found: Crossed) -> str:
-    """On how many lines our OOD Brier is above the bare classifier's."""
-    ours, bare = (found.values(name, "brier_ood") for name in (found.ours, found.bare))
-    return f"{np.sum(ours > bare)} of {len(ours)}"
-
-
-def _looked_at(found: Crossed, when: str) -> Crossed:
-    datasets = load_suite(found.table.suite).datasets
-    names = {name for name, data in datasets.items() if data.looked_at == when}
-    return replace(found, pairs=tuple(pair for pair in found.pairs if pair.dataset in names))
-
-
-def _all_methods(found: Crossed) -> str:
-    shown = [column for column in found.columns if column.group in ("bare", "ours", "baseline")]
-    return grid(["method", *_SHOWN], summary_rows(found, shown, _SHOWN))
+def _of_part(table: BenchTable, part: Any) -> Iterator[str]:
+    """Number of pairs, means of another method and of ours, and where our OOD Brier is worse."""
+    yield str(len(part))
+    for metric, other in _COMPARED.values():
+        means = both(part, metric, other, table.ours)
+        yield " → ".join(map(three_decimals, means.mean(axis=1))) if means.size else ""
+    for kind in _KINDS:
+        of_kind = pairs_of(kind, table)
+        pairs = of_kind[of_kind.index.isin(part.index)]
+        ours, bare = (values(pairs, "brier_ood", name) for name in (table.ours, table.bare))
+        yield f"{(ours > bare).sum()} of {len(ours)}"
 
 
 def _bullets(said: Sequence[str]) -> Blocks:

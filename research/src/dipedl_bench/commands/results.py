@@ -18,6 +18,7 @@ from dipedl.apps.cli.terminal import fail, names_in
 from dipedl.plugins import explain_missing
 from dipedl.writing.cells import error_text
 from dipedl.writing.files import writable_target, write_file
+from dipedl.writing.numbers import plain
 
 if TYPE_CHECKING:
     from ..results.parts import Parts
@@ -93,10 +94,11 @@ def table(
 
 
 def _as_json(made: BenchTable) -> dict[str, Any]:
-    from ..tables.crossed.pairs import crossed
+    from ..tables.pairs import summary
 
-    summaries = {"summary": crossed(made).as_json()} if made.crossed else {}
-    return made.as_json() | summaries
+    if not made.crossed:
+        return made.as_json()
+    return made.as_json() | {"summary": plain(summary(made).to_dict("records"))}
 
 
 def sweep(

@@ -11,11 +11,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..tables.cells import Cell
-from ..tables.crossed.intervals import HEADS, interval_rows
-from ..tables.crossed.markdown import SUMMARY, cell_text, summary_rows, verdict
-from ..tables.crossed.measures import Measure, measures
-from ..tables.crossed.pairs import Crossed, crossed
 from ..tables.formatting import (
     cost_texts,
     difference,
@@ -26,7 +21,9 @@ from ..tables.formatting import (
     printed,
     set_heading,
 )
-from ..tables.table import BenchTable, Line
+from ..tables.measures import Measure, measures
+from ..tables.pairs import INTERVALS, SUMMARY, cell_text, interval_rows, pair_title, summary_rows
+from ..tables.table import BenchTable, Cell, Line
 
 _LABEL = 26
 #: Space between columns: two blanks, and the blank that stands for a rule.
@@ -67,10 +64,9 @@ def print_bench_table(
     AUROC of every pair too.
     """
     if table.crossed:
-        found = crossed(table)
-        _print_summary(console, found, each)
+        _print_summary(console, table, each)
         if each:
-            _print_pairs(console, found)
+            _print_pairs(console, table)
         return
     if table.note:
         console.print()
@@ -84,15 +80,15 @@ def print_bench_table(
     _print_notes(console, table)
 
 
-def _print_summary(console: Console, found: Crossed, each: bool) -> None:
-    for measure in measures(found):
+def _print_summary(console: Console, table: BenchTable, each: bool) -> None:
+    for measure in measures(table):
         _print_measure(console, measure, each)
-    if rows := interval_rows(found):
+    if rows := interval_rows(table):
         _title(console, "True class probabilities in their intervals")
-        _print_rows(console, HEADS, rows)
+        _print_rows(console, INTERVALS, rows)
     _title(console, "All methods, over all lines")
     heads = [head for head in SUMMARY if head != "worst at"]
-    _print_rows(console, heads, summary_rows(found, found.columns, heads))
+    _print_rows(console, heads, summary_rows(table, heads))
 
 
 def _print_rows(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -105,22 +101,23 @@ def _print_rows(console: Console, heads: Sequence[str], rows: Sequence[Sequence[
     print_columns(console, "method", titles, columns)
 
 
-def _print_pairs(console: Console, found: Crossed) -> None:
+def _print_pairs(console: Console, table: BenchTable) -> None:
     _title(console, "AUROC")
+    pairs = list(table.pairs.index)
     columns = [
         Column(
-            column.title.replace(" ", "\n"),
-            [cell_text(found.line(p, column.name), "auroc", p.ood) for p in found.pairs],
+            title.replace(" ", "\n"),
+            [cell_text(table, pair, str(name), "auroc") for pair in pairs],
         )
-        for column in found.columns
-        if ":" not in column.name
+        for name, title in table.methods["title"].items()
+        if ":" not in str(name)
     ]
-    print_columns(console, "data / OOD set, classifier", list(map(str, found.pairs)), columns)
+    print_columns(console, "data / OOD set, classifier", list(map(pair_title, pairs)), columns)
 
 
 def _print_measure(console: Console, measure: Measure, each: bool) -> None:
     style = {True: "green", False: "red", None: "dim"}[measure.met]
-    console.print(Text(f"{verdict(measure)}: ", style=style) + Text(measure.statement))
+    console.print(Text(f"{measure.verdict}: ", style=style) + Text(measure.statement))
     for line in (measure.found, *(measure.misses if each else ())):
         console.print(Padding(Text(line), (0, 0, 0, 4)))
 
@@ -234,8 +231,8 @@ def _print_notes(console: Console, table: BenchTable) -> None:
     found = list(differences(table))
     if found:
         _title(console, "Where ours differs from the paper")
-    for entry in found:
-        note = f"* {entry.method}, {entry.where}: {entry.sentence}"
+    for method, where, sentence in found:
+        note = f"* {method}, {where}: {sentence}"
         console.print(Padding(Text(note), (0, 0, 0, 2)))
     console.print()
     console.print(Text(table.rule))

@@ -1,25 +1,31 @@
-"""Figures of the benchmark's page."""
+"""Figures of the report and of the pages of results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.special import expit
 
 from dipedl.apps.demo.report.figures import Entry, Panel, panel, panel_axes
+from dipedl.plots import uncertainty_histogram
 from dipedl.plots.canvas import COLORS, LINES
 
+from ..results.known_truth import LEVELS
+from ..results.parts import Parts
 from ..results.store import Arrays
 from ..studies import toy_vacuity
 from ..tables.formatting import metric_title, set_title
-from ..tables.table import Line
-from .histograms import confidence, histogram, vacuity
+from ..tables.pairs import coverage_of, pair_title, values, with_intervals
+from ..tables.table import BenchTable, Line
 
 #: Of SVG, as those of `LINES`.
 _DASHES = ("", "7 3", "8 2 2 2", "2 3")
 _MARKS = ("o", "s", "^", "D")
+_INCHES = 0.19
 
 
 def legend_entries(labels: Sequence[str]) -> list[Entry]:
@@ -62,6 +68,43 @@ def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
     return panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
 
 
+def coverage_figure(table: BenchTable) -> Figure:
+    """Coverage against the level of the intervals, one line for each method."""
+    figure = Figure(figsize=(7.4, 4.2), layout="constrained")
+    axes, levels = figure.subplots(), [level / 100 for level in LEVELS]
+    axes.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":")
+    for i, name in enumerate(with_intervals(table)):
+        width = 2.6 if name == table.ours else 1.2
+        style: Any = {"color": COLORS[i % 4], "ls": LINES[i // 4 % 4], "lw": width}
+        held, label = coverage_of(table, name), table.methods["title"][name]
+        axes.plot(levels, held, marker="o", ms=4, label=label, **style)
+    axes.set(xlim=(0.45, 1), ylim=(0, 1), xlabel="level of the interval", ylabel="coverage")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8, handlelength=4)
+    return figure
+
+
+def pairs_figure(table: BenchTable) -> Figure:
+    """AUROC of every pair: bare classifier, our default, and the best single candidate."""
+    pairs, candidates = table.pairs, table.in_groups("candidate")
+    bare, ours = (values(pairs, "auroc", method) for method in (table.bare, table.ours))
+    figure = Figure(figsize=(7.4, 0.9 + _INCHES * len(pairs)), layout="constrained")
+    ax = figure.subplots()
+    y = -np.arange(len(pairs))
+    ax.hlines(y, np.fmin(bare, ours), np.fmax(bare, ours), color=COLORS[0], lw=1, alpha=0.5)
+    of_candidates = [values(pairs, "auroc", name) for name in candidates]
+    best = np.fmax.reduce(of_candidates) if candidates else np.full(len(pairs), np.nan)
+    ax.plot(best, y, "|", color=COLORS[1], ms=9, mew=1.5)
+    ax.plot(bare, y, "o", mfc="none", mec="black", ms=4.5)
+    ax.plot(ours, y, "o", color=COLORS[0], ms=5)
+    ax.set_yticks(y, [pair_title(pair) for pair in pairs.index], fontsize=7)
+    ax.set(xlabel="AUROC", ylim=(-len(pairs) + 0.3, 0.7))
+    ax.axvline(0.5, color="black", lw=0.6, ls=":")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(axis="x", labelsize=8)
+    return figure
+
+
 _TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
 
 
@@ -92,3 +135,57 @@ def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequ
         there = [(a, c.paper.mean) for a, c in zip(x, cells, strict=True) if c.paper]
         if there:
             ax.plot(*zip(*there, strict=True), "x", color=COLORS[i % 4], markersize=8)
+
+
+def arrays_from_parts(parts: Parts) -> Arrays:
+    """Arrays as DIP-EDL's, of what `confidence` and `vacuity` read, from published parts."""
+    return {
+        split if split == parts.known else f"ood/{split}": {
+            "probabilities": answers.mean,
+            "log_evidence": answers.log_evidence,
+        }
+        for split, answers in parts.dirichlets().items()
+    }
+
+
+def confidence(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
+    """Largest mean class probability by set, of all runs together: "test", then each OOD set."""
+    return _pooled(runs, lambda named: np.asarray(named["probabilities"].max(axis=1)))
+
+
+def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
+    """Vacuity by set, of all runs together, for methods that keep their log-evidence.
+
+    With the prior of ones it is ``k / (k + c) = sigmoid(log k - log c)``, c the evidence.
+    """
+    return _pooled(runs, vacuity_of)
+
+
+def vacuity_of(named: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Vacuity of the rows of a set, see `vacuity`."""
+    if "log_evidence" not in named:
+        raise LookupError(
+            f"arrays must hold log_evidence for a vacuity, got {sorted(named)}; use DIP-EDL"
+        )
+    k = named["probabilities"].shape[1]
+    return np.asarray(expit(np.log(k) - named["log_evidence"]))
+
+
+def _pooled(
+    runs: Iterable[Arrays], read: Callable[[Mapping[str, np.ndarray]], np.ndarray]
+) -> dict[str, np.ndarray]:
+    found: dict[str, list[np.ndarray]] = {}
+    for arrays in runs:
+        for split, named in arrays.items():
+            if split == "test" or split.startswith("ood/"):
+                found.setdefault(split.removeprefix("ood/"), []).append(read(named))
+    order = sorted(found, key=lambda name: name != "test")
+    return {name: np.concatenate(found[name]) for name in order}
+
+
+def histogram(sets: Mapping[str, np.ndarray], what: str, ax: Axes | None = None) -> Axes:
+    """Histogram of `confidence` or `vacuity`, one outline a set; both ends are stretched."""
+    titled = {set_title("" if name == "test" else name): v for name, v in sets.items()}
+    ax = uncertainty_histogram(titled, log_odds=True, legend=ax is None, ax=ax)
+    ax.set_xlabel(f"{what} (both ends stretched)")
+    return ax

@@ -99,6 +99,8 @@ class Captions(Frozen):
     dataset: str = ""
     #: Data that the paper has no numbers of: how its name begins, and what tables say of it.
     own_data: dict[str, str]
+    #: Profiles that only show that a suite runs; no number of the paper stands beside theirs.
+    trial_profiles: tuple[str, ...] = ()
     #: Rows of the paper's splits; rows of other sizes are of other data.
     paper_rows: dict[str, int] = {}
     #: Titles of methods in place of those that rows carry: profile, method.
@@ -126,12 +128,18 @@ def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
     return validated(Captions, whole, f"captions of {suite}", "captions")
 
 
-def is_own_data(row: Mapping[str, Any]) -> bool:
-    """Return whether the paper has no numbers of the data of a row, whatever its suite."""
+def is_beside_paper(row: Mapping[str, Any]) -> bool:
+    """Return whether numbers of the paper may stand beside those of a row.
+
+    They may not where the data are others than the paper's, whatever the suite, nor beside a
+    profile that is too short to say anything.
+    """
     captions = captions_of(row["suite"])
+    if row.get("profile") in captions.trial_profiles:
+        return False
     sizes = row.get("n", {})
     other = any(sizes.get(split, n) != n for split, n in captions.paper_rows.items())
-    return other or _dataset(row).startswith(tuple(captions.own_data))
+    return not (other or _dataset(row).startswith(tuple(captions.own_data)))
 
 
 def data_note(row: Mapping[str, Any]) -> str:

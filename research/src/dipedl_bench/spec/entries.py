@@ -160,7 +160,7 @@ class CrossedMethod(Frozen):
 
 
 class MeasureEntry(Frozen):
-    """One statement on the method of the group "ours", evaluated by `bench.tables.crossed`."""
+    """One statement on the method of the group "ours", evaluated by `tables.measures`."""
 
     statement: str
     #: With "value": another method that the statement is on.

@@ -12,8 +12,7 @@ import numpy as np
 from ..results.paper import published
 from ..results.parts import Parts, read_parts, score_dirichlets
 from ..results.store import Arrays, Store
-from ..tables.cells import Cell, cell_over_seeds
-from ..tables.table import Line, latest
+from ..tables.table import Cell, Line, cell_over_seeds, latest
 from .ablation import CONFIGURATIONS, ablation, float32_ranking
 
 __all__ = [

@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..spec.captions import captions_of
-from .cells import Cell
 from .formatting import stable
 from .table import Line, bench_table
 
-__all__ = ["LOST", "CollapseLine", "Regime", "collapse_grid", "collapse_lines", "collapse_summary"]
+__all__ = [
+    "LOST",
+    "CollapseLine",
+    "collapse_grid",
+    "collapse_lines",
+    "collapse_summary",
+    "lost",
+    "one_class",
+]
 
 #: A class is lost where a classifier finds less than this share of its rows.
 LOST = 0.1
@@ -20,38 +27,8 @@ _RANKED = "auroc/stars"
 
 
 @dataclass(frozen=True)
-class Regime:
-    """Results of a method in one configuration, over seeds.
-
-    `recalls` has one cell per class; `auroc` is that on stars, where they were scored.
-    """
-
-    accuracy: Cell
-    recalls: tuple[Cell, ...]
-    auroc: Cell | None
-
-    @property
-    def n_seeds(self) -> int:
-        """Number of seeds."""
-        return len(self.accuracy.values)
-
-    @property
-    def one_class(self) -> int:
-        """Seeds in which it says one class only: all rows of it are found, and none of others."""
-        return sum(max(r) == 1 and sum(r) == 1 for r in self._by_seed())
-
-    @property
-    def lost(self) -> int:
-        """Seeds in which it finds less than a tenth of some class."""
-        return sum(min(r) < LOST for r in self._by_seed())
-
-    def _by_seed(self) -> list[tuple[float, ...]]:
-        return list(zip(*(cell.values for cell in self.recalls), strict=True))
-
-
-@dataclass(frozen=True)
 class CollapseLine:
-    """A method as published and healthy; None where there are no rows.
+    """A method as published and healthy: lines of two tables; None where there are no rows.
 
     `method` is the paper's name of it, `name` and `title` those of the rows; `cause` says what is
     weak in its settings as published, `cure` what the healthy configuration does otherwise.
@@ -60,15 +37,32 @@ class CollapseLine:
     method: str
     name: str
     title: str
-    published: Regime | None
-    healthy: Regime | None
+    published: Line | None
+    healthy: Line | None
     cause: str = ""
     cure: str = ""
 
     @property
     def collapsed(self) -> bool:
         """Return whether it loses a class in any seed as published."""
-        return self.published is not None and self.published.lost > 0
+        return self.published is not None and lost(self.published) > 0
+
+
+def one_class(line: Line) -> int:
+    """Seeds in which it says one class only: all rows of it are found, and none of others."""
+    return sum(max(r) == 1 and sum(r) == 1 for r in _recalls(line))
+
+
+def lost(line: Line) -> int:
+    """Seeds in which it finds less than a tenth of some class."""
+    return sum(min(r) < LOST for r in _recalls(line))
+
+
+def _recalls(line: Line) -> list[tuple[float, ...]]:
+    """Recall of each class, by seed."""
+    names = [name for name in line.cells if name.startswith("recall_") and "/" not in name]
+    cells = (line.cells[f"recall_{i}"] for i in range(len(names)))
+    return list(zip(*(cell.values for cell in cells), strict=True))
 
 
 def collapse_lines(
@@ -88,8 +82,8 @@ def collapse_lines(
             method,
             line.name,
             line.title,
-            _regime(broken.get(method)),
-            _regime(sound.get(method)),
+            broken.get(method),
+            sound.get(method),
             **reasons[method].model_dump() if method in reasons else {},
         )
         for method, line in (sound | broken).items()
@@ -101,13 +95,13 @@ def collapse_summary(lines: Sequence[CollapseLine]) -> str:
     broken = [line for line in lines if line.published is not None]
     if not broken:
         return ""
-    lost = [line.title for line in broken if line.collapsed]
+    named = [line.title for line in broken if line.collapsed]
     sound = [line.healthy for line in lines if line.healthy is not None]
-    still = sum(regime.lost > 0 for regime in sound)
-    named = f" ({', '.join(lost)})" if lost else ""
+    still = sum(lost(line) > 0 for line in sound)
+    titles = f" ({', '.join(named)})" if named else ""
     return (
-        f"As published, {len(lost)} of {len(broken)} methods lose a class in some seed{named}; in "
-        f"the healthy configuration {still} of {len(sound)}."
+        f"As published, {len(named)} of {len(broken)} methods lose a class in some seed{titles}; "
+        f"in the healthy configuration {still} of {len(sound)}."
     )
 
 
@@ -130,24 +124,15 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, Line]:
     return found
 
 
-def _regime(line: Line | None) -> Regime | None:
-    if line is None:
-        return None
-    cells = line.cells
-    n_classes = sum(name.startswith("recall_") and "/" not in name for name in cells)
-    recalls = tuple(cells[f"recall_{i}"] for i in range(n_classes))
-    return Regime(cells["accuracy"], recalls, cells.get(_RANKED))
-
-
 def _cells(line: CollapseLine, n_classes: int) -> list[str]:
-    sides = (_side(regime, n_classes) for regime in (line.published, line.healthy))
+    sides = (_side(one, n_classes) for one in (line.published, line.healthy))
     return [" → ".join(pair) for pair in zip(*sides, strict=True)]
 
 
-def _side(regime: Regime | None, n_classes: int) -> list[str]:
-    if regime is None:
+def _side(line: Line | None, n_classes: int) -> list[str]:
+    if line is None:
         return ["–"] * (n_classes + 3)
-    cells = [regime.accuracy, *regime.recalls[:n_classes]]
-    ranked = "–" if regime.auroc is None else stable(regime.auroc)
-    only = f"{regime.one_class} of {regime.n_seeds}"
-    return [*map(stable, cells), only, ranked]
+    names = ["accuracy", *(f"recall_{i}" for i in range(n_classes))]
+    ranked = stable(line.cells[_RANKED]) if _RANKED in line.cells else "–"
+    only = f"{one_class(line)} of {len(line.cells['accuracy'].values)}"
+    return [*(stable(line.cells[name]) for name in names), only, ranked]

@@ -1,4 +1,4 @@
-"""Computed sentences on our default, and on where it falls short."""
+"""Computed sentences on a table: what it shows, and where our default falls short."""
 
 from __future__ import annotations
 
@@ -6,14 +6,100 @@ from collections.abc import Iterator, Sequence
 
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
-from .cells import Cell
-from .formatting import set_title, stable, stable_with_sd, with_decimals_of
-from .table import BenchTable, Line
+from .formatting import (
+    duration,
+    metric_list,
+    printed,
+    set_title,
+    stable,
+    stable_with_sd,
+    with_decimals_of,
+)
+from .table import BenchTable, Cell, Line, is_higher_better
 
 #: The default settings of DIPClassifier, and the paper's own.
 DEFAULT, PAPER = "dip-edl-default", "dip-edl"
 #: Most methods that a sentence names.
 _NAMED = 3
+
+
+def headline(table: BenchTable) -> list[str]:
+    """Return a few sentences on the result; empty if no density-informed method was run.
+
+    Beside the paper it is about DIP-EDL, without the paper's numbers about our default.
+    """
+    if not table.beside_paper and (found := findings(table)):
+        return found
+    line = _line(table, PAPER)
+    return [] if line is None else list(_about(line, table))
+
+
+def _about(line: Line, table: BenchTable) -> Iterator[str]:
+    seeds = f"{len(line.seeds)} seed" + "s" * (len(line.seeds) != 1)
+    accuracy, brier = line.cells["accuracy"], line.cells["brier_id"]
+    yield (
+        f"Over {seeds} {line.title} reaches an accuracy of {stable_with_sd(accuracy)}"
+        f"{_beside(accuracy)} and a Brier score of {stable_with_sd(brier)}{_beside(brier)}."
+    )
+    yield from _met(line)
+    if line.cost is not None:
+        took = _cpu_time(line.cost["train_cpu_seconds"])
+        yield f"One seed trains in {took}, classifier and density together."
+    yield from _better_ranked(line, table)
+
+
+def _cpu_time(seconds: float) -> str:
+    """Seconds over all cores, which hardly depend on the number of threads; whole minutes."""
+    value, unit = duration(seconds).split()
+    return f"{float(value):.0f} CPU minutes" if unit == "min" else f"{value} {unit} of CPU time"
+
+
+def _beside(cell: Cell) -> str:
+    return f" (paper: {printed(cell)})" if cell.paper else ""
+
+
+def _met(line: Line) -> Iterator[str]:
+    cells = {name: cell for name, cell in line.cells.items() if cell.paper}
+    missed = [name for name, cell in cells.items() if not met(name, cell)]
+    if cells and not missed:
+        yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} metrics that it has."
+    elif cells:
+        yield (
+            f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
+            f"metrics that it has; it falls short here: {metric_list(missed)}."
+        )
+
+
+def met(name: str, cell: Cell) -> bool:
+    """Return whether a cell is as good as the paper's, at the paper's number of decimals."""
+    if cell.paper is None:
+        raise ValueError("cell must hold the paper's number to be compared with")
+    ours = round(cell.mean, cell.paper.decimals)
+    return ours >= cell.paper.mean if is_higher_better(name) else ours <= cell.paper.mean
+
+
+def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
+    """How many methods rank a set better, and the best of them, for each such set."""
+    for ood in table.ood:
+        name = f"auroc/{ood}"
+        above = ranked_above(table, line, name)
+        if above:
+            ours, best = stable(line.cells[name]), with_number(above[0], name)
+            yield (
+                f"On {set_title(ood, table.suite)} its AUROC of {ours} is below that of "
+                f"{len(above)} other methods; the best is {best}."
+            )
+
+
+def trivial_sentences(table: BenchTable) -> list[str]:
+    """Return the sentence on the best detector without a model on each set."""
+    said = []
+    for ood in table.ood if table.trivial else ():
+        name = f"auroc/{ood}"
+        best = max(table.trivial, key=lambda line: line.cells[name].mean)
+        value, title = stable(best.cells[name]), set_title(ood, table.suite)
+        said.append(f"{title}: “{best.title}” has an AUROC of {value}.")
+    return said
 
 
 def findings(table: BenchTable) -> list[str]:
@@ -160,7 +246,7 @@ def _within(ours: Cell, best: Cell) -> bool:
 
 
 def _passes(line: Line) -> int:
-    return 1 if line.cost is None else line.cost.forward_passes
+    return 1 if line.cost is None else int(line.cost["forward_passes"])
 
 
 def _first(named: Sequence[str]) -> str:

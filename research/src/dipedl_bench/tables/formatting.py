@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
-from .cells import Cell
-from .cost import Cost
-from .table import BenchTable
+from .table import BenchTable, Cell
 
 #: A spread over seeds below which the third decimal says something, and the fourth.
 _STABLE = (0.005, 0.0005)
@@ -35,15 +33,6 @@ _METRICS = {
 UNEXPLAINED = "unexplained"
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A sentence, and where it applies: the method, and titles of its metrics."""
-
-    method: str
-    where: str
-    sentence: str
-
-
 def metric_title(
     name: str, *, with_set: bool = False, suite: str = "", classes: Sequence[str] = ()
 ) -> str:
@@ -52,16 +41,10 @@ def metric_title(
     `suite` and `classes` say how sets and classes are called where that is not the same everywhere.
     """
     kind, _, split = name.partition("/")
-    title = _METRICS.get(kind) or _recall_title(kind, classes)
+    title, i = _METRICS.get(kind, kind), kind.removeprefix("recall_")
+    if i != kind and i.isdigit():
+        title = f"recall of {classes[int(i)] if int(i) < len(classes) else f'class {i}'}"
     return f"{title}, {set_title(split, suite)}" if with_set and split else title
-
-
-def _recall_title(kind: str, classes: Sequence[str]) -> str:
-    number_of = kind.removeprefix("recall_")
-    if number_of == kind or not number_of.isdigit():
-        return kind
-    i = int(number_of)
-    return f"recall of {classes[i] if i < len(classes) else f'class {i}'}"
 
 
 def metric_list(names: Iterable[str], suite: str = "", classes: Sequence[str] = ()) -> str:
@@ -104,6 +87,18 @@ def number(value: float | None) -> str:
     return f"{value:.4f}" if np.isfinite(value) else str(value)
 
 
+def three_decimals(value: float) -> str:
+    """Three decimals, or nothing for what is not there."""
+    if np.isnan(value):
+        return ""
+    return f"{value:.3f}" if np.isfinite(value) else "∞"
+
+
+def signed(value: float, form: str = "+.3f") -> str:
+    """With its sign; nothing for what is not there."""
+    return "" if np.isnan(value) else f"{value:{form}}".replace("-", "−")
+
+
 def with_decimals_of(value: float, *cells: Cell) -> str:
     """A value with two to four decimals: those that other seeds would share, of each cell."""
     spread = max(cell.spread for cell in cells)
@@ -116,7 +111,7 @@ def stable(cell: Cell) -> str:
 
 
 def stable_with_sd(cell: Cell) -> str:
-    """The same, ± standard deviation where there are several seeds."""
+    """A mean that stands alone, ± standard deviation where there are several seeds."""
     return stable(cell) + (f" ±{with_decimals_of(cell.sd, cell)}" if len(cell.values) > 1 else "")
 
 
@@ -154,26 +149,25 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def cost_texts(cost: Cost, without: str = "") -> list[str]:
+def cost_texts(cost: Mapping[str, Any], without: str = "") -> list[str]:
     """Times of training, of scoring and of the processor, memory, passes, and parameters if any."""
     return [
-        *map(duration, (cost.train_seconds, cost.score_seconds, cost.cpu_seconds)),
-        f"{cost.peak_memory_mb:,.0f} MiB",
-        str(cost.forward_passes),
-        without if cost.n_parameters is None else f"{cost.n_parameters:,}",
+        *(duration(cost[step]) for step in ("train_seconds", "score_seconds", "cpu_seconds")),
+        f"{cost['peak_memory_mb']:,.0f} MiB",
+        str(cost["forward_passes"]),
+        without if cost["n_parameters"] is None else f"{cost['n_parameters']:,}",
     ]
 
 
-def differences(table: BenchTable) -> Iterator[Difference]:
-    """Why cells differ from the paper's: one entry for each method and sentence."""
+def differences(table: BenchTable) -> Iterator[tuple[str, str, str]]:
+    """Why cells differ from the paper's: method, titles of its metrics, and one sentence."""
     for line in table.lines:
         found: dict[str, list[str]] = {}
         for name, cell in line.cells.items():
             if cell.differs:
                 found.setdefault(cell.why or UNEXPLAINED, []).append(name)
         for sentence, names in found.items():
-            where = metric_list(names, table.suite, table.classes)
-            yield Difference(line.title, where, sentence)
+            yield line.title, metric_list(names, table.suite, table.classes), sentence
 
 
 def grid(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,31 +1,71 @@
-"""The table of a suite: methods by metrics, ours beside the paper's, and what each method cost."""
+"""The table of a suite: methods by metrics, ours beside the paper's, and what each method cost.
+
+Rows of one suite and one profile become lines, one for each data set, classifier and method, with a
+`Cell` over seeds for each metric. A suite of one data set has the paper's methods as its lines;
+`BenchTable.pairs` sets the methods of a suite of several side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..results.paper import published, published_rows, same_method
+import numpy as np
+from scipy import stats
+
+from dipedl.writing.numbers import plain
+
+from ..results.paper import Published, published, published_rows, same_method
+from ..results.rows import was_resumed
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
-from ..spec.captions import captions_of, data_note, is_own_data
-from .cells import Cell, cell_over_seeds
-from .columns import columns, worst_recalls
-from .cost import Cost, cost_of, spent
+from ..spec.captions import captions_of, data_note, is_beside_paper
+from ..spec.entries import GROUPS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = [
-    "RULE",
+    "OF_OOD",
     "BenchTable",
+    "Cell",
     "Line",
     "bench_table",
+    "cell_over_seeds",
+    "is_higher_better",
     "latest",
     "paper_row",
     "paper_suite",
 ]
 
+Interval = tuple[float, float]
+
+#: Metrics of an OOD set; all others are of a data set and a classifier alone.
+OF_OOD = ("auroc", "aupr", "fpr95", "brier_ood")
+#: Metrics of which more is better, and `recall` of any class; of all others less is.
+_HIGHER = (
+    "accuracy",
+    "balanced_accuracy",
+    "worst_recall",
+    "errors_avoided_10",
+    "auroc",
+    "aupr",
+    "aupr_in",
+    "auroc_confidence",
+    "error_auroc",
+    "error_correlation",
+)
+_KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10")
+_OOD_EXTRA = ("aupr_in", "fpr95")
+_RECALL = "recall_"
+#: Up to so many classes, the recall of each has a column; of more the worst has.
+_FEW = 4
+_OOD_ERRORS = 4
+_ERRORS_OF_AN_INTERVAL = 4  # 95 %: 1.96 on each side
 #: How differences are judged, for readers of a table.
-RULE = (
+_RULE = (
     "± is the population standard deviation over seeds, as in the paper. * marks a mean more than "
     "two standard deviations from the paper's, where the standard deviation is sqrt(ours² + "
     "paper's²); half a unit of the paper's last decimal is allowed on top."
@@ -38,13 +78,110 @@ _REJECTION = (
 
 
 @dataclass(frozen=True)
-class Line:
-    """One method (or one setting of a sweep) with its cells by metric.
+class Cell:
+    """One number of a table: mean and population sd (ddof 0, as the paper's) of `values`.
 
-    In a table of a crossed suite, a method on one data set with one classifier: `dataset` and
-    `classifier` name them, `group` is that of the method, `refused` says why it refused, `spent` is
-    the mean of its processor seconds by step, with "rows", those fitted on over those scored, and
-    `selected` what its selection chose, by seed, and `temperature` the mean of its temperatures.
+    `values` has one per seed, in the corruption table one per seed and draw. `over_seeds` is the
+    95 % t-interval of the mean, None with a single seed; it covers the choice of the seed, which
+    also chooses the split, and not that of the test images. `over_images` is the 95 % bootstrap
+    interval over the test images, its ends averaged over seeds: all seeds share the test images, so
+    their errors go together and averaging does not narrow them. `baseline` is the value of
+    guessing, where that depends on the data (AUPR). `why` says why ours differs from the paper's,
+    `metric` what the number is, such as ``auroc/kmnist``.
+    """
+
+    mean: float
+    sd: float
+    values: tuple[float, ...]
+    over_seeds: Interval | None = None
+    over_images: Interval | None = None
+    baseline: float | None = None
+    paper: Published | None = None
+    why: str | None = None
+    metric: str = ""
+
+    @property
+    def spread(self) -> float:
+        """How far the mean may be from that of other seeds: the standard deviation over seeds.
+
+        With one seed or two at least so many standard errors over images as the standard deviations
+        of published metrics with four seeds seldom exceed: one, of OOD metrics four. 0 where none
+        is known.
+        """
+        if len(self.values) > 2 or self.over_images is None:
+            return self.sd
+        low, high = self.over_images
+        errors = _OOD_ERRORS if self.metric.startswith(OF_OOD) else 1
+        return max(self.sd, errors * (high - low) / _ERRORS_OF_AN_INTERVAL)
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.paper is None else self.mean - self.paper.mean
+
+    @property
+    def differs(self) -> bool | None:
+        """Return whether ours and the paper's are more than two standard deviations apart.
+
+        The standard deviation is that of the difference of one run of ours and one of theirs,
+        ``sqrt(sd_ours^2 + sd_paper^2)``; half a unit of the paper's last decimal is allowed on top,
+        for its rounding. None where the paper gives no standard deviation. With a single seed ours
+        counts as zero.
+        """
+        if self.paper is None or self.paper.sd is None:
+            return None
+        allowed = 2 * np.hypot(self.sd, self.paper.sd) + self.paper.rounding
+        return bool(abs(self.mean - self.paper.mean) > allowed)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        found = {
+            "mean": self.mean,
+            "sd": self.sd,
+            "n": len(self.values),
+            "values": self.values,
+            "ci95_seeds": self.over_seeds,
+            "ci95_images": self.over_images,
+            "baseline": self.baseline,
+            "paper": self.paper and vars(self.paper),
+            "difference": self.difference,
+            "differs": self.differs,
+            "why": self.why,
+        }
+        return {name: plain(value) for name, value in found.items()}
+
+
+def cell_over_seeds(
+    values: Sequence[float], intervals: Sequence[Interval] = (), **more: Any
+) -> Cell:
+    """A cell from one value per seed, with the bootstrap interval of each seed if any.
+
+    `more` are other fields of the cell.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    finite, over_seeds = bool(np.isfinite(data).all()), None
+    if finite and len(data) > 1:
+        half = stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data))
+        over_seeds = float(data.mean() - half), float(data.mean() + half)
+    low_high = tuple(map(float, np.mean(intervals, axis=0))) if len(intervals) else None
+    return Cell(
+        mean=float(data.mean()),
+        # An nll is infinite where a true class got probability zero; it has no spread then.
+        sd=float(data.std()) if finite else np.nan,
+        values=tuple(map(float, data)),
+        over_seeds=over_seeds,
+        over_images=low_high,  # type: ignore[arg-type]
+        **more,
+    )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method on a data set with a classifier (or one setting of a sweep): its cells by metric.
+
+    `dataset` and `classifier` are "" where a suite has one data set; `group` is that of the method,
+    `refused` says why it refused, `selected` what its selection chose, by seed, and `temperature`
+    is the mean of its temperatures. For `cost` see `cost_of`; `paper` is the paper's name of it.
     """
 
     name: str
@@ -52,15 +189,27 @@ class Line:
     cells: Mapping[str, Cell]
     seeds: tuple[int, ...] = ()
     paper: str | None = None
-    cost: Cost | None = None
+    cost: Mapping[str, Any] | None = None
     dataset: str = ""
     classifier: str = ""
     group: str = ""
     ood: tuple[str, ...] = ()
     refused: str = ""
-    spent: Mapping[str, float] = field(default_factory=dict)
     selected: tuple[str, ...] = ()
     temperature: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        place = {"dataset": self.dataset, "classifier": self.classifier, "refused": self.refused}
+        return {
+            **(place if self.dataset else {}),
+            "method": self.name,
+            "title": self.title,
+            "paper": self.paper,
+            "seeds": list(self.seeds),
+            "cells": {name: cell.as_json() for name, cell in self.cells.items()},
+            "cost": self.cost,
+        }
 
 
 @dataclass(frozen=True)
@@ -68,7 +217,7 @@ class BenchTable:
     """All numbers of a suite and a profile.
 
     `n` is the number of rows of each split: "validation", "test", "ood/<name>", "shifted/<name>";
-    of a crossed suite, those of its first row. `lines` are the paper's methods in its order, then
+    of several data sets, those of the first row. `lines` are the paper's methods in its order, then
     the others as they were run; `trivial` the detectors that need no model. `shifted` are sets of
     labelled rows from elsewhere. `note` says what the data are, if they resemble other data.
     """
@@ -100,7 +249,7 @@ class BenchTable:
     @property
     def rule(self) -> str:
         """How a cell is to be read."""
-        rule = RULE if self.beside_paper else _SPREAD
+        rule = _RULE if self.beside_paper else _SPREAD
         rejects = any("errors_avoided_10" in line.cells for line in self.lines)
         return f"{rule} {_REJECTION}" if rejects else rule
 
@@ -109,14 +258,79 @@ class BenchTable:
         return self.lines + (self.trivial if split in self.ood else ())
 
     def columns(self, extra: bool = False) -> dict[str, tuple[str, ...]]:
-        """Metrics by the set they are measured on, see `dipedl_bench.tables.columns`.
+        """Metrics by the set they are measured on; accuracy never without the recall of classes.
 
         The sets are "" for the known rows, each OOD set by its name, and ``shifted/<name>`` for
-        each labelled set from elsewhere. With `extra` those that the paper does not print.
+        each labelled set from elsewhere. With `extra` those that the paper does not print or that
+        say least, for tables of their own.
         """
-        there = (name for line in self.lines for name in line.cells)
-        ood_metrics = captions_of(self.suite).ood_metrics
-        return columns(ood_metrics, self.ood, self.shifted, there, extra=extra)
+        there = {name for line in self.lines for name in line.cells}
+        of_ood = captions_of(self.suite).ood_metrics
+        recalls = [name for name in there if name.startswith(_RECALL) and "/" not in name]
+        recalls.sort(key=lambda name: int(name.removeprefix(_RECALL)))
+        by_class = recalls if len(recalls) <= _FEW else ["worst_recall"]
+        labelled = ("accuracy", "balanced_accuracy", *by_class, "brier_id")
+        known, unknown, shifted = labelled, of_ood, (*labelled, "errors_avoided_10", "ece")
+        if extra:
+            known, shifted = _KNOWN_EXTRA, ()
+            unknown = tuple(name for name in _OOD_EXTRA if name not in of_ood)
+        found = {"": known} | {s: tuple(f"{name}/{s}" for name in unknown) for s in self.ood}
+        found |= {
+            f"{SHIFTED_PREFIX}{s}": tuple(f"{name}/{s}" for name in shifted) for s in self.shifted
+        }
+        return {split: tuple(n for n in names if n in there) for split, names in found.items()}
+
+    @cached_property
+    def methods(self) -> DataFrame:
+        """Methods by group: "title" and "group" by name."""
+        from pandas import DataFrame
+
+        found = {line.name: (line.title, line.group) for line in self.lines}
+        by_group = sorted(found.items(), key=lambda item: GROUPS.index(item[1][1]))
+        return DataFrame.from_dict(dict(by_group), orient="index", columns=["title", "group"])
+
+    def in_groups(self, *groups: str) -> list[str]:
+        """Names of the methods of groups; other kinds of a method's uncertainty are left out."""
+        of = self.methods["group"]
+        return [n for group in groups for n in of.index[of == group] if ":" not in n]
+
+    @property
+    def bare(self) -> str:
+        """Name of the method that all are compared with."""
+        return str(self.methods.index[self.methods["group"] == "bare"][0])
+
+    @property
+    def ours(self) -> str:
+        """Name of the method that the suite is about."""
+        return next(iter(self.in_groups("ours")), "")
+
+    @cached_property
+    def by_place(self) -> Mapping[tuple[str, str, str], Line]:
+        """Lines by data set, classifier and method."""
+        return {(line.dataset, line.classifier, line.name): line for line in self.lines}
+
+    @cached_property
+    def pairs(self) -> DataFrame:
+        """Means: a row for each data set, OOD set and classifier, columns (metric, method).
+
+        All methods of a row were given the same classifier, so differences between them are
+        differences of the methods. A metric of known rows repeats for every OOD set, see
+        `dipedl_bench.tables.pairs.values`; NaN where a method was not run or refused.
+        """
+        from pandas import DataFrame, MultiIndex
+
+        found: dict[tuple[str, str, str], dict[tuple[str, str], float]] = {}
+        for line in self.lines:
+            for ood in () if line.refused else line.ood:
+                row = found.setdefault((line.dataset, ood, line.classifier), {})
+                for name, cell in line.cells.items():
+                    metric, _, split = name.partition("/")
+                    if metric not in OF_OOD:
+                        row[name, line.name] = cell.mean
+                    elif split == ood:
+                        row[metric, line.name] = cell.mean
+        frame = DataFrame(list(found.values()), MultiIndex.from_tuples(list(found), names=_PAIR))
+        return frame.set_axis(MultiIndex.from_tuples(list(frame.columns)), axis=1)
 
     def as_json(self) -> dict[str, Any]:
         """Every cell, as plain values."""
@@ -127,9 +341,12 @@ class BenchTable:
             "rule": self.rule,
             "note": self.note,
             "classes": list(self.classes),
-            "methods": [_line_json(line) for line in self.lines],
-            "trivial": [_line_json(line) for line in self.trivial],
+            "methods": [line.as_json() for line in self.lines],
+            "trivial": [line.as_json() for line in self.trivial],
         }
+
+
+_PAIR = ("dataset", "ood", "classifier")
 
 
 def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
@@ -152,9 +369,12 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     order = list(published_rows(_names_of(kinds[0][0])))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
     sizes = kept[0].get("n", {})
+    # as the suite names the sets, as far as the row knows; files lie in another order
+    named = list(kept[0].get("config", {}).get("data", {}).get("ood", ()))
+    ood = _named(sizes, OOD_PREFIX)
     return BenchTable(
         *kinds[0],
-        ood=_in_order(kept[0], _named(sizes, OOD_PREFIX)),
+        ood=tuple(sorted(ood, key=lambda s: named.index(s) if s in named else len(named))),
         n=sizes,
         lines=tuple(lines),
         shifted=_named(sizes, SHIFTED_PREFIX),
@@ -162,25 +382,10 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     )
 
 
-def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
-    return tuple(s.removeprefix(prefix) for s in splits if s.startswith(prefix))
-
-
-def _in_order(row: Mapping[str, Any], sets: Sequence[str]) -> tuple[str, ...]:
-    """As the suite names the sets, as far as the row knows; files lie in another order."""
-    named = list(row.get("config", {}).get("data", {}).get("ood", ()))
-    return tuple(sorted(sets, key=lambda s: named.index(s) if s in named else len(named)))
-
-
-def _names_of(suite: str) -> str:
-    """The suite out of whose table in the paper the methods of a suite are."""
-    return captions_of(suite).methods_of or suite
-
-
 def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Rows of the latest configuration of each method, one per seed, in order of method and seed.
 
-    In a crossed suite, of each method on each data set with each classifier.
+    Of several data sets and classifiers, of each method on each with each.
     """
     newest: dict[tuple[str, ...], str] = {}
     found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
@@ -192,15 +397,10 @@ def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(kept, key=lambda row: (order[_key(row)], row["seed"]))
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return data set, classifier and method of a line."""
-    return row.get("dataset", ""), row.get("classifier", ""), row["method"]
-
-
 def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The suite whose tables in the paper are of the same data as the rows; "" if none is."""
+    """The suite whose tables in the paper may stand beside the rows; "" if none may."""
     row = next(iter(rows))
-    return "" if is_own_data(row) else str(row["suite"])
+    return str(row["suite"]) if is_beside_paper(row) else ""
 
 
 def paper_row(suite: str, method: str) -> str | None:
@@ -213,70 +413,112 @@ def paper_row(suite: str, method: str) -> str | None:
     return None
 
 
+def is_higher_better(name: str) -> bool:
+    """Direction of a metric such as ``auroc/kmnist``."""
+    kind = name.partition("/")[0]
+    return kind in _HIGHER or kind.startswith(_RECALL)
+
+
+def cost_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Cost of a method per seed with all its parts, as if it shared none; means over seeds.
+
+    Seeds whose training was resumed are left out where there are others: part of it was done twice.
+    Wall seconds to train and to predict all splits, processor seconds over all cores of training
+    and of both, the largest memory of the process over seeds (MiB), passes of a network per
+    prediction, and the number of trained parameters. Of a method in a suite of several classifiers
+    processor seconds by step; None of one that refused.
+    """
+    if rows[-1].get("refused"):
+        return None
+    if "peak_memory_mb" not in rows[-1]:
+        steps = rows[-1]["cpu_seconds"]
+        return {step: float(np.mean([row["cpu_seconds"][step] for row in rows])) for step in steps}
+    rows = [row for row in rows if not was_resumed(row)] or rows
+
+    def mean(kind: str, *steps: str) -> float:
+        return float(np.mean([sum(row[kind][step] for step in steps) for row in rows]))
+
+    return {
+        "train_seconds": mean("seconds", "train"),
+        "score_seconds": mean("seconds", "score"),
+        "train_cpu_seconds": mean("cpu_seconds", "train"),
+        "cpu_seconds": mean("cpu_seconds", "train", "score"),
+        "peak_memory_mb": max(row["peak_memory_mb"] for row in rows),
+        "forward_passes": rows[-1]["forward_passes"],
+        "n_parameters": rows[-1]["n_parameters"],
+    }
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return data set, classifier and method of a line."""
+    return row.get("dataset", ""), row.get("classifier", ""), row["method"]
+
+
+def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
+    return tuple(s.removeprefix(prefix) for s in splits if s.startswith(prefix))
+
+
+def _names_of(suite: str) -> str:
+    """The suite out of whose table in the paper the methods of a suite are."""
+    return captions_of(suite).methods_of or suite
+
+
 def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     row = rows[-1]
-    names = _metrics(rows)
-    refused = row.get("refused", "")
-    temperatures = [r["temperature"] for r in rows if "temperature" in r]
+    suite, profile, method = row["suite"], row["profile"], row["method"]
+    paper, captions = paper_row(suite, method), captions_of(suite)
+    beside = published(paper_suite(rows), paper) if paper else {}
+    # Rows scored long ago lack the latest metrics. With several classifiers a metric of any row
+    # counts: one without errors with one seed has no AUROC of spotting them there.
+    names = list(dict.fromkeys(name for r in rows for name in r["metrics"]))
+    if "classifier" not in row:
+        names = [name for name in names if all(name in r["metrics"] for r in rows)]
+    cells = {
+        name: cell_over_seeds(
+            [r["metrics"][name] for r in rows if name in r["metrics"]],
+            [r["intervals"][name] for r in rows if name in r["intervals"]],
+            baseline=row.get("baselines", {}).get(name),
+            paper=beside.get(name),
+            why=captions.why(profile, method, name),
+            metric=name,
+        )
+        for name in names
+    }
+    refused, temperatures = (
+        row.get("refused", ""),
+        [r["temperature"] for r in rows if "temperature" in r],
+    )
     return Line(
-        name=row["method"],
-        title=_title(row),
-        cells={}
-        if refused
-        else {name: _cell(rows, name) for name in names} | dict(worst_recalls(rows, names)),
+        name=method,
+        # the title in the captions, where that of the row says more than was done
+        title=str(captions.titles.get(profile, {}).get(method, row["title"])),
+        cells={} if refused else cells | dict(_worst_recalls(rows, names)),
         seeds=tuple(r["seed"] for r in rows if r["metrics"]),
-        paper=paper_row(row["suite"], row["method"]),
-        cost=cost_of(rows) if "peak_memory_mb" in row else None,
+        paper=paper,
+        cost=cost_of(rows),
         dataset=row.get("dataset", ""),
         classifier=row.get("classifier", ""),
         group=row.get("group", ""),
         ood=_named(row.get("n", {}), OOD_PREFIX),
         refused=refused,
-        spent=spent(rows) if "classifier" in row and not refused else {},
         selected=tuple(r["chosen"] for r in rows if "chosen" in r),
         temperature=fmean(temperatures) if temperatures else None,
     )
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    """Return the title in the captions, where that of the row says more than was done."""
-    better = captions_of(row["suite"]).titles.get(row["profile"], {})
-    return str(better.get(row["method"], row["title"]))
+def _worst_recalls(
+    rows: Sequence[Mapping[str, Any]], names: Iterable[str]
+) -> Iterator[tuple[str, Cell]]:
+    """Recall of the worst class of each seed, by set, where there are too many for the eye.
 
-
-def _metrics(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Metrics that a line has: those of every row, for rows scored long ago lack the latest.
-
-    In a crossed suite those of any row: a classifier without errors with one seed has no AUROC of
-    spotting them there.
+    Such a cell has no interval over the test rows: the smallest of many numbers varies otherwise
+    than each of them.
     """
-    every = dict.fromkeys(name for row in rows for name in row["metrics"])
-    if "classifier" in rows[-1]:
-        return list(every)
-    return [name for name in rows[-1]["metrics"] if all(name in r["metrics"] for r in rows)]
-
-
-def _cell(rows: Sequence[Mapping[str, Any]], name: str) -> Cell:
-    suite, profile, method = (rows[-1][key] for key in ("suite", "profile", "method"))
-    row = paper_row(suite, method)
-    return cell_over_seeds(
-        [row["metrics"][name] for row in rows if name in row["metrics"]],
-        [row["intervals"][name] for row in rows if name in row["intervals"]],
-        baseline=rows[-1].get("baselines", {}).get(name),
-        paper=published(paper_suite(rows), row).get(name) if row else None,
-        why=captions_of(suite).why(profile, method, name),
-        metric=name,
-    )
-
-
-def _line_json(line: Line) -> dict[str, Any]:
-    place = {"dataset": line.dataset, "classifier": line.classifier, "refused": line.refused}
-    return {
-        **(place if line.dataset else {}),
-        "method": line.name,
-        "title": line.title,
-        "paper": line.paper,
-        "seeds": list(line.seeds),
-        "cells": {name: cell.as_json() for name, cell in line.cells.items()},
-        "cost": None if line.cost is None else dict(vars(line.cost)),
-    }
+    by_set: dict[str, list[str]] = {}
+    for name in names:
+        if name.startswith(_RECALL):
+            by_set.setdefault(name.partition("/")[2], []).append(name)
+    for split, mine in by_set.items():
+        if len(mine) > _FEW:
+            worst = [min(row["metrics"][name] for name in mine) for row in rows]
+            yield f"worst_recall/{split}".removesuffix("/"), cell_over_seeds(worst)

@@ -23,8 +23,7 @@ from ..datasets.splits import LOADERS, make_splits
 from ..results.damage import read_json
 from ..results.scores import RANKED
 from ..results.store import Store
-from .cells import Cell, cell_over_seeds
-from .table import BenchTable, Line
+from .table import BenchTable, Cell, Line, cell_over_seeds
 
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _RGB = 3
