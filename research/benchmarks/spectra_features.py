@@ -13,7 +13,7 @@ from scipy.signal import savgol_filter
 from timing import paired_seconds
 
 from dipedl.apps.spectra import paper_grid, spectral_features, toy_spectra
-from dipedl.apps.spectra.grid import LINES, PAPER_LINES
+from dipedl.apps.spectra.spectra import LINES, PAPER_LINES
 
 LOOP = {"n_train": 1200, "n": 400, "n_components": 500}
 SCALE = {"n_train": 27_000, "n": 100_000, "n_components": 500}

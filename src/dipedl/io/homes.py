@@ -42,11 +42,11 @@ _TYPES = {
     "monitoring.Wealth": ".apps.monitor._betting",
     "monitoring.Window": ".apps.monitor._windows",
     # The transformers of spectra, but not the functions and the containers beside them.
-    "spectra.BlockStatistics": ".apps.spectra.features.blocks",
-    "spectra.EnergyNormalizer": ".apps.spectra.features.energy",
-    "spectra.LineMeans": ".apps.spectra.features.line_means",
-    "spectra.PrincipalComponents": ".apps.spectra.features.components",
-    "spectra.SavitzkyGolay": ".apps.spectra.features.smoothing",
+    "spectra.BlockStatistics": ".apps.spectra.features",
+    "spectra.EnergyNormalizer": ".apps.spectra.features",
+    "spectra.LineMeans": ".apps.spectra.features",
+    "spectra.PrincipalComponents": ".apps.spectra.features",
+    "spectra.SavitzkyGolay": ".apps.spectra.features",
     "streaming.RowSample": ".streaming.row_sample",
     "streaming.Stream": ".streaming.stream",
 }

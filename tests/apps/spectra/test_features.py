@@ -12,7 +12,7 @@ from test_blocks import naive as block_statistics
 
 from dipedl import DIPClassifier
 from dipedl.apps.spectra import paper_grid, spectral_features, toy_spectra
-from dipedl.apps.spectra.grid import LINES, PAPER_LINES
+from dipedl.apps.spectra.spectra import LINES, PAPER_LINES
 from dipedl.density import GDADensity
 from dipedl.io.model_file import describe, load
 

@@ -12,8 +12,7 @@ import pytest
 
 pytest.importorskip("astropy")
 
-from dipedl.apps.spectra import read_paper_files, read_spectra
-from dipedl.apps.spectra.files import fits
+from dipedl.apps.spectra import files, read_paper_files, read_spectra
 from fits_writers import write_lamost_old, write_paper, write_sdss
 
 
@@ -95,7 +94,7 @@ def test_what_is_no_file_is_never_opened(tmp_path):
 
 @pytest.mark.parametrize("name", ["bomb.fits.gz", "bomb.fits"])
 def test_a_small_file_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(fits, "_MOST_BYTES", 4_000_000)
+    monkeypatch.setattr(files, "_MOST_BYTES", 4_000_000)
     whole = write_sdss(tmp_path / "b.fits").read_bytes()
     bomb = gzip.compress(whole) + gzip.compress(bytes(10_000_000)) * 200  # 2 GB in 2 MB
     assert len(bomb) < 2.1e6
@@ -109,7 +108,7 @@ def test_a_small_file_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path, name, 
 
 
 def test_a_file_that_is_far_too_large_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(fits, "_MOST_BYTES", 4_000_000)
+    monkeypatch.setattr(files, "_MOST_BYTES", 4_000_000)
     with open(tmp_path / "a.fits", "wb") as file:
         file.truncate(10**11)  # holes: it takes no space
     (failure,) = read_spectra(tmp_path).failures
@@ -121,9 +120,9 @@ def test_a_file_that_is_far_too_large_is_not_read(tmp_path, monkeypatch):
 def test_packed_files_of_many_spectra_unpack_to_their_size_at_most(tmp_path, monkeypatch):
     flux = np.random.default_rng(0).normal(9, 1, (40, 3000))
     path = write_paper(tmp_path / "a.fits.gz", flux, np.arange(40) % 3)
-    monkeypatch.setattr(fits, "_MOST_BYTES", 0)
+    monkeypatch.setattr(files, "_MOST_BYTES", 0)
     assert len(read_paper_files(path)) == 40
-    monkeypatch.setattr(fits, "_MOST_RATIO", 1)
+    monkeypatch.setattr(files, "_MOST_RATIO", 1)
     with pytest.raises(ValueError, match="it holds more than"):
         read_paper_files(path)
 

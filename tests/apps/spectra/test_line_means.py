@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from dipedl.apps.spectra import LineMeans, paper_grid, toy_spectra
-from dipedl.apps.spectra.grid import LINES, PAPER_LINES
+from dipedl.apps.spectra.spectra import LINES, PAPER_LINES
 
 #: First and last pixel of the paper's lines on its grid.
 PAPER_WINDOWS = [(1565, 1567), (564, 567), (258, 260), (117, 120), (754, 756), (1169, 1171)]

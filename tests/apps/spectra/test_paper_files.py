@@ -3,8 +3,7 @@ import pytest
 
 pytest.importorskip("astropy")
 
-from dipedl.apps.spectra import paper_grid, read_paper_files
-from dipedl.apps.spectra.files import paper_files
+from dipedl.apps.spectra import files, paper_grid, read_paper_files
 from fits_writers import write_paper, write_sdss
 
 
@@ -22,7 +21,7 @@ def folder(tmp_path):
 
 
 def test_all_files_in_order(folder, monkeypatch):
-    monkeypatch.setattr(paper_files, "_CHUNK", 3)  # the last file takes two
+    monkeypatch.setattr(files, "_CHUNK", 3)  # the last file takes two
     spectra = read_paper_files(folder)
     np.testing.assert_array_equal(
         spectra.flux, np.vstack([fluxes(3, 1), fluxes(2, 2), fluxes(4, 3)]).astype(np.float32)
@@ -56,7 +55,7 @@ def test_a_few_missing_pixels_are_interpolated_and_marked(tmp_path):
 
 
 def test_bad_rows_are_listed_and_the_others_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(paper_files, "_CHUNK", 4)
+    monkeypatch.setattr(files, "_CHUNK", 4)
     flux = fluxes(10)
     flux[0] = np.nan
     flux[3] = 7.0
@@ -128,8 +127,8 @@ def test_damage_found_late_leaves_no_half_of_a_file(tmp_path, monkeypatch):
     """A file whose fluxes break off after its headers were read counts as unusable as a whole."""
     write_paper(tmp_path / "a.fits", fluxes(5), [0, 1, 2, 0, 1])
     write_paper(tmp_path / "b.fits", fluxes(3, 1), [2, 2, 2])
-    monkeypatch.setattr(paper_files, "_CHUNK", 2)
-    add, calls = paper_files._Table._add, []
+    monkeypatch.setattr(files, "_CHUNK", 2)
+    add, calls = files._Table._add, []
 
     def failing(self, path, low, *rest):
         calls.append(low)
@@ -137,7 +136,7 @@ def test_damage_found_late_leaves_no_half_of_a_file(tmp_path, monkeypatch):
             raise OSError("I/O error")
         return add(self, path, low, *rest)
 
-    monkeypatch.setattr(paper_files._Table, "_add", failing)
+    monkeypatch.setattr(files._Table, "_add", failing)
     spectra = read_paper_files(tmp_path)
     np.testing.assert_array_equal(spectra.flux, fluxes(3, 1).astype(np.float32))
     assert "I/O error" in spectra.failures[0].reason and spectra.failures[0].row is None

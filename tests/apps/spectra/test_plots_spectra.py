@@ -11,8 +11,8 @@ from scipy.optimize import minimize  # noqa: E402
 import dipedl.apps.spectra as spectra_plots  # noqa: E402
 from dipedl import Dirichlet, plots  # noqa: E402
 from dipedl.apps.spectra import Spectra, paper_grid  # noqa: E402
-from dipedl.apps.spectra.grid import LINES  # noqa: E402
 from dipedl.apps.spectra.plots import spread_apart  # noqa: E402
+from dipedl.apps.spectra.spectra import LINES  # noqa: E402
 
 GRID = paper_grid()
 

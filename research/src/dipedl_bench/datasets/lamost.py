@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from dipedl.apps.spectra.files.paper_files import read_paper_files
+from dipedl.apps.spectra import read_paper_files
 from dipedl.apps.spectra.spectra import Spectra
 from dipedl.datasets.dataset import Dataset, Provenance
 from dipedl.writing.files import sha256_of, whole_file
@@ -119,7 +119,7 @@ def lamost_spectra(
 
 
 def _read(files: Iterable[Path]) -> Spectra:
-    spectra = read_paper_files(files)
+    spectra: Spectra = read_paper_files(files)
     if spectra.failures:
         warnings.warn(
             f"{len(spectra.failures)} files or rows of the LAMOST spectra are left out, the first: "

@@ -174,7 +174,7 @@ def _list_failures(failures: Sequence[Failure]) -> None:
 
 
 def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) -> None:
-    from ..spectra.files.fits import fits_files
+    from ..spectra.files import fits_files
 
     with exit_on(*_REFUSED):
         writable_target(out)

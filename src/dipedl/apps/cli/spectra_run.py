@@ -16,7 +16,7 @@ from ...classifier import DIPClassifier
 from ...io.model_file import load
 from ...metrics import accuracy, balanced_accuracy, class_recall
 from ..spectra import Failure, Spectra, read_spectra, spectral_features, toy_spectra
-from ..spectra.files.fits import fits_files
+from ..spectra.files import fits_files
 from .spectra_table import Row, Table, read_labels, rows_of
 
 _AT_ONCE = 500

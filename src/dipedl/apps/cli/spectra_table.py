@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from ...writing.cells import cell, probability_names
 from ...writing.files import whole_file
 from ..spectra import Failure, Spectra
-from ..spectra.files.fits import stem
+from ..spectra.files import stem
 from .terminal import one_line
 
 _UNKNOWN = "unknown"

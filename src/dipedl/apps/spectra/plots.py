@@ -11,8 +11,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from ...dirichlet import Dirichlet
 from ...plots.canvas import COLORS, axes_or_new, figure_or_new, ink, vacuity_text
-from .grid import LINES
-from .spectra import Spectra
+from .spectra import LINES, Spectra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...maths.arrays import check_integer
-from .grid import paper_grid
-from .spectra import CLASSES, Spectra
+from .spectra import CLASSES, Spectra, paper_grid
 
 __all__ = ["toy_spectra"]
 

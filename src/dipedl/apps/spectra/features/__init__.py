@@ -1,1 +1,0 @@
-"""Features of spectra, as scikit-learn transformers."""
