@@ -34,7 +34,7 @@ from .density.ensemble import DensityEnsemble, DensitySelector
 from .evidence import alarm_threshold
 from .features.pipelines import is_narrow
 from .features.transformer import compute_features, refit_feature_transformer
-from .fitting import FittedClassifier, Stopwatch, explain_fold_error
+from .fitting import FittedClassifier, Stopwatch, explain_fold
 from .inputs import (
     are_texts,
     as_numbers,
@@ -347,7 +347,7 @@ def _fit_fold(
 
     `selected` is the unfitted density with the settings that the fit on all rows has selected.
     """
-    with explain_fold_error(y[train], len(y)):
+    try:
         watch, random_state = Stopwatch(evidence.verbose), evidence.random_state
         w_train, w_held = (None if whole.w is None else whole.w[some] for some in (train, rows))
         X, X_held = _safe_indexing(whole.X, train), _safe_indexing(whole.X, rows)
@@ -375,6 +375,9 @@ def _fit_fold(
         watch.say(f"fold: density fitted, {len(rows)} rows held out")
         labels = np.asarray(whole.y)[rows]
         return Fold(density, features, classifier, X_held, labels, w_held, Z_held, rows)
+    except Exception as error:
+        explain_fold(error, y[train], len(y))
+        raise
 
 
 def fit_one_density(

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import FittedClassifier, atomic, explain_fold_error
+from ..fitting import FittedClassifier, atomic, explain_fold
 from ..maths.dirichlet import supported_strength, vacuity
 from ..maths.seeds import seed
 from ..writing.finding import warn_caller
@@ -346,8 +346,11 @@ class Candidate:
         found = []
         for train, held, labels in folds:
             w, y = None if self.w is None else self.w[train], self.classifier.classes[labels[train]]
-            with explain_fold_error(y, len(labels)):
+            try:
                 fitted = self.classifier.refitted(_safe_indexing(self.X, train), y, w)
+            except Exception as error:
+                explain_fold(error, y, len(labels))
+                raise
             found.append(fitted.proba(_safe_indexing(self.X, held)))
         return np.concatenate(found)
 
