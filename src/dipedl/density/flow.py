@@ -290,13 +290,14 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             X = drop_mask(
                 "validation", validation[0] if isinstance(validation, tuple) else validation
             )
-            held = as_tensor(check_array(X, dtype=np.float64, input_name="validation"))
-            if held.shape[1] != self.n_features_in_:
+            held_out = as_tensor(check_array(X, dtype=np.float64, input_name="validation"))
+            if held_out.shape[1] != self.n_features_in_:
                 raise ValueError(
-                    f"validation must have {self.n_features_in_} columns as X, got {held.shape[1]}"
+                    f"validation must have {self.n_features_in_} columns as X, got "
+                    f"{held_out.shape[1]}"
                 )
-            self._preprocessing().check("validation", held)
-            return rows, held
+            self._preprocessing().check("validation", held_out)
+            return rows, held_out
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(
                 f"validation_fraction must be in [0, 1), got {self.validation_fraction!r}"
@@ -371,20 +372,15 @@ def _training_inputs(
 def _build(flow: Any, n_features: int, seed: int) -> nn.Module:
     """Build an untrained flow with parameters drawn from `seed`."""
     flow = MaskedAutoregressive() if flow is None else flow
-    if hasattr(flow, "build"):
-        with plain_defaults():
-            built = flow.build(n_features, torch.Generator("cpu").manual_seed(seed))
-        return _checked_flow(built, flow)
-    if not callable(flow):
+    own = hasattr(flow, "build")
+    if not (own or callable(flow)):
         raise TypeError(
             "flow must be None, a MaskedAutoregressive or a callable n_features -> zuko flow, "
             f"got {flow!r}"
         )
     with seed_generators(seed, torch.device("cpu")), plain_defaults():
-        return _checked_flow(flow(n_features), flow)
-
-
-def _checked_flow(built: Any, flow: Any) -> nn.Module:
+        generator = torch.Generator("cpu").manual_seed(seed)
+        built = flow.build(n_features, generator) if own else flow(n_features)
     if not isinstance(built, LazyDistribution):
         raise TypeError(f"flow must give a zuko flow, got {type(built).__name__} from {flow!r}")
     return built  # type: ignore[no-any-return]

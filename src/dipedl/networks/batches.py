@@ -115,12 +115,12 @@ def holds_tensors(value: Any) -> bool:
 
 
 def move_tensors(value: Any, device: torch.device) -> Any:
-    """The same nesting with every tensor on `device`; memory formats stay."""
+    """Return the nesting with every tensor on `device`; memory formats stay."""
     return map_tensors(value, lambda tensor: tensor.to(device, non_blocking=True))
 
 
 def map_tensors(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """The same nesting with a function of every tensor."""
+    """Return the nesting with a function of every tensor."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, Mapping):

@@ -121,6 +121,14 @@ def seed_generators(seed: int, device: torch.device) -> Iterator[None]:
         set_random_states(before, device)
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Return True for an error of an allocator; the one of the CPU has no type of its own."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    texts = ("can't allocate", "not enough memory")
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+
+
 def as_tensor(array: np.ndarray) -> torch.Tensor:
     """Return a copy: `torch.from_numpy` needs a writeable array, and a `Dataset` is read-only."""
     return torch.from_numpy(np.array(array, order="C"))

@@ -69,7 +69,7 @@ def spectrally_normalised(
 
 
 def remove_spectral_norm(module: Module) -> Module:
-    """The same module, in eval mode, with plain weights in place of normalised ones."""
+    """Return the module itself, in eval mode, with plain weights for the normalised ones."""
     module.eval()
     for layer in list(module.modules()):
         if parametrize.is_parametrized(layer, "weight"):

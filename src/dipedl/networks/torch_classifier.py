@@ -34,35 +34,35 @@ __all__ = ["TorchClassifier"]
 ClassWeight = str | Mapping[Any, float] | None
 
 
-def class_weights(given: ClassWeight, classes: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def class_weights(setting: ClassWeight, classes: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Weight of each of the classes (k,), for the class numbers `targets` (n,) of training rows.
 
     "balanced" gives every class the same total, ``n / (k n_c)``; a label that a mapping lacks has
     weight 1.
     """
-    if given is None:
+    if setting is None:
         return np.ones(len(classes))
-    if isinstance(given, str):
-        if given != "balanced":
+    if isinstance(setting, str):
+        if setting != "balanced":
             raise ValueError(
-                f"class_weight must be None, 'balanced' or a mapping of labels, got {given!r}"
+                f"class_weight must be None, 'balanced' or a mapping of labels, got {setting!r}"
             )
         return len(targets) / (len(classes) * np.bincount(targets))
-    if not isinstance(given, Mapping):
+    if not isinstance(setting, Mapping):
         raise TypeError(
             "class_weight must be None, 'balanced' or a mapping such as {0: 1.0, 1: 3.0}, "
-            f"got {given!r}"
+            f"got {setting!r}"
         )
     labels = classes.tolist()
-    unknown = [label for label in given if label not in labels]
+    unknown = [label for label in setting if label not in labels]
     if unknown:
         raise ValueError(
             f"class_weight has the keys {unknown}, which are no labels of y; its classes are "
             f"{labels}"
         )
-    for label, weight in given.items():
+    for label, weight in setting.items():
         check_number(f"class_weight[{label!r}]", weight, "> 0", lambda w: w > 0)
-    return np.array([float(given.get(label, 1.0)) for label in labels])
+    return np.array([float(setting.get(label, 1.0)) for label in labels])
 
 
 _CHUNK = 512
@@ -145,11 +145,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             seed = self.draw_seed()
             with plain_defaults():
                 module = self.build_network(len(self.classes_), seed)
-            run: dict[str, Any] = {
-                "checkpoint": checkpoint,
-                "progress": progress,
-                "deadline": deadline,
-            }
+            run: Any = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
             try:
                 self.history_ = self._train(module, *data, seed=seed, **run)
             except (FloatingPointError, KeyboardInterrupt, TrainingPaused):

@@ -25,6 +25,7 @@ from ..writing.live_line import LiveLine
 from .checks import check_choice, check_data, check_flag, check_integer, check_number
 from .device import (
     device_type,
+    is_out_of_memory,
     limit_threads,
     random_states,
     resolve_device,
@@ -636,8 +637,8 @@ def _memory(batch_size: int) -> Iterator[None]:
     """Turn running out of memory into an error with the batch size to try."""
     try:
         yield
-    except (torch.OutOfMemoryError, RuntimeError) as error:
-        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate" not in str(error):
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
             raise
         remedy = (
             f"try Training(batch_size={batch_size // 2})"

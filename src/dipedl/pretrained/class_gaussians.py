@@ -25,7 +25,6 @@ from ..networks.class_moments import (
     DiagonalScatter,
     FullScatter,
     Group,
-    Scatter,
     TiedScatter,
     check_features,
     check_finite,
@@ -35,6 +34,7 @@ from ..networks.class_moments import (
     merge_over,
     tied_factor,
 )
+from ..networks.device import is_out_of_memory
 from ..networks.distances import DiagonalDistance, FullDistance, TiedDistance
 from ..networks.low_rank import LowRankDistance, SketchScatter, principal_parts
 
@@ -43,12 +43,12 @@ __all__ = ["ClassGaussians"]
 CARTESIAN, POLAR = "cartesian", "polar"
 #: A length below this is taken for zero, as in `torch.nn.functional.normalize`.
 _ZERO = 1e-12
-Distance = FullDistance | TiedDistance | DiagonalDistance | LowRankDistance
-_DISTANCES: dict[str, type[Distance]] = {
-    "full": FullDistance,
-    "tied": TiedDistance,
-    "diagonal": DiagonalDistance,
-    "low-rank": LowRankDistance,
+#: Distance, sums of squares and factors of each form of covariance.
+_FORMS: dict[str, tuple[Any, Any, Any]] = {
+    "full": (FullDistance, FullScatter, class_factors),
+    "tied": (TiedDistance, TiedScatter, tied_factor),
+    "diagonal": (DiagonalDistance, DiagonalScatter, class_factors),
+    "low-rank": (LowRankDistance, SketchScatter, principal_parts),
 }
 SETTINGS = ("covariance", "coordinates", "shrinkage", "rank", "class_weights", "dtype")
 _BUFFERS = ("origin", "log_constant", "log_weights", "counts")
@@ -128,7 +128,7 @@ class ClassGaussians(nn.Module):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
-        check_choice("covariance", covariance, _DISTANCES)
+        check_choice("covariance", covariance, _FORMS)
         check_choice("coordinates", coordinates, (CARTESIAN, POLAR))
         check_choice("class_weights", class_weights, ("equal", "empirical"))
         check_integer("rank", rank)
@@ -141,7 +141,7 @@ class ClassGaussians(nn.Module):
         self.covariance, self.coordinates = covariance, coordinates
         self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
-        self.distance: Distance = _DISTANCES[covariance]()
+        self.distance: Any = _FORMS[covariance][0]()
         for name in _BUFFERS:
             self.register_buffer(name, None)
         self.origin: Tensor
@@ -325,9 +325,12 @@ class ClassGaussians(nn.Module):
     def _start(self, origin: Tensor) -> ClassMoments:
         """Return moments of no row yet, like `origin` (k, p)."""
         try:
-            return ClassMoments(self._scatter_type()(origin), origin)
-        except (torch.OutOfMemoryError, RuntimeError) as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
+            scatter = _FORMS[self.covariance][1]
+            if scatter is SketchScatter:
+                scatter = partial(scatter, rank=self.rank, dtype=self.dtype)
+            return ClassMoments(scatter(origin), origin)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
                 raise
             other = "'diagonal'" if self.covariance == "tied" else "'tied', 'diagonal'"
             raise MemoryError(
@@ -335,13 +338,6 @@ class ClassGaussians(nn.Module):
                 f"{origin.shape[1]} features does not fit in memory; use covariance={other}, or "
                 "'low-rank' of a small rank"
             ) from error
-
-    def _scatter_type(self) -> Callable[[Tensor], Scatter]:
-        if self.covariance == "diagonal":
-            return DiagonalScatter
-        if self.covariance == "low-rank":
-            return partial(SketchScatter, rank=self.rank, dtype=self.dtype)
-        return TiedScatter if self.covariance == "tied" else FullScatter
 
     def _moments(self) -> ClassMoments:
         """Return the moments of all rows seen."""
@@ -371,7 +367,9 @@ class ClassGaussians(nn.Module):
         centre = (moments.origin + moments.offset).mean(0).to(self.dtype)
         means = (moments.origin - centre.to(moments.origin)) + moments.offset
         like = centre.to(self._device or centre.device)
-        log_det = torch.tensor(self._fill(moments, means, like), dtype=torch.float64, device="cpu")
+        factors = _FORMS[self.covariance][2](moments, self.shrinkage)
+        log_det = self.distance.fill(factors, means, like)
+        log_det = torch.tensor(log_det, dtype=torch.float64, device="cpu")
         constant = -0.5 * (len(centre) * LOG_2PI + log_det)
         equal = self.class_weights == "equal"
         weights = torch.ones_like(moments.weight) if equal else moments.weight
@@ -385,14 +383,6 @@ class ClassGaussians(nn.Module):
                     f"{name} overflows {self.dtype}; rescale the features or use "
                     "dtype=torch.float64"
                 )
-
-    def _fill(self, moments: ClassMoments, means: Tensor, like: Tensor) -> list[float]:
-        """Factor the covariances into buffers; returns their log-determinants."""
-        if isinstance(self.distance, TiedDistance):
-            return self.distance.fill(tied_factor(moments, self.shrinkage), means, like)
-        if isinstance(self.distance, LowRankDistance):
-            return self.distance.fill(principal_parts(moments, self.shrinkage), means, like)
-        return self.distance.fill(class_factors(moments, self.shrinkage), means, like)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast the buffers, but never below float32."""

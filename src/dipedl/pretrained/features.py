@@ -29,6 +29,7 @@ from ..networks.batches import (
     takes_arguments,
     tensors,
 )
+from ..networks.device import is_out_of_memory
 
 __all__ = []
 
@@ -428,11 +429,8 @@ def network_errors(
     args, kwargs = inputs
     try:
         yield
-    except torch.OutOfMemoryError as error:
-        raise _memory_error(inputs, error) from error
     except (AttributeError, RuntimeError, TypeError) as error:
-        # The allocator of the CPU has no type of its own.
-        if "can't allocate memory" in str(error) or "not enough memory" in str(error):
+        if is_out_of_memory(error):
             raise _memory_error(inputs, error) from error
         wrong = None if isinstance(error, RuntimeError) else _name_error(inputs, source, batch)
         if wrong is not None:

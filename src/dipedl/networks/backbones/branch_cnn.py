@@ -97,7 +97,7 @@ class BranchCNN:
 
 
 class _Branches(nn.Module):
-    """The same rows (n, 1, 1, d) through every branch, joined along the channels."""
+    """Outputs of every branch for rows (n, 1, 1, d), joined along the channels."""
 
     def __init__(self, branches: list[nn.Sequential]) -> None:
         super().__init__()

@@ -204,7 +204,7 @@ class Normalise(LazyTransform):
 
 
 class _Reorder(PermutationTransform):
-    """The same permutation by `index_select`, whose gradient takes a quarter of the time."""
+    """Permutation by `index_select`, whose gradient takes a quarter of the time."""
 
     def __init__(self, order: Tensor, back: Tensor) -> None:
         super().__init__(order)
