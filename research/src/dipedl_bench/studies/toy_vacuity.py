@@ -57,7 +57,9 @@ def run(
         raise ValueError(f"nus must be finite and > 0, got {values}; nu = 1 is Bayes' rule")
     if n_points < 2 or n_points % 2:
         raise ValueError(f"n_points must be even and >= 2, got {n_points!r}: half for each class")
-    X, y = _clouds(n_points, seed)
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n_points) % 2)
+    X = rng.normal(size=(n_points, 2)) + _CENTRE * y[:, None]
     rows = []
     for nu in values:
         rows.append(_row(nu, X, y, steps, seed))
@@ -74,7 +76,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         numbers = "".join(f"{row[name]:9.4f}" for name in heads[1:])
         paper = row["paper"]
         printed = f"  {paper['mean']:.3f}, {paper['sd']:.4f}" if paper else "  not printed"
-        lines.append(f"{row['nu']:6g}{numbers}{printed}{_warning(row)}")
+        dead = ", ".join(map(str, row["dead_classes"]))
+        never = f"  dead: class {dead} never gets evidence with seed {row['seed']}" if dead else ""
+        lines.append(f"{row['nu']:6g}{numbers}{printed}{never}")
     return "\n".join(lines)
 
 
@@ -102,17 +106,6 @@ def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
     ax.set(xscale="log", yscale="log", xlabel="nu", ylabel="vacuity")
     ax.legend()
     return ax
-
-
-def _clouds(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    y = rng.permutation(np.arange(n) % 2)
-    return rng.normal(size=(n, 2)) + _CENTRE * y[:, None], y
-
-
-def _far_points() -> np.ndarray:
-    angle = np.linspace(0, 2 * np.pi, 64, endpoint=False)
-    return _CENTRE / 2 + _FAR * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict[str, Any]:
@@ -150,18 +143,15 @@ def _trained(
 
     from dipedl.networks import MLP, Training, expected_cross_entropy, kl_to_prior, train
 
-    def alpha_of(outputs: torch.Tensor) -> torch.Tensor:
-        return 1 + outputs.relu()
-
     def loss(outputs: torch.Tensor, target: torch.Tensor, *, epoch: int) -> torch.Tensor:
-        alpha = alpha_of(outputs)
-        mean: torch.Tensor = (
-            expected_cross_entropy(alpha, target) + kl_to_prior(alpha) / nu
-        ).mean()
-        return mean
+        alpha = 1 + outputs.relu()
+        each: torch.Tensor = expected_cross_entropy(alpha, target) + kl_to_prior(alpha) / nu
+        return each.mean()
 
     data = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
     network = MLP((64, 64, 64)).build((1, 1, 2), 2, torch.Generator().manual_seed(seed))
+    angle = np.linspace(0, 2 * np.pi, 64, endpoint=False)
+    far = _CENTRE / 2 + _FAR * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     # Small matrices gain nothing from more threads.
     threads = 1 if len(y) < 10_000 else None
     settings = Training(
@@ -170,13 +160,7 @@ def _trained(
     train(network, loss, data, settings, seed=seed)
     with torch.inference_mode():
         outputs = network(data[0])
-        away = network(torch.tensor(_far_points(), dtype=torch.float32))
+        away = network(torch.tensor(far, dtype=torch.float32))
         last = float(loss(outputs, data[1], epoch=steps))
-        return alpha_of(outputs).double().numpy(), alpha_of(away).double().numpy(), last
-
-
-def _warning(row: Mapping[str, Any]) -> str:
-    dead = row["dead_classes"]
-    if not dead:
-        return ""
-    return f"  dead: class {', '.join(map(str, dead))} never gets evidence with seed {row['seed']}"
+        at_points, beyond = ((1 + of.relu()).double().numpy() for of in (outputs, away))
+        return at_points, beyond, last

@@ -21,6 +21,7 @@ __all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
 FOLDER = "toys"
 _VACUITY, _MOONS, _DRAWING = "toy_vacuity.json", "two_moons.json", "two_moons.svg"
 _PICTURE = "two_moons.png"
+_ALT = "Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons"
 
 Rows = list[dict[str, Any]]
 
@@ -50,6 +51,8 @@ def run_toys(
     `progress` is called with a line of text after each step; `sizes` are ``n_points`` and ``steps``
     of the vacuity experiment.
     """
+    from dipedl.apps.demo.report.inline import svg
+
     from . import toy_vacuity, two_moons
 
     folder = Path(root) / FOLDER
@@ -63,23 +66,11 @@ def run_toys(
     progress("two moons fitted")
     write_file(folder / _MOONS, json.dumps(two_moons.rows(moons)))
     drawn = two_moons.figure(moons)
-    write_file(folder / _DRAWING, _drawn(drawn))
-    write_file(folder / _PICTURE, _pixels(drawn))
+    write_file(folder / _DRAWING, str(svg(drawn, _ALT, "moons")))
+    pixels = io.BytesIO()  # for pages of Markdown
+    drawn.savefig(pixels, format="png", dpi=110, metadata={"Software": None})
+    write_file(folder / _PICTURE, pixels.getvalue())
     return load_toys(root)
-
-
-def _pixels(figure: Any) -> bytes:
-    """A figure as PNG, for pages of Markdown."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    return buffer.getvalue()
-
-
-def _drawn(figure: Any) -> str:
-    from dipedl.apps.demo.report.inline import svg
-
-    alt = "Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons"
-    return str(svg(figure, alt, "moons"))
 
 
 def _rows(path: Path) -> Rows:

@@ -97,7 +97,8 @@ def rows(moons: TwoMoons) -> list[dict[str, Any]]:
     ``vacuity_away_min`` the mean and the smallest over the part of the map that is 1 or more from
     every training point; ``dead_classes`` get evidence at no training point.
     """
-    away = _away(moons)
+    gap = NearestNeighbors(n_neighbors=1).fit(moons.X_train).kneighbors(moons.plane)[0]
+    away = gap.reshape(moons.maps[EDL]["vacuity"].shape) >= _AWAY
     return [
         {
             "experiment": "two_moons",
@@ -147,28 +148,26 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
 def _fitted(
     density: Any, epochs: int, seed: int, X: np.ndarray, y: np.ndarray
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    from dipedl.networks import MLP, TorchClassifier, Training
+    from dipedl.baselines import EDL as EvidentialNetwork
+    from dipedl.density import FlowDensity
+    from dipedl.networks import MLP, MaskedAutoregressive, TorchClassifier, Training
 
     training = Training(epochs=epochs, batch_size=128, learning_rate=1e-3, device="cpu", n_jobs=1)
     network = TorchClassifier(MLP((64, 64)), training, random_state=seed, precision="float64")
-    part = _flow(training, seed) if density is None else clone(density)
-    edl, raw = _edl(training, seed), _as_published(network, part, Identity())
+    decayed = replace(training, weight_decay=5e-3)
+    edl = EvidentialNetwork(
+        MLP((64, 64)), decayed, evidence="relu", annealing_epochs=20, random_state=seed
+    )
+    if density is None:
+        flow = MaskedAutoregressive(transforms=5, hidden=(64,))
+        density = FlowDensity(flow, training=training, validation_fraction=0.0, random_state=seed)
+    raw = _as_published(network, clone(density), Identity())
     seconds = {EDL: _timed(edl, X, y), RAW: _timed(raw, X, y)}
     # the same network and the same density: only the normaliser differs
     fitted = FrozenEstimator(raw.estimator_), FrozenEstimator(raw.density_)
     scored = _as_published(*fitted, ZScore())
     seconds[SCORED] = round(seconds[RAW] + _timed(scored, X, y), 3)
     return {EDL: edl, RAW: raw, SCORED: scored}, seconds
-
-
-def _edl(training: Any, seed: int) -> Any:
-    from dipedl.baselines import EDL as EvidentialNetwork
-    from dipedl.networks import MLP
-
-    decayed = replace(training, weight_decay=5e-3)
-    return EvidentialNetwork(
-        MLP((64, 64)), decayed, evidence="relu", annealing_epochs=20, random_state=seed
-    )
 
 
 def _as_published(network: Any, density: Any, normalizer: Any) -> DIPClassifier:
@@ -182,24 +181,10 @@ def _as_published(network: Any, density: Any, normalizer: Any) -> DIPClassifier:
     )
 
 
-def _flow(training: Any, seed: int) -> Any:
-    from dipedl.density import FlowDensity
-    from dipedl.networks import MaskedAutoregressive
-
-    flow = MaskedAutoregressive(transforms=5, hidden=(64,))
-    return FlowDensity(flow, training=training, validation_fraction=0.0, random_state=seed)
-
-
 def _timed(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     start = time.perf_counter()
     model.fit(X, y)
     return round(time.perf_counter() - start, 3)
-
-
-def _away(moons: TwoMoons) -> np.ndarray:
-    """Which points of the maps are far from every training point, (h, w)."""
-    gap = NearestNeighbors(n_neighbors=1).fit(moons.X_train).kneighbors(moons.plane)[0]
-    return np.asarray(gap.reshape(moons.maps[EDL]["vacuity"].shape) >= _AWAY)
 
 
 def _dead_classes(model: Any, X: np.ndarray) -> list[int]:

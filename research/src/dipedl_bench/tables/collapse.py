@@ -111,22 +111,20 @@ def collapse_grid(
     """Heads and cells of the table as text: as published, then healthy, in one cell."""
     heads = ["method", "accuracy", *(f"recall of {name}" for name in classes)]
     heads += ["seeds that say one class only", "AUROC, stars"]
-    return heads, [[line.title, *_cells(line, len(classes))] for line in lines]
+    rows = []
+    for line in lines:
+        sides = (_side(one, len(classes)) for one in (line.published, line.healthy))
+        rows.append([line.title, *map(" → ".join, zip(*sides, strict=True))])
+    return heads, rows
 
 
-def _lines(rows: Iterable[Mapping[str, Any]]) -> dict[str, Line]:
+def _lines(rows: Sequence[Mapping[str, Any]]) -> dict[str, Line]:
     """Of each method of the paper its first line; variants of it come after that."""
-    kept = list(rows)
     found: dict[str, Line] = {}
-    for line in bench_table(kept).lines if kept else ():
+    for line in bench_table(rows).lines if rows else ():
         if line.paper and "recall_0" in line.cells:
             found.setdefault(line.paper, line)
     return found
-
-
-def _cells(line: CollapseLine, n_classes: int) -> list[str]:
-    sides = (_side(one, n_classes) for one in (line.published, line.healthy))
-    return [" → ".join(pair) for pair in zip(*sides, strict=True)]
 
 
 def _side(line: Line | None, n_classes: int) -> list[str]:

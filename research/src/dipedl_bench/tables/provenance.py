@@ -12,7 +12,13 @@ from .table import BenchTable
 
 def machines(rows: Sequence[Mapping[str, Any]]) -> str:
     """Processors and GPUs that made the rows."""
-    return "; ".join(sorted({_machine(row) for row in rows}))
+    found = set()
+    for row in rows:
+        parts = (row["own"], *row["parts"].values())
+        gpus = {part["gpu"] for part in parts if "gpu" in part}
+        moved = {", resumed on ".join(part["machines"]) for part in parts if "machines" in part}
+        found.add(" and ".join([*sorted(gpus), *(sorted(moved) or [machine_of(row)])]))
+    return "; ".join(sorted(found))
 
 
 def not_yet_run(table: BenchTable) -> str:
@@ -30,23 +36,13 @@ def not_yet_run(table: BenchTable) -> str:
     return f"Not yet run: {'; '.join(said)}." if said else ""
 
 
-def _machine(row: Mapping[str, Any]) -> str:
-    parts = (row["own"], *row["parts"].values())
-    gpus = {part["gpu"] for part in parts if "gpu" in part}
-    moved = {", resumed on ".join(part["machines"]) for part in parts if "machines" in part}
-    return " and ".join([*sorted(gpus), *(sorted(moved) or [machine_of(row)])])
-
-
-def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Trained parts of a row; rows of a crossed suite say nothing of theirs."""
-    parts = row.get("parts") or {}
-    return [part for part in parts.values() if isinstance(part, Mapping)]
-
-
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return what the numbers depend on: everything that occurs in the rows, once."""
     versions = {f"{name} {v}" for row in rows for name, v in row["versions"].items()}
-    made = [part for row in rows for part in (row, row.get("own", {}), *_parts(row))]
+    parts = (part for row in rows for part in (row.get("parts") or {}).values())
+    # rows of several data sets say nothing of their parts but the name
+    made = [*rows, *(row.get("own", {}) for row in rows)]
+    made += [part for part in parts if isinstance(part, Mapping)]
     return {
         "Versions": sorted(versions),
         "Machine": sorted({machine_of(row) for row in rows}),

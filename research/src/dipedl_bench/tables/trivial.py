@@ -9,7 +9,7 @@ method.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ..datasets.splits import LOADERS, make_splits
 from ..results.damage import read_json
 from ..results.scores import RANKED
 from ..results.store import Store
-from .table import BenchTable, Cell, Line, cell_over_seeds
+from .table import BenchTable, Line, cell_over_seeds
 
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _RGB = 3
@@ -100,10 +100,8 @@ def trivial_lines(images: Mapping[str, np.ndarray], reference: np.ndarray) -> tu
     ``ood/<name>``; `reference` are training images.
     """
     coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
-    return tuple(
-        Line(title.replace(" ", "-"), title, dict(_cells(detect, images, reference)))
-        for title, detect in (_COLOUR_DETECTORS if coloured else DETECTORS).items()
-    )
+    detectors = _COLOUR_DETECTORS if coloured else DETECTORS
+    return _lines({title: _numbers(of, images, reference) for title, of in detectors.items()})
 
 
 def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
@@ -117,11 +115,21 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
     config, path = seen["config"]["data"], store.folder / "trivial.json"
     kept = _kept(path)
     if kept.get("data") != config:
-        lines = _computed(config, seen["seed"])
-        values = {line.title: _plain(line) for line in lines}
-        kept = {"data": config, "lines": values}
+        lines = {
+            line.title: {name: (cell.mean, cell.baseline) for name, cell in line.cells.items()}
+            for line in _computed(config, seen["seed"])
+        }
+        kept = {"data": config, "lines": lines}
         write_file(path, json.dumps(kept))
-    return tuple(_read(title, cells) for title, cells in kept["lines"].items())
+    return _lines(kept["lines"])
+
+
+def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
+    """The table with the trivial detectors, and why there are none if so."""
+    try:
+        return replace(table, trivial=stored_trivial_lines(store)), ""
+    except (LookupError, OSError, ImportError) as error:
+        return table, error_text(error)
 
 
 def _kept(path: Path) -> dict[str, Any]:
@@ -131,14 +139,6 @@ def _kept(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
-    """The table with the trivial detectors, and why there are none if so."""
-    try:
-        return replace(table, trivial=stored_trivial_lines(store)), ""
-    except (LookupError, OSError, ImportError) as error:
-        return table, error_text(error)
 
 
 def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
@@ -153,26 +153,30 @@ def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
     return trivial_lines(images, reference)
 
 
-def _plain(line: Line) -> dict[str, list[float | None]]:
-    return {name: [cell.mean, cell.baseline] for name, cell in line.cells.items()}
-
-
-def _read(title: str, cells: Mapping[str, tuple[float, float | None]]) -> Line:
-    found = {name: cell_over_seeds([value], baseline=b) for name, (value, b) in cells.items()}
-    return Line(title.replace(" ", "-"), title, found)
-
-
-def _cells(
+def _numbers(
     detect: Detector, images: Mapping[str, np.ndarray], reference: np.ndarray
-) -> Iterator[tuple[str, Cell]]:
-    u_in = detect(images["test"], reference)
-    for split, X in images.items():
-        if split != "test":
-            name, u_out = split.removeprefix("ood/"), detect(X, reference)
-            for kind, metric in RANKED.items():
-                value, guessing = metric(u_in, u_out), metric.baseline
-                baseline = guessing(u_in, u_out) if guessing else None
-                yield f"{kind}/{name}", cell_over_seeds([value], baseline=baseline)
+) -> dict[str, tuple[float, float | None]]:
+    """Value of each metric of each OOD set, and that of guessing."""
+    u_in, found = detect(images["test"], reference), {}
+    for split in (name for name in images if name != "test"):
+        u_out = detect(images[split], reference)
+        for kind, metric in RANKED.items():
+            guessing = metric.baseline(u_in, u_out) if metric.baseline else None
+            found[f"{kind}/{split.removeprefix('ood/')}"] = metric(u_in, u_out), guessing
+    return found
+
+
+def _lines(
+    numbers: Mapping[str, Mapping[str, tuple[float, float | None]]],
+) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            title.replace(" ", "-"),
+            title,
+            {name: cell_over_seeds([value], baseline=b) for name, (value, b) in of.items()},
+        )
+        for title, of in numbers.items()
+    )
 
 
 def _checked(images: np.ndarray) -> np.ndarray:
