@@ -9,7 +9,7 @@ from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.tables.provenance import receipts
 
 from .sections import KINDS
-from .source import Source
+from .source import Source, largest_changes
 
 __all__ = ["page_of"]
 
@@ -24,7 +24,8 @@ def page_of(suite: str, root: Path) -> str:
     if page is None:
         raise ValueError(f"the captions of {suite!r} must have a table [page] for a page, got none")
     source = Source(suite, root, page.profiles)
-    blocks = [f"# {page.title}", page.text.strip(), _commands(source), *_not_run(source)]
+    text = page.text.strip().format(**largest_changes(suite))
+    blocks = [f"# {page.title}", text, _commands(source), *_not_run(source)]
     for section in page.sections:
         blocks += _section(source, section)
     return "\n\n".join([*blocks, *_receipts(source)]) + "\n"

@@ -15,7 +15,19 @@ from dipedl_bench.studies.sweeps import parts_file, parts_of
 from dipedl_bench.tables.table import BenchTable, bench_table
 from dipedl_bench.tables.trivial import stored_trivial_lines
 
-__all__ = ["Source"]
+__all__ = ["Source", "largest_changes"]
+
+_RECEIPTS = Path(__file__).parents[2] / "results"
+
+
+def largest_changes(suite: str) -> dict[str, str]:
+    """By how much rows that were trained again moved at most, by kind of metric, from receipts."""
+    found: dict[str, float] = {}
+    for path in _RECEIPTS.glob(f"verify_{suite.replace('-', '_')}*.json"):
+        for name, of in (item for row in read_json(path) for item in row["metrics"].items()):
+            kind = name.partition("/")[0]
+            found[kind] = max(found.get(kind, 0.0), abs(of["again"] - of["published"]))
+    return {kind: f"{by:.4f}".lstrip("0") for kind, by in found.items()}
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,11 @@ class Section(Frozen):
 
 
 class Page(Frozen):
-    """The page of results of a suite: title, introduction, profiles that count, sections."""
+    """The page of results of a suite: title, introduction, profiles that count, sections.
+
+    The introduction may hold kinds of metrics, such as {auroc}: by how much that of rows that were
+    trained again moved at most.
+    """
 
     title: str
     text: str

@@ -234,7 +234,7 @@ class BenchTable:
     @property
     def crossed(self) -> bool:
         """Return whether methods are compared on several data sets and classifiers."""
-        return any(line.dataset for line in self.lines)
+        return any(line.group for line in self.lines)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -471,7 +471,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     # Rows scored long ago lack the latest metrics. With several classifiers a metric of any row
     # counts: one without errors with one seed has no AUROC of spotting them there.
     names = list(dict.fromkeys(name for r in rows for name in r["metrics"]))
-    if "classifier" not in row:
+    if not row.get("group"):
         names = [name for name in names if all(name in r["metrics"] for r in rows)]
     cells = {
         name: cell_over_seeds(
