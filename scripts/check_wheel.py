@@ -28,12 +28,11 @@ def main() -> None:
             sizes = {item.filename: item.file_size for item in archive.infolist()}
             facts = archive.read(next(n for n in sizes if n.endswith("/METADATA"))).decode()
         data = sum(size for name, size in sizes.items() if "/_mini/" in name)
-        missing = sorted(source_files() - set(sizes)) + [
-            say for say in LICENCES if say not in facts
-        ]
+        missing = sorted(source_files() - set(sizes)) + [x for x in LICENCES if x not in facts]
+        extra = {name for name in sizes if ".dist-info/" not in name} - source_files()
         size = wheel.stat().st_size
-        if missing or data > MAX_DATA_BYTES or size > MAX_BYTES:
-            sys.exit(f"wheel: missing {missing}, {size:,} bytes, of them data {data:,}")
+        if missing or extra or data > MAX_DATA_BYTES or size > MAX_BYTES:
+            sys.exit(f"wheel: missing {missing}, extra {extra}, {size:,} bytes, data {data:,}")
         where = f"{wheel.name}: {size:,} bytes, bundled data {data:,} bytes"
         code = (
             f"import sys; sys.path.insert(0, {str(wheel)!r}); import dipedl; print(dipedl.__file__)"

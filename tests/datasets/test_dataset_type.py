@@ -8,7 +8,7 @@ import pytest
 
 from dipedl import datasets
 from dipedl.datasets import Dataset, Provenance
-from dipedl.datasets.dataset import no_rows, unit_pixels
+from dipedl.datasets.dataset import unit_pixels
 
 X = np.arange(8.0).reshape(4, 2)
 Y = np.array([0, 1, 0, 1])
@@ -74,8 +74,7 @@ def test_pickle_and_copy(twin):
 
 
 def test_a_missing_part_has_no_rows():
-    X_none, y_none = no_rows(2)
-    data = make(X_train=X_none, y_train=y_none)
+    data = make(X_train=X[:0], y_train=Y[:0])
     assert data.X_train.shape == (0, 2) and data.n_features == 2
 
 

@@ -1,4 +1,4 @@
-"""`Dataset`: what every loader returns."""
+"""`Dataset`, the return type of every loader."""
 
 from __future__ import annotations
 
@@ -154,11 +154,6 @@ def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     rows = images.reshape(len(images), int(np.prod(images.shape[1:]))).astype(np.float32)
     rows /= np.float32(255)
     return rows
-
-
-def no_rows(n_features: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Make inputs (0, d) and labels (0,): a missing part of a data set."""
-    return np.empty((0, n_features), np.float32), np.empty(0, np.int64)
 
 
 def stratified(

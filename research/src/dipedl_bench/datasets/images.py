@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dipedl.datasets.dataset import Dataset, no_rows, unit_pixels
+from dipedl.datasets.dataset import Dataset, unit_pixels
 
 from .files import PROVENANCE, TABLES, DataDir, fetch
 
@@ -121,7 +121,8 @@ def load_images(
             f"ood must be names out of {sorted(allowed)}, got {unknown}; pass () for none"
         )
     shape = tuple(table["shape"])
-    parts = {part: no_rows(math.prod(shape)) for part in ("train", "test")}
+    nothing = np.empty((0, math.prod(shape)), np.float32), np.empty(0, np.int64)
+    parts = {"train": nothing, "test": nothing}
     target_names: tuple[str, ...] = ()
     for part in _PARTS[split]:
         images, labels, _, names = read_part(name, part, data_dir)

@@ -106,7 +106,7 @@ def lamost_spectra(
     folder, origin = offline_folder(data_dir)
     if folder is None:
         address = url or os.environ.get(URL_VARIABLE) or URL
-        return _read(downloaded(address, sha256 or os.environ.get(SHA256_VARIABLE) or None))
+        return _read(download_files(address, sha256 or os.environ.get(SHA256_VARIABLE) or None))
     files = sorted((folder / "lamost").glob("[!.]*.fits*"))
     if not files:
         raise FileNotFoundError(
@@ -230,27 +230,31 @@ def _balanced(y: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
 # The archive
 
 
-def downloaded(url: str, sha256: str | None = None) -> list[Path]:
+def download_files(url: str, sha256: str | None = None) -> list[Path]:
     """FITS files in the cache, downloaded if they are not there yet; verified.
 
     The archive must have the checksum `sha256` or, without one, that of the first download.
     """
     folder = cache_folder() / "lamost"
     sums = read_sums(folder)
-    if sha256 is not None and sums.setdefault(_ARCHIVE, _checked(sha256)) != _checked(sha256):
+    if sha256 is not None and sums.setdefault(_ARCHIVE, _check_sha256(sha256)) != _check_sha256(
+        sha256
+    ):
         remedy = f"delete {str(folder)!r} and load again to download it again"
-        raise _another(folder / _ARCHIVE, _checked(sha256), sums[_ARCHIVE], remedy)
+        raise _wrong_checksum(folder / _ARCHIVE, _check_sha256(sha256), sums[_ARCHIVE], remedy)
     names = [name for name in sums if name != _ARCHIVE]
     if not names or not all((folder / name).is_file() for name in names):
         archive = folder / _ARCHIVE
         if not archive.is_file():
             if urlsplit(url).scheme not in ("http", "https"):
                 raise ValueError(f"url must begin with http:// or https://, got {url!r}")
-            file = RemoteFile((url,), (), sha256 and _checked(sha256))
+            file = RemoteFile((url,), (), sha256 and _check_sha256(sha256))
             download(file, archive, "lamost/*.fits")
         found = {_ARCHIVE: sha256_of(archive)}
         if sums.get(_ARCHIVE, found[_ARCHIVE]) != found[_ARCHIVE]:
-            raise _another(archive, sums[_ARCHIVE], found[_ARCHIVE], "delete it and load again")
+            raise _wrong_checksum(
+                archive, sums[_ARCHIVE], found[_ARCHIVE], "delete it and load again"
+            )
         names = _unpack(archive, folder, url)
         found |= {name: sha256_of(folder / name) for name in names}
         write_sums(folder, found)
@@ -260,7 +264,7 @@ def downloaded(url: str, sha256: str | None = None) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _checked(sha256: str) -> str:
+def _check_sha256(sha256: str) -> str:
     if not re.fullmatch("[0-9a-fA-F]{64}", sha256):
         raise ValueError(f"sha256 must be 64 hexadecimal digits, got {sha256!r}")
     return sha256.lower()
@@ -280,7 +284,7 @@ def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
             for member in tar:
                 name = member.name.replace("\\", "/").rpartition("/")[2]
                 if member.isreg() and name.endswith(".fits") and not name.startswith("."):
-                    name = _another_name(name, names)
+                    name = _free_name(name, names)
                     with whole_file(folder / name) as target:
                         shutil.copyfileobj(cast("IO[bytes]", tar.extractfile(member)), target)
                     names.append(name)
@@ -295,7 +299,7 @@ def _unpack(archive: Path, folder: Path, url: str) -> list[str]:
     return sorted(names)
 
 
-def _another_name(name: str, taken: Sequence[str]) -> str:
+def _free_name(name: str, taken: Sequence[str]) -> str:
     """The name, or one with a number if files of several folders in the archive have it."""
     count = 1
     numbered = name
@@ -310,10 +314,10 @@ def verify(folder: Path, remedy: str) -> None:
     for name, digest in read_sums(folder).items():
         path = folder / name
         if path.is_file() and (found := sha256_of(path)) != digest:
-            raise _another(path, digest, found, remedy)
+            raise _wrong_checksum(path, digest, found, remedy)
 
 
-def _another(path: Path, recorded: str, found: str, remedy: str) -> ValueError:
+def _wrong_checksum(path: Path, recorded: str, found: str, remedy: str) -> ValueError:
     return ValueError(
         f"{str(path)!r} must have the checksum that was given, or recorded when it came first, "
         f"sha256:{recorded}, got sha256:{found}; {remedy}"

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dipedl.apps.spectra.resampling import fill_gaps
 from dipedl.apps.spectra.spectra import CLASSES, Spectra
 from dipedl.apps.spectra.toy import toy_spectra
-from dipedl.datasets.dataset import Dataset, Provenance, no_rows
+from dipedl.datasets.dataset import Dataset, Provenance
 from dipedl.maths.arrays import check_integer
 
 from .files import INGREDIENTS, PROVENANCE, DataDir, fetch
@@ -147,11 +147,13 @@ def load_real_spectra(*, min_snr: float = 4.0, data_dir: DataDir = None) -> Data
     """
     spectra = real_spectra(data_dir=data_dir, min_snr=min_snr)
     known, stars = spectra.of_class(KNOWN), spectra.of_class(("STAR",))
+    y = np.asarray(known.label)
     return Dataset(
         "real-spectra",
-        *no_rows(known.flux.shape[1]),
+        known.flux[:0],
+        y[:0],
         known.flux,
-        np.asarray(known.label),
+        y,
         ood={"stars": stars.flux},
         target_names=KNOWN,
         provenance=(PROVENANCE["real"],),
