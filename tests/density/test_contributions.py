@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from dipedl.density import GaussianDensity, GDADensity, MahalanobisDensity
-from dipedl.gaussians.moments import shrunk_covariance
+from dipedl.gaussians.moments import pool, shrunk_covariance
 
 
 @pytest.fixture
@@ -20,7 +20,8 @@ def rows():
 
 def naive(density, c, x):
     """d_j (C^-1 d)_j of one row and class."""
-    m = density._covariance_moments()[c]
+    tied = density.covariance_type == "tied"
+    m = pool(density.moments_) if tied else density.moments_[c]
     cov = shrunk_covariance(m, density.shrinkage_[c], density.target_[c])
     cov = np.diag(cov) if cov.ndim == 1 else cov
     d = x - density.moments_[c].mean
