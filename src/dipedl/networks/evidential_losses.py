@@ -31,10 +31,6 @@ _TOP = {torch.float32: 80.0, torch.float64: 300.0}
 _SOFTPLUS_LINEAR = -40.0
 
 
-def _exp(logits: Tensor) -> Tensor:
-    return logits.clamp(max=_TOP[logits.dtype]).exp()
-
-
 def _log_softplus(logits: Tensor) -> Tensor:
     above = F.softplus(logits.clamp(min=_SOFTPLUS_LINEAR)).log()
     return torch.where(logits > _SOFTPLUS_LINEAR, above, logits)
@@ -43,7 +39,7 @@ def _log_softplus(logits: Tensor) -> Tensor:
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "softplus": F.softplus,
-    "exp": _exp,
+    "exp": lambda logits: logits.clamp(max=_TOP[logits.dtype]).exp(),
 }
 _LOG: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": lambda logits: F.relu(logits).log(),

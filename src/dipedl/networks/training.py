@@ -822,17 +822,14 @@ def _check_same(path: Path, found: dict[str, str], expected: dict[str, str]) -> 
     for name in [*expected, *found]:
         there, here = found.get(name, "absent"), expected.get(name, "absent")
         if there != here:
-            there, here = _first_difference(there, here)
+            # Of several lines, such as the layers, the first that differs.
+            pairs = zip_longest(there.splitlines(), here.splitlines(), fillvalue="nothing")
+            unequal = ((x.strip(), y.strip()) for x, y in pairs if x != y)
+            there, here = next(unequal, (there, here))
             raise ValueError(
                 f"checkpoint {path} is of another run: {name} was {there} there and is {here} "
                 "here; pass another checkpoint path, or delete the file to start again"
             )
-
-
-def _first_difference(there: str, here: str) -> tuple[str, str]:
-    """The first line in which two texts differ."""
-    pairs = zip_longest(there.splitlines(), here.splitlines(), fillvalue="nothing")
-    return next(((x.strip(), y.strip()) for x, y in pairs if x != y), (there, here))
 
 
 @dataclass(frozen=True)

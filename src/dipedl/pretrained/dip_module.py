@@ -571,7 +571,7 @@ class DIPModule(Decisions, nn.Module):
         """The evidence side as `dipedl.DIPClassifier` has it, on the host and in float64."""
         self._check_fitted()
         rows = self.held_out
-        if rows.is_empty:
+        if not len(rows.scores):
             raise ValueError(f"this DIPModule holds no held-out rows; {self.calibration_remedy()}")
         if rows.model is None:
             # Of a state that was loaded: its fit has warned already.

@@ -189,8 +189,10 @@ class EvidenceHead(nn.Module):
         return model
 
     def forward(self, log_density: Tensor, logits: Tensor) -> DirichletOutput:
-        """Dirichlets of log-densities (n,) and logits (n, k), in their wider dtype."""
-        logits, log_density = _widen(logits, log_density)
+        """Dirichlets of log-densities (n,) and logits (n, k), in the wider dtype of both."""
+        dtype = torch.promote_types(logits.dtype, log_density.dtype)
+        dtype = torch.promote_types(dtype, torch.float32)
+        logits, log_density = logits.to(dtype), log_density.to(dtype)
         evidence = self.log_evidence(log_density)
         share = sharpening_share(log_density, self.sharp_from, self.sharp_in_full)
         steepness = inverse_temperature(self.temperature, share)
@@ -225,13 +227,6 @@ class EvidenceHead(nn.Module):
             # Unfitted, it does not know the number of classes.
             self.prior = self.prior.new_empty(given.shape)
         super()._load_from_state_dict(state, prefix, *rest)
-
-
-def _widen(logits: Tensor, log_density: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both in the wider of their dtypes, at least float32."""
-    dtype = torch.promote_types(logits.dtype, log_density.dtype)
-    dtype = torch.promote_types(dtype, torch.float32)
-    return logits.to(dtype), log_density.to(dtype)
 
 
 def _check_normalizer(normalizer: Any) -> None:

@@ -47,10 +47,6 @@ class HeldOutRows(nn.Module):
         super().__init__()
         self._set(**dict.fromkeys(_ROWS, _EMPTY))
 
-    @property
-    def is_empty(self) -> bool:
-        return not len(self.scores)
-
     def take(
         self,
         scores: Any,

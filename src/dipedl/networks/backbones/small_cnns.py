@@ -442,16 +442,14 @@ class _WhitenedNetwork(Network):
 
     def _views(self, images: Tensor) -> list[tuple[float, Tensor]]:
         """Views of images (n, c, h, w) whose features are averaged, each with its weight."""
-        views = [*_diagonal_shifts(images), (0.5, images)] if self.shifted else [(1.0, images)]
+        views = [(1.0, images)]
+        if self.shifted:
+            padded = pad(images, (1,) * 4, mode="reflect")
+            down, up = padded[..., :-2, :-2], padded[..., 2:, 2:]
+            views = [(0.25, down), (0.25, up), (0.5, images)]
         if not self.mirrored:
             return views
         return [(w / 2, turned) for w, view in views for turned in (view.flip(-1), view)]
-
-
-def _diagonal_shifts(images: Tensor) -> list[tuple[float, Tensor]]:
-    """Images (n, c, h, w) one pixel down and right, and up and left, each with its weight."""
-    padded = pad(images, (1,) * 4, mode="reflect")
-    return [(0.25, padded[..., :-2, :-2]), (0.25, padded[..., 2:, 2:])]
 
 
 class _Whitening(nn.Conv2d):
