@@ -769,27 +769,6 @@ MUTANTS = [
         "research/tests/test_verify.py::test_another_kind_of_machine_or_number_of_threads_has_the_looser_tolerance",
     ),
     Mutant(
-        "a row compared on the OOD set that is there, not on its own",
-        "research/src/dipedl_bench/running/todo.py",
-        "there or names",
-        "names",
-        "research/tests/test_verify.py::test_rows_are_compared_on_the_ood_sets_that_they_were_scored_on",
-    ),
-    Mutant(
-        "what a training has taken is never written down",
-        "research/src/dipedl_bench/running/worker.py",
-        "        so_far.keep()\n",
-        "",
-        "research/tests/test_budget.py::test_a_paused_training_goes_on_and_ends_with_the_same_answers",
-    ),
-    Mutant(
-        "what earlier processes of a training took is forgotten",
-        "research/src/dipedl_bench/running/machines.py",
-        'known.get("spent", ())',
-        "()",
-        "research/tests/test_machines.py::test_what_earlier_processes_took_is_counted_up_to_their_last_epoch",
-    ),
-    Mutant(
         "half of a damaged file of spectra kept",
         "src/dipedl/apps/spectra/files.py",
         "            self.n = start\n",

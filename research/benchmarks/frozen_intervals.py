@@ -24,7 +24,7 @@ from dipedl.calibration import Rehearsal, Temperature
 from dipedl_bench import load_suite
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.known_truth import distances, known_truth_calls, of_samples
-from dipedl_bench.spec.cells import plan_cells, unfitted
+from dipedl_bench.spec.plan import plan
 
 SUITE, PROFILE, SEED = "second-order", "design", 0
 PROBLEMS = (
@@ -153,10 +153,10 @@ def concentrations(network, inputs, labels) -> Iterator[tuple[str, dict[str, np.
 
 def line(cell) -> dict[str, dict[str, float]]:
     """Metrics of each method on one problem."""
-    splits = make_splits(cell.data, SEED)
+    splits = make_splits(cell.heads[0]["config"]["data"], SEED)
     X, y = (np.concatenate([part["train"], part["validation"]]) for part in (splits.X, splits.y))
     held, own = np.array_split(np.random.default_rng(SEED).permutation(len(y)), 2)
-    network = unfitted(cell.entry, cell.where, SEED).fit(X[own], y[own])
+    network = cell.classifier.built(SEED).fit(X[own], y[own])
     inputs = {"train": X[own], "held": X[held], **{s: splits.X[s] for s in splits.truth}}
     distance = distances(X[own], {s: splits.X[s] for s in splits.truth})
     found = {}
@@ -175,8 +175,8 @@ def main() -> None:
     start = time.perf_counter()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    cells = plan_cells(load_suite(SUITE), PROFILE, PROBLEMS, ["network"], None, SUITE)
-    lines = {cell.dataset: line(cell) for cell in cells}
+    cells = plan(load_suite(SUITE), PROFILE, SUITE, datasets=PROBLEMS, classifiers=["network"])
+    lines = {cell.heads[0]["dataset"]: line(cell) for cell in cells}
     values = {
         method: {
             name: (min if name == "lowest_third" else np.mean)(

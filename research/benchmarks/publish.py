@@ -27,7 +27,7 @@ from dipedl.writing.files import write_file
 from dipedl_bench import Store, suite_names
 from dipedl_bench.results.damage import read_json
 from dipedl_bench.results.parts import write_parts
-from dipedl_bench.results.row_file import as_line
+from dipedl_bench.results.rows import as_line
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies import sweeps, toys
 from dipedl_bench.tables.table import latest, paper_suite

@@ -29,7 +29,7 @@ from pixel_codec import decoded, encoded
 from dipedl.writing.files import write_file
 from dipedl_bench.datasets.files import fetch
 from dipedl_bench.names import refuse_unknown
-from dipedl_bench.spec.suite import chosen_ood, first_there, load_suite
+from dipedl_bench.spec.suite import load_suite
 
 #: Files of each data set and OOD set, as their loaders ask for them.
 FILES_OF: dict[str, tuple[str, ...]] = {
@@ -284,7 +284,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _pack(given: argparse.Namespace) -> None:
-    sets = _sets(given.suite, given.profile, given.data)
+    sets = _sets(given.suite, given.profile)
     written = pack(
         sets, given.out, data_dir=given.data, limit_mb=given.limit_mb, name=given.profile
     )
@@ -299,7 +299,7 @@ def _unpack(given: argparse.Namespace) -> None:
     print(f"{len(made)} files in {given.data}{more}")
 
 
-def _sets(suite: str, profile: str, data: Path | None) -> list[str]:
+def _sets(suite: str, profile: str) -> list[str]:
     """Data set and OOD sets of a profile that come in files."""
     loaded = load_suite(suite)
     setting = loaded.profile(profile)
@@ -308,9 +308,7 @@ def _sets(suite: str, profile: str, data: Path | None) -> list[str]:
             f"profile {profile!r} of {suite!r} needs no files: its images come with the package; "
             "name another with --profile"
         )
-    folder = os.environ.get("DIPEDL_DATA") if data is None else data
-    ood = chosen_ood(loaded, setting, lambda names: first_there(names, folder, print))
-    return [setting.dataset, *ood]
+    return [setting.dataset, *loaded.ood_of(setting)]
 
 
 def _bundles(given: list[Path]) -> list[Path]:

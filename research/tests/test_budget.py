@@ -1,6 +1,5 @@
 """A budget ends in the middle of a training, and the same command goes on with it."""
 
-import json
 import time
 from dataclasses import replace
 
@@ -11,26 +10,23 @@ pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
 from tiny_crossed import TINY_CROSSED
-from tiny_suite import TINY
+from tiny_suite import TINY, step_of
 
 from dipedl.networks import TrainingPaused
 from dipedl.networks.training import Run
 from dipedl_bench import Store
-from dipedl_bench.results.receipt import machine
-from dipedl_bench.running import machines, runner
-from dipedl_bench.running.process import Outcome
-from dipedl_bench.running.work import PartStep, Place
-from dipedl_bench.running.worker import _kind, _message, train_part
-from dipedl_bench.spec.plan import plan
+from dipedl_bench.running import runner
+from dipedl_bench.running.process import Outcome, failure
+from dipedl_bench.running.training import train_part
+from dipedl_bench.spec.plan import method_parts
 from dipedl_bench.spec.suite import parse_suite
-from dipedl_bench.tables import provenance
 
 
 def job_of(root):
     suite = parse_suite(TINY, "tiny.toml")
-    (edl,) = plan(suite, "smoke", ["edl"], "tiny.toml")
+    (edl,) = method_parts(suite, "smoke", ["edl"], "tiny.toml")
     store = Store(root, "tiny", "smoke")
-    return PartStep(Place(store, None), edl, 1), store, edl
+    return step_of(store, edl, 1), store, edl
 
 
 def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monkeypatch):
@@ -44,20 +40,12 @@ def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monk
         patched.setattr(Run, "_epoch", lambda run: (time.sleep(0.5), epoch(run)))
         with pytest.raises(TrainingPaused, match="after epoch 1 of 2") as stopped:
             train_part(replace(paused, deadline=time.monotonic() + 3600))
-    assert (_kind(stopped.value), _message(stopped.value)) == ("paused", str(stopped.value))
+    assert failure(stopped.value) == ("paused", str(stopped.value))
     assert paused.checkpoint.exists() and not other.has_arrays("edl", edl.digest, 1)
-    earlier = json.loads((paused.checkpoint.parent / "so-far.json").read_text())["spent"]
-    monkeypatch.setattr(machines, "machine", lambda: "another CPU")
     train_part(paused)
     receipt = other.receipt("edl", edl.digest, 1)
     assert receipt["resumed"] and receipt["precision"] == "float32"
-    assert receipt["seconds"]["train"] > earlier[0] > 0.5 and earlier[1] > 0
-    assert receipt["cpu_seconds"]["train"] > earlier[1]
-    assert receipt["elapsed"] > receipt["seconds"]["train"] + receipt["seconds"]["score"]
-    assert receipt["machines"] == [machine(), "another CPU"]
-    assert "machines" not in store.receipt("edl", edl.digest, 1)
-    row = {"device": "2 x Z80", "own": receipt, "parts": {}}
-    assert provenance.machines([row]) == f"{machine()}, resumed on another CPU"
+    assert not whole.store.receipt("edl", edl.digest, 1)["resumed"]
     assert not paused.checkpoint.parent.exists()
     expected, found = (s.load("edl", edl.digest, 1) for s in (store, other))
     for split in expected:

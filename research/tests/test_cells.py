@@ -20,10 +20,11 @@ from tiny_crossed import TINY_CROSSED
 from dipedl_bench import load_rows, load_suite, run
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.store import Store
-from dipedl_bench.running.cells.cell import run_cell
+from dipedl_bench.running.methods import run_methods
 from dipedl_bench.running.runner import StoppedError
-from dipedl_bench.running.work import CellWork, Place, rows_of
-from dipedl_bench.spec.cells import plan_cell_methods, plan_cells
+from dipedl_bench.running.steps import Step, steps_of
+from dipedl_bench.running.training import train_part
+from dipedl_bench.spec.plan import plan
 
 
 @pytest.fixture
@@ -35,11 +36,16 @@ def path(tmp_path):
 
 def job(path, out, profile="smoke", methods=None, index=0, **options):
     suite = load_suite(path)
-    cell = plan_cells(suite, profile, None, None, None, path.name)[index]
-    chosen = suite.chosen_methods(profile, methods)
-    planned = tuple(plan_cell_methods(suite, profile, chosen, path.name))
-    place = Place(Store(out, suite.name, profile), None)
-    return CellWork(place, cell, planned, rows_of(cell, planned), **options)
+    cell = plan(suite, profile, path.name, methods=methods)[index]
+    return Step(Store(out, suite.name, profile), None, cell, **options)
+
+
+def run_cell(step, say=lambda text: None):
+    """Do all steps of a cell here; gives why a method has no row."""
+    for part in steps_of(step.cell, step.store)[:-1]:
+        if not step.store.has_arrays(*part.key):
+            train_part(part, say)
+    return run_methods(step, say)
 
 
 def test_a_run_writes_rows_and_the_same_call_adds_none(path, tmp_path):
@@ -58,10 +64,10 @@ def test_a_run_writes_rows_and_the_same_call_adds_none(path, tmp_path):
 
 
 def test_the_bare_classifier_is_the_one_scikit_learn_fits(path, tmp_path):
-    cell = job(path, tmp_path, methods=["max-softmax"]).unit
-    assert run_cell(job(path, tmp_path, methods=["max-softmax"])) == {}
+    step = job(path, tmp_path, methods=["max-softmax"])
+    assert run_cell(step) == {}
     (row,) = load_rows("tiny-crossed", out=tmp_path)
-    splits = make_splits(cell.data, cell.seed)
+    splits = make_splits(step.unit.config["data"], step.cell.seed)
     X, y = splits.X, splits.y
     model = make_pipeline(StandardScaler(), LogisticRegression(random_state=1)).fit(
         np.concatenate([X["train"], X["validation"]]), np.concatenate([y["train"], y["validation"]])
@@ -100,7 +106,7 @@ def test_a_row_has_its_receipt(path, tmp_path):
 
 def test_a_refusal_is_a_row_and_an_error_is_not(path, tmp_path):
     forest = job(path, tmp_path, index=2)
-    assert forest.unit.classifier == "trees"
+    assert forest.cell.place == "wines, trees"
     assert run_cell(forest) == {}
     rows = {row["method"]: row for row in load_rows("tiny-crossed", out=tmp_path)}
     assert "probabilities do not determine an energy" in rows["energy"]["refused"]
@@ -121,7 +127,7 @@ def test_a_network_is_trained_once_and_restored_to_the_bit(path, tmp_path):
     assert run_cell(job(path, out, "net", ["max-softmax", "default"]), said.append) == {}
     assert not any("epoch" in line for line in said)
     kept = load_rows("tiny-crossed", out=out)
-    folder = first.place.store.arrays_folder("digits/net", first.unit.digest, 3)
+    folder = first.store.arrays_folder("digits/net", first.unit.digest, 3)
     assert not folder.with_name(".3.training").exists()
     (out / "tiny-crossed" / "net" / "rows.jsonl").unlink()
     run_cell(job(path, out, "net", ["max-softmax", "default"]))

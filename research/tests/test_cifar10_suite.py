@@ -13,21 +13,18 @@ import torch
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from synthetic_store import write_synthetic_store
-from tiny_suite import TINY
+from tiny_suite import TINY, step_of
 
 from dipedl.baselines import MCDropout
 from dipedl.datasets import load_mini_mnist
 from dipedl.networks import MLP, FastCNN, TorchClassifier, Training
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl_bench import Store, load_suite
+from dipedl_bench import Store
 from dipedl_bench.datasets.splits import load_colour_digits, make_splits
 from dipedl_bench.results.merge import merge
-from dipedl_bench.running.todo import planned_work
-from dipedl_bench.running.weights import restored, weights_of
-from dipedl_bench.running.work import PartStep, Place
-from dipedl_bench.running.worker import train_part
-from dipedl_bench.spec.plan import plan, trained_parts
-from dipedl_bench.spec.suite import first_there, parse_suite
+from dipedl_bench.running.training import restored, train_part, weights_of
+from dipedl_bench.spec.plan import method_parts, plan, trained_parts
+from dipedl_bench.spec.suite import parse_suite
 from dipedl_bench.tables.table import bench_table
 from dipedl_bench.tables.trivial import trivial_lines
 
@@ -72,42 +69,14 @@ statistics = "validation"
 )
 
 
-def test_the_first_set_whose_file_is_there_is_taken_and_a_stand_in_is_told(tmp_path):
-    lines = []
-    assert first_there(("svhn", "gtsrb"), None, lines.append) == "svhn"
-    assert first_there(("svhn", "gtsrb"), tmp_path, lines.append) == "svhn"  # its loader says why
-    sheet = tmp_path / "gtsrb" / "gtsrb_test_32x32.webp"
-    sheet.parent.mkdir()
-    sheet.touch()
-    assert not lines
-    assert first_there(("svhn", "gtsrb"), tmp_path, lines.append) == "gtsrb"
-    assert lines == [
-        f"svhn/test_32x32.mat is not in {str(tmp_path)!r}: gtsrb stands in, under its own name"
-    ]
-    matrix = tmp_path / "svhn" / "test_32x32.mat"
-    matrix.parent.mkdir()
-    matrix.touch()
-    assert first_there(("svhn", "gtsrb"), tmp_path, lines.append) == "svhn" and len(lines) == 1
-
-
-def test_a_row_says_which_set_was_looked_at():
-    suite = load_suite("cifar10")
-    (svhn,) = plan(suite, "cpu", ["energy"], "cifar10.toml")
-    (gtsrb,) = plan(suite, "cpu", ["energy"], "cifar10.toml", ["cifar100", "gtsrb"])
-    assert svhn.config["data"]["ood"] == ["cifar100", "svhn"]
-    assert gtsrb.config["data"]["ood"] == ["cifar100", "gtsrb"]
-    assert svhn.digest != gtsrb.digest
-
-
-def test_seeds_are_those_asked_for_or_of_the_method_or_the_profile(tmp_path):
+def test_seeds_are_those_asked_for_or_of_the_method_or_the_profile():
     suite = parse_suite(METHODS, "tiny.toml")
 
     def pairs(seeds, suite=suite):
-        place = Place(Store(tmp_path, "t", "smoke"), None)
-        works = planned_work(suite, "tiny.toml", place, seeds, methods=["edl", "mc-dropout"])
-        return [(work.method.name, work.seed) for work in works]
+        cells = plan(suite, "smoke", "tiny.toml", seeds=seeds, methods=["edl", "mc-dropout"])
+        return [(cell.heads[0]["method"], cell.seed) for cell in cells]
 
-    assert pairs(None) == [("edl", 1), ("edl", 2), ("mc-dropout", 7)]
+    assert pairs(None) == [("edl", 1), ("mc-dropout", 7), ("edl", 2)]
     assert pairs((5,)) == [("edl", 5), ("mc-dropout", 5)]
     profile = suite.profile("smoke").model_copy(update={"seeds": (3,)})
     of_profile = suite.model_copy(update={"profiles": {"smoke": profile}})
@@ -172,12 +141,11 @@ def shared(tmp_path_factory):
     """Arrays of methods that need the trained network itself, and that network with its rows."""
     suite = parse_suite(METHODS, "tiny.toml")
     store = Store(tmp_path_factory.mktemp("shared"), "tiny", "smoke")
-    place = Place(store, None)
     found = {}
-    for method in plan(suite, "smoke", ["layers", "mc-dropout", "module"], "tiny.toml"):
+    for method in method_parts(suite, "smoke", ["layers", "mc-dropout", "module"], "tiny.toml"):
         for part in trained_parts(method):
             if not store.has_arrays(part.name, part.digest, 1):
-                train_part(PartStep(place, part, 1))
+                train_part(step_of(store, part, 1))
         found[method.name] = store.load(method.name, method.digest, 1)
     net = method.below["classifier"]
     splits = make_splits(net.config["data"], 1)
@@ -210,10 +178,9 @@ def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypa
         return forward(self, X, *function)
 
     monkeypatch.setattr(TorchClassifier, "apply_network", counted)
-    (method,) = plan(parse_suite(METHODS, "tiny.toml"), "smoke", [name], "tiny.toml")
-    place = Place(Store(tmp_path, "tiny", "smoke"), None)
+    (method,) = method_parts(parse_suite(METHODS, "tiny.toml"), "smoke", [name], "tiny.toml")
     for part in trained_parts(method):
-        train_part(PartStep(place, part, 1))
+        train_part(step_of(Store(tmp_path, "tiny", "smoke"), part, 1))
     sizes = [len(rows) for rows in make_splits(method.config["data"], 1).X.values()]
     assert [n for n in passes if n in sizes] == sizes  # once each, by the classifier
 
@@ -237,7 +204,7 @@ def test_the_row_through_dip_module_is_what_the_module_says(shared):
 def test_pixels_need_a_classifier_and_no_density():
     broken = METHODS.replace('density = "layers"\n', 'density = "layers"\nsees = "pixels"\n')
     with pytest.raises(ValueError, match=r"methods.layers.sees: 'pixels' needs a classifier, and"):
-        plan(parse_suite(broken, "tiny.toml"), "smoke", ["layers"], "tiny.toml")
+        method_parts(parse_suite(broken, "tiny.toml"), "smoke", ["layers"], "tiny.toml")
 
 
 def test_rows_from_elsewhere_are_taken_once(tmp_path):

@@ -90,12 +90,7 @@ def test_the_page_of_results_says_what_was_run():
 def test_table_and_report_of_a_crossed_suite(stored, tmp_path):
     text = dipedl("table", "defaults", "--out", stored)
     assert text.exit_code == 0 and "All methods, over all lines" in text.stdout
-    assert all(len(line) <= 80 for line in text.stdout.splitlines())
-    lines = dipedl("table", "defaults", "--out", stored, "--lines").stdout
-    assert lines.startswith(text.stdout[:80]) and "a / x, forest" in lines
-    assert "a / x, forest" not in text.stdout
-    markdown = dipedl("table", "defaults", "--out", stored, "--markdown").stdout
-    assert markdown.startswith("## What was asked") and "| a / x, forest |" in markdown
+    assert text.stdout.startswith("## What was asked") and "| a / x, forest |" in text.stdout
     assert '"summary"' in dipedl("table", "defaults", "--out", stored, "--json").stdout
     file = tmp_path / "page.html"
     assert dipedl("report", "defaults", "--out", stored, "--file", file).exit_code == 0
@@ -112,11 +107,6 @@ def test_a_crossed_suite_runs_from_its_file(tmp_path):
     assert "flowers, logistic, seed 1" in done.stderr
     again = dipedl("run", path, *options, "--quiet")
     assert (again.stdout, again.stderr) == ("0 new rows, 1 were there before.\n", "")
-    assert dipedl("methods", path).stdout.splitlines()[0].split() == [
-        "max-softmax",
-        "max",
-        "probability",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -138,4 +128,4 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(arguments, message, tmp_path)
     done = dipedl(*arguments, "--out", tmp_path)
     assert done.exit_code == 2
     assert message in done.stderr
-    assert done.stderr.startswith("dipedl: ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("dipedl-bench: ") and done.stderr.count("\n") == 1

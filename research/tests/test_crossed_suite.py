@@ -1,8 +1,5 @@
 """The file of a crossed suite: what it may hold, and what is said of what it may not."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("pydantic")
@@ -10,11 +7,8 @@ pytest.importorskip("pydantic")
 from tiny_crossed import TINY_CROSSED
 
 from dipedl_bench import load_suite
-from dipedl_bench.results.receipt import config_hash
-from dipedl_bench.spec.cells import plan_cell_methods, plan_cells
+from dipedl_bench.spec.plan import crossed_methods, plan
 from dipedl_bench.spec.suite import parse_suite
-
-ROWS = Path(__file__).parents[1] / "results" / "bench" / "defaults" / "cpu" / "rows.jsonl"
 
 
 def tiny(**changes):
@@ -26,22 +20,25 @@ def tiny(**changes):
 
 
 def cells(suite, profile="smoke", **options):
-    given = {"datasets": None, "classifiers": None, "seeds": None, **options}
-    return plan_cells(suite, profile, **given, where="tiny.toml")
+    return plan(suite, profile, "tiny.toml", **options)
+
+
+def place(cell):
+    head = cell.heads[0]
+    return head["dataset"], head["classifier"], cell.seed
 
 
 def test_every_method_and_cell_of_the_packaged_suite_can_be_made():
     suite = load_suite("defaults")
     for profile in suite.profiles:
-        methods = plan_cell_methods(suite, profile, suite.method_names(profile), "defaults.toml")
-        assert {method.name for method in methods} >= {"default", "max-softmax", "temperature"}
         found = cells(suite, profile)
-        assert len({(c.dataset, c.classifier, c.seed) for c in found}) == len(found)
+        assert set(found[0].methods) >= {"default", "max-softmax", "temperature"}
+        assert len({place(cell) for cell in found}) == len(found)
     assert [m.against for m in suite.measures].count("bare") == 11
 
 
 def test_the_first_seed_of_all_comes_before_the_second_of_any():
-    found = [(c.dataset, c.classifier, c.seed) for c in cells(tiny())]
+    found = [place(cell) for cell in cells(tiny())]
     pairs = [("flowers", "logistic"), ("wines", "logistic"), ("wines", "trees")]
     assert found == [(*pair, seed) for seed in (1, 2) for pair in pairs]
 
@@ -62,20 +59,24 @@ def test_the_tightest_limit_counts():
         }
     )
     (cell,) = cells(suite, "net")
-    assert cell.data["limit"] == {"train": 150, "validation": 60, "test": 80, "ood": 20}
+    assert cell.heads[0]["config"]["data"]["limit"] == {
+        "train": 150,
+        "validation": 60,
+        "test": 80,
+        "ood": 20,
+    }
 
 
 def test_a_profile_changes_single_arguments_of_a_classifier():
     (cell,) = cells(tiny(), "net")
-    settings = cell.config["classifier"]["settings"]
+    settings = cell.heads[0]["config"]["classifier"]["settings"]
     assert settings["training"]["settings"]["epochs"] == 2
     assert settings["training"]["settings"]["batch_size"] == 32
 
 
 def test_what_changes_an_answer_changes_the_hash_and_a_title_does_not():
     def digests(suite):
-        (method,) = plan_cell_methods(suite, "smoke", ["default"], "tiny.toml")
-        return list(method.digests(cells(suite)[0]).values())
+        return [head["config_hash"] for head in cells(suite, methods=["default"])[0].heads]
 
     here = digests(tiny())
     assert len(set(here)) == 2
@@ -131,7 +132,7 @@ def test_a_loader_a_class_or_an_argument_that_is_not_there_is_said_before_anythi
 def test_a_method_that_cannot_be_made_is_said_before_anything(old, new, message):
     suite = tiny(**{old: new})
     with pytest.raises(ValueError, match=r"tiny\.toml: methods\.") as refused:
-        plan_cell_methods(suite, "smoke", suite.methods, "tiny.toml")
+        crossed_methods(suite, "smoke", suite.methods, "tiny.toml")
     assert message in str(refused.value)
 
 
@@ -151,20 +152,3 @@ found = "{mean}"
 
 def test_only_a_suite_with_data_sets_is_crossed():
     assert load_suite("defaults").crossed and not load_suite("mnist").crossed
-
-
-def test_hashes_of_published_rows_follow_from_their_configs_and_the_plan_gives_them():
-    """Rows of classifiers and methods that have not changed since are not run again."""
-    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
-    assert all(config_hash(row["config"]) == row["config_hash"] for row in rows)
-    suite = load_suite("defaults")
-    methods = plan_cell_methods(suite, "cpu", ["max-softmax", "energy", "knn"], "defaults.toml")
-    found = cells(suite, "cpu", datasets=["wine-1"], classifiers=["mlp"], seeds=[10])
-    assert len(found) == 1
-    planned = {row: digest for m in methods for row, digest in m.digests(found[0]).items()}
-    published = {
-        row["method"]: row["config_hash"]
-        for row in rows
-        if (row["dataset"], row["classifier"], row["seed"]) == ("wine-1", "mlp", 10)
-    }
-    assert planned == {name: published[name] for name in planned}

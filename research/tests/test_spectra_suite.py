@@ -19,12 +19,11 @@ from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.damage import seal
 from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.results.store import Store
-from dipedl_bench.running.inputs import check_data_there, check_files
 from dipedl_bench.running.runner import StoppedError
-from dipedl_bench.running.todo import planned_work
-from dipedl_bench.running.work import DataError, Place
+from dipedl_bench.running.steps import DataError, steps_of
+from dipedl_bench.running.training import check_data_there, check_files
 from dipedl_bench.spec.build import described
-from dipedl_bench.spec.plan import data_config, plan
+from dipedl_bench.spec.plan import data_config, method_parts, plan
 from dipedl_bench.spec.suite import parse_suite
 
 CONFIG = {
@@ -165,9 +164,11 @@ def test_sets_from_elsewhere(tmp_path):
 def test_a_suite_that_extends_another():
     spectra, lamost = load_suite("spectra"), load_suite("lamost")
     assert lamost.methods == spectra.methods and lamost.densities == spectra.densities
-    ours = {m.name: m.table for m in plan(lamost, "paper", lamost.method_names("paper"), "x")}
+    ours = {
+        m.name: m.table for m in method_parts(lamost, "paper", lamost.method_names("paper"), "x")
+    }
     theirs = spectra.method_names("published")
-    assert ours == {m.name: m.table for m in plan(spectra, "published", theirs, "x")}
+    assert ours == {m.name: m.table for m in method_parts(spectra, "published", theirs, "x")}
     data = data_config(lamost, lamost.profile("paper"))
     assert data["dataset"] == "lamost-published" and data["limit"]["ood"] is None
     assert "shifted" not in data
@@ -246,20 +247,15 @@ def test_made_up_spectra_need_neither_files_nor_pooch(monkeypatch):
 
 
 def test_kept_features_need_no_files(tmp_path, monkeypatch):
-    work = planned_work(
-        load_suite("spectra"),
-        "spectra.toml",
-        Place(Store(tmp_path, "spectra", "scarce"), str(tmp_path)),
-        (10,),
-        methods=["max-softmax"],
-    )
-    step = work[0].steps[0]
+    axes = {"seeds": [10], "methods": ["max-softmax"]}
+    (cell,) = plan(load_suite("spectra"), "scarce", "spectra.toml", **axes)
+    step = steps_of(cell, Store(tmp_path, "spectra", "scarce"), str(tmp_path))[0]
     with pytest.raises(DataError, match=r"lacks 'spectra/ood_supernovae\.npz'"):
         check_data_there(step)
     folder = spectra_data._folder(step.unit.config["data"], 10, tmp_path / "features")
     folder.mkdir(parents=True)
     (folder / "plan.npz").touch()
     check_data_there(step)
-    other = replace(step, seed=20)
+    other = replace(step, cell=replace(cell, seed=20))
     with pytest.raises(DataError):
         check_data_there(other)

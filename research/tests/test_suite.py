@@ -8,10 +8,8 @@ from textwrap import dedent
 import pytest
 from tiny_suite import TINY
 
-from dipedl_bench import Store, load_suite, suite_names
-from dipedl_bench.running.todo import planned_work
-from dipedl_bench.running.work import Place
-from dipedl_bench.spec.plan import plan
+from dipedl_bench import load_suite, suite_names
+from dipedl_bench.spec.plan import method_parts, plan
 from dipedl_bench.spec.suite import parse_suite
 
 
@@ -21,7 +19,7 @@ def tiny(old="", new=""):
 
 
 def planned(suite, methods=("dip-edl",), profile="smoke"):
-    return plan(suite, profile, methods, "tiny.toml")
+    return method_parts(suite, profile, methods, "tiny.toml")
 
 
 @pytest.mark.parametrize(
@@ -242,13 +240,12 @@ def test_arguments_that_share_a_name_with_a_key_stand_in_a_table_of_their_own():
 
 
 @pytest.mark.parametrize("name", suite_names())
-def test_every_suite_of_the_package_can_be_planned_with_every_profile(name, tmp_path):
+def test_every_suite_of_the_package_can_be_planned_with_every_profile(name):
     suite = load_suite(name)
     for profile in suite.profiles:
-        place = Place(Store(tmp_path, name, profile), None)
-        works = planned_work(suite, name, place, (10,))
-        methods = [method for work in works for method in work.missing().values()]
-        assert {method.split(": ")[-1] for method in methods} == set(suite.method_names(profile))
+        cells = plan(suite, profile, name, seeds=[10])
+        methods = {head["method"].partition(":")[0] for cell in cells for head in cell.heads}
+        assert methods == set(suite.method_names(profile))
 
 
 @pytest.mark.parametrize("data", ["mnist", "cifar10"])
@@ -267,7 +264,7 @@ def test_the_paper_profile_is_the_published_configuration(data, method, estimato
     from dipedl_bench.spec.build import build
 
     name = "edl-published" if (data, method) == ("mnist", "edl") else method
-    (part,) = plan(load_suite(data), "paper", [name], f"{data}.toml")
+    (part,) = method_parts(load_suite(data), "paper", [name], f"{data}.toml")
     ours = build(estimator, part.table["arguments"], "").get_params(deep=False)
     published = getattr(baselines, estimator).as_published(data=data).get_params(deep=False)
     trained = ours.pop("training")
@@ -283,7 +280,7 @@ def test_the_paper_profile_has_the_paper_s_flow():
     from dipedl.density import FlowDensity
     from dipedl_bench.spec.build import build
 
-    (part,) = plan(load_suite("mnist"), "paper", ["dip-edl-maf"], "mnist.toml")
+    (part,) = method_parts(load_suite("mnist"), "paper", ["dip-edl-maf"], "mnist.toml")
     ours = build("FlowDensity", part.below["density"].table["arguments"], "")
     published = FlowDensity.paper()
     assert ours.flow == published.flow
@@ -309,4 +306,4 @@ def test_the_whole_file_of_the_page_can_be_run():
     lines = page.partition("This is a whole file:\n")[2].splitlines()
     text = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
     suite = parse_suite(dedent(text), "page")
-    assert plan(suite, "smoke", suite.method_names("smoke"), "page")[0].name == "edl"
+    assert planned(suite, suite.method_names("smoke"))[0].name == "edl"

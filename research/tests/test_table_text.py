@@ -12,12 +12,10 @@ pytest.importorskip("rich")
 pytest.importorskip("typer")
 pytest.importorskip("pydantic")
 
-from rich.console import Console
 from synthetic_store import write_synthetic_store
 from typer.testing import CliRunner
 
 from dipedl_bench.commands.run import bench as app
-from dipedl_bench.commands.tables import print_bench_table
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.tables import table as tables
@@ -55,61 +53,17 @@ def table(root):
     return replace(made, trivial=trivial_lines(images, images["test"]))
 
 
-def printed_at(width, table, **options):
-    console = Console(width=width, highlight=False, force_terminal=False)
-    with console.capture() as capture:
-        print_bench_table(console, table, **options)
-    return capture.get()
-
-
-def numbers_of(table):
-    """What every cell of the paper's columns must look like, in any layout."""
+def test_marks_and_sentences(root, table, monkeypatch):
+    text = markdown(table)
+    assert "unexplained" in text and "±" in text
+    main = text[: text.index("(not in the paper)")]
     for line in table.lines:
         for names in table.columns().values():
-            for name in names:
-                cell = line.cells[name]
-                yield f"{cell.mean:.4f} ±{cell.sd:.4f}"
-                if cell.paper:
-                    yield printed(cell)
-                    yield difference(cell)
-
-
-@pytest.mark.parametrize("width", [80, 100, 130, 160, 220])
-def test_nothing_is_cut_off_at_any_width(width, table):
-    text = printed_at(width, table)
-    assert max(map(len, text.splitlines())) <= width
-    assert "…" not in text
-    assert all(number in text for number in numbers_of(table))
-    assert text.count("border ink") >= 4
-
-
-def test_intervals(table):
-    text = printed_at(100, table, intervals=True)
-    low, high = table.lines[0].cells["accuracy"].over_images
-    assert f"{low:.4f}–{high:.4f}" in text
-    # the columns of the known images need two tables at this width
-    assert text.count("95 % rows") == text.count("95 % seeds") == 5 * len(table.lines)
-
-
-def test_decimals_stand_in_line(table):
-    """A mark behind one number does not shift it against the numbers above and below."""
-    text = printed_at(100, table)
-    block = text[text.index("K-MNIST") : text.index("Omniglot (as")]
-    assert " *" in block and "EDL" in block
-    places = {m.start() for row in block.splitlines() if (m := re.search(r"\d\.\d{4} ±", row))}
-    assert len(places) == 1
-
-
-def test_marks_and_sentences(root, table, monkeypatch):
-    text = printed_at(100, table)
-    assert "unexplained" in text and "±" in text
-    differing = [c for line in table.lines for c in line.cells.values() if c.differs]
-    main = text[: text.index("Not in the paper")]
-    assert main.count(" *") == len(differing)
+            assert all(f"{line.cells[name].mean:.4f} ±" in main for name in names)
     said = {"cpu": {"dip-edl": {"*": "Ten training images."}}}
     captions = captions_of("mnist").model_copy(update={"differences": said})
     monkeypatch.setattr(tables, "captions_of", lambda suite: captions)
-    assert "Ten training images." in printed_at(100, bench_table(rows_of(root)))
+    assert "Ten training images." in markdown(bench_table(rows_of(root)))
 
 
 def rows_of(root):
@@ -156,7 +110,7 @@ def test_command_table_prints(root):
     done = run("table", "mnist", "--profile", "cpu", "--no-trivial", "--out", root)
     assert done.exit_code == 0 and done.stderr == ""
     assert "K-MNIST: 40 images; AUPR of guessing 0.4444" in done.stdout
-    assert run("table", "mnist", "--markdown", "--out", root).stdout.startswith("## mnist")
+    assert done.stdout.startswith("## mnist")
 
 
 def test_no_number_of_the_paper_stands_beside_a_trial_of_one_epoch(tmp_path):
@@ -165,7 +119,7 @@ def test_no_number_of_the_paper_stands_beside_a_trial_of_one_epoch(tmp_path):
         for profile in ("smoke", "cpu")
     )
     assert whole.beside_paper and not trial.beside_paper
-    assert "paper" not in markdown(trial) and "paper" not in printed_at(100, trial)
+    assert "paper" not in markdown(trial)
     assert [line.name for line in trial.lines] == [line.name for line in whole.lines]
 
 
@@ -185,7 +139,6 @@ def test_command_sweep(root, what):
     [
         (["table", "cifar"], "unknown suite 'cifar', did you mean 'cifar10'?"),
         (["table", "mnist", "--profile", "smoke"], "no results of suite 'mnist', profile 'smoke'"),
-        (["table", "mnist", "--json", "--markdown"], "exclude each other"),
         (["sweep", "mnist", "nu"], "unknown sweep 'nu'; known: "),
         (
             ["sweep", "mnist", "gamma", "--method", "edl"],
@@ -208,7 +161,7 @@ def test_of_several_profiles_the_first_of_the_page_is_taken_and_told(tmp_path, c
     options = ["--file", tmp_path / "page.html"] if name == "report" else []
     done = run(name, "mnist", *rest, "--out", tmp_path, *options)
     assert done.exit_code == 0, done.output
-    told = "dipedl: this is profile cpu; with --profile also: paper, smoke"
+    told = "dipedl-bench: this is profile cpu; with --profile also: paper, smoke"
     assert done.stderr.splitlines()[0] == told
     if name == "report":
         assert "profile cpu" in (tmp_path / "page.html").read_text()

@@ -19,7 +19,7 @@ from dipedl_bench.results.store import Store
 from dipedl_bench.running import verify as module
 from dipedl_bench.running.runner import RunResult, StoppedError, run
 from dipedl_bench.running.verify import EXACT
-from dipedl_bench.spec.plan import plan
+from dipedl_bench.spec.plan import method_parts
 
 RESULTS = Path(__file__).parent.parent / "results" / "bench"
 
@@ -31,7 +31,7 @@ def dipedl(*arguments):
 @pytest.fixture(scope="module")
 def rows(suite):
     """One row as a run on this machine would have written it."""
-    (part,) = plan(load_suite(suite), "smoke", ["energy"], "tiny.toml")
+    (part,) = method_parts(load_suite(suite), "smoke", ["energy"], "tiny.toml")
     head = {"suite": "tiny", "profile": "smoke", "method": "energy", "title": "Energy", "seed": 1}
     names = ("accuracy", "nll", "recall_3", "auroc/kmnist", "errors_avoided_10")
     metrics = {"metrics": {name: 0.5 for name in names}, "intervals": {}}
@@ -53,12 +53,12 @@ def again(monkeypatch, rows):
     calls = []
 
     def instead(**changes):
-        def do_instead(todo, place, clock, say):
-            calls.append([(work.method.name, work.seed) for work in todo])
-            published(place.store.root, {**rows[0], **changes})
+        def run_instead(cells, store, data_dir, deadline, say):
+            calls.append([(cell.heads[0]["method"], cell.seed) for cell in cells])
+            published(store.root, {**rows[0], **changes})
             return RunResult()
 
-        monkeypatch.setattr(module, "do", do_instead)
+        monkeypatch.setattr(module, "run_cells", run_instead)
         return calls
 
     return instead
@@ -195,12 +195,11 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
     def no_data(*_, **__):
         raise StoppedError("mnist/train-images is missing; download it with")
 
-    monkeypatch.setattr(module, "do", no_data)
+    monkeypatch.setattr(module, "run_cells", no_data)
     assert "mnist/train-images is missing" in refused(out=out)
 
 
-def test_a_folder_without_the_data_of_the_rows_is_told_before_their_settings(tmp_path):
-    """SVHN would be looked at in place of GTSRB where neither is there."""
+def test_a_folder_without_the_data_of_the_rows_is_told(tmp_path):
     options = ["--profile", "cpu", "--methods", "energy", "--out", RESULTS, "--data", tmp_path]
     done = dipedl("verify", "cifar10", *options)
     assert done.exit_code == 2 and not done.stdout
@@ -210,14 +209,14 @@ def test_a_folder_without_the_data_of_the_rows_is_told_before_their_settings(tmp
 @pytest.mark.parametrize("named", [True, False])
 def test_missing_files_of_spectra_are_told_before_anything_runs(tmp_path, monkeypatch, named):
     """Of the profile that counts most, since none is named; it has rows beside two others."""
-    monkeypatch.setattr(module, "do", None)
+    monkeypatch.setattr("dipedl_bench.running.runner.run_in_process", None)
     monkeypatch.setenv("DIPEDL_CACHE", str(tmp_path))
     monkeypatch.setenv("DIPEDL_DATA", str(tmp_path) if named else "")
     done = dipedl("verify", "spectra", "--methods", "max-softmax", "--out", RESULTS)
     assert done.exit_code == 2 and not done.stdout
     profile, *missing = done.stderr.splitlines()
-    assert profile == "dipedl: this is profile scarce; with --profile also: cpu, published"
-    assert len(missing) == 1 and "'spectra/real_spectra.npz'" in missing[0]
+    assert profile == "dipedl-bench: this is profile scarce; with --profile also: cpu, published"
+    assert "'spectra/real_spectra.npz'" in missing[-1]
 
 
 def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_rows():
@@ -228,25 +227,9 @@ def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_row
 def test_a_method_that_fails_says_why(suite, rows, tmp_path, monkeypatch):
     out = published(tmp_path, *rows)
     failed = RunResult(failed={("energy", 1): "classifier net: out of memory"})
-    monkeypatch.setattr(module, "do", lambda *_: failed)
+    monkeypatch.setattr(module, "run_cells", lambda *_: failed)
     (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
     assert not found.agrees and found.why == "classifier net: out of memory"
-
-
-@pytest.mark.parametrize("there", [[], ["svhn/test_32x32.mat"]])
-def test_rows_are_compared_on_the_ood_sets_that_they_were_scored_on(tmp_path, monkeypatch, there):
-    """Also where the set of the suite is there, for which another stood in."""
-    for name in there:
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).touch()
-    planned = []
-    monkeypatch.setattr(module, "_check_data", lambda rows, folder: None)
-    monkeypatch.setattr(module, "do", lambda todo, *_: planned.extend(todo) or RunResult())
-    (found,) = module.verify(
-        "cifar10", profile="cpu", methods=["energy"], out=RESULTS, data_dir=tmp_path
-    )
-    assert found.why == "it gave no row"
-    assert [work.method.config["data"]["ood"] for work in planned] == [["cifar100", "gtsrb"]]
 
 
 def test_of_a_crossed_suite_changed_settings_are_named_and_only_the_others_planned(
@@ -267,10 +250,10 @@ def test_of_a_crossed_suite_changed_settings_are_named_and_only_the_others_plann
     for row in [{**chosen[0], "config": changed, "config_hash": "older"}, *chosen[1:]]:
         store.append(row)
     planned = []
-    monkeypatch.setattr(module, "do", lambda todo, *_: planned.extend(todo) or RunResult())
+    monkeypatch.setattr(module, "run_cells", lambda todo, *_: planned.extend(todo) or RunResult())
     found = module.verify("defaults", methods=["default", "knn"], out=tmp_path)
     told = {(one.classifier, one.method): one.why for one in found}
     first = (chosen[0]["classifier"], chosen[0]["method"])
     assert "`method.answers` was" in told.pop(first)
-    asked = {(work.unit.classifier, row) for work in planned for row in work.rows}
+    asked = {(head["classifier"], head["method"]) for cell in planned for head in cell.heads}
     assert asked == told.keys() and set(told.values()) == {"it gave no row"}

@@ -7,7 +7,7 @@ from sklearn.frozen import FrozenEstimator
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from tiny_suite import TINY
+from tiny_suite import TINY, step_of
 
 from dipedl import DIPClassifier
 from dipedl.baselines import EDL, DeepEnsemble
@@ -18,10 +18,8 @@ from dipedl.preprocessing import LogitPixels
 from dipedl_bench import Store
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.running.memo import Spent
-from dipedl_bench.running.predictions import classifier_arrays, method_arrays
-from dipedl_bench.running.work import PartStep, Place
-from dipedl_bench.running.worker import train_part
-from dipedl_bench.spec.plan import plan, trained_parts
+from dipedl_bench.running.training import classifier_arrays, method_arrays, train_part
+from dipedl_bench.spec.plan import method_parts, trained_parts
 from dipedl_bench.spec.suite import parse_suite
 
 SEED = 1
@@ -48,14 +46,14 @@ def trained(tmp_path_factory):
     """Suite, splits, and the arrays of every part by method and role."""
     root = tmp_path_factory.mktemp("worker")
     suite = parse_suite(TINY + LOGITS, "tiny.toml")
-    methods = plan(suite, "smoke", ["dip-edl-features", "dip-edl-logits", "edl"], "tiny.toml")
+    names = ["dip-edl-features", "dip-edl-logits", "edl"]
+    methods = method_parts(suite, "smoke", names, "tiny.toml")
     store = Store(root, "tiny", "smoke")
-    place = Place(store, None)
     arrays, said = {}, []
     for method in methods:
         for part in trained_parts(method):
             if not store.has_arrays(part.name, part.digest, SEED):
-                train_part(PartStep(place, part, SEED), said.append)
+                train_part(step_of(store, part, SEED), said.append)
             found = store.load(part.name, part.digest, SEED)
             arrays[method.name, part.role] = found
     return make_splits(methods[0].config["data"], SEED), arrays, said

@@ -1,5 +1,14 @@
 """A suite that runs in seconds: small parts, a few rows of the bundled images."""
 
+from dipedl_bench.running.steps import Step
+from dipedl_bench.spec.plan import Cell
+
+
+def step_of(store, part, seed, **options):
+    """The training of a part, without the rest of its cell."""
+    return Step(store, None, Cell(seed, ({},), (part,), 0), part, **options)
+
+
 TINY = """
 [suite]
 name = "tiny"

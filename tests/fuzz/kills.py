@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 
 from dipedl import DIPClassifier, load, save
 from dipedl.density import GDADensity
-from dipedl_bench.results.row_file import RowFile
+from dipedl_bench.results.rows import RowFile
 
 X, Y = load_iris(return_X_y=True)
 #: In memory where there is such a folder: a busy disk makes each write wait.

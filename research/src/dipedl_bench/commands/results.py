@@ -8,13 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from dipedl.apps.cli.terminal import fail, names_in
+from dipedl.apps.cli.terminal import echo, names_in
 from dipedl.plugins import explain_missing
 from dipedl.writing.cells import error_text
 from dipedl.writing.files import writable_target, write_file
@@ -62,13 +60,6 @@ def table(
     profile: ProfileName = None,
     out: Out = None,
     as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="With both 95 % intervals of every number.")
-    ] = False,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Of a crossed suite also every line and every miss.")
-    ] = False,
     trivial: Annotated[
         bool,
         typer.Option(
@@ -76,21 +67,15 @@ def table(
         ),
     ] = True,
 ) -> None:
-    """Print methods by metrics, ours beside the paper's, and what each method cost."""
-    if as_json and markdown:
-        fail("--json and --markdown exclude each other")
+    """Print methods by metrics, ours beside the paper's, and what each method cost, as Markdown."""
     with explained():
         made = _table(_store(suite, profile, out), trivial)
     if as_json:
         typer.echo(json.dumps(_as_json(made), indent=1, allow_nan=False))
-    elif markdown:
-        from ..tables.markdown import markdown as as_text
-
-        typer.echo(as_text(made), nl=False)
     else:
-        from .tables import print_bench_table
+        from ..tables.markdown import markdown
 
-        print_bench_table(Console(highlight=False), made, intervals=intervals, each=lines)
+        typer.echo(markdown(made), nl=False)
 
 
 def _as_json(made: BenchTable) -> dict[str, Any]:
@@ -276,7 +261,7 @@ def _main(suite: str, found: Sequence[str]) -> str:
     if main is None:
         raise ValueError(f"there are results of the profiles {found}; choose one with --profile")
     others = ", ".join(name for name in found if name != main)
-    typer.echo(f"dipedl: this is profile {main}; with --profile also: {others}", err=True)
+    typer.echo(f"dipedl-bench: this is profile {main}; with --profile also: {others}", err=True)
     return main
 
 
@@ -290,37 +275,43 @@ def _table(store: Store, trivial: bool) -> BenchTable:
 
     made, missing = with_trivial(made, store)
     if missing:
-        typer.echo(f"dipedl: no trivial detectors: {missing}", err=True)
+        typer.echo(f"dipedl-bench: no trivial detectors: {missing}", err=True)
     return made
 
 
 def _print_sweep(what: str, lines: Sequence[Line], parts: Sequence[Parts], suite: str) -> None:
     from ..studies.sweeps import float32_lines
 
-    console = Console(highlight=False)
-    _print_by_set(console, what, lines)
+    blocks = list(_by_set(what, lines))
     if what == "ablation":
-        console.print(Text("The same ranked in float32: rounding noise where there should be ties"))
-        console.print()
-        _print_by_set(console, what, float32_lines(parts, suite))
-    console.print(Text(_READ[what]))
+        blocks.append("The same ranked in float32: rounding noise where there should be ties")
+        blocks += _by_set(what, float32_lines(parts, suite))
+    typer.echo("\n\n".join([*blocks, _READ[what]]))
 
 
-def _print_by_set(console: Console, what: str, lines: Sequence[Line]) -> None:
-    from ..tables.formatting import set_title
-    from .tables import print_lines
+def _by_set(what: str, lines: Sequence[Line]) -> Iterator[str]:
+    """Heading and table of each set on which a sweep was scored."""
+    from ..tables.formatting import difference, grid, measured, metric_title, printed, set_title
 
-    for split, names in _by_set(lines).items():
-        console.print(Text(set_title(split), style="bold"))
-        console.print()
-        print_lines(console, lines, names, label=what)
-
-
-def _by_set(lines: Sequence[Line]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for line in lines for name in line.cells):
-        found.setdefault(name.partition("/")[2], []).append(name)
-    return found
+        names.setdefault(name.partition("/")[2], []).append(name)
+    for split, of_set in names.items():
+        heads = [what]
+        rows = [[line.title] for line in lines]
+        for name in of_set:
+            cells = [line.cells.get(name) for line in lines]
+            beside = any(cell and cell.paper for cell in cells)
+            heads += [metric_title(name), *(["paper", "difference"] if beside else [])]
+            for row, cell in zip(rows, cells, strict=True):
+                row += [measured(cell), *([printed(cell), difference(cell)] if beside else [])]
+        yield f"## {set_title(split)}\n\n{grid(heads, rows)}"
+
+
+def fail(message: str) -> NoReturn:
+    """Print an error in one line, and exit with code 2."""
+    echo(f"dipedl-bench: {message}", err=True)
+    raise typer.Exit(2)
 
 
 def check_data(folder: Path | None) -> None:
@@ -348,4 +339,4 @@ def explained() -> Iterator[None]:
     except (ValueError, LookupError, OSError) as error:
         fail(error_text(error))
     for text in dict.fromkeys(str(warning.message) for warning in seen):
-        typer.echo(f"dipedl: {text}", err=True)
+        typer.echo(f"dipedl-bench: {text}", err=True)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dipedl.apps.cli.terminal import fail
 from dipedl.writing.cells import error_text
 
 from .results import (
@@ -19,6 +18,7 @@ from .results import (
     check_data,
     chosen,
     explained,
+    fail,
     merge,
     report,
     sweep,
@@ -55,10 +55,8 @@ def run(
     ] = "all",
     classifiers: Annotated[str, typer.Option(help="Of a crossed suite: all, or names.")] = "all",
     seeds: Annotated[
-        list[str] | None,
-        typer.Option(help="Such as --seeds 10 20 30 40; default: those of the suite."),
+        str | None, typer.Option(help="Such as --seeds 10,20,30; default: those of the suite.")
     ] = None,
-    more_seeds: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     profile: ProfileName = None,
     budget: Annotated[
         float | None,
@@ -88,7 +86,7 @@ def run(
             datasets=chosen(datasets),
             classifiers=chosen(classifiers),
             methods=chosen(methods),
-            seeds=_seeds(seeds or [], more_seeds or []),
+            seeds=None if seeds is None else [_seed(word) for word in seeds.split(",")],
             out=out,
             budget=budget,
             data_dir=data,
@@ -108,7 +106,7 @@ def _print_result(result: RunResult) -> None:
     """Say what a run did."""
     typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
     for (method, seed), why in result.failed.items():
-        typer.echo(f"dipedl: no row of {method}, seed {seed}: {why}", err=True)
+        typer.echo(f"dipedl-bench: no row of {method}, seed {seed}: {why}", err=True)
     if result.left:
         names = [f"{method} ({seed})" for method, seed in result.left]
         more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
@@ -129,18 +127,6 @@ def rescore(suite: SuiteName, profile: ProfileName = None, out: Out = None) -> N
     typer.echo(f"{count} rows computed again; those without arrays stay as they are.")
 
 
-@bench.command()
-def methods(suite: SuiteName, profile: ProfileName = None) -> None:
-    """List the methods of a suite that a profile runs."""
-    with explained():
-        from .. import load_suite
-
-        loaded = load_suite(suite)
-        names = loaded.method_names(profile or _default_profile(loaded))
-    for name in names:
-        typer.echo(f"{name:<22}{loaded.methods[name].get('title', '')}")
-
-
 for _command_of in (table, sweep, toys, report, merge, verify):
     bench.command()(_command_of)
 
@@ -153,14 +139,10 @@ def _default_profile(suite: Suite) -> str:
     return _DEFAULT
 
 
-def _seeds(named: list[str], rest: list[str]) -> list[int] | None:
-    """Seeds as they may be typed: after one another, with commas, or each with its --seeds."""
-    if rest and not named:
-        raise ValueError(f"unexpected arguments {' '.join(rest)!r}; seeds come after --seeds")
-    words = [word for text in [*named, *rest] for word in text.split(",") if word]
-    if any(not word.isdecimal() for word in words):
-        raise ValueError(f"--seeds must be integers >= 0, got {' '.join(words)!r}")
-    return [int(word) for word in words] or None
+def _seed(word: str) -> int:
+    if not word.strip().isdecimal():
+        raise ValueError(f"--seeds must be integers >= 0 between commas, got {word!r}")
+    return int(word)
 
 
 class _Progress:
@@ -176,7 +158,7 @@ class _Progress:
 
 def _command() -> str:
     """Return the command that was typed, to type it again."""
-    return shlex.join(["dipedl", *sys.argv[1:]])
+    return shlex.join(["dipedl-bench", *sys.argv[1:]])
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +22,18 @@ def seal(folder: Path) -> None:
 
 
 def damaged_files(folder: Path) -> list[str]:
-    """Return the damage of each file of a folder: gone, or changed since the folder was sealed.
-
-    The files of a folder without checksums, as earlier versions left them, need only be readable.
-    """
-    if (folder / SUMS).exists():
-        return list(_against_sums(folder))
-    return [why for file in sorted(folder.iterdir()) if (why := _unreadable(file))]
-
-
-def _against_sums(folder: Path) -> Iterator[str]:
-    sums = read_sums(folder)
+    """Return the damage of each file of a folder: gone, or changed since the folder was sealed."""
+    if not (folder / SUMS).exists():
+        return [f"{SUMS} is gone"]
+    sums, found = read_sums(folder), []
     for name in sorted(sums.keys() | {file.name for file in folder.iterdir()} - {SUMS}):
         if name not in sums:
-            yield f"{name} is not in {SUMS}"
+            found.append(f"{name} is not in {SUMS}")
         elif not (folder / name).is_file():
-            yield f"{name} is gone"
+            found.append(f"{name} is gone")
         elif sha256_of(folder / name) != sums[name]:
-            yield f"{name} is damaged: its checksum is another than when it was written"
-
-
-def _unreadable(file: Path) -> str:
-    if file.suffix not in _READERS:
-        return ""
-    try:
-        _READERS[file.suffix](file)
-    except ValueError as error:
-        return f"{file.name} is damaged: {error.__cause__}"
-    return ""
+            found.append(f"{name} is damaged: its checksum is another than when it was written")
+    return found
 
 
 def read_json(path: Path, remedy: str = _AGAIN) -> Any:
@@ -91,11 +75,3 @@ def _read(path: Path, read: Callable[[], Any], remedy: str = _AGAIN) -> Any:
         raise ValueError(
             f"{str(path)!r} is damaged ({type(error).__name__}: {error}); {remedy}"
         ) from error
-
-
-_READERS: dict[str, Callable[[Path], Any]] = {
-    ".json": read_json,
-    ".npz": read_npz,
-    ".npy": read_npy,
-    ".safetensors": read_weights,
-}

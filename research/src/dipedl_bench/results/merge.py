@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..names import is_folder_name
-from .row_file import RowFile
+from .rows import RowFile
 from .store import Store, default_root, make_root
 
 

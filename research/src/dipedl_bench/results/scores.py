@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,42 +52,43 @@ Named = Mapping[str, np.ndarray]
 Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Metrics of one (method, seed), their intervals, and the AUPR of guessing for both AUPRs.
-
-    "errors_avoided_10" is the share of the errors among the 10 % of rows with the largest
-    uncertainty (1 where there are none), "error_auroc" the AUROC of spotting the errors by the
-    uncertainty. For an OOD set s "aupr/s" has OOD positive, as the paper, "aupr_in/s" ID, and
-    "fpr95/s" is the share of ID inputs flagged where 95 % of the OOD inputs are.
-
-    Intervals are 95 % bootstrap intervals over the rows of the sets; they do not cover the seeds of
-    training. Those of recall, and of accuracy and balanced accuracy on rows from elsewhere, are
-    Wilson's: wide where there are few rows, also where all of them are right.
-    """
-
-    metrics: dict[str, float]
-    intervals: dict[str, tuple[float, float]]
-    baselines: dict[str, float]
-
-
-def score(arrays: Mapping[str, Named], n_resamples: int = 0, seed: int = 0) -> Scores:
+def score(
+    arrays: Mapping[str, Named], n_resamples: int = 0, seed: int = 0
+) -> dict[str, dict[str, Any]]:
     """Metrics of a method from its predictions on the test set, the OOD sets and the shifted sets.
 
     `arrays` are as of `dipedl_bench.load_arrays`; shifted sets, ``shifted/<name>``, hold "y",
     "probabilities" and "uncertainty" as the test set does. Where class probabilities are known, see
     `dipedl_bench.results.known_truth`. `n_resamples` bootstrap resamples are
     behind each interval; 0 leaves the intervals out.
+
+    Returns
+    -------
+    dict
+        "metrics" and "intervals" by name, and "baselines", the AUPR of guessing for both AUPRs.
+        "errors_avoided_10" is the share of the errors among the 10 % of rows with the largest
+        uncertainty (1 where there are none), "error_auroc" the AUROC of spotting the errors by the
+        uncertainty. For an OOD set s "aupr/s" has OOD positive, as the paper, "aupr_in/s" ID, and
+        "fpr95/s" is the share of ID inputs flagged where 95 % of the OOD inputs are. Intervals are
+        95 % bootstrap intervals over the rows of the sets; they do not cover the seeds of training.
+        Those of recall, and of accuracy and balanced accuracy on rows from elsewhere, are Wilson's:
+        wide where there are few rows, also where all of them are right.
     """
     metrics, intervals = {}, {}
     for name, metric, data in _calls(arrays):
         metrics[name] = float(metric(*data))
         if n_resamples and metric in _EXACT:
-            intervals[name] = _EXACT[metric](*data)
+            intervals[name] = list(_EXACT[metric](*data))
         elif n_resamples:
             ci = bootstrap_ci(metric, *data, n_resamples=n_resamples, random_state=seed)
-            intervals[name] = (ci.low, ci.high)
-    return Scores(metrics, intervals, dict(_guessing(arrays)))
+            intervals[name] = [ci.low, ci.high]
+    baselines = {
+        f"{name}/{key}": metric.baseline(arrays["test"]["uncertainty"], ood["uncertainty"])
+        for key, ood in _sets(arrays, OOD_PREFIX)
+        for name, metric in RANKED.items()
+        if metric.baseline
+    }
+    return {"metrics": metrics, "intervals": intervals, "baselines": baselines}
 
 
 def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
@@ -159,14 +159,6 @@ _EXACT: dict[Callable[..., float], Callable[..., tuple[float, float]]] = {
     _share: _wilson,
     _mean_share: _wilson_of_mean,
 }
-
-
-def _guessing(arrays: Mapping[str, Named]) -> Iterator[tuple[str, float]]:
-    u_in = arrays["test"]["uncertainty"]
-    for key, ood in _sets(arrays, OOD_PREFIX):
-        for name, metric in RANKED.items():
-            if metric.baseline:
-                yield f"{name}/{key}", metric.baseline(u_in, ood["uncertainty"])
 
 
 def _sets(arrays: Mapping[str, Named], prefix: str) -> Iterator[tuple[str, Named]]:

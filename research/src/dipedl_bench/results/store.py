@@ -18,8 +18,8 @@ import errno
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ import numpy as np
 from dipedl.writing.files import sync_folder, whole_file, write_file
 
 from .damage import damaged_files, read_json, read_npz, read_weights, seal
-from .row_file import RowFile, as_line
+from .rows import RowFile, as_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -217,6 +217,14 @@ class Store:
         """Return whether there is a row of this method, with these settings and this seed."""
         return (self.suite, self.profile, method, config_hash, seed) in self._rows.keys()
 
+    def missing(self, heads: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return heads of rows that are not there, by the name of their method."""
+        return {
+            head["method"]: dict(head)
+            for head in heads
+            if not self.has_row(head["method"], head["config_hash"], head["seed"])
+        }
+
     def append(self, row: Mapping[str, Any]) -> bool:
         """Write one row to the end, safe against a kill; False if a row of its key is there."""
         with _no_space_explained(self.folder):
@@ -236,6 +244,10 @@ class Store:
         folder = self.arrays_folder(name, config_hash, seed)
         return folder.with_name(f".{folder.name}.training") / "checkpoint"
 
+    def forget_checkpoint(self, name: str, config_hash: str, seed: int) -> None:
+        """Remove the state of a training."""
+        shutil.rmtree(self.checkpoint(name, config_hash, seed).parent, ignore_errors=True)
+
     def has_arrays(self, name: str, config_hash: str, seed: int) -> bool:
         """Return whether the arrays of a trained part are there, all of them."""
         return (self.arrays_folder(name, config_hash, seed) / _RECEIPT).exists()
@@ -246,21 +258,12 @@ class Store:
         receipt: dict[str, Any] = read_json(path)
         return receipt
 
-    def receipts(self, name: str, config_hash: str) -> list[dict[str, Any]]:
-        """Receipts of all seeds of a part, those that can be read."""
-        files = sorted((self.folder / "arrays" / name / config_hash).glob(f"[!.]*/{_RECEIPT}"))
-        found = []
-        for file in files:
-            with suppress(ValueError, OSError):
-                found.append(read_json(file))
-        return found
-
     def damage(self, name: str, config_hash: str, seed: int) -> list[str]:
         """Return the damage of the stored arrays of a part, file by file; all of them are read."""
         folder = self.arrays_folder(name, config_hash, seed)
         if not folder.is_dir():
             return ["a run was killed while it wrote them"] if _partial(folder).is_dir() else []
-        return list(dict.fromkeys([*_lost_files(folder), *damaged_files(folder)]))
+        return damaged_files(folder)
 
     def forget_arrays(self, name: str, config_hash: str, seed: int) -> None:
         """Take the receipt away: the arrays wait to be made again, also for other runs."""
@@ -335,16 +338,6 @@ class Store:
                 f"dipedl-bench run {self.suite} --profile {self.profile} --methods {method} "
                 "--out FOLDER, and name it with --out"
             ) from error
-
-
-def _lost_files(folder: Path) -> list[str]:
-    """Return files that a folder lacks by its receipt; of a method no training rows are kept."""
-    if not (folder / _RECEIPT).is_file():
-        return [f"{_RECEIPT} is gone"]
-    splits: set[str] = set()
-    with suppress(ValueError, AttributeError):  # a damaged receipt is told anyway
-        splits = read_json(folder / _RECEIPT).get("n", {}).keys() - {"train"}
-    return [f"{_file(s)} is gone" for s in sorted(splits) if not (folder / _file(s)).is_file()]
 
 
 def _file(split: str) -> str:

@@ -1,24 +1,36 @@
-"""Runs a step in a process of its own and reports how it ended."""
+"""A process for each step: its peak memory is that of the step, and a kill ends the step alone."""
 
 from __future__ import annotations
 
+import errno
+import json
 import multiprocessing
+import os
 import signal
+import threading
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from .clock import Say
-from .work import Step
-from .worker import run_job
+from .methods import run_methods
+from .steps import DataError, Say, Step
+from .training import train_part
 
 #: Imported once by the server that processes are forked from; those not installed are left out.
 _PRELOADED = ("sklearn.ensemble", "sklearn.mixture", "sklearn.neighbors", __name__, "torch")
+#: Kinds of failure after which no other part can succeed either.
+FATAL = ("data", "space")
+#: A training that stopped in time, with a checkpoint to go on from.
+PAUSED = "paused"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended: "done", "paused", "data", "space", "failed" or "killed"; and a message."""
+    """How a step ended: "done", "paused", "data", "space", "failed" or "killed"; and a message.
+
+    The message of methods that are done is why some have no row, as JSON.
+    """
 
     kind: str
     message: str = ""
@@ -30,31 +42,34 @@ def run_in_process(step: Step, say: Say) -> Outcome:
     The process dies with this one, however that ends. In a script of your own, the call that leads
     here must stand below ``if __name__ == "__main__":``, as with every use of `multiprocessing`.
     """
-    context = _context()
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+    if forks:
+        context.set_forkserver_preload(list(_PRELOADED))
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=run_job, args=(step, theirs))
+    process = context.Process(target=_run_step, args=(step, theirs))
     process.start()
     theirs.close()
     try:
-        last = _followed(ours, say)
+        last = _last_message(ours, say)
         process.join()
     finally:
         if process.is_alive():
             process.kill()
             process.join()
         ours.close()
-    return last or _killed(process.exitcode, step)
+    if last is not None:
+        return last
+    if process.exitcode == -signal.SIGKILL:
+        return Outcome(
+            "killed",
+            "its process was killed, most likely because the machine ran out of memory; lower "
+            f"training.batch_size of {step.unit.where}, or the rows by the profile's limit",
+        )
+    return Outcome("killed", f"its process ended without a word, exit code {process.exitcode}")
 
 
-def _context() -> Any:
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_PRELOADED))
-    return context
-
-
-def _followed(pipe: Connection, say: Say) -> Outcome | None:
+def _last_message(pipe: Connection, say: Say) -> Outcome | None:
     """Return the last message of the process; None if it ended without one."""
     while True:
         try:
@@ -66,11 +81,44 @@ def _followed(pipe: Connection, say: Say) -> Outcome | None:
         say(message)
 
 
-def _killed(exitcode: int | None, step: Step) -> Outcome:
-    if exitcode == -signal.SIGKILL:
-        return Outcome(
-            "killed",
-            "its process was killed, most likely because the machine ran out of memory; lower "
-            f"training.batch_size of {step.unit.where}, or the rows by the profile's limit",
-        )
-    return Outcome("killed", f"its process ended without a word, exit code {exitcode}")
+def _run_step(step: Step, pipe: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    if step.data_dir is not None:
+        os.environ["DIPEDL_DATA"] = step.data_dir
+
+    def say(text: str) -> None:
+        pipe.send(("progress", text))
+
+    try:
+        failed: dict[str, str] = {}
+        if step.part is None:
+            failed = run_methods(step, say)
+        else:
+            train_part(step, say)
+    except BaseException as error:
+        pipe.send(failure(error))
+    else:
+        pipe.send(("done", json.dumps(failed)))
+    finally:
+        pipe.close()
+
+
+def failure(error: BaseException) -> tuple[str, str]:
+    """Return the kind of a failure, and what is said of it."""
+    if isinstance(error, DataError):
+        return "data", str(error)
+    # a TrainingPaused: the class comes with torch, which not every part needs
+    if hasattr(error, "seconds_left"):
+        return PAUSED, str(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "space", str(error.args[-1])
+    return "failed", f"{type(error).__name__}: {error}"
+
+
+def _die_with_parent() -> None:
+    """End this process when the run that started it is gone, even if that was killed."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

@@ -1,4 +1,4 @@
-"""Runs a suite: what is missing, one part or cell at a time, each in a process of its own."""
+"""Runs a suite: what is missing, one step at a time, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,28 +8,26 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from ..datasets.spectra_splits import SPECTRA, drop_damaged
-from ..results.receipt import config_hash
-from ..results.rows import numbers
+from ..results.rows import make_row
 from ..results.scores import score
 from ..results.store import Store, default_root, load_rows, make_root
+from ..spec.plan import Cell, plan
 from ..spec.suite import file_of, load_suite
-from .clock import Clock, Say, duration, seldom, silent
-from .inputs import check_data_there
-from .process import Outcome, run_in_process
-from .todo import check_devices, planned_work
-from .work import DataError, MethodWork, Place, Step, Work
-from .worker import FATAL, PAUSED
+from .process import FATAL, PAUSED, Outcome, run_in_process
+from .steps import DataError, Say, Step, steps_of
+from .training import check_data_there
 
-__all__ = ["RunResult", "StoppedError", "do", "rescore", "run"]
+__all__ = ["RunResult", "StoppedError", "rescore", "run", "run_cells"]
 
-#: Seconds between two looks at what another run is at work on.
-_PAUSE = 2.0
+Row = dict[str, Any]
+#: Seconds between two looks at what another run is at work on, and between two epochs that are
+#: told.
+_PAUSE, _SELDOM = 2.0, 20.0
 
 
 class StoppedError(RuntimeError):
@@ -41,7 +39,7 @@ class RunResult:
     """Result of a run."""
 
     #: New rows.
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     #: How many rows were there before, none of their arrays damaged.
     present: int = 0
     #: Why there is no row of a (method, seed); in a crossed suite a method is named with data set
@@ -68,11 +66,11 @@ def run(
 
     Seed by seed: all methods get the first seed before any gets the second. Every part (a
     classifier, a density, a method) is trained in a process of its own, its arrays are stored when
-    they are complete, and the row is written from them. In a crossed suite a cell (data set,
-    classifier, seed) has a process of its own, and a row is written when its method is done. So the
-    run may be killed at any time, and the same call goes on; two runs on one folder share the work.
-    It begins with a look at the checksums of all arrays: what is damaged or gone is named, and only
-    that is made again. Arrays of a row whose whole folder was deleted are not made again.
+    they are complete, and the row is written from them. In a crossed suite the methods of a cell
+    (data set, classifier, seed) share a process, and a row is written when its method is done. So
+    the run may be killed at any time, and the same call goes on; two runs on one folder share the
+    work. It begins with a look at the checksums of all arrays: what is damaged or gone is named,
+    and only that is made again. Arrays of a row whose whole folder was deleted are not made again.
 
     Parameters
     ----------
@@ -90,9 +88,8 @@ def run(
     out : path-like, optional
         Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
     budget : float, optional
-        Seconds. The training of a network pauses at an epoch in time, and the next call goes on
-        with it. No other part is begun that will probably not be finished by then, going by how
-        long it took with other seeds; one that was never timed is begun while there is time left.
+        Seconds after which nothing is begun. The training of a network pauses at an epoch in time,
+        and the next call goes on with it.
     data_dir : path-like, optional
         Folder of the data sets; default: ``DIPEDL_DATA``, else they are downloaded.
     progress : callable, optional
@@ -107,22 +104,16 @@ def run(
     StoppedError
         If data is missing, or no space is left.
     """
+    if budget is not None and not budget > 0:
+        raise ValueError(f"budget must be > 0 seconds, got {budget!r}")
+    deadline = None if budget is None else time.monotonic() + budget
     loaded = load_suite(suite)
-    where = file_of(suite)
-    say = progress or silent
+    say = progress or (lambda text: None)
     data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
-    place = Place(Store(out or default_root(), loaded.name, profile), data)
-    clock = Clock(place.store, budget)
-    chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
+    store = Store(out or default_root(), loaded.name, profile)
     axes: dict[str, Any] = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
-    todo = planned_work(loaded, where, place, chosen, **axes, say=say)
-    return do(todo, place, clock, say)
-
-
-def do(todo: list[Work], place: Place, clock: Clock, say: Say) -> RunResult:
-    """Do what is planned for a place: train its parts and write its rows."""
-    make_root(place.store.root)
-    return _Run(place.store, clock, say).go(todo)
+    cells = plan(loaded, profile, file_of(suite), seeds=seeds, **axes)
+    return run_cells(cells, store, data, deadline, say)
 
 
 def rescore(
@@ -141,97 +132,117 @@ def rescore(
     load_rows(loaded.name, profile, out)  # says so if there are none
     again = 0
 
-    def rescored(row: dict[str, Any]) -> dict[str, Any]:
+    def rescored(row: Row) -> Row:
         nonlocal again
         if not store.has_arrays(row["method"], row["config_hash"], row["seed"]):
             return row
         again += 1
-        return {**row, **numbers(score(store.arrays_of(row), resamples))}
+        return {**row, **score(store.arrays_of(row), resamples)}
 
     store.change_rows(rescored)
     return again
 
 
+def run_cells(
+    cells: list[Cell], store: Store, data_dir: str | None, deadline: float | None, say: Say
+) -> RunResult:
+    """Do what is missing of the cells: train their parts, run their methods, write their rows."""
+    make_root(store.root)
+    return _Run(store, data_dir, deadline, say).go(cells)
+
+
 @dataclass
 class _Run:
     store: Store
-    clock: Clock
+    data_dir: str | None
+    deadline: float | None
     say: Say
-    #: Why a step failed, by digest and seed.
-    broken: dict[tuple[str, int], str] = field(default_factory=dict)
+    #: Why a step failed, by its key.
+    broken: dict[tuple[str, str, int], str] = field(default_factory=dict)
 
-    def go(self, wanted: list[Work]) -> RunResult:
-        self._find_damage(wanted)
-        missing = [len(work.missing()) for work in wanted]
-        todo = [work for work, lacking in zip(wanted, missing, strict=True) if lacking]
-        result = RunResult(present=sum(work.n_rows for work in wanted) - sum(missing))
-        seeds = dict.fromkeys(work.seed for work in wanted)
+    def go(self, cells: list[Cell]) -> RunResult:
+        self._forget_damaged(cells)
+        missing = sum(len(self._missing(cell)) for cell in cells)
+        result = RunResult(present=sum(len(cell.heads) for cell in cells) - missing)
+        seeds = ", ".join(str(seed) for seed in dict.fromkeys(cell.seed for cell in cells))
         self.say(
-            f"{self.store.suite}, profile {self.store.profile}: seeds "
-            f"{', '.join(map(str, seeds))}; {result.present} rows are there, {sum(missing)} to do; "
-            f"in {self.store.folder}"
+            f"{self.store.suite}, profile {self.store.profile}: seeds {seeds}; {result.present} "
+            f"rows are there, {missing} to do; in {self.store.folder}"
         )
-        if todo:
-            check_devices(wanted)
+        todo = [cell for cell in cells if self._missing(cell)]
         while todo:
-            waiting = self._pass(todo, result)
+            waiting = [cell for cell in todo if not self._finished(cell, result)]
             if len(waiting) == len(todo):
-                self._wait_for_others(waiting)
+                names = "; ".join(dict.fromkeys(str(self._steps(cell)[-1]) for cell in waiting))
+                self.say(f"another run is at work on {names}; waiting for it")
+                time.sleep(_PAUSE)
             todo = waiting
         return result
 
-    def _find_damage(self, wanted: list[Work]) -> None:
+    def _steps(self, cell: Cell) -> list[Step]:
+        return steps_of(cell, self.store, self.data_dir)
+
+    def _missing(self, cell: Cell) -> dict[str, Row]:
+        """Rows that are not there, or, without `methods`, whose arrays wait to be made again."""
+        missing = self.store.missing(cell.heads)
+        keys = ((part.name, part.digest, cell.seed) for part in cell.parts)
+        if not cell.methods and any(self.store.is_waiting(*key) for key in keys):
+            return {head["method"]: head for head in cell.heads}
+        return missing
+
+    def _forget_damaged(self, cells: list[Cell]) -> None:
         """Name what is damaged, and let it wait to be made again."""
-        steps = {(step.unit.digest, work.seed): step for work in wanted for step in work.steps}
-        for (_, seed), step in steps.items():
+        needed = [cell for cell in cells if not cell.methods or self._missing(cell)]
+        steps = {s.key: s for cell in needed for s in self._steps(cell) if s.part is not None}
+        for key, step in steps.items():
             # most have nothing wrong: looked at without the lock, which would leave a file
-            if step.damage():
-                with _lock(self.store, step, seed) as free:
-                    self._forget_damaged(step, seed, step.damage() if free else [])
-        for data, seed in _features(wanted):
+            if self.store.damage(*key):
+                with self._lock(step) as free:
+                    problems = self.store.damage(*key) if free else []
+                    for problem in problems:
+                        self.say(f"{step}: {problem}; it is made again")
+                    if problems:
+                        self.store.forget_arrays(*key)
+        features = {}
+        for cell in cells:
+            data = cell.heads[0]["config"]["data"]
+            if data.get("dataset") in SPECTRA and self._missing(cell):
+                features[json.dumps(data), cell.seed] = data
+        for (_, seed), data in features.items():
             for problem in drop_damaged(data, seed, self.store.root / "features"):
                 self.say(f"features of seed {seed}: {problem}; they are made again")
 
-    def _forget_damaged(self, step: Step, seed: int, problems: list[str]) -> None:
-        for problem in problems:
-            self.say(f"{step}: {problem}; it is made again")
-        if problems:
-            self.store.forget_arrays(step.unit.name, step.unit.digest, seed)
+    def _finished(self, cell: Cell, result: RunResult) -> bool:
+        """Do a cell, and tell the result of it; False if another run is at work on it."""
+        before = self._missing(cell)
+        if not before:
+            return True
+        why = self._failures(cell)
+        if why is None:
+            return False
+        result.rows.extend(self._new_rows(cell, before))
+        for method in dict.fromkeys(name.partition(":")[0] for name in self._missing(cell)):
+            if method in why:
+                result.failed[cell.title(method), cell.seed] = why[method]
+            else:
+                result.left.append((cell.title(method), cell.seed))
+        return True
 
-    def _pass(self, todo: list[Work], result: RunResult) -> list[Work]:
-        """Once through; gives what another run is at work on."""
-        waiting = []
-        for i, work in enumerate(todo):
-            if not work.missing():
-                continue
-            failures = self._failures(work, todo[i:])
-            if failures is None:
-                waiting.append(work)
-                continue
-            result.rows.extend(work.finish())
-            for method in dict.fromkeys(work.missing().values()):
-                if method in failures:
-                    result.failed[method, work.seed] = failures[method]
-                else:
-                    result.left.append((method, work.seed))
-        return waiting
-
-    def _failures(self, work: Work, todo: list[Work]) -> dict[str, str] | None:
-        """Run the steps that are missing, while there is time; gives why methods have no row.
+    def _failures(self, cell: Cell) -> dict[str, str] | None:
+        """Do the steps that are missing, while there is time; gives why methods have no row.
 
         None says that another run is at work on a step.
         """
-        for step in work.steps:
-            key = step.unit.digest, work.seed
-            if key not in self.broken:
-                with _lock(self.store, step, work.seed) as free:
-                    if step.is_done(alone=free):
+        for step in self._steps(cell):
+            if step.key not in self.broken:
+                with self._lock(step) as free:
+                    if self._is_done(step, free):
                         continue
                     if not free:
                         return None
-                    if self.clock.too_late(step.unit):
+                    if self.deadline is not None and time.monotonic() > self.deadline:
                         return {}
-                    outcome = self._outcome(step, todo)
+                    outcome = self._outcome(step)
                 if outcome.kind == PAUSED:
                     return {}
                 if outcome.kind == "done":
@@ -239,81 +250,86 @@ class _Run:
                     if failed:
                         return failed
                     continue
-                self.broken[key] = f"{step.title}: {outcome.message}"
-            return dict.fromkeys(work.missing().values(), self.broken[key])
+                self.broken[step.key] = f"{step.title}: {outcome.message}"
+            names = (name.partition(":")[0] for name in self._missing(cell))
+            return dict.fromkeys(names, self.broken[step.key])
         return {}
 
-    def _outcome(self, step: Step, todo: list[Work]) -> Outcome:
-        """Do a step in a process of its own, and tell how it went."""
-        expected = self.clock.expected(step.unit)
-        self.say(f"{step}" + (f", about {duration(expected)}" if expected else ""))
+    def _is_done(self, step: Step, alone: bool) -> bool:
+        """Return whether a step is done; `alone` says that no other run is at work on it."""
+        if step.part is None:
+            return not self._missing(step.cell)
+        done = self.store.has_arrays(*step.key)
+        if done and alone:  # killed between its last two actions
+            self.store.forget_checkpoint(*step.key)
+        return done
+
+    def _outcome(self, step: Step) -> Outcome:
+        """Do a step in a process of its own, and say how it went."""
+        self.say(str(step))
         try:
             check_data_there(step)
         except DataError as error:
             raise StoppedError(str(error)) from error
-        start = time.perf_counter()
-        outcome = run_in_process(replace(step, deadline=self.clock.end), self._progress(step))
+        start = last = time.monotonic()
+
+        def progress(text: str) -> None:
+            nonlocal last
+            if not text.startswith("epoch ") or time.monotonic() - last >= _SELDOM:
+                last = time.monotonic()
+                self.say(f"{step}: {text}")
+
+        outcome = run_in_process(replace(step, deadline=self.deadline), progress)
         if outcome.kind in FATAL:
             raise StoppedError(outcome.message)
         if outcome.kind == "done":
-            took = duration(time.perf_counter() - start)
-            self.say(f"{step}: {took}; {self.clock.remaining(_untrained(todo))}")
+            self.say(f"{step}: {time.monotonic() - start:.1f} s")
         else:
             failed = "" if outcome.kind == PAUSED else "FAILED: "
             self.say(f"{step}: {failed}{outcome.message}")
         return outcome
 
-    def _progress(self, step: Step) -> Say:
-        """Says what a process says, of its epochs only some."""
-        epochs = seldom(self.say, f"{step}: ")
-        return lambda text: (
-            epochs(text) if text.startswith("epoch ") else self.say(f"{step}: {text}")
+    def _new_rows(self, cell: Cell, before: Mapping[str, Row]) -> list[Row]:
+        """Rows of a cell that were missing; without `methods`, written of the arrays of its parts.
+
+        Nothing is written while a part is not trained.
+        """
+        store, seed = self.store, cell.seed
+        if cell.methods:
+            new = {(name, head["config_hash"], seed) for name, head in before.items()}
+            rows = store.rows() if len(self._missing(cell)) < len(before) else []
+            return [r for r in rows if (r["method"], r["config_hash"], r["seed"]) in new]
+        keys = [(part.name, part.digest, seed) for part in cell.parts]
+        if not all(store.has_arrays(*key) for key in keys):
+            return []
+        receipts = {
+            part.role: {"name": key[0], "config_hash": key[1], **store.receipt(*key)}
+            for part, key in zip(cell.parts, keys, strict=True)
+        }
+        row = make_row(
+            cell.heads[0],
+            arrays=store.load(*keys[-1]),
+            own=receipts.pop("method"),
+            parts=receipts,
+            n_resamples=cell.resamples,
         )
+        return [row] if store.append(row) else []
 
-    def _wait_for_others(self, waiting: list[Work]) -> None:
-        names = "; ".join(dict.fromkeys(str(work.steps[-1]) for work in waiting))
-        self.say(f"another run is at work on {names}; waiting for it")
-        time.sleep(_PAUSE)
+    @contextmanager
+    def _lock(self, step: Step) -> Iterator[bool]:
+        """Hold the lock of a step if it is free; gives whether it was.
 
-
-@contextmanager
-def _lock(store: Store, step: Step, seed: int) -> Iterator[bool]:
-    """Hold the lock of a step if it is free; gives whether it was.
-
-    It vanishes with the process that holds it, also when that is killed.
-    """
-    folder: Path = store.arrays_folder(step.unit.name, step.unit.digest, seed)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f".{seed}.lock"))
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
-
-
-def _features(wanted: list[Work]) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Data and seed of the features of spectra that what is missing needs."""
-    found = {
-        (config_hash(data), work.seed): data
-        for work in wanted
-        if isinstance(work, MethodWork) and work.missing()
-        for data in [work.method.config["data"]]
-        if data.get("dataset") in SPECTRA
-    }
-    yield from ((data, seed) for (_, seed), data in found.items())
-
-
-def _untrained(todo: list[Work]) -> list[Any]:
-    """Parts and cells that are still to be done, once for each seed."""
-    found = {
-        (step.unit.name, step.unit.digest, work.seed): step.unit
-        for work in todo
-        for step in work.steps
-        if not step.is_done(alone=False)
-    }
-    return list(found.values())
+        It vanishes with the process that holds it, also when that is killed.
+        """
+        folder = self.store.arrays_folder(*step.key)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()

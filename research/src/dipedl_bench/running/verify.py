@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,12 +16,10 @@ from ..results.changed import changes
 from ..results.receipt import machine_of
 from ..results.rows import was_resumed
 from ..results.store import Store, load_rows
+from ..spec.plan import plan, refuse_axes
 from ..spec.suite import file_of, load_suite
-from .clock import Clock, Say, silent
-from .inputs import check_files
-from .runner import StoppedError, do
-from .todo import planned_work, refuse_axes
-from .work import CellWork, DataError, MethodWork, Place, Work
+from .runner import run_cells
+from .steps import Say
 
 __all__ = ["ACROSS", "EXACT", "Comparison", "Verified", "verify"]
 
@@ -136,37 +134,34 @@ def verify(
     there = load_rows(loaded.name, profile, out)
     profile = profile or _profile(there)
     chosen = loaded.chosen_methods(profile, methods)
-    axes: dict[str, Any] = {"datasets": _known(datasets), "classifiers": _known(classifiers)}
+    axes: dict[str, Any] = {
+        "datasets": None if datasets is None else list(datasets),
+        "classifiers": None if classifiers is None else list(classifiers),
+    }
     rows = _published(there, chosen, axes, seed)
     of_seed = next(iter(rows.values()))["seed"]
+    say = progress or (lambda text: None)
     with TemporaryDirectory(prefix="dipedl-verify-") as folder:
         data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
-        if not loaded.crossed:
-            _check_data(rows.values(), data)
-        place = Place(Store(folder, loaded.name, profile), data)
-        where = file_of(suite)
-        names = list(dict.fromkeys(_method(key) for key in rows))
-        planned = planned_work(
-            loaded, where, place, (of_seed,), methods=names, rows=list(rows.values()), **axes
-        )
-        other = _other_settings(planned, rows)
-        again = {key for key in rows if key not in other}
-        todo = _only(planned, again)
+        store, names = Store(folder, loaded.name, profile), {_method(key) for key in rows}
+        where, seeds = file_of(suite), [of_seed]
+        cells = plan(loaded, profile, where, seeds=seeds, methods=names, **axes)
+        today = {_key(head): head for cell in cells for head in cell.heads}
+        why = {key: _why_not(row, today.get(key)) for key, row in rows.items()}
+        again = {key for key in rows if not why[key]}
+        wanted = [
+            replace(cell, heads=tuple(head for head in cell.heads if _key(head) in again))
+            for cell in cells
+            if any(_key(head) in again for head in cell.heads)
+        ]
         failed: Mapping[tuple[str, int], str] = {}
-        if todo:
-            failed = do(todo, place, Clock(place.store, None), progress or silent).failed
-        made = {_key(row): row for row in place.store.rows()}
-    why = other | {key: _reason(key, of_seed, failed) for key in again - made.keys()}
-    return [_compared(row, made.get(key), why.get(key, "")) for key, row in rows.items()]
-
-
-def _check_data(rows: Iterable[Row], folder: str | None) -> None:
-    """Raise StoppedError if the data that rows were made on are missing."""
-    for row in rows:
-        try:
-            check_files(row["config"]["data"], folder)
-        except DataError as error:
-            raise StoppedError(str(error)) from error
+        if wanted:
+            failed = run_cells(wanted, store, data, None, say).failed
+        made = {_key(row): row for row in store.rows()}
+    for key in again - made.keys():
+        name = f"{key[0]}, {key[1]}: {_method(key)}" if key[0] else key[2]
+        why[key] = failed.get((name, of_seed), "it gave no row")
+    return [_compared(row, made.get(key), why[key]) for key, row in rows.items()]
 
 
 def _profile(rows: Iterable[Row]) -> str:
@@ -175,10 +170,6 @@ def _profile(rows: Iterable[Row]) -> str:
     if len(found) != 1:
         raise ValueError(f"there are rows of the profiles {found}; choose one with --profile")
     return str(found[0])
-
-
-def _known(names: Iterable[str] | None) -> list[str] | None:
-    return None if names is None else list(names)
 
 
 def _key(row: Row) -> Key:
@@ -191,15 +182,18 @@ def _method(key: Key) -> str:
 
 
 def _published(
-    rows: Iterable[Row], methods: Iterable[str], axes: Mapping[str, Any], seed: int | None
+    rows: Iterable[Row],
+    methods: Iterable[str],
+    axes: Mapping[str, list[str] | None],
+    seed: int | None,
 ) -> dict[Key, Row]:
     """The latest row of each chosen method with a seed, by place and method."""
     methods, rows = tuple(methods), list(rows)
     found = [row for row in rows if _method(_key(row)) in methods and row["metrics"]]
     for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
-        if axes[axis] is not None:
-            refuse_unknown(name, axes[axis], sorted({row[name] for row in rows}))
-            found = [row for row in found if row[name] in axes[axis]]
+        if (names := axes[axis]) is not None:
+            refuse_unknown(name, names, sorted({row[name] for row in rows}))
+            found = [row for row in found if row[name] in names]
     seeds = sorted({row["seed"] for row in found})
     if not found:
         raise ValueError(
@@ -235,60 +229,14 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)[:3]]
 
 
-def _other_settings(planned: Iterable[Work], rows: Mapping[Key, Row]) -> dict[Key, str]:
-    """Why rows cannot be made again: the suite no longer has their settings."""
-    today: dict[Key, tuple[str, Mapping[str, Any]]] = {}
-    for work in planned:
-        if isinstance(work, MethodWork):
-            today["", "", work.method.name] = work.method.digest, work.method.config
-        else:
-            today |= _of_cell(work)
-    return {
-        key: _told(row, today[key][1] if key in today else {})
-        for key, row in rows.items()
-        if key not in today or today[key][0] != row["config_hash"]
-    }
-
-
-def _of_cell(work: CellWork) -> dict[Key, tuple[str, Mapping[str, Any]]]:
-    """Hash and settings of each row of a cell."""
-    unit = work.unit
-    return {
-        (unit.dataset, unit.classifier, row): (work.rows[row][1], method.config(unit, kind))
-        for method in work.methods
-        for row, kind in method.kinds.items()
-        if row in work.rows
-    }
-
-
-def _told(row: Row, config: Mapping[str, Any]) -> str:
-    if not config:
+def _why_not(row: Row, head: Row | None) -> str:
+    """Return why a row cannot be made again: the suite no longer has its settings; or nothing."""
+    if head is None:
         return "the suite no longer has it"
-    said = "; ".join(changes(row["config"], config)) or "another hash of the same settings"
+    if head["config_hash"] == row["config_hash"]:
+        return ""
+    said = "; ".join(changes(row["config"], head["config"])) or "another hash of the same settings"
     return f"its settings are not today's: {said}"
-
-
-def _only(planned: Iterable[Work], keys: Collection[Key]) -> list[Work]:
-    """Return the plan without the rows that are not asked for."""
-    found: list[Work] = []
-    for work in planned:
-        if isinstance(work, MethodWork):
-            found += [work] if ("", "", work.method.name) in keys else []
-        else:
-            unit = work.unit
-            named = {
-                row: of
-                for row, of in work.rows.items()
-                if (unit.dataset, unit.classifier, row) in keys
-            }
-            found += [replace(work, rows=named)] if named else []
-    return found
-
-
-def _reason(key: Key, seed: int, failed: Mapping[tuple[str, int], str]) -> str:
-    place = ", ".join(key[:2])
-    name = f"{place}: {_method(key)}" if key[0] else key[2]
-    return failed.get((name, seed), "it gave no row")
 
 
 def _compared(then: Row, now: Row | None, why: str) -> Verified:

@@ -10,8 +10,6 @@ from .typed_toml import Frozen
 
 Table = dict[str, Any]
 Name = str
-#: OOD sets; of those in a tuple inside, the first that can be had.
-OodNames = tuple[str | tuple[str, ...], ...]
 #: Groups of crossed methods, in the order of the tables.
 GROUPS = ("bare", "ours", "baseline", "ablation", "candidate")
 #: Fewer leave no resample in the tails of a 95 % interval.
@@ -43,7 +41,7 @@ class Profile(Frozen):
     title: str = ""
     dataset: str = ""
     datasets: tuple[Name, ...] = ()
-    ood: OodNames | None = None
+    ood: tuple[Name, ...] | None = None
     shifted: tuple[Name, ...] = ()
     seeds: tuple[int, ...] | None = None
     limit: Limit = Limit()
@@ -57,10 +55,18 @@ class Profile(Frozen):
 
 
 class Method(Frozen):
-    """One method: an uncertainty classifier, and the trained parts that it is given."""
+    """A method: its class, its arguments, and how it is given data and trained parts.
+
+    All keys that are not below are arguments of its class.
+    """
 
     title: str
     estimator: str
+    #: They may stand beside the other keys too, unless they share a name with one.
+    arguments: Table = {}
+    note: str = ""
+
+    # ---- in a suite with one data set a profile: the parts that the method is given
     #: Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
     #: or ``[densities]``, or such a table.
     classifier: str | Table | None = None
@@ -74,9 +80,37 @@ class Method(Frozen):
     uncertainty: str | None = None
     #: Default seeds of this method, where they differ from those of the others.
     seeds: tuple[int, ...] | None = None
-    note: str = ""
-    #: They may stand beside the other keys too, unless they share a name with one.
-    arguments: Table = {}
+
+    # ---- in a crossed suite: the method is given each of the classifiers
+    #: "bare": what all are compared with. "candidate": a single density that a selection could have
+    #: chosen.
+    group: Literal[("", *GROUPS)] = ""  # type: ignore[valid-type]
+    #: "paper" makes it with ``DIPClassifier.paper``.
+    preset: Literal["", "paper"] = ""
+    #: Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
+    kinds: tuple[str, ...] = ()
+    #: Where its probabilities come from; with "classifier_proba" one minus the largest ranks.
+    answers: Literal["predict_proba", "classifier_proba"] = "predict_proba"
+    #: Whether it is given the validation rows to calibrate on, where it takes some and the
+    #: classifier is frozen.
+    calibrate: bool = True
+    #: Whether it trains the classifier anew, as an ensemble does, also where that is frozen; or a
+    #: network of its own, with backbone and training of the classifier.
+    trains: bool = False
+    #: Share of the rows that the classifier is not fitted on: the method is given these alone, and
+    #: the classifier frozen.
+    held_out: float | None = Field(default=None, gt=0, lt=1)
+    #: Whether a ValueError or a TypeError is an answer, kept as a row.
+    may_refuse: bool = False
+    #: Run with these only.
+    classifiers: tuple[str, ...] | None = None
+
+    @classmethod
+    def keys(cls, crossed: bool) -> tuple[str, ...]:
+        """Return the keys of a method in a crossed suite, or in one with one data set a profile."""
+        names = tuple(cls.model_fields)
+        first, second = names.index("classifier"), names.index("group")
+        return names[:first] + (names[second:] if crossed else names[first:second])
 
 
 class CrossedData(Frozen):
@@ -126,37 +160,6 @@ class CrossedClassifier(Frozen):
     standardise: bool = False
     #: Most rows of each split, where the data set allows more.
     limit: Limit = Limit()
-
-
-class CrossedMethod(Frozen):
-    """A method that is given each of the classifiers."""
-
-    title: str
-    #: "bare": what all are compared with. "candidate": a single density that a selection could have
-    #: chosen.
-    group: Literal[GROUPS]  # type: ignore[valid-type]
-    estimator: str
-    arguments: Table = {}
-    #: "paper" makes it with ``DIPClassifier.paper``.
-    preset: Literal["", "paper"] = ""
-    #: Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
-    kinds: tuple[str, ...] = ()
-    #: Where its probabilities come from; with "classifier_proba" one minus the largest ranks.
-    answers: Literal["predict_proba", "classifier_proba"] = "predict_proba"
-    #: Whether it is given the validation rows to calibrate on, where it takes some and the
-    #: classifier is frozen.
-    calibrate: bool = True
-    #: Whether it trains the classifier anew, as an ensemble does, also where that is frozen; or a
-    #: network of its own, with backbone and training of the classifier.
-    trains: bool = False
-    #: Share of the rows that the classifier is not fitted on: the method is given these alone, and
-    #: the classifier frozen.
-    held_out: float | None = Field(default=None, gt=0, lt=1)
-    #: Whether a ValueError or a TypeError is an answer, kept as a row.
-    may_refuse: bool = False
-    #: Run with these only.
-    classifiers: tuple[str, ...] | None = None
-    note: str = ""
 
 
 class MeasureEntry(Frozen):

@@ -1,24 +1,31 @@
-"""Plan of a training: methods of a suite, completed by a profile, and the parts below them."""
+"""Plan of a suite: its cells, the rows that each gives, and the parts that are trained for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ..datasets.splits import check_loader
 from ..names import refuse_unknown
 from ..results.receipt import config_hash
 from .build import accepts, build, class_of, described, transformer_of
-from .entries import Method, Profile
-from .suite import Suite, chosen_ood, gathered
+from .entries import CrossedClassifier, CrossedData, Limit, Method, Profile
+from .suite import Suite, chosen, gathered
 from .typed_toml import validated
 
-#: Raised when stored arrays change their meaning, so that none of an older kind are taken for new.
-_FORMAT = 1
+#: Raised when stored arrays, or rows of a crossed suite, change their meaning, so that none of an
+#: older kind are taken for new.
+_FORMAT, _CROSSED_FORMAT = 1, 3
 #: Own key of a density: what it sees.
 _SEES = ("pixels", "network")
 
 Table = dict[str, Any]
+Names = Iterable[str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +34,7 @@ class Part:
 
     `name` is that of its folder, `table` holds its class and arguments, `config` everything that
     its arrays depend on, data and the parts `below` included; those have to be trained before it.
+    `spec` is the entry of a method in the suite.
     """
 
     role: str
@@ -37,52 +45,242 @@ class Part:
     below: Mapping[str, Part]
     spec: Method | None = None
 
-    @property
-    def can_pause(self) -> bool:
-        """Return whether its training can stop at a deadline and go on later."""
-        return accepts(class_of(self.table["estimator"], self.where).fit, "deadline")
-
     def built(self, seed: int, **given: Any) -> Any:
         """The estimator, unfitted; of `given`, what it does not take is left out."""
-        table = self.table
-        made = table["estimator"], table["arguments"]
-        return build(*made, self.where, random_state=seed, **given)
+        made = self.table["estimator"], self.table["arguments"]
+        model = build(*made, self.where, random_state=seed, **given)
+        if self.table.get("standardise"):
+            model = make_pipeline(StandardScaler(), model)
+        return model
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of the config: equal parts of two methods are trained once."""
         return config_hash(self.config)
 
 
 @dataclass(frozen=True, eq=False)
-class MethodPart(Part):
-    """A method; `spec` is its entry in the suite."""
+class Cell:
+    """Rows that are made together: data, a classifier, a seed, and what is trained for them.
 
-    spec: Method
+    `heads` are the first keys of each row: suite, profile, method, title, seed, config, hash and,
+    in a crossed suite, data set, classifier and group. `parts` are trained and stored one after
+    the other. In a suite with one data set a profile the last of them is the method, and its arrays
+    give the row. In a crossed suite `methods` are run together afterwards, with the `classifier`,
+    which is one of the parts if it is a network, and is fitted on the way if it is not.
+    """
+
+    seed: int
+    heads: tuple[Table, ...]
+    parts: tuple[Part, ...]
+    resamples: int
+    classifier: Part | None = None
+    methods: Mapping[str, Method] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """Data set and classifier of a crossed suite, for readers; "" in any other."""
+        head = self.heads[0]
+        return f"{head['dataset']}, {head['classifier']}" if "dataset" in head else ""
+
+    @property
+    def frozen(self) -> bool:
+        """Return whether the methods of a crossed suite get the classifier trained, as it is."""
+        return self.classifier in self.parts
+
+    def title(self, method: str) -> str:
+        """A method for readers, with data set and classifier of a crossed suite."""
+        return f"{self.place}: {method}" if self.place else method
 
 
 def plan(
     suite: Suite,
     profile: str,
-    methods: Iterable[str],
     where: str,
-    ood: Sequence[str] | None = None,
-) -> list[MethodPart]:
-    """The chosen methods with all parts below them, checked: every class exists and takes its keys.
+    *,
+    methods: Names = None,
+    datasets: Names = None,
+    classifiers: Names = None,
+    seeds: Iterable[int] | None = None,
+) -> list[Cell]:
+    """The cells, all with their first seed before any gets its second; everything is checked.
 
-    `ood` says which sets are looked at; default: all of the profile, of alternatives the first. A
-    ValueError names file and key.
+    None stands for all methods, data sets and classifiers of the profile, and for the seeds of
+    method, profile, data set or suite. A ValueError names file and key.
     """
+    if seeds is not None:
+        seeds = tuple(dict.fromkeys(seeds))
+        if not seeds or min(seeds) < 0:
+            raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
+    names = suite.chosen_methods(profile, methods)
+    if suite.crossed:
+        made = crossed_methods(suite, profile, names, where)
+        found = _crossed_cells(suite, profile, where, made, datasets, classifiers, seeds)
+    else:
+        refuse_axes(suite, datasets=datasets, classifiers=classifiers)
+        found = _cells(suite, profile, method_parts(suite, profile, names, where), seeds)
+    return [cell for _, cell in sorted(found, key=lambda pair: pair[0])]
+
+
+def refuse_axes(suite: Suite, **given: Names) -> None:
+    """ValueError if an axis is given that the suite does not have."""
+    for axis, names in given.items():
+        if names is not None and not suite.crossed:
+            raise ValueError(
+                f"{axis} must be left out: suite {suite.name!r} has one data set per profile, and "
+                "its classifiers are parts of its methods; a suite with [datasets], such as "
+                "defaults, crosses them"
+            )
+
+
+def _with_seeds(cell: Cell, seeds: Iterable[int]) -> Iterator[tuple[int, Cell]]:
+    for i, seed in enumerate(seeds):
+        heads = tuple({**head, "seed": seed} for head in cell.heads)
+        yield i, replace(cell, seed=seed, heads=heads)
+
+
+# ------------------------------------------------------------------- suites that cross data sets
+
+
+def crossed_methods(
+    suite: Suite, profile: str, names: Iterable[str], where: str
+) -> dict[str, Method]:
+    """Methods of a crossed suite by name, checked: every class exists and takes its arguments."""
+    setting, own = suite.profile(profile), Method.keys(crossed=True)
+    found = {}
+    for name in names:
+        place = f"{where}: methods.{name}"
+        table = completed(suite.methods[name], setting.methods.get(name, {}), own, setting)
+        method = validated(Method, table, place, "suite")
+        made = built_method(method, place)
+        if method.kinds and not accepts(class_of(method.estimator, place).uncertainty, "kind"):
+            raise ValueError(f"{place}.kinds: {type(made).__name__} has one kind only")
+        found[name] = method
+    return found
+
+
+def built_method(method: Method, where: str, **given: Any) -> Any:
+    """A method of a crossed suite, unfitted; of `given`, what it does not take is left out."""
+    return build(method.estimator, method.arguments, where, preset=method.preset, **given)
+
+
+def kinds_of(name: str, method: Method) -> dict[str, str | None]:
+    """Name of each row of a method -> kind of uncertainty; None asks for the method's own."""
+    first, *others = method.kinds or (None,)
+    return {name: first, **{f"{name}:{kind}": kind for kind in others}}
+
+
+def _crossed_cells(
+    suite: Suite,
+    profile: str,
+    where: str,
+    methods: Mapping[str, Method],
+    datasets: Names,
+    classifiers: Names,
+    seeds: Iterable[int] | None,
+) -> Iterator[tuple[int, Cell]]:
     setting = suite.profile(profile)
-    planner = _Planner(suite, setting, data_config(suite, setting, ood))
+    wanted = chosen("classifier", classifiers, suite.classifiers)
+    settings = {
+        name: plain(described(built_method(method, f"{where}: methods.{name}")))
+        for name, method in methods.items()
+    }
+    for dataset in suite.chosen_datasets(profile, datasets):
+        data = suite.datasets[dataset]
+        check_loader(data.loader, f"{where}: datasets.{dataset}")
+        of_data = tuple(seeds or setting.seeds or data.seeds or suite.seeds)
+        for name in (name for name in data.classifiers if name in wanted):
+            part, entry = _recipe(suite, setting, dataset, name, where)
+            given = {
+                key: method
+                for key, method in methods.items()
+                if method.classifiers is None or name in method.classifiers
+            }
+            heads = []
+            for key, method in given.items():
+                for row, kind in kinds_of(key, method).items():
+                    config = {**part.config, "method": _method_config(method, kind, settings[key])}
+                    ranked = "" if row == key else f", ranked by {kind}"
+                    place: Table = {"suite": suite.name, "profile": profile, "dataset": dataset}
+                    place |= {"classifier": name, "method": row, "title": method.title + ranked}
+                    place |= {"group": method.group, "seed": -1}
+                    heads.append({**place, "config": config, "config_hash": config_hash(config)})
+            if heads:
+                parts = (part,) if entry.frozen else ()
+                cell = Cell(-1, tuple(heads), parts, data.resamples, part, given)
+                yield from _with_seeds(cell, of_data)
+
+
+def _method_config(method: Method, kind: str | None, settings: Table) -> Table:
+    """Everything that a row depends on beside data, classifier and seed."""
+    own: Table = {"answers": method.answers, "calibrate": method.calibrate, "kind": kind}
+    own |= {} if method.held_out is None else {"held_out": method.held_out}
+    return {**settings, **own, "preset": method.preset}
+
+
+def _recipe(
+    suite: Suite, profile: Profile, dataset: str, name: str, where: str
+) -> tuple[Part, CrossedClassifier]:
+    """The classifier of a cell, whose class and arguments are checked, and its entry."""
+    data, place = suite.datasets[dataset], f"{where}: classifiers.{name}"
+    own = tuple(CrossedClassifier.model_fields)
+    table = completed(suite.classifiers[name], profile.classifiers.get(name, {}), own, profile)
+    entry = validated(CrossedClassifier, table, place, "suite")
+    made = {key: getattr(entry, key) for key in ("estimator", "arguments", "standardise")}
+    part = Part("classifier", f"{dataset}/{name}", place, made, {}, {})
+    config = {
+        "format": _CROSSED_FORMAT,
+        "data": _crossed_data(data, [data.limit, entry.limit, profile.limit]),
+        "classifier": plain(described(part.built(0))),
+    }
+    return replace(part, config=config), entry
+
+
+def _crossed_data(data: CrossedData, limits: list[Limit]) -> Table:
+    rows = {
+        split: min((n for n in (getattr(limit, split) for limit in limits) if n), default=None)
+        for split in Limit.model_fields
+    }
+    return {
+        "loader": data.loader,
+        "arguments": plain(data.arguments),
+        "leave_out": data.leave_out,
+        "ood": list(data.ood),
+        "validation_fraction": data.validation_fraction,
+        "limit": rows,
+        **({"standardise": True} if data.standardise else {}),
+        **({"selected": list(data.selected)} if data.selected else {}),
+    }
+
+
+# ------------------------------------------------------------ suites with one data set a profile
+
+
+def method_parts(suite: Suite, profile: str, methods: Iterable[str], where: str) -> list[Part]:
+    """Methods with all parts below them, checked: every class exists and takes its keys."""
+    setting = suite.profile(profile)
+    planner = _Planner(suite, setting, data_config(suite, setting))
     return [planner.method(name, where) for name in methods]
 
 
-def data_config(suite: Suite, profile: Profile, ood: Sequence[str] | None = None) -> Table:
+def _cells(
+    suite: Suite, profile: str, parts: Iterable[Part], seeds: Iterable[int] | None
+) -> Iterator[tuple[int, Cell]]:
+    setting = suite.profile(profile)
+    for part in parts:
+        assert part.spec is not None
+        head: Table = {"suite": suite.name, "profile": profile, "method": part.name}
+        head |= {"title": part.spec.title, "seed": -1}
+        head |= {"config": part.config, "config_hash": part.digest}
+        cell = Cell(-1, (head,), tuple(trained_parts(part)), setting.resamples)
+        yield from _with_seeds(cell, seeds or part.spec.seeds or setting.seeds or suite.seeds)
+
+
+def data_config(suite: Suite, profile: Profile) -> Table:
     """Arguments of `dipedl_bench.datasets.splits.make_splits`; plain values."""
     return {
         "dataset": profile.dataset,
-        "ood": list(chosen_ood(suite, profile) if ood is None else ood),
+        "ood": list(suite.ood_of(profile)),
         "validation_fraction": suite.validation_fraction,
         "limit": profile.limit.model_dump(),
         **({"shifted": list(profile.shifted)} if profile.shifted else {}),
@@ -97,9 +295,9 @@ class _Planner:
     profile: Profile
     data: Table
 
-    def method(self, name: str, where: str) -> MethodPart:
+    def method(self, name: str, where: str) -> Part:
         place = f"{where}: methods.{name}"
-        own, over = tuple(Method.model_fields), self.profile.methods.get(name, {})
+        own, over = Method.keys(crossed=False), self.profile.methods.get(name, {})
         table = completed(self.suite.methods[name], over, own, self.profile)
         spec = validated(Method, table, place, "suite")
         below: dict[str, Part] = {}
@@ -110,7 +308,7 @@ class _Planner:
         _check_method(spec, below, place)
         made = {"estimator": spec.estimator, "arguments": spec.arguments}
         config = _config(made, self.data, below, place) | _choices(spec)
-        return MethodPart("method", name, place, made, config, below, spec)
+        return Part("method", name, place, made, config, below, spec)
 
     def _classifier(self, given: str | Table, where: str) -> Part:
         name, table, place = self._found(given, "classifiers", ("estimator",), where)

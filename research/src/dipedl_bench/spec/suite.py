@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
 from ..datasets.spectra_splits import SPECTRA_SHIFTED
 from ..datasets.splits import DATASETS, OOD_SETS
@@ -17,9 +17,8 @@ from ..names import is_folder_name, refuse_unknown
 from .entries import (
     CrossedClassifier,
     CrossedData,
-    CrossedMethod,
     MeasureEntry,
-    OodNames,
+    Method,
     Profile,
 )
 from .typed_toml import Frozen, read_tables, validated
@@ -27,9 +26,7 @@ from .typed_toml import Frozen, read_tables, validated
 __all__ = [
     "Suite",
     "chosen",
-    "chosen_ood",
     "file_of",
-    "first_there",
     "gathered",
     "load_suite",
     "parse_suite",
@@ -38,12 +35,6 @@ __all__ = [
 
 Table = dict[str, Any]
 Name = str
-Entry = TypeVar("Entry", bound=BaseModel)
-Choice = Callable[[tuple[str, ...]], str]
-#: A file of each set that may have a stand-in, or be one.
-_FILES = {"svhn": "svhn/test_32x32.mat", "gtsrb": "gtsrb/gtsrb_test_32x32.webp"}
-#: Sets that are downloaded where no folder of data is named.
-_DOWNLOADED = ("svhn",)
 
 
 class Suite(Frozen):
@@ -56,9 +47,8 @@ class Suite(Frozen):
 
     name: str
     title: str
-    #: Of a tuple inside, the first whose files are there; a crossed suite names them with each data
-    #: set.
-    ood: OodNames = ()
+    #: A crossed suite names them with each data set.
+    ood: tuple[Name, ...] = ()
     #: Share of the official training set that is held out for validation, another one each seed.
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     seeds: tuple[int, ...] = Field(min_length=1)
@@ -69,7 +59,7 @@ class Suite(Frozen):
     #: table that names a transformer of pixels.
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
-    #: See `Method` and `CrossedMethod`; completed by a profile.
+    #: See `Method`; completed by a profile.
     methods: dict[Name, Table]
     #: What a crossed suite is to show.
     measures: tuple[MeasureEntry, ...] = ()
@@ -88,6 +78,10 @@ class Suite(Frozen):
         """The profile of this name; ValueError with the known ones if there is none."""
         refuse_unknown("profile", [name], self.profiles, f"suite {self.name!r}")
         return self.profiles[name]
+
+    def ood_of(self, profile: Profile) -> tuple[str, ...]:
+        """OOD sets of a profile of a suite with one data set a profile."""
+        return self.ood if profile.ood is None else profile.ood
 
     def method_names(self, profile: str) -> tuple[str, ...]:
         """Names of the methods that a profile runs, in the order of the file."""
@@ -210,38 +204,6 @@ def gathered(table: Table, own: Iterable[str]) -> Table:
     return {**kept, "arguments": {**rest, **table.get("arguments", {})}}
 
 
-def chosen_ood(suite: Suite, profile: Profile, choose: Choice | None = None) -> list[str]:
-    """OOD sets of a profile; `choose` takes one of a tuple of alternatives, or it is the first."""
-    entries = suite.ood if profile.ood is None else profile.ood
-    pick = choose or (lambda names: names[0])
-    return [entry if isinstance(entry, str) else pick(entry) for entry in entries]
-
-
-def first_there(
-    names: tuple[str, ...],
-    data_dir: str | os.PathLike[str] | None,
-    say: Callable[[str], None],
-) -> str:
-    """The first of the sets that can be had, and a word on those that stand in for another.
-
-    The first of all if none can be had: its loader says what is missing. `data_dir` is None where
-    sets are downloaded.
-    """
-    for name in names:
-        if _there(name, data_dir):
-            if name != names[0]:
-                missing = ", ".join(_FILES[other] for other in names[: names.index(name)])
-                say(f"{missing} is not in {str(data_dir)!r}: {name} stands in, under its own name")
-            return name
-    return names[0]
-
-
-def _there(name: str, data_dir: str | os.PathLike[str] | None) -> bool:
-    if data_dir is None:
-        return name in _DOWNLOADED
-    return (Path(data_dir).expanduser() / _FILES[name]).is_file()
-
-
 def _extended(base: str, own: Table, where: str) -> Table:
     """Parts and methods of another suite of the package, and the profiles that say they extend."""
     refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
@@ -301,9 +263,7 @@ def _check_data(suite: Suite, profile: Profile, where: str, place: str) -> None:
     """The data set of a profile, its OOD sets and its shifted sets."""
     refuse_unknown("data set", [profile.dataset], DATASETS, f"{place}.dataset")
     at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
-    for entry in suite.ood if profile.ood is None else profile.ood:
-        names = [entry] if isinstance(entry, str) else entry
-        refuse_unknown("OOD set", names, OOD_SETS[profile.dataset], at)
+    refuse_unknown("OOD set", suite.ood_of(profile), OOD_SETS[profile.dataset], at)
     shifted = SPECTRA_SHIFTED.get(profile.dataset, ())
     refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
 
@@ -314,11 +274,14 @@ def _check_crossed(suite: Suite, where: str) -> None:
         place = f"{where}: datasets.{name}"
         refuse_unknown("classifier", data.classifiers, suite.classifiers, place)
     for name, table in suite.classifiers.items():
-        _entry(CrossedClassifier, table, f"{where}: classifiers.{name}")
+        own = tuple(CrossedClassifier.model_fields)
+        validated(CrossedClassifier, gathered(table, own), f"{where}: classifiers.{name}", "suite")
     groups = []
     for name, table in suite.methods.items():
         place = f"{where}: methods.{name}"
-        method = _entry(CrossedMethod, table, place)
+        method = validated(Method, gathered(table, Method.keys(crossed=True)), place, "suite")
+        if not method.group:
+            raise ValueError(f"{place}: group: this key is missing")
         refuse_unknown("classifier", method.classifiers or (), suite.classifiers, place)
         groups.append(method.group)
     if groups.count("bare") != 1:
@@ -326,7 +289,3 @@ def _check_crossed(suite: Suite, where: str) -> None:
     known = [*suite.methods, *groups]
     for number, measure in enumerate(suite.measures):
         refuse_unknown("method", [measure.against], known, f"{where}: measures[{number}].against")
-
-
-def _entry(model: type[Entry], table: Table, where: str) -> Entry:
-    return validated(model, gathered(table, model.model_fields), where, "suite")

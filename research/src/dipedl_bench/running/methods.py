@@ -1,0 +1,255 @@
+"""Methods of a crossed suite: all of a cell in one process, with one classifier on the same rows.
+
+The classifier is fitted once for all of them, or is a trained network, restored from its weights.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
+
+from dipedl.inputs import weight_argument
+from dipedl.maths.dirichlet import max_prob, uncertainty_of
+
+from ..datasets.splits import Splits, make_splits
+from ..results.known_truth import distances, of_samples
+from ..results.receipt import receipt
+from ..results.scores import score
+from ..spec.build import accepts
+from ..spec.entries import Method
+from ..spec.plan import built_method, kinds_of
+from .memo import Memoised, Memory, Spent, rounded
+from .steps import DataError, Say, Step
+from .training import restored
+
+Rows = Mapping[str, np.ndarray]
+#: The method that is fitted with an unfitted classifier: it needs predictions on held-out rows.
+_OURS = "DIPClassifier"
+
+
+def run_methods(step: Step, say: Say = lambda text: None) -> dict[str, str]:
+    """Run the methods of a cell that lack a row, and write rows; gives why one has none, by method.
+
+    No method is begun after the deadline. A method that may refuse, and does with a ValueError or a
+    TypeError, has rows without numbers.
+    """
+    cell, store = step.cell, step.store
+    try:
+        splits = make_splits(step.unit.config["data"], cell.seed)
+    except Exception as error:
+        raise DataError(str(error)) from error
+    given = _given(step, splits)
+    scored = {s: rows for s, rows in splits.X.items() if s not in ("train", "validation")}
+    targets = _targets(splits, given.X, scored)
+    failed = {}
+    missing = store.missing(cell.heads)
+    for name, method in cell.methods.items():
+        kinds = {row: kind for row, kind in kinds_of(name, method).items() if row in missing}
+        if not kinds:
+            continue
+        if step.deadline is not None and time.monotonic() > step.deadline:
+            break
+        start = time.perf_counter()
+        where = f"{step.unit.where.partition(':')[0]}: methods.{name}"
+        made: dict[str, dict[str, Any]] = {}
+        try:
+            try:
+                made = _rows(name, method, where, given, scored, targets, cell.resamples, cell.seed)
+            except (ValueError, TypeError) as error:
+                if not method.may_refuse:
+                    raise
+                empty = {"metrics": {}, "intervals": {}, "refused": str(error)}
+                made = dict.fromkeys(kinds, empty)
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {error}"
+        for row in (row for row in kinds if row in made):
+            load = {"load": round(os.getloadavg()[0], 2)}
+            store.append(missing[row] | load | receipt() | made[row])
+        say(f"{name}: {failed.get(name) or f'{time.perf_counter() - start:.1f} s'}")
+    return failed
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Inputs of the methods of a cell, to fit on X (n, d) and y (n,)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    #: Weights of the rows, if any.
+    w: np.ndarray | None
+    #: Rows and labels to calibrate on, where the classifier is frozen.
+    held: tuple[np.ndarray, np.ndarray] | None
+    #: The classifier, unfitted, for methods that train it themselves.
+    recipe: Any
+    #: For DIPClassifier: the frozen network, or an unfitted classifier, whose predictions it needs
+    #: on rows that the classifier did not see.
+    estimator: Any
+    #: The classifier, frozen, fitted on X and y.
+    fitted: Any
+    #: The network's features; None where the classifier has none.
+    features: Any
+    memory: Memory
+
+    def frozen(self, held_out: float) -> Given:
+        """The last rows, a share of them, with the classifier as the others make it, frozen."""
+        n = len(self.y) - round(held_out * len(self.y))
+        w, kept = (None, None) if self.w is None else (self.w[:n], self.w[n:])
+        fitted = FrozenEstimator(Memoised(self.recipe, self.memory).fit(self.X[:n], self.y[:n], w))
+        features = None if self.features is None else fitted
+        rest = replace(self, X=self.X[n:], y=self.y[n:], w=kept, held=None, features=features)
+        return replace(rest, estimator=fitted, fitted=fitted)
+
+    def parts(self, method: Method) -> dict[str, Any]:
+        """Classifier and features for the constructor of a method."""
+        if method.trains:
+            recipe = self.recipe
+            names = (name for name in ("backbone", "training") if hasattr(recipe, name))
+            return {"estimator": recipe, **{name: getattr(recipe, name) for name in names}}
+        if self.features is not None:
+            return {"estimator": self.fitted, "features": self.features}
+        if method.estimator == _OURS:
+            # Its own default standardises; the paper's preset takes inputs as they are.
+            own = {"features": StandardScaler()} if method.preset else {}
+            return {"estimator": self.estimator, **own}
+        return {"estimator": self.fitted, "features": StandardScaler()}
+
+
+def _given(step: Step, splits: Splits) -> Given:
+    """The classifier of a cell, fitted or restored, and the rows for the methods."""
+    X, y, cell = splits.X, splits.y, step.cell
+    recipe = step.unit.built(cell.seed)
+    memory = Memory()
+    if cell.frozen:
+        untrained = step.unit.built(cell.seed)
+        weights = step.store.network(*step.key)
+        network = restored(untrained, X["train"], y["train"], weights)
+        frozen = FrozenEstimator(Memoised.of(network, memory))
+        held, w = (X["validation"], y["validation"]), splits.weights.get("train")
+        return Given(X["train"], y["train"], w, held, recipe, frozen, frozen, frozen, memory)
+    both = ("train", "validation")
+    rows, labels = (np.concatenate([of[split] for split in both]) for of in (X, y))
+    w = np.concatenate([splits.weights[split] for split in both]) if splits.weights else None
+    fitted = FrozenEstimator(Memoised(recipe, memory).fit(rows, labels, w))
+    estimator = Memoised(recipe, memory)
+    return Given(rows, labels, w, None, recipe, estimator, fitted, None, memory)
+
+
+def _targets(splits: Splits, train: np.ndarray, X: Rows) -> dict[str, dict[str, np.ndarray]]:
+    """Return the targets of the scores by split of X: labels, or class probabilities if known."""
+    far = distances(train, {split: X[split] for split in splits.truth}) if splits.truth else {}
+    found = {s: {"truth": P, "distance": far[s]} for s, P in splits.truth.items()}
+    found["test"] = {**found.get("test", {}), "y": splits.y["test"]}
+    return found
+
+
+def _rows(
+    name: str,
+    method: Method,
+    where: str,
+    given: Given,
+    X: Rows,
+    targets: Mapping[str, Rows],
+    resamples: int,
+    seed: int,
+) -> dict[str, dict[str, Any]]:
+    """Numbers of each row of a method, fitted and applied to the splits of X, and their cost.
+
+    In the costs, "train" counts all fits of the classifier and all its predictions, as if no method
+    had shared them, and "classifier", of that, the fits of the classifier; "predict" the
+    probabilities of the test rows, and "score" their uncertainty, beyond that.
+    """
+    n, memory = len(given.y), given.memory
+    own = given if method.held_out is None else given.frozen(method.held_out)
+    model = built_method(method, where, random_state=seed, **own.parts(method))
+    spent: dict[str, Spent] = {}
+    fitting = memory.fitting
+    with _alone(spent, "train", memory):
+        held = method.calibrate and own.held is not None and accepts(model.fit, "calibration")
+        weights = weight_argument(model, own.w)
+        model.fit(own.X, own.y, **weights, **({"calibration": own.held} if held else {}))
+    spent["classifier"] = memory.fitting - fitting
+    arrays: dict[str, dict[str, dict[str, np.ndarray]]] = {}
+    for split, rows in X.items():
+        steps = {} if split != "test" else spent
+        shared, uncertainty = _predicted(name, model, method, rows, steps, memory)
+        if "truth" in targets.get(split, {}) and (alpha := _concentration(model, rows)) is not None:
+            shared["concentration"] = alpha
+        for row, u in uncertainty.items():
+            named = {**shared, "uncertainty": u, **targets.get(split, {})}
+            arrays.setdefault(row, {})[split] = named
+    sizes = {"train": n, **{split: len(rows) for split, rows in X.items()}}
+    common = {"n": sizes, **rounded(spent, 4), **_about(model)}
+    return {row: score(of, resamples) | common for row, of in arrays.items()}
+
+
+def _predicted(
+    name: str, model: Any, method: Method, rows: np.ndarray, spent: dict[str, Spent], memory: Memory
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Probabilities of a split, and the uncertainty of each row of the method."""
+    bare = method.answers == "classifier_proba"
+    dirichlet, scores = None, None
+    with _alone(spent, "predict", memory):
+        if getattr(model, "has_evidence", False) and not bare:
+            P, scores = model.proba_and_scores(rows)
+            dirichlet = model.dirichlet_of(P, scores)
+            P = dirichlet.mean
+        else:
+            P = model.classifier_proba(rows) if bare else model.predict_proba(rows)
+    found = {}
+    for row, kind in kinds_of(name, method).items():
+        with _alone(spent if row == name else {}, "score", memory):
+            u = max_prob(P) if bare else _uncertainty(model, rows, kind, dirichlet, scores)
+        found[row] = np.asarray(u, dtype=np.float64)
+    return {"probabilities": np.asarray(P, dtype=np.float64)}, found
+
+
+def _concentration(model: Any, rows: np.ndarray) -> np.ndarray | None:
+    """Return concentrations of Dirichlets, which have mean and variance of samples, if any."""
+    if hasattr(model, "predict_dirichlet"):
+        return np.asarray(model.predict_dirichlet(rows).concentration)
+    return of_samples(model.sample_proba(rows)) if hasattr(model, "sample_proba") else None
+
+
+def _uncertainty(
+    model: Any, rows: np.ndarray, kind: str | None, dirichlet: Any, scores: Any
+) -> np.ndarray:
+    """As ``model.uncertainty``; what the Dirichlet already holds is not computed again."""
+    if dirichlet is None or kind is None:
+        return np.asarray(model.uncertainty(rows, **({} if kind is None else {"kind": kind})))
+    return uncertainty_of(
+        kind,
+        lambda: dirichlet,
+        lambda: model.proba_and_scores(rows)[0],
+        lambda: np.asarray(scores),
+    )
+
+
+@contextmanager
+def _alone(spent: dict[str, Spent], step: str, memory: Memory) -> Iterator[None]:
+    """Count what passes inside, as if no fit and no prediction of the classifier were shared."""
+    # A copy of `here`: the memory adds to its own in place.
+    alone, here, own = memory.alone, replace(memory.here), Spent()
+    with own.counted():
+        yield
+    spent[step] = own - (memory.here - here) + (memory.alone - alone)
+
+
+def _about(model: Any) -> dict[str, Any]:
+    """The temperature, and what a selection chose, in words, where the model has them."""
+    evidence = getattr(model, "evidence_", None)
+    about: dict[str, Any] = {}
+    temperature = getattr(getattr(evidence, "calibrator_", None), "temperature_", None)
+    if temperature is not None:
+        about["temperature"] = float(temperature)
+    density: Any = getattr(evidence, "density_", None)
+    if hasattr(density, "choice_"):
+        about |= {"chosen": str(density.choice_), "runner_up": str(density.runner_up_)}
+    return about
