@@ -129,15 +129,3 @@ def test_float32_noise_is_not_half():
     assert ablation(parts)["2b"]["auroc/ood"] == 0.5
     assert 1e-3 < abs(noise - 0.5) < 0.4
     assert set(float32_ranking(parts, n=False)) == {"auroc/ood", "aupr/ood"}
-
-
-def test_parts_that_do_not_fit_are_refused(parts):
-    y, proba, z = parts.y, parts.proba, parts.z
-    with pytest.raises(ValueError, match="must hold the same splits, 'test' among them"):
-        Parts(10, y, proba, {"test": z["test"]})
-    with pytest.raises(ValueError, match=r"z\['near'\] must have one entry per row"):
-        Parts(10, y, proba, {**z, "near": z["near"][:-1]})
-    with pytest.raises(ValueError, match="y must have one label per row"):
-        Parts(10, y[:-1], proba, z)
-    with pytest.raises(ValueError, match="'id' among them"):
-        Parts(10, y, proba, z, known="id")

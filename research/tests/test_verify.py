@@ -107,7 +107,7 @@ def test_another_kind_of_machine_or_number_of_threads_has_the_looser_tolerance(
     suite, rows, again, tmp_path, other
 ):
     out = published(tmp_path, {**rows[0], **other})
-    allowed = {name: module._across(name) for name in rows[0]["metrics"]}
+    allowed = {name: module.tolerance_of(name) for name in rows[0]["metrics"]}
     again(metrics={k: v + 0.9 * allowed[k] for k, v in rows[0]["metrics"].items()})
     (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
     assert found.agrees and not found.same and found.then != found.now
@@ -123,16 +123,16 @@ def test_every_metric_of_published_rows_has_a_tolerance():
         for row in load_rows(suite, out=RESULTS)
         for name in row["metrics"]
     }
-    assert all(module._across(name) > EXACT for name in names)
+    assert all(module.tolerance_of(name) > EXACT for name in names)
     with pytest.raises(KeyError):
-        module._across("new_metric")
+        module.tolerance_of("new_metric")
 
 
 @pytest.mark.parametrize("name", ["instructions", "threads"])
 def test_a_row_that_does_not_say_its_instructions_or_threads_is_of_another_kind(rows, name):
     old = {k: v for k, v in rows[0].items() if k != name}
-    assert module._kind(old) is None
-    assert module._kind(rows[0]) == module._kind(dict(rows[0])) is not None
+    assert module.conditions_of(old) is None
+    assert module.conditions_of(rows[0]) == module.conditions_of(dict(rows[0])) is not None
 
 
 @pytest.mark.parametrize("other", [{"threads": 64}, {"instructions": "sse2"}, {"resumed": True}])
@@ -140,9 +140,9 @@ def test_it_is_the_training_of_a_row_that_must_be_of_one_kind_not_its_writing(ro
     part = receipt() | {"resumed": False}
     row = {**rows[0], "own": {}, "parts": {"classifier": part}}
     elsewhere = {**row, "parts": {"classifier": {**part, **other}}}
-    assert module._kind(row) == module._kind(dict(row)) is not None
-    assert module._kind(row) != module._kind(elsewhere)
-    assert (module._machine(row) == module._machine(elsewhere)) == ("resumed" in other)
+    assert module.conditions_of(row) == module.conditions_of(dict(row)) is not None
+    assert module.conditions_of(row) != module.conditions_of(elsewhere)
+    assert (module.machines_of(row) == module.machines_of(elsewhere)) == ("resumed" in other)
 
 
 def test_receipts_have_the_threads_of_torch(monkeypatch):
@@ -188,7 +188,6 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
     assert "did you mean 'energy'?" in refused("--methods", "enrgy", out=out)
     assert "has one data set per profile" in refused("--datasets", "wine", out=out)
     newer = {**rows[0], "versions": {**rows[0]["versions"], "dipedl": "9.10.0"}}
-    assert module._numbers("0.2.1rc1") > module._numbers("0.2.0") == module._numbers("0.2.0.dev3")
     theirs = published(tmp_path / "newer", newer)
     assert "made by dipedl 9.10.0, newer than this" in refused(out=theirs)
 

@@ -25,7 +25,7 @@ class Parts:
 
     `n` training images are behind the evidence; `y` holds the classes of the split `known`, all
     others count as OOD; `proba` the classifier's probabilities (m, k), and `z` the normalised
-    log-density (m,), ``-inf`` where the density is zero. ValueError if splits or rows do not match.
+    log-density (m,), ``-inf`` where the density is zero.
     """
 
     n: float
@@ -33,25 +33,6 @@ class Parts:
     proba: Mapping[str, np.ndarray]
     z: Mapping[str, np.ndarray]
     known: str = "test"
-
-    def __post_init__(self) -> None:
-        if set(self.proba) != set(self.z) or self.known not in self.proba:
-            raise ValueError(
-                f"proba and z must hold the same splits, {self.known!r} among them, got "
-                f"{sorted(self.proba)} and {sorted(self.z)}; name the labelled split in known"
-            )
-        for split in self.proba:
-            rows, scores = np.shape(self.proba[split]), np.shape(self.z[split])
-            if rows[:1] != scores:
-                raise ValueError(
-                    f"z[{split!r}] must have one entry per row of proba[{split!r}], shape "
-                    f"{rows[:1]}, got {scores}; both must come from the same images"
-                )
-        if len(self.y) != len(self.z[self.known]):
-            raise ValueError(
-                f"y must have one label per row of the split {self.known!r}, "
-                f"{len(self.z[self.known])}, got {len(self.y)}"
-            )
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -36,11 +36,6 @@ def receipt() -> dict[str, Any]:
     }
 
 
-def machine() -> str:
-    """The kind of this machine: trainings on another kind round in another way."""
-    return machine_of({"device": _device(), "instructions": _instructions()})
-
-
 def machine_of(receipt: Mapping[str, Any]) -> str:
     """The kind of machine of a receipt, or of a row; older ones do not say the instructions."""
     known = receipt.get("instructions")

@@ -52,7 +52,7 @@ ACROSS = {
 
 Row = Mapping[str, Any]
 #: What a receipt says of the machine of a training.
-_TOLD = ("device", "instructions", "threads")
+_CONDITIONS = ("device", "instructions", "threads")
 Key = tuple[str, str, str]
 
 
@@ -217,16 +217,15 @@ def _by_method(rows: Iterable[Row]) -> str:
 
 def _refuse_newer(row: Row) -> None:
     theirs = str(row.get("versions", {}).get("dipedl", "0"))
-    if _numbers(theirs) > _numbers(__version__):
+    # major, minor and patch: a candidate of a release counts as this release
+    own, other = (
+        [int(part) for part in re.findall(r"\d+", of)[:3]] for of in (__version__, theirs)
+    )
+    if other > own:
         raise ValueError(
             f"the row of {row['method']}, seed {row['seed']}, was made by dipedl {theirs}, newer "
             f"than this {__version__}; upgrade dipedl to verify it"
         )
-
-
-def _numbers(version: str) -> list[int]:
-    """Major, minor and patch: a candidate of a release counts as this release."""
-    return [int(part) for part in re.findall(r"\d+", version)[:3]]
 
 
 def _why_not(row: Row, head: Row | None) -> str:
@@ -241,25 +240,26 @@ def _why_not(row: Row, head: Row | None) -> str:
 
 def _compared(then: Row, now: Row | None, why: str) -> Verified:
     data, classifier, method = _key(then)
-    head = Verified(method, then["seed"], data, classifier, then=_machine(then), why=why)
+    head = Verified(method, then["seed"], data, classifier, then=machines_of(then), why=why)
     if now is None:
         return head
-    kind = _kind(then)
-    same = kind is not None and kind == _kind(now)
+    kind = conditions_of(then)
+    same = kind is not None and kind == conditions_of(now)
     metrics = {
-        name: Comparison(value, now["metrics"].get(name), EXACT if same else _across(name))
+        name: Comparison(value, now["metrics"].get(name), EXACT if same else tolerance_of(name))
         for name, value in then["metrics"].items()
     }
-    return replace(head, now=_machine(now), same=same, metrics=metrics)
+    return replace(head, now=machines_of(now), same=same, metrics=metrics)
 
 
-def _across(metric: str) -> float:
+def tolerance_of(metric: str) -> float:
+    """Return how far a metric may be from the published one on another kind of machine."""
     kind = metric.partition("/")[0]
     family = kind.partition("_")[0]  # of every class, or of every level and third
     return ACROSS[family if family in ("recall", "coverage") else kind]
 
 
-def _machine(row: Row) -> str:
+def machines_of(row: Row) -> str:
     """Where the parts of a row were trained."""
     made = set()
     for part in _trained(row):
@@ -268,14 +268,14 @@ def _machine(row: Row) -> str:
     return "; ".join(sorted(made))
 
 
-def _kind(row: Row) -> tuple[Any, ...] | None:
+def conditions_of(row: Row) -> tuple[Any, ...] | None:
     """Conditions of equal bits; None if the row lacks them, was resumed or used a GPU."""
     parts = _trained(row)
-    known = all(part.keys() >= set(_TOLD) and "gpu" not in part for part in parts)
+    known = all(part.keys() >= set(_CONDITIONS) and "gpu" not in part for part in parts)
     if was_resumed(row) or not known:
         return None
     versions = {name: v for name, v in row.get("versions", {}).items() if name != "dipedl"}
-    return {tuple(part.get(name) for name in _TOLD) for part in parts}, versions
+    return {tuple(part.get(name) for name in _CONDITIONS) for part in parts}, versions
 
 
 def _trained(row: Row) -> list[Row]:
