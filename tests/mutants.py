@@ -139,7 +139,7 @@ MUTANTS = [
     ),
     Mutant(
         "persistence: a part makes bytes of a number",
-        "src/dipedl/io/skops_archive.py",
+        "src/dipedl/io/skops_parts.py",
         "name not in _PLAIN_LOADERS.get(loader, ())",
         "False",
         "tests/io/test_forged.py::test_archives_that_grow",
@@ -972,6 +972,13 @@ MUTANTS = [
         "tests/io/test_forged.py::test_labels_beyond_the_classes",
     ),
     Mutant(
+        "a file puts a function in the place of a method",
+        "src/dipedl/io/table/foreign.py",
+        "if not _ATTRIBUTE.fullmatch(name) or hasattr(cls, name)]",
+        "if not _ATTRIBUTE.fullmatch(name)]",
+        "tests/io/test_forged.py::test_attributes_that_do_not_fit",
+    ),
+    Mutant(
         "supports that do not add up",
         "src/dipedl/io/table/foreign.py",
         'c.need(machine._n_support.sum() == sizes["s"],',
@@ -980,7 +987,7 @@ MUTANTS = [
     ),
     Mutant(
         "compressed archives",
-        "src/dipedl/io/skops_archive.py",
+        "src/dipedl/io/skops_parts.py",
         "e.compress_type != ZIP_STORED or e.file_size != e.compress_size",
         "False",
         "tests/io/test_forged.py::test_archives_that_grow",
@@ -1015,7 +1022,7 @@ MUTANTS = [
     ),
     Mutant(
         "parts that were never fitted",
-        "src/dipedl/io/objects.py",
+        "src/dipedl/io/checks.py",
         "            check_is_fitted(value)",
         "            pass",
         "tests/io/test_forged.py::test_a_part_that_is_not_fitted",

@@ -14,6 +14,7 @@ import pytest
 from lightgbm import LGBMClassifier
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
@@ -26,6 +27,7 @@ from sklearn.ensemble import (
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
@@ -104,6 +106,7 @@ def test_labels_beyond_the_classes(model, label, path):
     refused(path, f"_y of {type(model).__name__} holds")
 
 
+_TABLE = ColumnTransformer([("a", StandardScaler(), [0, 1])])
 _DIAGONAL = GaussianMixture(2, covariance_type="diag")
 ATTRIBUTES = [
     (SVC(), {"_n_support": np.array([10**6, 3, 3], np.int32)}, "supports of the classes"),
@@ -115,6 +118,11 @@ ATTRIBUTES = [
     (DecisionTreeClassifier(), {"n_features_in_": 3}, "tree_ of DecisionTreeClassifier"),
     (OneHotEncoder(), {"_n_features_outs": [1, 1, 1, 1]}, "have other columns"),
     (DummyClassifier(), {"class_prior_": np.full(3, 0.5)}, "add up to 1"),
+    (RBFSampler(n_components=2), {"random_weights_": np.full((4, 2), np.nan)}, "NaN"),
+    # The name of a method, and a width that compiled code does not look at.
+    (LogisticRegression(), {"predict_proba": {"$function": "numpy.tanh"}}, "no .'predict_proba'"),
+    (RandomForestClassifier(2), {"n_features_in_": ...}, "lacks .'n_features_in_'"),
+    (_TABLE, {"_transformer_to_input_indices": {"$dict": []}}, "steps without columns"),
     # What gave NaN.
     (LogisticRegression(max_iter=300), {"coef_": np.full((3, 4), 1e308)}, r"beyond 1e\+100"),
     (GaussianNB(), {"var_": np.zeros((3, 4))}, "values below 1e-100"),
@@ -208,6 +216,7 @@ OWN_PARTS = [
     (density.BlockSumDensity([3, 1], density.GaussianDensity()), {"blocks_": []}, "where b is 0"),
     (density.FusedDensity(_FEW), {"weights_": {"$dict": []}}, "have weights of others"),
     (density.DensitySelector(_FEW, fuse=False), {"choice_": "none"}, "have chosen no density"),
+    (density.RelativeDensity(), {"background_": None}, "not an estimator with score_samples"),
 ]
 
 

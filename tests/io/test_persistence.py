@@ -33,7 +33,7 @@ import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
 from dipedl.density import FlowDensity, knn
 from dipedl.density.ensemble import default_candidates
-from dipedl.io import _types as types
+from dipedl.io import codecs as types
 from dipedl.io import container
 from dipedl.io import skops_parts as _skops
 from dipedl.io.compiled import search_trees
@@ -750,7 +750,7 @@ def test_names_of_types_do_not_follow_the_modules():
 
 @pytest.mark.slow
 def test_making_the_table_imports_none_of_its_types():
-    code = "import sys, dipedl.io._types as t; t._all_homes(); print(*sys.modules)"
+    code = "import sys, dipedl.io.codecs as t; t._all_homes(); print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     homes = {home for home in types._all_homes().values() if home.startswith("dipedl")}
     assert not homes & set(out.stdout.split())

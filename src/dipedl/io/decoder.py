@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ._types import is_ours, lookup
 from .checks import check_hashes
-from .codecs import CODECS, POOLS
+from .codecs import CODECS, POOLS, is_ours, lookup
 from .encoder import MOST_APART, RAW_DTYPE
 from .functions import class_of_numbers, function
 

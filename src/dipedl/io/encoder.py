@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._types import is_ours, type_name
-from .codecs import CODECS, POOLS
+from .codecs import CODECS, POOLS, is_ours, type_name
 from .functions import class_name, function_name
 
 #: dtypes that safetensors stores and gives back; everything else is kept as raw bytes.

@@ -72,9 +72,14 @@ def is_type(cls: type, module: str, name: str) -> bool:
     if cls.__name__ != name or module.partition(".")[0] != own:
         return False
     try:
-        return getattr(import_module(module), name, None) is cls
+        return _attribute(module, name) is cls
     except ImportError:
         return False
+
+
+@cache
+def _attribute(module: str, name: str) -> object:
+    return getattr(import_module(module), name, None)
 
 
 def class_of(name: str) -> str:

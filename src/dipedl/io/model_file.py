@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..plugins import optional
 from ..writing.numbers import plain_labels
-from ._types import is_ours, type_name
+from .codecs import is_ours, type_name
 from .container import SAVING, ModelFileError, read, versions, write
 from .decoder import Decoder
 from .encoder import Encoder

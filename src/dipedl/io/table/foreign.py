@@ -22,11 +22,10 @@ import numpy as np
 from .. import checks as c
 from ..functions import function_name
 from ..homes import is_type
-from ..objects import is_a, model
 from .entry import CLASSES, COMMON, WIDE, Entry, by_one_name
 
-_LABELS = is_a("sklearn.preprocessing.LabelEncoder", k="k")
-_BINARIZER = is_a("sklearn.preprocessing.LabelBinarizer", k="k")
+_LABELS = c.is_a("sklearn.preprocessing.LabelEncoder", k="k")
+_BINARIZER = c.is_a("sklearn.preprocessing.LabelBinarizer", k="k")
 _ANY = c.floats("d", finite=False)
 _VOCABULARY = COMMON | by_one_name(
     {
@@ -103,27 +102,40 @@ class Foreign(Entry):
     def _checks(self) -> dict[str, c.Check]:
         return {**_VOCABULARY, **self.fitted, **self.optional}
 
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        """The place of each name in the order in which attributes fix the sizes."""
+        return {name: rank for rank, name in enumerate(self._checks)}
+
     def _checks_of(self, cls: type, state: Mapping[str, Any]) -> list[tuple[str, c.Check]]:
-        others = state.keys() - self._checks.keys() - self._parameter_names(cls)
-        return [*super()._checks_of(cls, state), *((name, _finite) for name in sorted(others))]
+        names = sorted((name for name in state if name in self._ranks), key=self._ranks.__getitem__)
+        others = [(name, _finite) for name in self._others(cls, state)]
+        return [*((name, self._checks[name]) for name in names), *others]
 
     def _check_parameters(self, value: Any) -> None:
         if not self.unread:
             super()._check_parameters(value)
 
     def _parameter_names(self, cls: type) -> frozenset[str]:
-        return super()._parameter_names(cls) | self.more
+        found = super()._parameter_names(cls)
+        return found | self.more if self.more else found
+
+    def _others(self, cls: type, state: Mapping[str, Any]) -> list[str]:
+        """Return the attributes that neither the vocabulary nor the entry names."""
+        names = self._parameter_names(cls)
+        return [name for name in state if name not in self._ranks and name not in names]
 
     def _is_fitted(self, cls: type, state: Mapping[str, Any], made: Set[str]) -> bool:
         if self.sign is not None:
             return self.sign in state
-        left = state.keys() - self._parameter_names(cls) - {"_sklearn_output_config"}
-        return bool(left - made or left & self.fitted.keys())
+        names = self._parameter_names(cls)
+        left = [n for n in state if n not in names and n != "_sklearn_output_config"]
+        return any(name not in made or name in self.fitted for name in left)
 
     def _check_names(self, cls: type, state: Mapping[str, Any]) -> None:
         """Refuse names that no attribute has, and those of methods."""
-        others = state.keys() - self._checks.keys() - self._parameter_names(cls)
-        odd = {name for name in others if not _ATTRIBUTE.fullmatch(name) or hasattr(cls, name)}
+        others = self._others(cls, state)
+        odd = [name for name in others if not _ATTRIBUTE.fullmatch(name) or hasattr(cls, name)]
         c.need(not odd, f"{cls.__name__} has no {sorted(odd)} in this version")
 
 
@@ -184,11 +196,11 @@ def _preprocessor_fits(model: Any, sizes: c.Sizes) -> None:
     if made is None:
         return
     kinds = ["sklearn.preprocessing.OrdinalEncoder", "sklearn.preprocessing.FunctionTransformer"]
-    is_a("sklearn.compose.ColumnTransformer", d="d")(made, sizes)
+    c.is_a("sklearn.compose.ColumnTransformer", d="d")(made, sizes)
     steps = [step for step in made.transformers_ if step[0] != "remainder"]
     c.need(len(steps) == 2 and made.remainder == "drop" and mask is not None, "have other steps")
     for (_, step, columns), kind, wanted in zip(steps, kinds, (mask, ~mask), strict=True):
-        is_a(kind)(step, sizes)
+        c.is_a(kind)(step, sizes)
         c.bools("f")(columns, sizes)
         c.need((columns == wanted).all(), "encode other columns")
     c.need(len(steps[0][1].categories_) == mask.sum(), "encode other columns")
@@ -211,7 +223,10 @@ def _same_trees(forest: Any, sizes: c.Sizes) -> None:
 
 _FOREST = Foreign(
     CLASSES
-    | {"n_outputs_": c.count(1), "estimators_": c.each(is_a(*_CLASSIFIERS, d="d", k="k"), "trees")}
+    | {
+        "n_outputs_": c.count(1),
+        "estimators_": c.each(c.is_a(*_CLASSIFIERS, d="d", k="k"), "trees"),
+    }
 )
 #: Each tree reads some of the columns.
 _BAG = {
@@ -222,14 +237,14 @@ _TREES: dict[str, Entry] = {
     **dict.fromkeys(
         _CLASSIFIERS,
         Foreign(
-            CLASSES | {"n_outputs_": c.count(1), "tree_": is_a(_TREE, d="d", k="k")},
+            CLASSES | {"n_outputs_": c.count(1), "tree_": c.is_a(_TREE, d="d", k="k")},
             where=(_shares_add_up,),
             unread=True,
         ),
     ),
     **dict.fromkeys(
         _REGRESSORS,
-        Foreign(WIDE | {"n_outputs_": c.count(1), "tree_": is_a(_TREE, d="d", k=1)}, unread=True),
+        Foreign(WIDE | {"n_outputs_": c.count(1), "tree_": c.is_a(_TREE, d="d", k=1)}, unread=True),
     ),
     "sklearn.ensemble.RandomForestClassifier": _FOREST,
     "sklearn.ensemble.ExtraTreesClassifier": _FOREST,
@@ -237,18 +252,18 @@ _TREES: dict[str, Entry] = {
         WIDE
         | _BAG
         | {"_max_samples max_samples_": c.count(least=1)}
-        | {"estimators_": c.each(is_a(*_REGRESSORS, d="m"))},
+        | {"estimators_": c.each(c.is_a(*_REGRESSORS, d="m"))},
         where=(_same_trees,),
         dropped=frozenset({"_average_path_length_per_tree", "_decision_path_lengths"}),
         restore=_restore_paths,
     ),
     "sklearn.ensemble.BaggingClassifier": Foreign(
-        CLASSES | _BAG | {"estimators_": c.each(model(d="m"))}, where=(_same_trees,)
+        CLASSES | _BAG | {"estimators_": c.each(c.model(d="m"))}, where=(_same_trees,)
     ),
     "sklearn.ensemble.AdaBoostClassifier": Foreign(
         CLASSES
         | {
-            "estimators_": c.each(model(d="d", k="k")),
+            "estimators_": c.each(c.model(d="d", k="k")),
             "estimator_weights_": c.floats("*", least=0),
         },
         where=(_some_weigh,),
@@ -257,9 +272,9 @@ _TREES: dict[str, Entry] = {
         CLASSES
         | {
             "n_trees_per_iteration_": c.count("trees"),
-            "estimators_": c.grid(is_a(*_REGRESSORS, d="d"), "stages", "trees"),
-            "init_": c.either(c.one_of("zero"), model(d="d", k="k")),
-            "_loss": is_a(*_LOSSES, f"{_LOSS}.ExponentialLoss"),
+            "estimators_": c.grid(c.is_a(*_REGRESSORS, d="d"), "stages", "trees"),
+            "init_": c.either(c.one_of("zero"), c.model(d="d", k="k")),
+            "_loss": c.is_a(*_LOSSES, f"{_LOSS}.ExponentialLoss"),
         },
         parameters={"learning_rate": c.real(0)},
         where=(_one_column_each,),
@@ -279,10 +294,10 @@ _TREES: dict[str, Entry] = {
             "_n_features": c.count("f", 1),
             "n_trees_per_iteration_": c.count("trees", 1),
             "_baseline_prediction": c.doubles(1, "trees"),
-            "_predictors": c.each(c.each(is_a(f"{_HIST}.predictor.TreePredictor"), "trees")),
-            "_bin_mapper": is_a(f"{_HIST}.binning._BinMapper"),
-            "_loss": is_a(*_LOSSES),
-            "_preprocessor": c.maybe(model()),
+            "_predictors": c.each(c.each(c.is_a(f"{_HIST}.predictor.TreePredictor"), "trees")),
+            "_bin_mapper": c.is_a(f"{_HIST}.binning._BinMapper"),
+            "_loss": c.is_a(*_LOSSES),
+            "_preprocessor": c.maybe(c.model()),
             "is_categorical_": c.maybe(c.bools("f")),
         },
         {"_is_categorical_remapped": c.maybe(c.bools("f")), "_scorer": c.one_of(None)},
@@ -338,7 +353,7 @@ def _neighbours(votes: Mapping[str, c.Check]) -> Foreign:
     index = WIDE | {
         "n_samples_fit_": c.count("n", 1),
         "_fit_X": c.floats("n", "d"),
-        "_tree": c.maybe(is_a(*_SEARCH_TREES)),
+        "_tree": c.maybe(c.is_a(*_SEARCH_TREES)),
         "_fit_method": c.one_of("brute", "kd_tree", "ball_tree"),
         "effective_metric_": _METRICS,
         "effective_metric_params_": _powers,
@@ -380,7 +395,7 @@ _VECTORS: dict[str, Entry] = {
     "sklearn.neighbors.KNeighborsClassifier": _neighbours(_VOTES),
     "sklearn.neighbors.RadiusNeighborsClassifier": _neighbours(_VOTES),
     "sklearn.neighbors.KernelDensity": Foreign(
-        WIDE | {"tree_": is_a(*_SEARCH_TREES), "bandwidth_": c.number(0, 1e300)},
+        WIDE | {"tree_": c.is_a(*_SEARCH_TREES), "bandwidth_": c.number(0, 1e300)},
         parameters={"metric": _METRICS, "metric_params": c.one_of(None)},
         where=(_tree_fits,),
     ),
@@ -451,7 +466,7 @@ def _calibrators_fit(calibrated: Any, sizes: c.Sizes) -> None:
 
 
 _CALIBRATED = "sklearn.calibration._CalibratedClassifier"
-_CALIBRATORS = is_a(
+_CALIBRATORS = c.is_a(
     *(f"sklearn.calibration.{name}" for name in ("_SigmoidCalibration", "_TemperatureScaling")),
     "sklearn.isotonic.IsotonicRegression",
 )
@@ -491,10 +506,10 @@ _PROBABILITIES: dict[str, Entry] = {
         restore=lambda model: model._build_f(model.X_thresholds_, model.y_thresholds_),
     ),
     "sklearn.calibration.CalibratedClassifierCV": Foreign(
-        {"classes_": c.labels(), "calibrated_classifiers_": c.each(is_a(_CALIBRATED), "folds")}
+        {"classes_": c.labels(), "calibrated_classifiers_": c.each(c.is_a(_CALIBRATED), "folds")}
     ),
     _CALIBRATED: Foreign(
-        {"classes": c.labels(), "estimator": model(k="k"), "calibrators": c.each(_CALIBRATORS)}
+        {"classes": c.labels(), "estimator": c.model(k="k"), "calibrators": c.each(_CALIBRATORS)}
         | {"method": c.one_of("sigmoid", "isotonic", "temperature")},
         where=(_calibrators_fit,),
     ),
@@ -502,11 +517,11 @@ _PROBABILITIES: dict[str, Entry] = {
 
 # Estimators of estimators
 
-_STEP = c.either(c.one_of("passthrough", "drop", None), model())
+_STEP = c.either(c.one_of("passthrough", "drop", None), c.model())
 _STEPS, _PLACED = c.each(c.fields(c.text, _STEP)), c.fields(c.text, _STEP, c.plain)
 _VOTERS = _needs("classes_") | {
-    "estimators_": c.each(model()),
-    "named_estimators_": is_a("sklearn.utils.Bunch"),
+    "estimators_": c.each(c.model()),
+    "named_estimators_": c.is_a("sklearn.utils.Bunch"),
 }
 
 
@@ -532,21 +547,24 @@ _COMPOSED: dict[str, Entry] = {
         | {"_transformer_to_input_indices output_indices_ _columns": c.plain},
         where=(_columns_exist,),
     ),
-    "sklearn.frozen.FrozenEstimator": Foreign(parameters={"estimator": model()}),
+    "sklearn.frozen.FrozenEstimator": Foreign(parameters={"estimator": c.model()}),
     "sklearn.ensemble.VotingClassifier": Foreign(_VOTERS | _needs("le_")),
     "sklearn.ensemble.StackingClassifier": Foreign(
         _VOTERS
         | _needs("_label_encoder")
-        | {"final_estimator_": model(k="k")}
+        | {"final_estimator_": c.model(k="k")}
         # Methods of these names are called.
         | {"stack_method_": c.each(c.one_of("predict_proba", "decision_function", "predict"))}
     ),
     "sklearn.multiclass.OneVsRestClassifier": Foreign(
-        _needs("classes_ label_binarizer_") | {"estimators_": c.each(model(), "outputs")}
+        _needs("classes_ label_binarizer_") | {"estimators_": c.each(c.model(), "outputs")}
     ),
     "sklearn.multiclass.OneVsOneClassifier": Foreign(
         _needs("classes_")
-        | {"estimators_": c.each(model(), "pairs", kind=tuple), "pairwise_indices_": c.one_of(None)}
+        | {
+            "estimators_": c.each(c.model(), "pairs", kind=tuple),
+            "pairwise_indices_": c.one_of(None),
+        }
     ),
 }
 
@@ -703,7 +721,7 @@ _TRANSFORMERS: dict[str, Entry] = {
     "sklearn.feature_selection.SelectPercentile": _SCORED,
     f"{_TEXT}.CountVectorizer": _COUNTED,
     f"{_TEXT}.TfidfVectorizer": replace(
-        _COUNTED, fitted={**_COUNTED.fitted, "_tfidf": is_a(f"{_TEXT}.TfidfTransformer")}
+        _COUNTED, fitted={**_COUNTED.fitted, "_tfidf": c.is_a(f"{_TEXT}.TfidfTransformer")}
     ),
     f"{_TEXT}.HashingVectorizer": Foreign(
         parameters=_WORDS | {"n_features": c.number(1, _MOST_COLUMNS)}
@@ -740,7 +758,7 @@ _BOOSTERS: dict[str, Entry] = {
             "_n_features_in": c.count("d"),
             "_classes": c.labels(),
             "_n_classes": c.count("k"),
-            "_Booster": is_a("lightgbm.Booster"),
+            "_Booster": c.is_a("lightgbm.Booster"),
             "fitted_": c.flag,
             "_objective": c.text,
             "_best_iteration": c.count(),
@@ -752,7 +770,7 @@ _BOOSTERS: dict[str, Entry] = {
         more=_MORE,
     ),
     "xgboost.XGBClassifier": Foreign(
-        {"n_classes_": c.count("k", 2), "_Booster": is_a("xgboost.Booster")},
+        {"n_classes_": c.count("k", 2), "_Booster": c.is_a("xgboost.Booster")},
         parameters={"callbacks": c.maybe(lambda value, sizes: c.need(False, "are code"))},
         where=(_xgboost_fits,),
         more=frozenset({"verbose"}),

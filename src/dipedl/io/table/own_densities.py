@@ -8,7 +8,6 @@ import numpy as np
 
 from .. import checks as c
 from ..homes import is_own_type
-from ..objects import fitted, has, is_a, model, ours
 from .entry import CLASSES, WIDE, Entry
 from .own_models import RANKS
 
@@ -16,10 +15,10 @@ _ROUNDING = 1e-5
 #: Squares of features, which may be as large as a float.
 _ANY = np.float64(np.inf)
 _ROW = c.floats("d", most=_ANY)
-_WHITENER = c.either(_ROW, c.floats("d", "d", most=_ANY), ours("gaussians.ThinWhitener"))
+_WHITENER = c.either(_ROW, c.floats("d", "d", most=_ANY), c.ours("gaussians.ThinWhitener"))
 _LEAST, _MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
-_SCALER = is_a("sklearn.preprocessing.StandardScaler", d="d")
-_DENSITY = fitted(model("score_samples", d="d"))
+_SCALER = c.is_a("sklearn.preprocessing.StandardScaler", d="d")
+_DENSITY = c.fitted(c.model("score_samples", d="d"))
 _CLASSIFIER = "classifier"
 
 
@@ -77,14 +76,14 @@ def _gaussians(**parameters: c.Check) -> Entry:
         CLASSES
         | {
             "moments_": c.either(
-                c.each(ours("gaussians.Moments", d="origin"), "k"),
-                ours("gaussians.TiedMoments", k="origin"),
-                ours("gaussians.BasisMoments", d="centre", k="along"),
+                c.each(c.ours("gaussians.Moments", d="origin"), "k"),
+                c.ours("gaussians.TiedMoments", k="origin"),
+                c.ours("gaussians.BasisMoments", d="centre", k="along"),
             ),
             "_factors_": c.maybe(
                 c.either(
-                    c.each(ours("gaussians.GaussianFactor", d="mean"), "k"),
-                    ours("gaussians.TiedFactors", "gaussians.BasisFactors", k="mean"),
+                    c.each(c.ours("gaussians.GaussianFactor", d="mean"), "k"),
+                    c.ours("gaussians.TiedFactors", "gaussians.BasisFactors", k="mean"),
                 )
             ),
         },
@@ -159,7 +158,7 @@ def _choice_fits(density: Any, sizes: c.Sizes) -> None:
 
 
 _SEVERAL: dict[str, c.Check] = {
-    "reach_": ours("density.Reach", d="low"),
+    "reach_": c.ours("density.Reach", d="low"),
     "estimators_": c.mapping(c.text, _DENSITY),
     "failed_": c.mapping(c.text, c.text),
     "with_classifier_": c.flag,
@@ -174,8 +173,8 @@ ENTRIES: dict[str, Entry] = {
     "density.MahalanobisDensity": _gaussians(),
     "density.GaussianDensity": Entry(
         WIDE
-        | {"moments_": ours("gaussians.Moments", d="origin"), "shrinkage_": c.SHARE}
-        | {"_factor_": c.maybe(ours("gaussians.GaussianFactor", d="mean"))},
+        | {"moments_": c.ours("gaussians.Moments", d="origin"), "shrinkage_": c.SHARE}
+        | {"_factor_": c.maybe(c.ours("gaussians.GaussianFactor", d="mean"))},
         parameters={"covariance_type": c.one_of("full", "diag")},
         where=(lambda density, sizes: c.need(density.moments_.weight > 0, "have no rows"),),
     ),
@@ -191,7 +190,7 @@ ENTRIES: dict[str, Entry] = {
             "row_numbers_": c.ints("n", least=0),
             "n_neighbors_": c.count(least=1),
             "center_": _ROW,
-            "neighbors_": is_a("sklearn.neighbors.NearestNeighbors", d="d"),
+            "neighbors_": c.is_a("sklearn.neighbors.NearestNeighbors", d="d"),
             "radius_floor_": c.number(_LEAST, _MOST),
         },
         parameters={"index": c.one_of("exact", "faiss"), "probe": c.SHARE}
@@ -199,21 +198,21 @@ ENTRIES: dict[str, Entry] = {
         where=(_neighbours_fit,),
     ),
     "density.GaussianMixtureDensity": Entry(
-        WIDE | {"scaler_": _SCALER, "mixture_": is_a("sklearn.mixture.GaussianMixture", d="d")},
+        WIDE | {"scaler_": _SCALER, "mixture_": c.is_a("sklearn.mixture.GaussianMixture", d="d")},
         where=(_scale_is_known,),
     ),
-    "density.CustomDensity": Entry(WIDE | {"model_": fitted(has("score_samples", "log_prob"))}),
+    "density.CustomDensity": Entry(WIDE | {"model_": c.fitted(c.has("score_samples", "log_prob"))}),
     "density.RelativeDensity": Entry(WIDE | {"density_ background_": _DENSITY}),
     "density.BlockSumDensity": Entry(
         WIDE
-        | {"blocks_": c.each(_slices_within, "b"), "densities_": c.each(fitted(model()), "b")}
+        | {"blocks_": c.each(_slices_within, "b"), "densities_": c.each(c.fitted(c.model()), "b")}
         | {"center_": c.floats("b"), "scale_": c.positive("b")},
         where=(_blocks_fit,),
     ),
     "density.FusedDensity": Entry(
         _SEVERAL
         | {
-            "normal_scores_": c.mapping(c.text, fitted(ours("density.NormalScores"))),
+            "normal_scores_": c.mapping(c.text, c.fitted(c.ours("density.NormalScores"))),
             "weights_": c.mapping(c.text, c.real(0)),
             "pseudo_outlier_auroc_": c.mapping(c.text, c.mapping(c.text, c.number())),
         },
@@ -229,7 +228,7 @@ ENTRIES: dict[str, Entry] = {
             "ranking_": c.each(c.mapping(c.text, c.either(c.number(), c.text))),
             "choice_": c.text,
             "runner_up_": c.maybe(c.text),
-            "fusion_": c.maybe(fitted(ours("density.FusedDensity"))),
+            "fusion_": c.maybe(c.fitted(c.ours("density.FusedDensity"))),
         },
         where=(_choice_fits,),
     ),
@@ -253,7 +252,7 @@ ENTRIES: dict[str, Entry] = {
             "weight": c.real(0),
             "origin offset": _ROW,
             "scatter": c.either(_ROW, c.floats("*", "d", most=_ANY)),
-            "higher": c.maybe(ours("gaussians.HigherMoments", d="cubic")),
+            "higher": c.maybe(c.ours("gaussians.HigherMoments", d="cubic")),
         },
         where=(_scatter_fits,),
     ),
@@ -261,7 +260,7 @@ ENTRIES: dict[str, Entry] = {
         {
             "weight": c.floats("k", least=0),
             "origin offset": c.floats("k", "d"),
-            "within": ours("gaussians.Moments", d="origin"),
+            "within": c.ours("gaussians.Moments", d="origin"),
         },
     ),
     "gaussians.BasisMoments": Entry(
@@ -269,7 +268,7 @@ ENTRIES: dict[str, Entry] = {
             "centre": _ROW,
             "basis": c.floats("d", "d"),
             "scale": c.floats("d", least=_LEAST),
-            "along": c.each(ours("gaussians.Moments", d="origin")),
+            "along": c.each(c.ours("gaussians.Moments", d="origin")),
         },
         where=(_each_is_diagonal,),
     ),

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...maths.arrays import on_simplex
 from .. import checks as c
-from ..objects import fitted, has, model, ours
 from .entry import WIDE, Entry
 
 _LEARNED: dict[str, c.Check] = {"n_": c.SIZE, "source_": c.text}
@@ -19,8 +18,8 @@ _ANSWERING: dict[str, c.Check] = {
     "max_evidence": c.maybe(c.SIZE),
     "false_alarm_rate": c.RATE,
 }
-_EVIDENCE = {"evidence_": fitted(ours("EvidenceModel"))}
-_TRANSFORMER = fitted(has("transform"))
+_EVIDENCE = {"evidence_": c.fitted(c.ours("EvidenceModel"))}
+_TRANSFORMER = c.fitted(c.has("transform"))
 
 
 def _ranks_rise(ranks: Any, sizes: c.Sizes) -> None:
@@ -89,24 +88,24 @@ def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
 
 ENTRIES: dict[str, Entry] = {
     "DIPClassifier": Entry(
-        {"classes_": c.labels(), "estimator_": fitted(model(d="d", k="k"))} | _EVIDENCE,
-        {"stream_": ours("streaming.Stream"), "spread_": c.maybe(fitted(has("strength")))},
+        {"classes_": c.labels(), "estimator_": c.fitted(c.model(d="d", k="k"))} | _EVIDENCE,
+        {"stream_": c.ours("streaming.Stream"), "spread_": c.maybe(c.fitted(c.has("strength")))},
         parameters=_ANSWERING,
         where=(_inputs_fit,),
     ),
     "OODDetector": Entry(
         {},
         _EVIDENCE,
-        parameters={"estimator": c.maybe(model()), "false_alarm_rate": c.maybe(c.RATE)},
+        parameters={"estimator": c.maybe(c.model()), "false_alarm_rate": c.maybe(c.RATE)},
         where=(_inputs_fit,),
     ),
     "EvidenceModel": Entry(
         {
-            "columns_": c.maybe(ours("fitting.InputColumns")),
+            "columns_": c.maybe(c.ours("fitting.InputColumns")),
             "features_ calibrator_": c.maybe(_TRANSFORMER),
-            "density_": fitted(has("score_samples")),
+            "density_": c.fitted(c.has("score_samples")),
             "normalizer_": _TRANSFORMER,
-            "held_out_": ours("calibration.HeldOut"),
+            "held_out_": c.ours("calibration.HeldOut"),
             "offset_": c.number(most=float(c.LARGEST)),
             "sharpening_": c.fields(c.real(), c.real()),
             "n_": c.SIZE,
@@ -157,8 +156,8 @@ ENTRIES: dict[str, Entry] = {
     "evidence.RobustZScore": Entry(_PLACED),
     "evidence.ZScore": Entry(_PLACED),
     "streaming.Stream": Entry(
-        {"density": fitted(has("score_samples")), "features": c.maybe(_TRANSFORMER)}
-        | {"held": ours("streaming.RowSample"), "n": c.real(0), "standardised": c.flag},
+        {"density": c.fitted(c.has("score_samples")), "features": c.maybe(_TRANSFORMER)}
+        | {"held": c.ours("streaming.RowSample"), "n": c.real(0), "standardised": c.flag},
     ),
     "streaming.RowSample": Entry(
         {"keys": c.values("m", kinds="u"), "labels": c.values("m"), "counts": c.positive("m")}

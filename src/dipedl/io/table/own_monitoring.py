@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from .. import checks as c
-from ..objects import ours
 from .entry import Entry
 
 _TESTS = {"p_values", "uncertainty", "flagged"}
@@ -46,18 +45,18 @@ ENTRIES: dict[str, Entry] = {
         {
             "model_ source_": c.text,
             "classes_": c.labels(),
-            "reference_": ours("monitoring.ReferenceRanks"),
+            "reference_": c.ours("monitoring.ReferenceRanks"),
             "usual_": c.mapping(c.text, c.SHARE),
             "bias_": c.fields(c.real(), c.real(0)),
-            "columns_": c.each(ours("monitoring.ColumnBins"), kind=tuple),
+            "columns_": c.each(c.ours("monitoring.ColumnBins"), kind=tuple),
             "rows_ batches_": c.count(),
             "batch_": c.count(least=-1),
             "counts_": _COUNTS,
             "gains_": c.mapping(c.text, c.floats("*")),
-            "wealth_": c.mapping(c.text, ours("monitoring.Wealth")),
-            "sums_": ours("monitoring.Sums"),
-            "open_": ours("monitoring.OpenWindow"),
-            "windows_": c.each(ours("monitoring.Window")),
+            "wealth_": c.mapping(c.text, c.ours("monitoring.Wealth")),
+            "sums_": c.ours("monitoring.Sums"),
+            "open_": c.ours("monitoring.OpenWindow"),
+            "windows_": c.each(c.ours("monitoring.Window")),
         },
         parameters={"false_alarm_rate": c.RATE, "window": c.count(least=1)}
         | {"random_state": c.count()},
@@ -81,7 +80,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "monitoring.OpenWindow": Entry(
         {"ranks": _COUNTS, "sums": c.floats(2, least=0), "columns": c.each(_COUNTS)}
-        | {"accuracy": ours("monitoring.Sums")},
+        | {"accuracy": c.ours("monitoring.Sums")},
     ),
     "monitoring.Estimate": Entry({"value low high": c.real(), "rows": c.count()}),
     "monitoring.Window": Entry(
@@ -90,7 +89,7 @@ ENTRIES: dict[str, Entry] = {
             "distance p_value uncertainty flagged": c.SHARE,
             "differs": c.flag,
             "changed": c.each(c.fields(c.text, c.number()), kind=tuple),
-            "estimated_accuracy accuracy": c.maybe(ours("monitoring.Estimate")),
+            "estimated_accuracy accuracy": c.maybe(c.ours("monitoring.Estimate")),
         },
     ),
 }
