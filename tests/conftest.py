@@ -39,7 +39,6 @@ def benchmark():
             spec.loader.exec_module(module)
         finally:
             sys.path.remove(str(BENCHMARKS))
-            sys.modules.pop("receipt", None)
         return module
 
     return load

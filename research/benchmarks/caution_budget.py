@@ -7,10 +7,8 @@ held-out rows, and what doubt costs is measured on many new ones, as a share of 
 a share of.
 """
 
-import time
-
+import harness
 import numpy as np
-import receipt
 
 from dipedl.evidence import CautionBudget
 
@@ -50,7 +48,7 @@ def costs(m: int, confidence: float, new: Rows, rng: np.random.Generator) -> np.
     return np.array(found)
 
 
-def main() -> None:
+def measure() -> harness.Measured:
     config = {
         "budget": BUDGET,
         "classes": len(PRIOR),
@@ -61,7 +59,7 @@ def main() -> None:
         "sharpness": SHARPNESS,
         "training_rows": N,
     }
-    start, rng, values = time.perf_counter(), np.random.default_rng(SEED), {}
+    rng, values = np.random.default_rng(SEED), {}
     new = drawn(rng, NEW)
     for confidence in CONFIDENCES:
         for m in HELD_OUT:
@@ -71,8 +69,8 @@ def main() -> None:
                 "sd": round(float(cost.std(ddof=1)), 4),
                 "above budget": round(float((cost > BUDGET).mean()), 4),
             }
-    receipt.write("caution_budget", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

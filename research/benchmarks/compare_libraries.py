@@ -17,13 +17,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import harness
 import numpy as np
-import receipt
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from dipedl.datasets import load_digits
@@ -42,47 +41,31 @@ INSTALL = {
 SNIPPETS = {"dipedl": ["plain", "dipedl", "dipedl_network"], "uncertainty_toolbox": []}
 
 
-def main() -> None:
-    start, load = time.perf_counter(), os.getloadavg()
-    arguments = parsed()
-    pythons = interpreters(arguments)
+def measure(options: argparse.Namespace) -> harness.Measured:
+    load = os.getloadavg()
+    pythons = {"dipedl": sys.executable} | dict(pair.split("=", 1) for pair in options.python)
+    if missing := INSTALL.keys() - pythons.keys():
+        raise SystemExit(f"no interpreter for {', '.join(missing)}: add --python LIBRARY=PATH")
     with tempfile.TemporaryDirectory() as folder:
         labels = [save_split(Path(folder), seed) for seed in SEEDS]
-        with ThreadPoolExecutor(arguments.jobs) as pool:
+        with ThreadPoolExecutor(options.jobs) as pool:
             runs = pool.map(lambda name: answers(name, pythons[name], Path(folder)), INSTALL)
             found = dict(zip(INSTALL, runs, strict=True))
+    about = ("version", "python", "licence", "facts")
     values = {
-        "libraries": {name: of_library(run) for name, run in found.items()},
+        "libraries": {name: {key: run[key] for key in about} for name, run in found.items()},
         "task": {k: v for run in found.values() for k, v in of_task(run, labels).items()},
         "load_average": {"start": load, "end": os.getloadavg(), "cores": os.cpu_count()},
     }
-    facts = tomllib.loads((HERE / "compare" / "facts.toml").read_text())
     config = {
         "seeds": list(SEEDS),
         "false_alarm_rate": RATE,
         "installed": INSTALL,
-        "facts_checked": facts["checked"],
+        "facts_checked": tomllib.loads((HERE / "compare" / "facts.toml").read_text())["checked"],
         "threads": os.environ.get("OMP_NUM_THREADS"),
-        "libraries_at_once": arguments.jobs,
+        "libraries_at_once": options.jobs,
     }
-    receipt.write("compare_libraries", config, values, time.perf_counter() - start)
-
-
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PATH")
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="libraries at once; 1 where nothing else runs"
-    )
-    return parser.parse_args()
-
-
-def interpreters(arguments: argparse.Namespace) -> dict[str, str]:
-    given = dict(pair.split("=", 1) for pair in arguments.python)
-    pythons = {"dipedl": sys.executable} | given
-    if missing := INSTALL.keys() - pythons.keys():
-        raise SystemExit(f"no interpreter for {', '.join(missing)}: add --python LIBRARY=PATH")
-    return pythons
+    return config, values
 
 
 def save_split(folder: Path, seed: int) -> np.ndarray:
@@ -101,10 +84,6 @@ def answers(name: str, python: str, folder: Path) -> dict:
     print("==", name, flush=True)
     subprocess.run([python, str(HERE / "compare_worker.py"), str(task), str(out)], check=True)
     return json.loads(out.read_text())
-
-
-def of_library(run: dict) -> dict:
-    return {key: run[key] for key in ("version", "python", "licence", "facts")}
 
 
 def of_task(run: dict, labels: list[np.ndarray]) -> dict[str, dict]:
@@ -147,4 +126,9 @@ def of_seed(answer: dict, y: np.ndarray) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PATH")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="libraries at once; 1 where nothing else runs"
+    )
+    harness.main(__file__, measure, parser)

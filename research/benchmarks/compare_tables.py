@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from receipts import receipt, table, where
+from harness import receipt, table, where
 
 from dipedl.writing.files import write_file
 
@@ -98,7 +98,7 @@ def task() -> str:
         f"{at_once} libraries ran at once; load average {load['start'][0]:.0f} to "
         f"{load['end'][0]:.0f} on {load['cores']} cores."
     )
-    return "\n".join([*parts, where(row) + text + "\n"])
+    return "\n".join([*parts, where(row) + "\n" + text + "\n"])
 
 
 def part(title: str, kind: str, values: dict[str, Any]) -> str:

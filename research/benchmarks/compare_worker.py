@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from compare_facts import facts_shown, licence
-from timing import paired_seconds
+from harness import paired_seconds
 
 HERE = Path(__file__).parent / "compare"
 REPEATS = 5

@@ -7,8 +7,8 @@ shrink was chosen after rows of the same data had been seen (three of the five s
 
 import time
 
+import harness
 import numpy as np
-import receipt
 import torch
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -69,8 +69,7 @@ def compare(X: np.ndarray, y: np.ndarray, per_class: int) -> dict[str, list[floa
     return {form: np.mean(values, axis=0).round(5).tolist() for form, values in found.items()}
 
 
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     torch.set_num_threads(1)
     values = {}
     for name, (X, y) in sources().items():
@@ -79,8 +78,8 @@ def main() -> None:
         for per_class in (n for n in ROWS if n <= most):
             values[f"{name}; {per_class} rows of a class"] = compare(X, y, per_class)
     config = {"forms": FORMS, "rows": ROWS, "held": HELD, "seeds": SEEDS, "rank": RANK}
-    receipt.write("covariance_forms", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

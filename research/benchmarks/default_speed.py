@@ -14,10 +14,11 @@ import argparse
 import itertools
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import harness
 import numpy as np
-import receipt
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -46,32 +47,38 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
+def in_turn(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> np.ndarray:
+    """CPU milliseconds of both calls, (2, repeats)."""
+    calls = {"bare": bare, "ours": ours}
+    return 1000 * np.array(
+        list(harness.seconds_in_turn(calls, repeats, time.process_time).values())
+    )
+
+
 def paired(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> dict[str, float]:
     """Median milliseconds of both calls, run in turn, and of what ours takes above."""
     times = in_turn(bare, ours, repeats)
-    a, b = np.median(times, axis=0)
-    above = np.median(times[:, 1] - times[:, 0])
-    return {"bare_ms": round(a, 2), "ours_ms": round(b, 2), "above_ms": round(above, 2)}
+    a, b, above = np.median([*times, times[1] - times[0]], axis=1).round(2)
+    return {"bare_ms": a, "ours_ms": b, "above_ms": above}
 
 
 def percentiles(bare: Callable[[], Any], ours: Callable[[], Any]) -> dict[str, float]:
     """The 50th and 99th percentile of the milliseconds of both calls, run in turn."""
-    found = np.percentile(in_turn(bare, ours, CALLS), (50, 99), axis=0)
+    times = dict(zip(("bare", "ours"), in_turn(bare, ours, CALLS), strict=True))
     return {
-        f"{who}_p{q}_ms": round(value, 2)
-        for q, row in zip((50, 99), found, strict=True)
-        for who, value in zip(("bare", "ours"), row, strict=True)
+        f"{who}_p{q}_ms": round(float(np.percentile(of, q)), 2)
+        for q in (50, 99)
+        for who, of in times.items()
     }
 
 
-def in_turn(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> np.ndarray:
-    """Milliseconds of both calls, (repeats, 2), after one of each that is not counted."""
-    bare(), ours()
-    pairs = [(cpu_seconds(bare)[0], cpu_seconds(ours)[0]) for _ in range(repeats)]
-    return 1000 * np.array(pairs)
+def of(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """One classifier on the first n rows, in one thread; the last rows are new to it."""
+    with threadpool_limits(1):
+        return timed(name, n, X, y)
 
 
-def measure(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """One classifier on the first n rows; the last rows are new to it."""
     new, labels = X[-ROWS:], y[-ROWS:]
     bare_s, bare = cpu_seconds(lambda: CLASSIFIERS[name].fit(X[:n], y[:n]))
@@ -98,11 +105,7 @@ def measure(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=TRAINING_ROWS, choices=TRAINING_ROWS)
-    parser.add_argument("--only", nargs="+", default=list(CLASSIFIERS), choices=list(CLASSIFIERS))
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> harness.Measured:
     config = {
         "features": FEATURES,
         "classes": CLASSES,
@@ -113,18 +116,15 @@ def main() -> None:
         "calls": CALLS,
         "threads": 1,
     }
-    values, seconds = receipt.begun("default_speed", config)
     X, y = make_classification(
         max(TRAINING_ROWS) + ROWS, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
     )
-    for n, name in itertools.product(options.rows, options.only):
-        start, key = time.perf_counter(), f"{name}, {n} rows"
-        if key not in values:
-            with threadpool_limits(1):
-                values[key] = measure(name, n, X, y)
-            seconds += time.perf_counter() - start
-            receipt.write("default_speed", config, values, seconds)
+    cases = itertools.product(options.rows, options.only)
+    return config, {f"{name}, {n} rows": partial(of, name, n, X, y) for n, name in cases}
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=TRAINING_ROWS, choices=TRAINING_ROWS)
+    parser.add_argument("--only", nargs="+", default=list(CLASSIFIERS), choices=list(CLASSIFIERS))
+    harness.main(__file__, measure, parser)

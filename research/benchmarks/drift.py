@@ -9,14 +9,13 @@ river first) and a Kolmogorov-Smirnov test of each window of 1,000 p-values at 1
 is done is kept: run it again to go on.
 """
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any
 
+import harness
 import numpy as np
-import receipt
 from river import drift as river_drift
 from scipy import stats
 from sklearn.datasets import load_digits
@@ -249,7 +248,7 @@ def parts() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"no change, {name}", lambda setting=setting: null_alarms(*setting)
 
 
-def main() -> None:
+def measure() -> harness.Measured:
     config = {
         "rate": RATE,
         "seed": SEED,
@@ -260,17 +259,9 @@ def main() -> None:
         "window": WINDOW,
         "river": version("river"),
     }
-    values, seconds = receipt.begun("drift", config)
-    for name, work in parts():
-        if name in values:
-            continue
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            values[name] = work()
-        seconds += time.perf_counter() - start
-        receipt.write("drift", config, values, seconds)
+    warnings.simplefilter("ignore", UserWarning)
+    return config, dict(parts())
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

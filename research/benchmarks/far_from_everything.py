@@ -1,20 +1,15 @@
 """Whether what lies far from all data is always unknown: many fits of difficult data, far queries.
 
-``python benchmarks/far_from_everything.py [fits]`` goes on where an earlier run stopped: each fit
-has its seed, and its outcome is a line of a file in a scratch folder, another one for each commit.
+``python benchmarks/far_from_everything.py --fits 100`` makes some of them; each fit has its seed.
 """
 
-import json
-import sys
-import tempfile
-import time
+import argparse
 import warnings
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
-import receipt
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -189,10 +184,6 @@ def outcome(seed: int) -> dict[str, Any]:
     }
 
 
-def done(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     failures = [r for r in rows if r.get("missed") or r.get("low")]
     silent = [r for r in failures if not r["said"]]
@@ -207,24 +198,17 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def main(fits: int) -> None:
-    path = Path(tempfile.gettempdir()) / f"far_from_everything-{receipt.commit()}.jsonl"
-    rows = [row for row in done(path) if row["seed"] < fits]
-    seen = {row["seed"] for row in rows}
-    with path.open("a") as file:
-        for seed in range(fits):
-            if seed in seen:
-                continue
-            start = time.perf_counter()
-            rows.append(outcome(seed))
-            rows[-1]["seconds"] = round(time.perf_counter() - start, 2)
-            file.write(json.dumps(rows[-1]) + "\n")
-            file.flush()
-            if (rows[-1].get("missed") or rows[-1].get("low")) and not rows[-1]["said"]:
-                print("silent:", rows[-1], flush=True)
-    config = {"fits": fits, "distances": DISTANCES, "kinds": list(KINDS), "rows": "60 to 399"}
-    receipt.write("far_from_everything", config, summary(rows), sum(row["seconds"] for row in rows))
+def measure(options: argparse.Namespace) -> harness.Measured:
+    rows = []
+    for seed in range(options.fits):
+        rows.append(row := outcome(seed))
+        if (row.get("missed") or row.get("low")) and not row["said"]:
+            print("silent:", row, flush=True)
+    config = {"fits": options.fits, "distances": DISTANCES, "kinds": list(KINDS)}
+    return config | {"rows": "60 to 399"}, summary(rows)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else FITS)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fits", type=int, default=FITS)
+    harness.main(__file__, measure, parser)

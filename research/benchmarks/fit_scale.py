@@ -11,15 +11,16 @@ reads the same batches and multiplies each by its transpose; their seconds are o
 import argparse
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import harness
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
-import receipt
+from harness import paired_seconds
 from score_scale import CLASSES, FEATURES, FILE, ROWS, WORKERS, cost, write_rows
 from threadpoolctl import threadpool_limits
-from timing import paired_seconds
 
 from dipedl.density import GDADensity
 
@@ -65,24 +66,16 @@ def sums(folder: Path) -> dict[str, float]:
         return paired_seconds({"sums": added, "product": multiplied}, 5, time.process_time)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
-    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, choices=ROWS)
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> harness.Measured:
     config = {"features": FEATURES, "classes": CLASSES, "rows_per_file": FILE, "workers": WORKERS}
     config |= {"rows": ROWS, "wide": [WIDE_ROWS, WIDE], "batch": BATCH}
     options.folder.mkdir(parents=True, exist_ok=True)
-    values, seconds = receipt.begun("fit_scale", config)
-    parts = {f"fit, {n} rows": lambda n=n: fitted(options.folder, n) for n in options.rows}
-    parts["sums of a wide table"] = lambda: sums(options.folder)
-    for key, part in parts.items():
-        start = time.perf_counter()
-        if key not in values:
-            values[key] = part()
-            seconds += time.perf_counter() - start
-            receipt.write("fit_scale", config, values, seconds)
+    parts = {f"fit, {n} rows": partial(fitted, options.folder, n) for n in options.rows}
+    return config, parts | {"sums of a wide table": partial(sums, options.folder)}
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    harness.main(__file__, measure, parser)

@@ -6,14 +6,13 @@ nflows is a peer to measure against, never a dependency; without it the script s
     PYTHONPATH=/tmp/peer python benchmarks/flow_speed.py
 """
 
-import time
 from collections.abc import Callable
 from importlib.metadata import version
 
-import receipt
+import harness
 import torch
 import zuko
-from timing import paired_seconds
+from harness import paired_seconds
 from torch import Tensor, nn
 
 from dipedl.networks import MaskedAutoregressive
@@ -90,11 +89,10 @@ def measured(name: str, config: dict, flows: dict[str, nn.Module]) -> dict[str, 
     }
 
 
-def main() -> None:
+def measure() -> harness.Measured:
     if MaskedAutoregressiveFlow is None:
         print("flow_speed: skipped, nflows is not installed.", __doc__)
         return
-    start = time.perf_counter()
     torch.manual_seed(0)
     plain = {
         "ours": ours(PLAIN, False),
@@ -109,8 +107,8 @@ def main() -> None:
     config |= {"warmup": 1, "optimizer": "fused Adam", "threads": torch.get_num_threads()}
     config |= {"peers": {name: version(name) for name in ("nflows", "zuko")}}
     values = {name: round(value, 3) for name, value in values.items()}
-    receipt.write("flow_speed", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

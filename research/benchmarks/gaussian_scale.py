@@ -1,29 +1,25 @@
 """Gaussian densities against every peer: seconds, memory and accuracy, and how they grow.
 
 ``python benchmarks/gaussian_scale.py`` writes results/gaussian_scale.json and the picture
-docs/images/gaussian_scale.png, in a quarter of an hour on two idle cores. What the receipt has of
-the same commit is kept, so that a run can be stopped and taken up again; ``--short`` runs tiny
-problems and writes nothing. With ``--threads 1`` seconds are CPU seconds, which mean the same on a
-busy machine. Peers: see gaussian_peers.py.
+docs/images/gaussian_scale.png, in a quarter of an hour on two idle cores; ``--short --dry`` runs
+tiny problems. With ``--threads 1`` seconds are CPU seconds, which mean the same on a busy machine.
+Peers: see gaussian_peers.py.
 """
 
 import argparse
 import gc
-import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gaussian_peers as peers
+import harness
 import numpy as np
-import receipt
 import torch
-from head_speed import peak_kib
-from timing import paired_seconds
+from harness import in_new_process, paired_seconds, peak_kib
 
 #: Problems (n, p, k): three lines through the first, and one that is long.
 BASE = (100_000, 64, 10)
@@ -41,7 +37,6 @@ ACCURACY = [(16, 1.0), (16, 1e4), (256, 1.0), (256, 1e4), (256, 1e7)]
 SCORED, REPEATS = 8192, 5
 #: From so many n p p on, a third of the repetitions.
 LARGE = 1e9
-ROOT = Path(__file__).parent.parent
 
 
 def key(problem: tuple[int, int, int]) -> str:
@@ -95,31 +90,18 @@ def memory(name: str, problem: tuple[int, int, int]) -> float:
     return (peak_kib() - before) * 1024
 
 
-def in_subprocess(*arguments: str) -> Any:
-    """What this file prints when asked for a part, in a process of its own."""
-    command = [sys.executable, "-W", "ignore", __file__, *arguments]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{run.stderr}")
-    return json.loads(run.stdout.splitlines()[-1])
-
-
-def parts(options: argparse.Namespace) -> dict[str, Callable[[], Any]]:
+def parts(short: bool, repeats: int) -> dict[str, Callable[[], Any]]:
     """What is measured, by name."""
-    common = ("--threads", str(options.threads), "--repeats", str(options.repeats))
     found: dict[str, Callable[[], Any]] = {}
-    for p, condition in ACCURACY[: 1 if options.short else None]:
-        found[f"error, p = {p}, condition {condition:g}"] = lambda p=p, c=condition: peers.errors(
-            p, c
-        )
+    for p, condition in ACCURACY[: 1 if short else None]:
+        name = f"error, p = {p}, condition {condition:g}"
+        found[name] = partial(peers.errors, p, condition)
     for name in (peers.OURS, peers.OURS32, peers.DDU, peers.QDA, peers.EIGEN):
-        at = map(str, SHORT[0] if options.short else MEMORY)
-        arguments = ("--memory", name, "--problem", *at, *common)
-        found[f"memory: {name}"] = lambda arguments=arguments: in_subprocess(*arguments)
-    for problem in SHORT if options.short else GRID:
-        arguments = ("--problem", *map(str, problem), *common)
-        found[key(problem)] = lambda arguments=arguments: in_subprocess(*arguments)
-    return {name: part for name, part in found.items() if options.only in name}
+        problem = SHORT[0] if short else MEMORY
+        found[f"memory: {name}"] = partial(in_new_process, memory, name, problem)
+    for problem in SHORT if short else GRID:
+        found[key(problem)] = partial(in_new_process, times, problem, repeats)
+    return found
 
 
 def summary(values: dict[str, Any]) -> dict[str, Any]:
@@ -182,51 +164,25 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def options_of() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="tiny problems, no receipt")
-    parser.add_argument("--only", default="", metavar="TEXT", help="parts whose name holds it")
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--problem", type=int, nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--memory", help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def alone(options: argparse.Namespace) -> None:
-    """One part, for `in_subprocess`."""
-    problem = tuple(options.problem)
-    part = memory(options.memory, problem) if options.memory else times(problem, options.repeats)
-    print(json.dumps(part))
-
-
-def main() -> None:
-    options = options_of()
-    torch.set_num_threads(options.threads)
-    if options.problem:
-        alone(options)
-        return
+def measure(options: argparse.Namespace) -> harness.Measured:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(options.threads)
+    torch.set_num_threads(options.threads)
     config = {"grid": GRID, "scored": SCORED, "memory": MEMORY, "accuracy": ACCURACY}
     config |= {"repeats": options.repeats, "warmup": 1, "threads": options.threads}
     config |= {"large": LARGE, "clock": "CPU" if options.threads == 1 else "wall"}
-    values, seconds = ({}, 0.0) if options.short else receipt.begun("gaussian_scale", config)
-    for name, part in parts(options).items():
-        if name in values:
-            continue
-        start, load = time.perf_counter(), os.getloadavg()[0]
-        values[name] = rounded(part())
-        seconds += time.perf_counter() - start
-        values["load"] = max(values.get("load", 0.0), round(load, 1))
-        if options.short:
-            print(name, json.dumps(values[name], indent=1))
-        else:
-            receipt.write("gaussian_scale", config, values, seconds)
+    values: dict[str, Any] = {"load": 0.0}
+    for name, part in parts(options.short, options.repeats).items():
+        load = round(os.getloadavg()[0], 1)
+        values |= {name: rounded(part()), "load": max(values["load"], load)}
     if not options.short:
-        receipt.write("gaussian_scale", config, values | rounded(summary(values)), seconds)
-        draw(values, ROOT / "docs" / "images" / "gaussian_scale.png")
+        draw(values, harness.ROOT / "docs" / "images" / "gaussian_scale.png")
+    return config, values | rounded(summary(values))
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="tiny problems, for --dry")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--threads", type=int, default=2)
+    harness.main(__file__, measure, parser)

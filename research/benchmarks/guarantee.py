@@ -9,13 +9,12 @@ largest probability is above the bare classifier's, or whose entropy is below; b
 takes confidence away, or after.
 """
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import harness
 import numpy as np
-import receipt
 import torch
 from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -174,8 +173,8 @@ def models(X: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, Ask, float]]:
         yield f"module, {score}", of_module(module, network), SINGLE
 
 
-def main() -> None:
-    start, (X, y), found = time.perf_counter(), rows(), {}
+def measure() -> harness.Measured:
+    (X, y), found = rows(), {}
     for name, ask, rounding in models(X, y):
         found[name] = tally(ask, X, rounding, np.random.default_rng(SEED))
         print(name, found[name], flush=True)
@@ -189,8 +188,8 @@ def main() -> None:
         "rounding": [ROUNDING, SINGLE],
         "seed": SEED,
     }
-    receipt.write("guarantee", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

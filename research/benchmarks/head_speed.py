@@ -9,19 +9,17 @@ importable, for which it wants torchvision (``pip install --no-deps --target DIR
 import argparse
 import importlib.util
 import math
-import subprocess
 import sys
 import time
 import types
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-import receipt
+import harness
 import torch
-from timing import median_seconds, paired_seconds
+from harness import in_new_process, median_seconds, paired_seconds, peak_kib
 from torch import Tensor
 
 from dipedl.density import GDADensity
@@ -182,8 +180,8 @@ def _detectors() -> dict[str, Any]:
     }
 
 
-def large(form: str, n_fit: int) -> None:
-    """Fit and score 1,000 classes of 2,048 features in this process; print peak and speed."""
+def large(form: str, n_fit: int) -> dict[str, float]:
+    """Fit and score 1,000 classes of 2,048 features in this process, a new one."""
     k, p, rows = LARGE["k"], LARGE["p"], LARGE["rows"]
     Q, _ = problem(rows, p, k, seed=2)
     torch.linalg.eigh((Q[:40] @ Q[:40].mT).double())
@@ -201,39 +199,17 @@ def large(form: str, n_fit: int) -> None:
     finish = time.perf_counter() - begin
     with torch.no_grad():
         score = median_seconds(lambda: density(Q))
-    print((peak_kib() - before) / 2**20, n_fit / seconds, finish, rows / score)
+    name = f"1000 x 2048 {form}: "
+    return {
+        name + "peak GiB": (peak_kib() - before) / 2**20,
+        name + "fit rows per s": n_fit / seconds,
+        name + "finish s": finish,
+        name + "score rows per s": rows / score,
+    }
 
 
-def peak_kib() -> int:
-    """Largest resident memory of this process; ``ru_maxrss`` would begin with the parent's."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0])
-
-
-def large_values(n_fit: int) -> dict[str, float]:
-    values: dict[str, float] = {}
-    names = ("peak GiB", "fit rows per s", "finish s", "score rows per s")
-    for form in LARGE["forms"]:
-        command = [sys.executable, __file__, "--large", form, "--rows", str(n_fit)]
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
-        numbers = zip(names, map(float, run.stdout.split()), strict=True)
-        values |= {f"1000 x 2048 {form}: {name}": value for name, value in numbers}
-    return values
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="few repetitions, no receipt")
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--large", choices=LARGE["forms"], help=argparse.SUPPRESS)
-    parser.add_argument("--rows", type=int, default=LARGE["n_fit"], help=argparse.SUPPRESS)
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> harness.Measured:
     torch.set_num_threads(options.threads)
-    if options.large:
-        large(options.large, options.rows)
-        return
-    start = time.perf_counter()
     repeats = 1 if options.short else options.repeats
     values: dict[str, float] = {}
     with torch.inference_mode():
@@ -241,11 +217,8 @@ def main() -> None:
         values |= peers(repeats)
     with torch.no_grad():
         values |= loader_passes(repeats, 512 if options.short else LOADER)
-    values |= large_values(1024 if options.short else LARGE["n_fit"])
-    values = {name: round(value, 4) for name, value in values.items()}
-    if options.short:
-        print(*values.items(), sep="\n")
-        return
+    for form in LARGE["forms"]:
+        values |= in_new_process(large, form, 1024 if options.short else LARGE["n_fit"])
     config = {"repeats": repeats, "warmup": 1, "threads": options.threads, "dtype": "float32"}
     config |= {
         "k": K,
@@ -254,8 +227,12 @@ def main() -> None:
         "large": {k: v for k, v in LARGE.items() if k != "forms"},
     }
     config["pytorch-ood"] = "there" if "full / pytorch-ood GMM" in values else "not installed"
-    receipt.write("head_speed", config, values, time.perf_counter() - start)
+    return config, {name: round(value, 4) for name, value in values.items()}
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="few repetitions, for --dry")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    harness.main(__file__, measure, parser)

@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import receipt
+import harness
 
 ROOT = Path(__file__).parent.parent
 INSTALLS = {"core": ".", "core_report": ".[report]", "core_report_cli": ".[report,cli]"}
@@ -16,8 +16,7 @@ def megabytes(folder: Path) -> float:
     return sum(f.lstat().st_size for f in folder.rglob("*") if f.is_file()) / 1e6
 
 
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     values = {}
     for name, what in INSTALLS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -28,8 +27,8 @@ def main() -> None:
             subprocess.run([*pip, "-c", "constraints.txt", what], check=True, cwd=ROOT.parent)
             values[f"{name}_install_s"] = round(time.perf_counter() - began, 1)
             values[f"{name}_mb"] = round(megabytes(Path(folder)), 1)
-    receipt.write("install_size", {"installs": INSTALLS}, values, time.perf_counter() - start)
+    return {"installs": INSTALLS}, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

@@ -3,10 +3,8 @@
 Rows of `dipedl-bench run defaults` say what the default gives on the same pair.
 """
 
-import time
-
+import harness
 import numpy as np
-import receipt
 
 from dipedl import metrics
 from dipedl.density import FlowDensity
@@ -19,8 +17,7 @@ FLOW = MaskedAutoregressive(transforms=3, hidden=(256, 256))
 TRAINING = Training(epochs=6, learning_rate=1e-3, schedule="one-cycle", clip_norm=5.0)
 
 
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     data = datasets.load_fashion_mnist(ood=("mnist", "kmnist"))
     order = np.random.default_rng(SEED).permutation(len(data.X_train))
     train, held = order[:N_TRAIN], order[N_TRAIN : N_TRAIN + N_HELD]
@@ -54,8 +51,8 @@ def main() -> None:
         "training": repr(TRAINING),
         "seed": SEED,
     }
-    receipt.write("likelihood_failure", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

@@ -4,13 +4,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import harness
 import joblib
 import numpy as np
-import receipt
+from harness import paired_seconds
 from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
-from timing import paired_seconds
 
 from dipedl import DIPClassifier, load, save
 
@@ -44,15 +44,15 @@ def loading(model, folder: Path) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    start, values = time.perf_counter(), {}
+def measure() -> harness.Measured:
+    values = {}
     for name, data in DATA.items():
         for kind, model in models(*data(return_X_y=True)).items():
             with tempfile.TemporaryDirectory() as folder:
                 values[f"{kind}, {name}"] = loading(model, Path(folder))
     config = {"trees": TREES, "repeats": REPEATS, "warmup": 1, "clock": "process_time"}
-    receipt.write("load_speed", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

@@ -8,11 +8,10 @@ neighbours alone, by those on features of unit length, and by the default around
 regression, with all rows and with those that the default keeps.
 """
 
-import time
 from typing import Any
 
+import harness
 import numpy as np
-import receipt
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -67,8 +66,7 @@ def found(seed: int, weights: list[float] | None) -> dict[str, list[float]]:
     return rows
 
 
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     values = {}
     for name, weights in WEIGHTS.items():
         runs = [found(seed, weights) for seed in SEEDS]
@@ -83,8 +81,8 @@ def main() -> None:
         "seeds": SEEDS,
         "class_weights": {name: weights or "equal" for name, weights in WEIGHTS.items()},
     }
-    receipt.write("neighbour_rows", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

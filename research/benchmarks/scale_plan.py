@@ -15,12 +15,13 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import harness
 import numpy as np
 import pandas as pd
-import receipt
 
 CLASSES, FILE = 3, 50_000
 
@@ -128,23 +129,25 @@ def said(arguments: list[Any]) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="for tables: 6 GB")
-    parser.add_argument("--only", nargs="+", default=[str(case) for case in CASES])
-    options = parser.parse_args()
+def compared(folder: Path, case: Case) -> dict[str, float]:
+    """What the plan of a case names, and what the command takes."""
+    arguments = words(folder, case)
+    found = said(arguments) | ran(arguments)
+    return found | {"ratio": round(found["said_megabytes"] / found["megabytes"], 3)}
+
+
+def measure(options: argparse.Namespace) -> harness.Measured:
     config = {"classes": CLASSES, "rows_per_file": FILE, "cases": [str(case) for case in CASES]}
     options.folder.mkdir(parents=True, exist_ok=True)
-    values, seconds = receipt.begun("scale_plan", config)
-    for case in CASES:
-        if str(case) not in values and str(case) in options.only:
-            start, asked = time.perf_counter(), words(options.folder, case)
-            found = said(asked) | ran(asked)
-            found["ratio"] = round(found["said_megabytes"] / found["megabytes"], 3)
-            values[str(case)] = found
-            seconds += time.perf_counter() - start
-            receipt.write("scale_plan", config, values, seconds)
+    return config, {
+        str(case): partial(compared, options.folder, case)
+        for case in CASES
+        if str(case) in options.only
+    }
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="for tables: 6 GB")
+    parser.add_argument("--only", nargs="+", default=[str(case) for case in CASES])
+    harness.main(__file__, measure, parser)

@@ -11,17 +11,19 @@ largest of its processes.
 """
 
 import argparse
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
 import pandas as pd
-import receipt
 from sklearn.datasets import make_classification
 
 FEATURES, CLASSES, LEARNED, FILE, WORKERS = 20, 3, 100_000, 50_000, 2
@@ -97,7 +99,7 @@ def cost(command: list[Any], n: int) -> dict[str, float]:
     }
 
 
-def measure(folder: Path, n: int, engine: str) -> dict[str, float]:
+def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
     """The bare classifier, or `dipedl score` with an engine, on n rows."""
     model, new, out = fitted(folder), folder / f"new-{n}", folder / "out"
     write_rows(new, n)
@@ -112,12 +114,7 @@ def measure(folder: Path, n: int, engine: str) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
-    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, choices=ROWS)
-    parser.add_argument("--only", nargs="+", default=("bare", *ENGINES))
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> harness.Measured:
     config = {
         "features": FEATURES,
         "classes": CLASSES,
@@ -127,15 +124,15 @@ def main() -> None:
         "rows": ROWS,
     }
     options.folder.mkdir(parents=True, exist_ok=True)
-    values, seconds = receipt.begun("score_scale", config)
-    for n in options.rows:
-        for engine in options.only:
-            start, key = time.perf_counter(), f"{engine}, {n} rows"
-            if key not in values:
-                values[key] = measure(options.folder, n, engine)
-                seconds += time.perf_counter() - start
-                receipt.write("score_scale", config, values, seconds)
+    cases = itertools.product(options.rows, options.only)
+    return config, {
+        f"{engine}, {n} rows": partial(scored, options.folder, n, engine) for n, engine in cases
+    }
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--only", nargs="+", default=("bare", *ENGINES))
+    harness.main(__file__, measure, parser)

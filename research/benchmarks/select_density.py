@@ -8,10 +8,9 @@ the paper's 1.
 """
 
 import itertools
-import time
 
+import harness
 import numpy as np
-import receipt
 from scipy.special import expit
 
 from dipedl.density import GDADensity
@@ -41,8 +40,7 @@ def costs(z_known: np.ndarray, z_unknown: np.ndarray, n: int) -> tuple[float, fl
     return 0.9 * float(np.mean(known**2)), 0.9 * float(np.mean((1 - unknown) ** 2))
 
 
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     data = datasets.load_mnist(ood=())
     order = np.random.default_rng(SEED).permutation(len(data.X_train))
     validation, train = order[:12_000], order[12_000:]
@@ -60,7 +58,7 @@ def main() -> None:
                 added, ood = costs(*z, len(train))
                 setting = [form, shrinkage, name]
                 rows.append([*setting, round(added, 5), round(ood, 5), round(added + ood, 5)])
-            print(min(rows, key=lambda row: row[-1]), f"{time.perf_counter() - start:.0f} s")
+            print(min(rows, key=lambda row: row[-1]))
     best = sorted(rows, key=lambda row: row[-1])
     config = {
         "data": "MNIST training set; 48,000 to fit, 12,000 to choose",
@@ -75,8 +73,8 @@ def main() -> None:
         "best_ten": best[:10],
         "candidates": len(rows),
     }
-    receipt.write("select_density", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

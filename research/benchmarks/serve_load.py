@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
-import receipt
 from sklearn.ensemble import RandomForestClassifier
 
 import dipedl
@@ -224,27 +224,20 @@ async def measured(folder: Path, seconds: float, minutes: float) -> dict[str, An
     return values
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each number of clients")
-    parser.add_argument("--mixed", type=float, default=600.0, help="seconds of mixed load")
-    parser.add_argument("--dry", action="store_true", help="print, and write no receipt")
-    given = parser.parse_args()
+def measure(options: argparse.Namespace) -> harness.Measured:
     config = {
         "clients": CLIENTS,
         "rows": ROWS,
-        "seconds": given.seconds,
-        "mixed": given.mixed,
+        "seconds": options.seconds,
+        "mixed": options.mixed,
         "seed": SEED,
     }
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        values = asyncio.run(measured(Path(folder), given.seconds, given.mixed))
-    if given.dry:
-        print(json.dumps(values, indent=1))
-    else:
-        receipt.write("serve_load", config, values, time.perf_counter() - start)
+        return config, asyncio.run(measured(Path(folder), options.seconds, options.mixed))
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each number of clients")
+    parser.add_argument("--mixed", type=float, default=600.0, help="seconds of mixed load")
+    harness.main(__file__, measure, parser)

@@ -7,13 +7,12 @@ Beside `DIPClassifier()` the classifier alone, with held-out rows from 5, 10 and
 (Barber et al. 2021; Romano et al. 2020), which asks the models of 5 folds about each new row.
 """
 
-import time
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
+import harness
 import numpy as np
-import receipt
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier
@@ -105,11 +104,10 @@ def config() -> dict[str, object]:
     }
 
 
-def main() -> None:
-    started = time.perf_counter()
+def measure() -> harness.Measured:
     values = {name: measured(line) for name, line in LINES.items()}
-    receipt.write("set_coverage", config(), values, time.perf_counter() - started)
+    return config(), values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

@@ -1,16 +1,13 @@
 """Features of spectra: against a loop over spectra, and 100,000 spectra with their memory."""
 
-import json
 import os
 import resource
-import subprocess
-import sys
 import time
 
+import harness
 import numpy as np
-import receipt
+from harness import paired_seconds
 from scipy.signal import savgol_filter
-from timing import paired_seconds
 
 from dipedl.apps.spectra import paper_grid, spectral_features, toy_spectra
 from dipedl.apps.spectra.spectra import LINES, PAPER_LINES
@@ -63,21 +60,21 @@ def against_a_loop(preset: str) -> dict[str, float]:
     }
 
 
-def at_scale(preset: str) -> dict[str, float]:
+def at_scale(preset: str, scale: dict[str, int]) -> dict[str, float]:
     """Seconds and peak of memory of this process, which must be a fresh one."""
-    flux = np.empty((SCALE["n"], 3000), np.float32)
+    flux = np.empty((scale["n"], 3000), np.float32)
     # Time and memory do not depend on the values, so 5,000 spectra are enough.
-    for start in range(0, SCALE["n"], 5000):
+    for start in range(0, scale["n"], 5000):
         flux[start : start + 5000] = toy_spectra(5000).flux if start == 0 else flux[:5000]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, cpu = time.perf_counter(), time.process_time()
-    pipeline = spectral_features(preset, n_components=SCALE["n_components"])
-    pipeline.fit(flux[: SCALE["n_train"]])
+    pipeline = spectral_features(preset, n_components=scale["n_components"])
+    pipeline.fit(flux[: scale["n_train"]])
     fitted = time.perf_counter()
     features = pipeline.transform(flux)
     end = time.perf_counter()
-    if features.shape != (SCALE["n"], 806) or features.dtype != np.float32:
-        raise RuntimeError(f"expected (100000, 806) of float32, got {features.shape}")
+    if features.shape != (scale["n"], 806) or features.dtype != np.float32:
+        raise RuntimeError(f"expected ({scale['n']}, 806) of float32, got {features.shape}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         f"{preset}: fit s": round(fitted - start, 1),
@@ -89,25 +86,14 @@ def at_scale(preset: str) -> dict[str, float]:
     }
 
 
-def in_a_fresh_process(preset: str) -> dict[str, float]:
-    command = [sys.executable, __file__, preset]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
-
-
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     load = os.getloadavg()[0]
     values: dict[str, float] = {}
     for preset in PRESETS:
-        values |= against_a_loop(preset) | in_a_fresh_process(preset)
+        values |= against_a_loop(preset) | harness.in_new_process(at_scale, preset, SCALE)
     values |= {"load at the start": round(load, 1), "cores": os.cpu_count() or 1}
-    config = {"loop": LOOP, "scale": SCALE, "repeats": REPEATS, "data": "toy_spectra"}
-    receipt.write("spectra_features", config, values, time.perf_counter() - start)
+    return {"loop": LOOP, "scale": SCALE, "repeats": REPEATS, "data": "toy_spectra"}, values
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        print(json.dumps(at_scale(sys.argv[1])))
-    else:
-        main()
+    harness.main(__file__, measure)

@@ -2,10 +2,9 @@
 
 import subprocess
 import sys
-import time
 
-import receipt
-from timing import median_seconds
+import harness
+from harness import median_seconds
 
 FIRST_RESULT = """
 from dipedl import DIPClassifier, datasets
@@ -35,8 +34,7 @@ SNIPPETS = {
 }
 
 
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     medians = {
         name: median_seconds(
             lambda code=code: subprocess.run([sys.executable, "-c", code], check=True)
@@ -47,8 +45,8 @@ def main() -> None:
     values["import_dipedl_beyond_python_ms"] = round(
         1000 * (medians["import_dipedl"] - medians["python"]), 1
     )
-    receipt.write("startup", {"repeats": 5, "warmup": 1}, values, time.perf_counter() - start)
+    return {"repeats": 5, "warmup": 1}, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

@@ -3,10 +3,8 @@
 Digits without one class each, three classifiers, the default of DIPClassifier; scikit-learn's data.
 """
 
-import time
-
+import harness
 import numpy as np
-import receipt
 from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -47,8 +45,7 @@ def aurocs(clf: DIPClassifier, X: np.ndarray, y: np.ndarray, ood: dict) -> dict:
     return found
 
 
-def main() -> None:
-    start = time.perf_counter()
+def measure() -> harness.Measured:
     rows = []
     for label in LEFT_OUT:
         for seed in SEEDS:
@@ -72,8 +69,8 @@ def main() -> None:
         "model": "DIPClassifier(classifier, random_state=seed)",
         "seeds": SEEDS,
     }
-    receipt.write("which_score", config, values, time.perf_counter() - start)
+    return config, values
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(__file__, measure)

@@ -1,7 +1,6 @@
 """Pages of numbers are what the receipts say."""
 
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
@@ -9,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dipedl_bench.running.verify import ACROSS
-
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(path.stem for path in (ROOT / "docs").glob("measurements*.md"))
-
-
-@pytest.fixture(autouse=True)
-def its_neighbours_can_be_imported(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))
 
 
 def load(name):
@@ -27,11 +19,11 @@ def load(name):
     return module
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", load("write_pages").PAGES)
 def test_the_page_is_what_the_receipts_say(name):
-    stale = "run: python benchmarks/tables.py"
-    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    assert load("tables").page(name) == page, stale
+    pages = load("write_pages")
+    stale = "run: python research/benchmarks/write_pages.py"
+    assert pages.page(name) == pages.PAGES[name].read_text(encoding="utf-8"), stale
 
 
 def test_the_comparison_is_what_its_receipt_says():
@@ -40,21 +32,13 @@ def test_the_comparison_is_what_its_receipt_says():
     assert load("compare_tables").page(text) == text, stale
 
 
-def test_tolerances_of_the_page_are_those_of_verify():
-    page = (ROOT / "docs/published-rows.md").read_text(encoding="utf-8")
-    stated = {}
-    for names, tolerance in re.findall(r"^\| (`.*`) \| \.(\d+) \|$", page, re.MULTILINE):
-        stated |= dict.fromkeys(re.findall(r"`(\w+?)(?:_<\w+>)?`", names), float(f"0.{tolerance}"))
-    assert stated == ACROSS
-
-
 def test_the_table_of_the_fuzzers_is_that_of_the_last_run():
     path = ROOT.parent / "tests" / "fuzz" / "run.py"
     spec = importlib.util.spec_from_file_location("fuzz_run", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = (ROOT.parent / "docs/reference/reliability.md").read_text(encoding="utf-8")
-    assert module.table(load("tables").receipt("fuzz")).strip() in page
+    assert module.table(load("harness").receipt("fuzz")).strip() in page
 
 
 def test_facts_of_the_comparison_answer_its_questions():
@@ -78,8 +62,8 @@ def test_a_search_of_the_sources_knows_the_end_of_a_word():
 
 
 def test_a_receipt_goes_on_only_at_the_same_commit_without_changes(tmp_path, monkeypatch):
-    receipt = load("receipt")
-    monkeypatch.setattr(receipt, "ROOT", tmp_path)
+    harness = load("harness")
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
     for name in ("code.py", "results/x.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
@@ -88,17 +72,35 @@ def test_a_receipt_goes_on_only_at_the_same_commit_without_changes(tmp_path, mon
         pytest.skip("needs git")
     for command in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "all")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    receipt.write("x", {"a": 1}, {"v": 2}, 3.0)
-    assert receipt.begun("x", {"a": 1}) == ({"v": 2}, 3.0)  # a result may have changed
-    assert receipt.begun("x", {"a": 2}) == ({}, 0.0)
+    harness.write("x", {"a": 1}, {"v": 2}, 3.0)
+    assert harness.unfinished("x", {"a": 1}) == ({"v": 2}, 3.0)  # a result may have changed
+    assert harness.unfinished("x", {"a": 2}) == ({}, 0.0)
     (tmp_path / "code.py").write_text("changed")
-    receipt.write("x", {"a": 1}, {"v": 2}, 3.0)
-    assert receipt.commit().endswith("-dirty") and receipt.begun("x", {"a": 1}) == ({}, 0.0)
+    harness.write("x", {"a": 1}, {"v": 2}, 3.0)
+    assert harness.commit().endswith("-dirty") and harness.unfinished("x", {"a": 1}) == ({}, 0.0)
+
+
+def test_parts_are_kept_and_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
+    harness = load("harness")
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    monkeypatch.setattr(harness, "commit", lambda: "0123")
+    ran = []
+
+    def measure():
+        return {"n": 1}, {name: lambda name=name: ran.append(name) or len(ran) for name in "ab"}
+
+    monkeypatch.setattr(sys, "argv", ["x.py", "--dry"])
+    harness.main("x.py", measure)
+    assert ran == ["a", "b"] and not (tmp_path / "results").exists()
+    harness.write("x", {"n": 1}, {"a": 7}, 1.0)
+    monkeypatch.setattr(sys, "argv", ["x.py"])
+    harness.main("x.py", measure)
+    assert ran == ["a", "b", "b"] and harness.receipt("x")["values"] == {"a": 7, "b": 3}
 
 
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
-    sys.modules.pop("receipt", None)
+    harness = load("harness")
     for name in load("run").NAMES:
-        row = load("tables").receipt(name)
+        row = harness.receipt(name)
         assert row["command"] == f"python benchmarks/{name}.py"
         assert {"config", "config_hash", "values", "versions", "device", "seconds"} <= set(row)

@@ -302,7 +302,7 @@ def test_what_a_table_extends_must_be_a_name():
 
 
 def test_the_whole_file_of_the_page_can_be_run():
-    page = (Path(__file__).parents[1] / "docs/benchmark-suites.md").read_text("utf-8")
+    page = (Path(__file__).parents[1] / "docs/protocol.md").read_text("utf-8")
     lines = page.partition("This is a whole file:\n")[2].splitlines()
     text = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
     suite = parse_suite(dedent(text), "page")

@@ -18,8 +18,8 @@ from .source import Source
 
 __all__ = ["COVERAGE", "draw", "picture"]
 
-#: Coverage against the level of intervals.
-COVERAGE = "intervals.png"
+#: Coverage against the level of intervals, from the folder of the pages; users' docs show it too.
+COVERAGE = "../../docs/images/intervals.png"
 
 
 def picture(suite: str, profile: str) -> str:
@@ -41,7 +41,9 @@ def draw(source: Source, folder: Path) -> None:
     for profile in source.rows:
         table = source.tables[profile]
         if table.crossed and with_intervals(table):
-            coverage_figure(table).savefig(folder / COVERAGE, dpi=110, metadata={"Software": None})
+            coverage_figure(table).savefig(
+                folder.parent / COVERAGE, dpi=110, metadata={"Software": None}
+            )
         runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]
         if runs and profile in pictured:
             figure, axes = plt.subplots(1, 2, figsize=(9, 3.7), layout="constrained")

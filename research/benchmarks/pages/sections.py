@@ -197,7 +197,7 @@ def _intervals(source: Source, section: Section, profiles: Sequence[str]) -> Blo
     for profile in profiles:
         table = source.tables[profile]
         yield "\n".join(measure.line for measure in measures(table))
-        yield f"![Coverage against the level of intervals](images/{COVERAGE})"
+        yield f"![Coverage against the level of intervals]({COVERAGE})"
         yield from interval_blocks(table, "###")
 
 

@@ -168,7 +168,7 @@ def verify(
 ) -> None:
     """Train rows again, in a folder that is thrown away, and say which metrics agree.
 
-    Exit code 1 if one does not. Tolerances are those of docs/published-rows.md.
+    Exit code 1 if one does not. Tolerances are those of docs/protocol.md.
     """
     check_data(data)
     with explained():

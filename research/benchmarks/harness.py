@@ -1,0 +1,168 @@
+"""Measurements with receipts: calls timed in turn, values written with what makes them again.
+
+A script has a function that returns its configuration and its values, and ends with
+
+    harness.main(__file__, measure)
+
+`python benchmarks/NAME.py` then writes results/NAME.json; ``--dry`` prints the values only. Where
+the values are functions, one for each part, those parts are kept that the receipt has of the same
+configuration and commit: a long measurement can be stopped and taken up again.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from dipedl import __version__
+
+ROOT = Path(__file__).parent.parent
+#: Configuration, and values or a function for each part of them.
+Measured = tuple[dict[str, Any], dict[str, Any]]
+
+
+def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
+    """Median wall seconds of `repeats` calls after one warm-up."""
+    return paired_seconds({"": call}, repeats)[""]
+
+
+def paired_seconds(
+    calls: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+    """Median seconds of each call, run in turn: a drifting machine is fair to all."""
+    seconds = seconds_in_turn(calls, repeats, clock)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def seconds_in_turn(
+    calls: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
+    """Seconds of `repeats` runs of each call, run in turn after one warm-up of each."""
+    for call in calls.values():
+        call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = clock()
+            call()
+            seconds[name].append(clock() - start)
+    return seconds
+
+
+def in_new_process(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Result of a call in a process of its own, for peaks of memory."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(call, *arguments).result()
+
+
+def peak_kib() -> int:
+    """Largest resident memory of this process; ``ru_maxrss`` would begin with the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+def main(
+    file: str,
+    measure: Callable[..., Measured],
+    parser: argparse.ArgumentParser | None = None,
+) -> None:
+    """Measure, print, and write results/NAME.json for the script NAME.py unless ``--dry``.
+
+    `measure` returns the configuration, and values or a function for each part of them; where
+    there is a `parser`, it is called with its options.
+    """
+    name, options = Path(file).stem, parser or argparse.ArgumentParser()
+    options.add_argument("--dry", action="store_true", help="print, and write no receipt")
+    given = options.parse_args()
+    start = time.perf_counter()
+    config, found = measure(given) if parser else measure()
+    values, seconds = found, time.perf_counter() - start
+    if found and all(map(callable, found.values())):
+        values, seconds = ({}, 0.0) if given.dry else unfinished(name, config)
+        for part in [part for part in found if part not in values]:
+            start = time.perf_counter()
+            values[part] = found[part]()
+            seconds += time.perf_counter() - start
+            if not given.dry:
+                write(name, config, values, seconds)
+    elif not given.dry:
+        write(name, config, values, seconds)
+    print(json.dumps(values, indent=1, sort_keys=True))
+
+
+def commit() -> str:
+    """Commit of this tree, with "-dirty" where anything but a result has changed."""
+    head = _git("rev-parse", "--short=12", "HEAD") or "unknown"
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    return f"{head}-dirty" if changed else head
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def unfinished(name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """Values and seconds of the receipt, if it is of this configuration and this commit.
+
+    None are kept of a tree with uncommitted changes.
+    """
+    from dipedl_bench.results.receipt import config_hash
+
+    path, now = ROOT / "results" / f"{name}.json", commit()
+    row = json.loads(path.read_text()) if path.exists() else {}
+    same = (row.get("config_hash"), row.get("commit")) == (config_hash(config), now)
+    return (row["values"], row["seconds"]) if same and not now.endswith("-dirty") else ({}, 0.0)
+
+
+def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], seconds: float) -> None:
+    """Replace the receipt results/<name>.json."""
+    from dipedl.writing.files import write_file
+    from dipedl_bench.results.receipt import config_hash
+    from dipedl_bench.results.receipt import receipt as of_now
+
+    row = {
+        "benchmark": name,
+        "command": f"python benchmarks/{name}.py",
+        "config": dict(config),
+        "config_hash": config_hash(config),
+        "values": dict(values),
+        **of_now(),
+        "commit": commit(),
+        "seconds": round(seconds, 2),
+    }
+    path = ROOT / "results" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    write_file(path, json.dumps(row, indent=1, sort_keys=True) + "\n")
+
+
+def receipt(name: str) -> dict[str, Any]:
+    """Return the receipt results/<name>.json."""
+    path = ROOT / "results" / f"{name}.json"
+    if not path.exists():
+        raise SystemExit(f"no {path}: run python benchmarks/{name}.py")
+    return json.loads(path.read_text())
+
+
+def where(row: Mapping[str, Any]) -> str:
+    """Command, machine and configuration; the version too, where it is not that of today."""
+    made = row["versions"]["dipedl"]
+    older = "" if made == __version__ else f", dipedl {made}"
+    return f"`{row['command']}` on {row['device']}, configuration {row['config_hash']}{older}."
+
+
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
