@@ -171,7 +171,7 @@ def trusted_spectra(
     --------
     >>> import numpy as np
     >>> from dipedl import Dirichlet
-    >>> from dipedl.plots import trusted_spectra
+    >>> from dipedl.apps.spectra import trusted_spectra
     >>> from dipedl.apps.spectra import Spectra, paper_grid
     >>> spectra = Spectra(np.ones((9, 3000), np.float32), paper_grid())
     >>> trusted_spectra(spectra, Dirichlet(1 + np.eye(9)[:, :2]), n=2).shape
