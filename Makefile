@@ -12,7 +12,7 @@ test test-all test-min coverage: export OMP_NUM_THREADS := 1
 test test-all test-min coverage: export OPENBLAS_NUM_THREADS := 1
 smoke-%: export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-all test-min test-others coverage mutants smoke docs wheel lint types format bench audit fuzz
+.PHONY: demo test test-all test-min test-others coverage mutants smoke docs wheel lint types format bench pages audit fuzz
 .PHONY: release clean
 
 demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
@@ -62,8 +62,12 @@ types: .venv/.dev ## Types
 format: .venv/.dev
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-bench: .venv/.dev ## Speed and quality receipts under results/ (minutes; full MNIST needs DIPEDL_DATA)
+bench: .venv/.dev ## Receipts of the measurements of minutes, in research/results (some need DIPEDL_DATA)
 	cd research && ../$(BIN)/python benchmarks/run.py
+
+pages: .venv/.dev ## Pages of numbers, written from rows and receipts
+	cd research && ../$(BIN)/python benchmarks/write_pages.py && ../$(BIN)/python benchmarks/publish.py && \
+	../$(BIN)/python benchmarks/compare_tables.py
 
 clean:
 	rm -rf .venv .venv-min .venv-audit .venv-others .venv-release report.html report.json .coverage
