@@ -196,7 +196,7 @@ def _check_merge(model: Any, other: Any) -> None:
     elif not same_content(model.estimator_, other.estimator_):
         why = (
             "their classifiers were fitted apart: fit the second with FrozenEstimator of the "
-            "first one's estimator_, by `dipedl fit --like` on the command line"
+            "first one's estimator_"
         )
     elif model.stream_.standardised != other.stream_.standardised or not same_content(
         model.stream_.features, other.stream_.features

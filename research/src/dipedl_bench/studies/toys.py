@@ -8,12 +8,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dipedl.writing.files import write_file
 
 from ..results.damage import read_json
 from ..results.store import make_root
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
 
@@ -65,7 +68,7 @@ def run_toys(
     moons = two_moons.run()
     progress("two moons fitted")
     write_file(folder / _MOONS, json.dumps(two_moons.rows(moons)))
-    drawn = two_moons.figure(moons)
+    drawn = cast("Figure", two_moons.figure(moons))
     write_file(folder / _DRAWING, str(svg(drawn, _ALT, "moons")))
     pixels = io.BytesIO()  # for pages of Markdown
     drawn.savefig(pixels, format="png", dpi=110, metadata={"Software": None})
