@@ -244,7 +244,9 @@ def _percent(share: float | int | str) -> str:
 def _hold_out_remedy(clf: Any) -> str:
     """Return the remedy for thresholds that come from the rows of the fit."""
     remedy = (
-        "Leave cv at its default" if hasattr(clf, "estimator") else "Give fit_density held_out=0.1"
+        "Leave cv at its default"
+        if hasattr(clf, "estimator")
+        else "Make the module by DIPModule(network) in place of DIPModule.paper(network)"
     )
     return f"{remedy}, or call {clf.calibrated_by} with rows that nothing was fitted on."
 
