@@ -160,10 +160,10 @@ MUTANTS = [
     ),
     Mutant(
         "a failed fit leaves what it has set",
-        "src/dipedl/fitting.py",
+        "src/dipedl/networks/torch_classifier.py",
         "if not isinstance(error, but):",
         "if isinstance(error, but):",
-        "tests/test_inputs.py::test_a_failed_fit_changes_nothing",
+        "tests/networks/test_torch_classifier.py::test_a_failed_fit_changes_nothing",
     ),
     Mutant(
         "made-up rows lose the dtype of their columns",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Self, TypeVar, cast
@@ -265,23 +264,6 @@ class Stopwatch:
         if self.verbose:
             print(f"[dipedl] {done}: {now - self.last:.2f} s", flush=True)
         self.last = now
-
-
-@contextmanager
-def all_or_nothing(model: Any, *but: type[Exception]) -> Iterator[None]:
-    """Restore the attributes of `model` if the block raises an error.
-
-    Attributes must be replaced in the block, not changed in place. Errors of the types `but` keep
-    what was set, as does a KeyboardInterrupt.
-    """
-    before = dict(vars(model))
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, but):
-            vars(model).clear()
-            vars(model).update(before)
-        raise
 
 
 def atomic(fit: _Method) -> _Method:

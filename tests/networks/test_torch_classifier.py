@@ -166,6 +166,16 @@ def test_what_was_learned_before_an_interruption_is_there(rng, backbone):
     np.testing.assert_array_equal(before.predict_proba(X), whole.predict_proba(X))
 
 
+def test_a_failed_fit_changes_nothing(rng):
+    X, y = toy(rng)
+    network = quick().fit(X, y)
+    before, expected = dict(vars(network)), network.predict_proba(X)
+    with pytest.raises(TypeError, match="validation must be a pair"):
+        network.fit(X, np.where(y == "a", "c", y), validation="none")
+    assert vars(network) == before
+    np.testing.assert_array_equal(network.predict_proba(X), expected)
+
+
 def test_what_was_learned_before_the_loss_was_nan_is_there(rng):
     X, y = toy(rng)
 

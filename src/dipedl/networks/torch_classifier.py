@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..fitting import all_or_nothing
 from ..inputs import NotComputableError
 from ..maths.arrays import check_magnitude, drop_mask
 from .backbones.mlp import MLP
@@ -138,7 +138,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
         """
-        with all_or_nothing(self, FloatingPointError, TrainingPaused):
+        with _all_or_nothing(self, FloatingPointError, TrainingPaused):
             if self._take_trained(X, y):
                 return self
             data = self.validate_fit(X, y, validation)
@@ -436,3 +436,20 @@ class TorchClassifier(TorchEstimator):
         """Return the settings of the training, checked."""
         check_number("label_smoothing", self.label_smoothing, "in [0, 1)", lambda x: 0 <= x < 1)
         return super().training_settings()
+
+
+@contextmanager
+def _all_or_nothing(model: Any, *but: type[Exception]) -> Iterator[None]:
+    """Restore the attributes of `model` if the block raises an error.
+
+    Attributes must be replaced in the block, not changed in place. Errors of the types `but` keep
+    what was set, as does a KeyboardInterrupt.
+    """
+    before = dict(vars(model))
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, but):
+            vars(model).clear()
+            vars(model).update(before)
+        raise

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _is_fitted, check_is_fitted
 
 from ...density.base import LogDensityMixin
-from ...fitting import all_or_nothing
+from ...fitting import atomic
 from ...inputs import validate_features, validate_fit_features
 from ...maths.arrays import to_numpy
 
@@ -64,20 +64,18 @@ class OutlierScoreDensity(LogDensityMixin, BaseEstimator):
     def __init__(self, detector: Any) -> None:
         self.detector = detector
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit a copy of the detector on features X (n, p), with labels if it is of pytorch-ood."""
-        with all_or_nothing(self):
-            _check(self.detector)
-            X = validate_fit_features(self, X)
-            self.detector_ = clone(self.detector, safe=False)
-            if _of_features(self.detector_):
-                labels = (
-                    np.zeros(len(X), int) if y is None else np.unique(y, return_inverse=True)[1]
-                )
-                self.detector_.fit_features(_tensor(X), _tensor(labels))
-            else:
-                self.detector_.fit(X)
-            return self
+        _check(self.detector)
+        X = validate_fit_features(self, X)
+        self.detector_ = clone(self.detector, safe=False)
+        if _of_features(self.detector_):
+            labels = np.zeros(len(X), int) if y is None else np.unique(y, return_inverse=True)[1]
+            self.detector_.fit_features(_tensor(X), _tensor(labels))
+        else:
+            self.detector_.fit(X)
+        return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Negated outlier score of each row of X (n, p), shape (n,); higher is more typical."""

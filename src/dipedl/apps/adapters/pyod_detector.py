@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from ...classifier import DIPClassifier
 from ...detector import OODDetector
-from ...fitting import all_or_nothing
+from ...fitting import atomic
 
 __all__ = ["PyODDetector"]
 
@@ -51,14 +51,14 @@ class PyODDetector(BaseEstimator):
         self.estimator = estimator
         self.contamination = contamination
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on known rows X (n, d), with or without their classes y (n,)."""
-        with all_or_nothing(self):
-            self.detector_ = OODDetector(self.estimator, self.contamination).fit(X, y)
-            self.threshold_ = -self.detector_.offset_
-            self.decision_scores_ = self.decision_function(X)
-            self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
-            return self
+        self.detector_ = OODDetector(self.estimator, self.contamination).fit(X, y)
+        self.threshold_ = -self.detector_.offset_
+        self.decision_scores_ = self.decision_function(X)
+        self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
+        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Outlier score of each row of X (n, d), shape (n,): the negated log-density, in nats."""
