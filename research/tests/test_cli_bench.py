@@ -165,6 +165,10 @@ def test_a_sweep_needs_a_method_with_a_density(tmp_path):
 def test_results_of_a_suite_of_your_own_are_read_by_its_file_too(suite, tmp_path):
     done = dipedl("table", suite, "--out", tmp_path)
     assert "no results of suite 'tiny' in " in done.stderr
+    command = f"dipedl-bench run {suite} --profile PROFILE --out {tmp_path}"
+    assert done.stderr.rstrip().endswith(f"make some with: {command}")
+    done = dipedl("table", suite, "--profile", "cqu", "--out", tmp_path)
+    assert "suite 'tiny': unknown profile 'cqu'" in done.stderr
 
 
 def test_results_of_a_checkout_are_named_where_they_lie(tmp_path, monkeypatch):

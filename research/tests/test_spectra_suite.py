@@ -234,7 +234,7 @@ def test_missing_files_are_all_named_before_a_process_starts(
             data_dir=None if cached else folder.parent,
         )
     told = str(caught.value)
-    assert str(folder.parent) in told and "docs/how-to/spectra-data.md" in told
+    assert str(folder.parent) in told and "research/docs/spectra-data.md" in told
     assert [name for name in FILES if f"'spectra/{name}.npz'" in told] == list(lacking)
 
 

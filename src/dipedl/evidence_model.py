@@ -22,10 +22,7 @@ from .dirichlet import Dirichlet
 from .evidence import CautionBudget, check_increasing, log_evidence, weighted_quantile
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import compute_features, fit_feature_transformer
-from .fitting import (
-    FittedClassifier,
-    Stopwatch,
-)
+from .fitting import FittedClassifier, Stopwatch
 from .held_out import (
     Fold,
     HeldOut,
@@ -69,6 +66,7 @@ INTERVALS_FALL_SHORT = Finding(
 )
 #: Share of held-out rows at whose score a sharpening applies in full.
 _FULL = 0.95
+#: Least distance of the two scores of a sharpening, as a share of the lower one.
 _APART = 1e-6
 
 
@@ -100,7 +98,7 @@ class EvidenceModel(BaseEstimator):
         Score below which an input is flagged.
     sharpening_ : (float, float)
         Scores from which a calibrator that sharpens begins to, and from which it does so in full:
-        `offset_` and the 95 % quantile of held-out scores.
+        the lowest held-out score that is not flagged, and the 95 % quantile of held-out scores.
     n_ : float
         Number of fitted samples (sum of their weights).
     """
@@ -227,9 +225,9 @@ class EvidenceModel(BaseEstimator):
         seen = share_in_fit(row_hash(X), getattr(self, "row_hashes_", None))
         origin: Origin = "given twice" if seen else "given"
         kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
-        seeds = seed(self.random_state)
+        source = f"{X.shape[0]} {kind}"
         with one_blas_thread(Z.shape[1]):
-            held_out = predict_held_out([fold], fold, f"{X.shape[0]} {kind}", origin, seeds)
+            held_out = predict_held_out([fold], fold, source, origin, seed(self.random_state))
         return self.learn(held_out)
 
     def learn(self, held_out: HeldOut, *, n: float | None = None) -> Self:
@@ -237,7 +235,7 @@ class EvidenceModel(BaseEstimator):
 
         Parameters
         ----------
-        held : HeldOut
+        held_out : HeldOut
             Scores of held-out rows, with the classifier's probabilities if there is one.
         n : float, optional
             Rows that made the density; default: those of `fit_density`.

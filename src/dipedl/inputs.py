@@ -51,9 +51,8 @@ from .writing.numbers import number_text
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
+#: Weights further apart than this factor are named in the error of a fit.
 _WIDEST = 1e12
-
-
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
 TOO_LARGE = "too large for dtype"
 #: What PyTorch calls a dtype of NumPy.
@@ -317,7 +316,7 @@ def validate_inputs(model: Any, X: Any, columns: Inputs | None = None) -> Any:
         if hasattr(model, "table_"):
             error.add_note(
                 "the columns of this model were made from those of a table: to ask with the table "
-                "itself, use dipedl.adapters.TableAnswers(model).predict(table)"
+                "itself, use dipedl.apps.adapters.TableAnswers(model).predict(table)"
             )
         raise
     return X

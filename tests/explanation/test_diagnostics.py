@@ -489,7 +489,7 @@ def test_probabilities_before_a_sharpening_in_shares_are_recovered():
 
 
 def test_folds_that_are_less_sure_than_the_classifier_of_all_rows_are_said():
-    """By `benchmarks/set_coverage.py` sets then hold too little; not with rows set aside."""
+    """By research/benchmarks/set_coverage.py sets then hold too little; not with rows set aside."""
     rng = np.random.default_rng(2)
     y = np.arange(200) % 3
     X = rng.normal(size=(200, 60)) + rng.normal(size=(3, 60))[y] * 0.2

@@ -23,9 +23,6 @@ _COVERAGE_SD = 0.03
 _FEW_ERRORS = 10
 #: A smaller share of copies hardly moves a quantile of the held-out rows.
 _MOST_COPIES = 0.5
-_SURER_THAN_BETWEEN = (
-    "It is surer of the labels of these rows than half-way between two rows of one class"
-)
 
 
 def warn_of_held_out_rows(held_out: HeldOut, clf: Any, *, after_fit: bool = False) -> None:

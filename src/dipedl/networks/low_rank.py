@@ -160,7 +160,7 @@ def _spectrum(scatter: SketchScatter, c: int) -> tuple[Tensor, Tensor, float]:
 def _intensity(
     variance: Tensor, rest: float, level: float, n: float, p: int, shrinkage: Shrinkage
 ) -> float:
-    """Return `dipedl.gaussians.factor.shrinkage_intensity` from the spectrum."""
+    """Return `dipedl.gaussians.moments.shrinkage_intensity` from the spectrum."""
     if shrinkage != "oas":
         return float(shrinkage or 0.0)
     if level == 0 or p == 1:

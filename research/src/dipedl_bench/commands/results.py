@@ -239,16 +239,18 @@ def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     from ..results.store import Store, default_root, load_rows
     from ..spec.suite import load_suite, suite_names
 
-    if suite.endswith(".toml"):
-        suite = load_suite(suite).name
-    else:
+    file = suite if suite.endswith(".toml") else None
+    if not file:
         there = (file.parent.parent.name for file in (out or default_root()).glob("*/*/rows.jsonl"))
         refuse_unknown("suite", [suite], sorted({*suite_names(), *there}))
-    if profile is not None and suite in suite_names():
-        load_suite(suite).profile(profile)
+    if file or suite in suite_names():
+        loaded = load_suite(suite)
+        suite = loaded.name
+        if profile is not None:
+            loaded.profile(profile)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a torn line is told once, when the rows are used
-        found = sorted({row["profile"] for row in load_rows(suite, profile, out)})
+        found = sorted({row["profile"] for row in load_rows(suite, profile, out, file=file)})
     return Store(out or default_root(), suite, found[0] if len(found) == 1 else _main(suite, found))
 
 

@@ -142,7 +142,7 @@ def check_spectra_there(config: Mapping[str, Any], folder: str | None, origin: s
         raise FileNotFoundError(
             f"{origin} must name a directory that holds the files of spectra, but {str(place)!r} "
             f"lacks {', '.join(missing)}; no public mirror has these files, and the library cannot "
-            "make them: docs/how-to/spectra-data.md names their sources. Made-up spectra need no "
+            "make them: research/docs/spectra-data.md names their sources. Made-up spectra need no "
             "files: --profile smoke"
         )
 

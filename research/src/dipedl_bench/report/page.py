@@ -92,7 +92,6 @@ _SECTIONS = {
     "limits": "Limits",
     "again": "Get these numbers again",
 }
-_LINES = "AUROC of every line: bare classifier and our default"
 _BESIDE_PAPER = {
     "table": "Methods, ours and the paper's",
     "differences": "Where ours differs from the paper",

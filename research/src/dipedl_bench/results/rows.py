@@ -84,6 +84,11 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in _KEY)
 
 
+def line_of(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return data set, classifier and method; "" where a suite has one data set."""
+    return row.get("dataset", ""), row.get("classifier", ""), row["method"]
+
+
 def as_line(row: Mapping[str, Any]) -> bytes:
     """A row as one line of JSON; numbers that are not finite, which JSON lacks, as text."""
     return json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"

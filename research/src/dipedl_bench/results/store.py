@@ -61,13 +61,18 @@ def make_root(root: Path) -> None:
 
 
 def load_rows(
-    suite: str, profile: str | None = None, out: str | os.PathLike[str] | None = None
+    suite: str,
+    profile: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    file: str | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of a suite, in the order in which they were written.
 
     `profile` None gives those of all profiles; `out` is the root of the results, by default
     ``DIPEDL_BENCH``, else ``./bench-results``. FileNotFoundError if there are none of this suite
-    (or profile); a UserWarning if the last line is torn, which is left out.
+    (or profile), with the command that makes some, of the `file` of a suite of your own; a
+    UserWarning if the last line is torn, which is left out.
 
     Returns
     -------
@@ -83,10 +88,11 @@ def load_rows(
     folder = Path(out or default_root()) / suite
     pattern = "*" if profile is None else profile
     files = sorted(folder.glob(f"{pattern}/rows.jsonl"))
-    stores = [Store(out or default_root(), suite, file.parent.name) for file in files]
+    stores = [Store(out or default_root(), suite, path.parent.name) for path in files]
     rows = [row for store in stores for row in store.rows()]
     if not rows:
-        command = f"dipedl-bench run {suite} --profile {profile or 'PROFILE'}"
+        command = f"dipedl-bench run {file or suite} --profile {profile or 'PROFILE'}"
+        command += f" --out {out}" if out else ""
         published = Path("results", "bench")
         elsewhere = (published / suite).is_dir() and published.resolve() != folder.parent.resolve()
         named = f", or name their folder with --out{f', such as {published}' if elsewhere else ''}"

@@ -14,7 +14,7 @@ from dipedl import __version__
 from ..names import refuse_unknown
 from ..results.changed import changes
 from ..results.receipt import machine_of
-from ..results.rows import was_resumed
+from ..results.rows import line_of, was_resumed
 from ..results.store import Store, load_rows
 from ..spec.plan import plan, refuse_axes
 from ..spec.suite import file_of, load_suite
@@ -146,18 +146,18 @@ def verify(
         store, names = Store(folder, loaded.name, profile), {_method(key) for key in rows}
         where, seeds = file_of(suite), [of_seed]
         cells = plan(loaded, profile, where, seeds=seeds, methods=names, **axes)
-        today = {_key(head): head for cell in cells for head in cell.heads}
+        today = {line_of(head): head for cell in cells for head in cell.heads}
         why = {key: _why_not(row, today.get(key)) for key, row in rows.items()}
         again = {key for key in rows if not why[key]}
         wanted = [
-            replace(cell, heads=tuple(head for head in cell.heads if _key(head) in again))
+            replace(cell, heads=tuple(head for head in cell.heads if line_of(head) in again))
             for cell in cells
-            if any(_key(head) in again for head in cell.heads)
+            if any(line_of(head) in again for head in cell.heads)
         ]
         failed: Mapping[tuple[str, int], str] = {}
         if wanted:
             failed = run_cells(wanted, store, data, None, say).failed
-        made = {_key(row): row for row in store.rows()}
+        made = {line_of(row): row for row in store.rows()}
     for key in again - made.keys():
         name = f"{key[0]}, {key[1]}: {_method(key)}" if key[0] else key[2]
         why[key] = failed.get((name, of_seed), "it gave no row")
@@ -170,10 +170,6 @@ def _profile(rows: Iterable[Row]) -> str:
     if len(found) != 1:
         raise ValueError(f"there are rows of the profiles {found}; choose one with --profile")
     return str(found[0])
-
-
-def _key(row: Row) -> Key:
-    return row.get("dataset", ""), row.get("classifier", ""), row["method"]
 
 
 def _method(key: Key) -> str:
@@ -189,7 +185,7 @@ def _published(
 ) -> dict[Key, Row]:
     """The latest row of each chosen method with a seed, by place and method."""
     methods, rows = tuple(methods), list(rows)
-    found = [row for row in rows if _method(_key(row)) in methods and row["metrics"]]
+    found = [row for row in rows if _method(line_of(row)) in methods and row["metrics"]]
     for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
         if (names := axes[axis]) is not None:
             refuse_unknown(name, names, sorted({row[name] for row in rows}))
@@ -204,14 +200,14 @@ def _published(
         raise ValueError(f"no row with seed {seed} to verify; those chosen have the seeds {seeds}")
     for row in of_seed:
         _refuse_newer(row)
-    return {_key(row): row for row in of_seed}
+    return {line_of(row): row for row in of_seed}
 
 
 def _by_method(rows: Iterable[Row]) -> str:
     """Methods that have rows, and their seeds."""
     seeds: dict[str, set[int]] = {}
     for row in rows:
-        seeds.setdefault(_method(_key(row)), set()).add(row["seed"])
+        seeds.setdefault(_method(line_of(row)), set()).add(row["seed"])
     return "; ".join(f"{name} (seeds {sorted(of)})" for name, of in seeds.items())
 
 
@@ -239,7 +235,7 @@ def _why_not(row: Row, head: Row | None) -> str:
 
 
 def _compared(then: Row, now: Row | None, why: str) -> Verified:
-    data, classifier, method = _key(then)
+    data, classifier, method = line_of(then)
     head = Verified(method, then["seed"], data, classifier, then=machines_of(then), why=why)
     if now is None:
         return head

@@ -19,7 +19,7 @@ from scipy import stats
 from dipedl.writing.numbers import plain
 
 from ..results.paper import Published, published, published_rows, same_method
-from ..results.rows import was_resumed
+from ..results.rows import line_of, was_resumed
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..spec.captions import captions_of, data_note, is_beside_paper
 from ..spec.entries import GROUPS
@@ -364,7 +364,7 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     kept = latest(rows)
     methods: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in kept:
-        methods.setdefault(_key(row), []).append(row)
+        methods.setdefault(line_of(row), []).append(row)
     lines = [_line(of_method) for of_method in methods.values()]
     order = list(published_rows(_names_of(kinds[0][0])))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
@@ -390,11 +390,11 @@ def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     newest: dict[tuple[str, ...], str] = {}
     found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in rows:
-        newest[_key(row)] = row["config_hash"]
-        found[*_key(row), newest[_key(row)], row["seed"]] = row
+        newest[line_of(row)] = row["config_hash"]
+        found[*line_of(row), newest[line_of(row)], row["seed"]] = row
     order = {key: i for i, key in enumerate(newest)}
-    kept = [row for key, row in found.items() if newest[_key(row)] == key[-2]]
-    return sorted(kept, key=lambda row: (order[_key(row)], row["seed"]))
+    kept = [row for key, row in found.items() if newest[line_of(row)] == key[-2]]
+    return sorted(kept, key=lambda row: (order[line_of(row)], row["seed"]))
 
 
 def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -447,11 +447,6 @@ def cost_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         "forward_passes": rows[-1]["forward_passes"],
         "n_parameters": rows[-1]["n_parameters"],
     }
-
-
-def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return data set, classifier and method of a line."""
-    return row.get("dataset", ""), row.get("classifier", ""), row["method"]
 
 
 def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:

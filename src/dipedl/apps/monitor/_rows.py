@@ -35,7 +35,7 @@ class Rows:
 
 
 def rows_of_answers(answers: Any) -> Rows:
-    """Of `dipedl.decisions.Answers`."""
+    """Of `dipedl.answers.Answers`."""
     p, flagged = to_numpy(answers.p_values), to_numpy(answers.flagged)
     mean, vacuity = (to_numpy(getattr(answers.dirichlet, name)) for name in ("mean", "vacuity"))
     confidence = to_numpy(answers.confidence)
