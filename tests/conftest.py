@@ -1,11 +1,11 @@
 import gc
-import importlib.util
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from benchmark_scripts import benchmark  # noqa: F401
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("default")
@@ -22,26 +22,6 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.enable()
-
-
-BENCHMARKS = Path(__file__).parent.parent / "research" / "benchmarks"
-
-
-@pytest.fixture(scope="session")
-def benchmark():
-    """A script of the benchmarks as a module, by its name."""
-
-    def load(name):
-        sys.path.insert(0, str(BENCHMARKS))
-        try:
-            spec = importlib.util.spec_from_file_location(f"its_{name}", BENCHMARKS / f"{name}.py")
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        finally:
-            sys.path.remove(str(BENCHMARKS))
-        return module
-
-    return load
 
 
 @pytest.fixture(scope="session", autouse=True)

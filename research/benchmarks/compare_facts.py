@@ -16,7 +16,9 @@ FACTS = Path(__file__).parent / "compare" / "facts.toml"
 def facts_shown(library: str) -> dict[str, dict[str, str]]:
     """By question: the answer and the line that shows it, run just now in one namespace."""
     names = {"mentions": mentions, "holds": holds, **example()}
-    return {fact["about"]: shown(fact, names) for fact in tomllib.loads(FACTS.read_text())[library]}
+    return {
+        fact["about"]: run_line(fact, names) for fact in tomllib.loads(FACTS.read_text())[library]
+    }
 
 
 def licence(package: str) -> str:
@@ -27,7 +29,7 @@ def licence(package: str) -> str:
     return stated or classified[0].rpartition(" :: ")[2]
 
 
-def shown(fact: dict[str, str], names: dict) -> dict[str, str]:
+def run_line(fact: dict[str, str], names: dict) -> dict[str, str]:
     """The fact, after its line has run without an error and did not come out false."""
     *steps, last = ast.parse(fact["shows"]).body
     exec(compile(ast.Module(steps, []), "fact", "exec"), names)

@@ -65,7 +65,7 @@ def lines() -> str:
     """By library: the calls behind "yes" and "part", but for searches of its sources and counts."""
     libraries, questions = receipt("compare_libraries")["values"]["libraries"], facts()["questions"]
     calls = {
-        name: [call(fact) for fact in shown(libraries[key]["facts"], questions)]
+        name: [call(fact) for fact in answers_with_calls(libraries[key]["facts"], questions)]
         for key, name in NAMES.items()
     }
     return "".join(
@@ -73,9 +73,10 @@ def lines() -> str:
     )
 
 
-def shown(found: dict[str, Any], questions: dict[str, str]) -> list[dict[str, str]]:
-    said = [found[about] for about in questions if about in found]
-    return [f for f in said if f["answer"] != "no" and not SEARCH.search(f["shows"])]
+def answers_with_calls(facts: dict[str, Any], questions: dict[str, str]) -> list[dict[str, str]]:
+    """Return the facts that answer a question, but for "no" and for searches of the sources."""
+    answers = [facts[about] for about in questions if about in facts]
+    return [f for f in answers if f["answer"] != "no" and not SEARCH.search(f["shows"])]
 
 
 def call(fact: dict[str, str]) -> str:

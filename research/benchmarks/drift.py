@@ -223,7 +223,7 @@ def summary(found: list[dict[str, int | None]], change: int | None) -> dict[str,
 def detection(streams: Callable[[], Any], seed: int) -> Iterator[tuple[str, Any]]:
     clf, reference, changes, usual = streams()
 
-    def found(draw: Callable[[np.random.Generator], np.ndarray], kind: int) -> list[Any]:
+    def replay(draw: Callable[[np.random.Generator], np.ndarray], kind: int) -> list[Any]:
         rngs = [np.random.default_rng([SEED, seed, kind, i]) for i in range(STREAMS)]
         # Each stream has a reference of its own: a false alarm is one over its draw too.
         references = [usual(len(reference), rng) for rng in rngs]
@@ -232,9 +232,9 @@ def detection(streams: Callable[[], Any], seed: int) -> Iterator[tuple[str, Any]
             for r, rng in zip(references, rngs, strict=True)
         ]
 
-    yield "no change", summary(found(lambda rng: usual(QUIET, rng), 0), None)
+    yield "no change", summary(replay(lambda rng: usual(QUIET, rng), 0), None)
     for kind, (name, change) in enumerate(changes.items(), 1):
-        after = found(
+        after = replay(
             lambda rng, change=change: np.vstack([usual(BEFORE, rng), change(AFTER, rng)]), kind
         )
         yield name, summary(after, BEFORE)

@@ -39,7 +39,7 @@ def densities(max_rows: int | None) -> dict[str, Any]:
     }
 
 
-def found(seed: int, weights: list[float] | None) -> dict[str, list[float]]:
+def measure_seed(seed: int, weights: list[float] | None) -> dict[str, list[float]]:
     """By density: AUROC against pseudo-outliers and against the class left out, all rows, some."""
     X, y = make_classification(
         84_000,
@@ -69,7 +69,7 @@ def found(seed: int, weights: list[float] | None) -> dict[str, list[float]]:
 def measure() -> harness.Measured:
     values = {}
     for name, weights in WEIGHTS.items():
-        runs = [found(seed, weights) for seed in SEEDS]
+        runs = [measure_seed(seed, weights) for seed in SEEDS]
         for density in runs[0]:
             means = np.mean([run[density] for run in runs], axis=0).round(4).tolist()
             keys = ("pseudo_all", "unseen_all", "pseudo_kept", "unseen_kept")

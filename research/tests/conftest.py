@@ -1,13 +1,9 @@
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from small_parts import small_parts
 from tiny_suite import TINY
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+from benchmark_scripts import benchmark  # noqa: F401
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,23 +17,6 @@ def own_state(tmp_path_factory):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261121)
-
-
-@pytest.fixture(scope="session")
-def benchmark():
-    """A script of `benchmarks` as a module, by its name."""
-
-    def load(name):
-        sys.path.insert(0, str(BENCHMARKS))
-        try:
-            spec = importlib.util.spec_from_file_location(f"its_{name}", BENCHMARKS / f"{name}.py")
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        finally:
-            sys.path.remove(str(BENCHMARKS))
-        return module
-
-    return load
 
 
 @pytest.fixture(scope="session")

@@ -341,7 +341,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         Far from the data the mean is the prior to the last bit; the classifier breaks such ties.
         """
         evidence, classifier, spread = self._fitted_parts()
-        _, P, scores = self._predict_parts(X, evidence, classifier)
+        X = validate_inputs(self, X, evidence.columns_)
+        _, P, scores = evidence.predict(X, classifier)
         P = evidence.calibrate_proba(P, scores)
         alpha = evidence.dirichlet(P, scores, spread).concentration
         return np.asarray(classifier.classes[most_probable(alpha, P)])
@@ -357,7 +358,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
         evidence, classifier, spread = self._fitted_parts()
-        _, P, scores = self._predict_parts(X, evidence, classifier)
+        X = validate_inputs(self, X, evidence.columns_)
+        _, P, scores = evidence.predict(X, classifier)
         return evidence.dirichlet(evidence.calibrate_proba(P, scores), scores, spread)
 
     uncertainty = uncertainty_by_kind
@@ -452,15 +454,10 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         )
         return evidence, classifier, now.get("spread_")
 
-    def _predict_parts(
-        self, X: Any, evidence: EvidenceModel, classifier: FittedClassifier
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
-        return evidence.predict(validate_inputs(self, X, evidence.columns_), classifier)
-
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
-        return self._predict_parts(X, *self._fitted_parts()[:2])
+        evidence, classifier, _ = self._fitted_parts()
+        return evidence.predict(validate_inputs(self, X, evidence.columns_), classifier)
 
     def _warn_of_held_out_rows(self, *, after_fit: bool = False) -> None:
         from .explanation import warn_of_held_out_rows

@@ -69,10 +69,10 @@ def _heads(suite: str, columns: Sequence[str]) -> list[str]:
 
 def _row(line: Line, title: str, columns: Sequence[str]) -> list[str]:
     seeds = str(len(line.seeds)) if line.seeds else ""
-    return [title, seeds, *(_beside(line.cells.get(name)) for name in columns)]
+    return [title, seeds, *(_cell_with_paper(line.cells.get(name)) for name in columns)]
 
 
-def _beside(cell: Cell | None) -> str:
+def _cell_with_paper(cell: Cell | None) -> str:
     if cell is None:
         return ""
     return stable(cell) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
@@ -91,7 +91,9 @@ def _sweep(name: str, head: str) -> Callable[[Source, Section, Sequence[str]], B
         for profile in profiles:
             kept = source.kept(profile, "sweeps.json")
             lines = kept["sweeps"][name].values() if kept else ()
-            rows = [[line["title"], *(_kept(line, m) for m in section.columns)] for line in lines]
+            rows = [
+                [line["title"], *(_sweep_cell(line, m) for m in section.columns)] for line in lines
+            ]
             if rows:
                 yield grid([head, *_heads(source.suite, section.columns)], rows)
                 yield _of_which_runs(kept)
@@ -110,7 +112,9 @@ def _of_which_runs(kept: Mapping[str, Any]) -> str:
 def _in_float32(lines: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """AUROC of the rows without the density where sums are rounded to float32."""
     names = [name for name in columns if name.startswith("auroc/")]
-    said = (f"{line['title']} {', '.join(_kept(line, name) for name in names)}" for line in lines)
+    said = (
+        f"{line['title']} {', '.join(_sweep_cell(line, name) for name in names)}" for line in lines
+    )
     return f"AUROC by sums in float32, in the order of the columns: {'; '.join(said)}."
 
 
@@ -122,7 +126,7 @@ def _histograms(source: Source, section: Section, profiles: Sequence[str]) -> Bl
             yield f"![{what}](images/{picture(source.suite, profile)})"
 
 
-def _kept(line: Mapping[str, Any], metric: str) -> str:
+def _sweep_cell(line: Mapping[str, Any], metric: str) -> str:
     """A number of a published sweep, the paper's in brackets."""
     if metric not in line:
         return ""

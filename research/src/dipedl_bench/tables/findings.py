@@ -39,7 +39,7 @@ def _about(line: Line, table: BenchTable) -> Iterator[str]:
     accuracy, brier = line.cells["accuracy"], line.cells["brier_id"]
     yield (
         f"Over {seeds} {line.title} reaches an accuracy of {stable_with_sd(accuracy)}"
-        f"{_beside(accuracy)} and a Brier score of {stable_with_sd(brier)}{_beside(brier)}."
+        f"{_paper_text(accuracy)} and a Brier score of {stable_with_sd(brier)}{_paper_text(brier)}."
     )
     yield from _met(line)
     if line.cost is not None:
@@ -54,7 +54,7 @@ def _cpu_time(seconds: float) -> str:
     return f"{float(value):.0f} CPU minutes" if unit == "min" else f"{value} {unit} of CPU time"
 
 
-def _beside(cell: Cell) -> str:
+def _paper_text(cell: Cell) -> str:
     return f" (paper: {printed(cell)})" if cell.paper else ""
 
 
