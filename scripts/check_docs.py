@@ -47,7 +47,7 @@ SEARCHES = {
 #: Pages of long names and wide tables: on a phone nothing of them may be cut off.
 NARROW = (
     "index.html",
-    "explanation/theory.html",
+    "explanation/method.html",
     "reference/commands/fit.html",
     "reference/api/names/dipedl.DIPClassifier.html",
 )

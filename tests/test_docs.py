@@ -16,7 +16,11 @@ torch = pytest.importorskip("torch")
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "research/docs").glob("*.md")),
+]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!http)([^)#]+)\)")
 

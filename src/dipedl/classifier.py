@@ -194,7 +194,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """The released behaviour: ``alpha = 1 + n gamma exp(z) p``, z-scored on the training rows.
 
         `density` defaults to class-conditional Gaussians with full, unshrunk covariances and equal
-        weights. docs/explanation/paper-and-code.md lists how it still differs from the released
+        weights. research/docs/paper-and-code.md lists how it still differs from the released
         code.
         """
         return cls(
