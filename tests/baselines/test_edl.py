@@ -66,10 +66,10 @@ def test_a_share_of_the_epochs_ends_with_the_full_weight(length, weights):
     """Of 8 epochs the first, second and last; an int would count epochs whatever the training."""
     for cls in (EDL, REDL):
         model = cls(training=replace(TRAINING, epochs=8), annealing_epochs=length)
-        found = [model._annealed(epoch, length) for epoch in (0, 1, 7)]
+        found = [model._annealed(epoch) for epoch in (0, 1, 7)]
         np.testing.assert_allclose(found, weights, rtol=1e-12)
         alone = cls(training=replace(TRAINING, epochs=1))
-        assert alone._annealed(0, 1.0) == 0.0
+        assert alone._annealed(0) == 0.0
 
 
 def test_misleading_evidence_is_pushed_out(data):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,8 @@ from ..dirichlet import Dirichlet
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.convlin import ConvLin, ConvLin1d
 from ..networks.backbones.deep_cnns import VGG16
-from ..networks.backbones.network import Backbone
 from ..networks.evidential_losses import evidence_from_logits, mse_bayes_risk
-from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import Training
 from .evidential import Evidential
 
@@ -30,6 +29,7 @@ _TOP = 300.0
 _LEAST = 1e-9
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DAEDL(Decisions, Evidential, TorchEstimator):
     r"""Density-aware EDL: the logits are scaled by the density of the features.
 
@@ -96,22 +96,8 @@ class DAEDL(Decisions, Evidential, TorchEstimator):
     (True, array([[0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125]]))
     """
 
-    density_range_: tuple[float, float]
-
-    def __init__(
-        self,
-        backbone: Backbone | None = None,
-        training: Training | None = None,
-        *,
-        kl_weight: float = 0.05,
-        density: Any = None,
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(backbone, training, image_shape, random_state, class_weight)
-        self.kl_weight = kl_weight
-        self.density = density
+    kl_weight: float = 0.05
+    density: Any = None
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:

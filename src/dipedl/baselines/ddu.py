@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .post_hoc import PostHoc
 __all__ = ["DDU"]
 
 
+@dataclass(eq=False, repr=False)
 class DDU(Decisions, PostHoc):
     """Uncertainty is the negative log-density of the features under one Gaussian per class.
 
@@ -59,15 +61,8 @@ class DDU(Decisions, PostHoc):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        features: Any = None,
-        shrinkage: float | tuple[float, ...] | str | None = "oas",
-    ) -> None:
-        self.estimator = estimator
-        self.features = features
-        self.shrinkage = shrinkage
+    features: Any = None
+    shrinkage: float | tuple[float, ...] | str | None = "oas"
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = self._fit_features(self.features, X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,6 +47,7 @@ def uncertainty_of_samples(kind: str) -> Reduction:
     return _KINDS[kind]
 
 
+@dataclass(eq=False, repr=False)
 class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
     r"""Clones of a classifier, each trained on all data from its own random start.
 
@@ -114,17 +116,10 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_members: int = 5,
-        random_state: Any = 0,
-        bootstrap: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.n_members = n_members
-        self.random_state = random_state
-        self.bootstrap = bootstrap
+    estimator: Any = None
+    n_members: int = 5
+    random_state: Any = 0
+    bootstrap: bool = False
 
     @classmethod
     def as_published(

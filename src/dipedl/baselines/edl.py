@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from ..answers import Decisions
-from ..dirichlet import Dirichlet
-from ..networks.backbones.network import Backbone
 from ..networks.checks import check_choice
 from ..networks.evidential_losses import (
-    evidence_from_logits,
     expected_cross_entropy,
     marginal_likelihood_loss,
     mse_bayes_risk,
 )
-from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import Training
-from .evidential import Evidential, additive_dirichlet
+from .evidential import Evidential
 from .published import WIDE, published_network
 
 __all__ = ["EDL"]
@@ -31,6 +29,7 @@ _RISKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EDL(Decisions, Evidential, TorchEstimator):
     r"""Evidential deep learning: a network's outputs are the evidence for each class.
 
@@ -92,24 +91,10 @@ class EDL(Decisions, Evidential, TorchEstimator):
     (True, Dirichlet(n=2, k=3, dtype=float64))
     """
 
-    def __init__(
-        self,
-        backbone: Backbone | None = None,
-        training: Training | None = None,
-        *,
-        loss: str = "mse",
-        evidence: str = "exp",
-        kl_weight: float = 1.0,
-        annealing_epochs: float = 1.0,
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(backbone, training, image_shape, random_state, class_weight)
-        self.loss = loss
-        self.evidence = evidence
-        self.kl_weight = kl_weight
-        self.annealing_epochs = annealing_epochs
+    loss: str = "mse"
+    evidence: str = "exp"
+    kl_weight: float = 1.0
+    annealing_epochs: float = 1.0
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:
@@ -125,14 +110,8 @@ class EDL(Decisions, Evidential, TorchEstimator):
             "annealing_epochs": 10,
         }
 
-    def predict_dirichlet(self, X: Any) -> Dirichlet:
-        """The Dirichlet ``1 + evidence`` of each of the n inputs X (n, d)."""
-        return additive_dirichlet(self.logits(X), self.evidence, 1.0)
-
-    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        alpha = 1 + evidence_from_logits(outputs, self.evidence)
-        weight = self.kl_weight * self._annealed(epoch, self.annealing_epochs)
-        return self._with_kl(_RISKS[self.loss](alpha, target), alpha, target, weight)
+    def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
+        return _RISKS[self.loss](1 + evidence, target)
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, _RISKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .post_hoc import PostHoc
 __all__ = ["Energy"]
 
 
+@dataclass(eq=False, repr=False)
 class Energy(Decisions, PostHoc):
     """Uncertainty is the free energy of the logits, ``E(x) = -T log sum_c exp(f_c(x) / T)``.
 
@@ -55,9 +57,7 @@ class Energy(Decisions, PostHoc):
     array([-7.4, -2.5])
     """
 
-    def __init__(self, estimator: Any = None, temperature: float = 1.0) -> None:
-        self.estimator = estimator
-        self.temperature = temperature
+    temperature: float = 1.0
 
     def _check_parameters(self, y: np.ndarray) -> None:
         check_positive_number("temperature", self.temperature)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from ..networks.evidential_losses import (
     log_evidence_from_logits,
 )
 from ..networks.training import Training
-from .published import TRAINING, published_settings
+from .published import TRAINING, as_published
 
 _EVIDENCE = ("exp", "relu", "softplus")
 _NON_NEGATIVE = {"lambda1", "kl_weight", "entropy_weight"}
@@ -28,36 +28,33 @@ _NON_NEGATIVE = {"lambda1", "kl_weight", "entropy_weight"}
 class Evidential:
     """A network with one Dirichlet per input: the network in float32, the Dirichlet in float64.
 
-    Mixed into a `TorchEstimator` that gives ``_loss``, ``predict_dirichlet`` and ``_published``.
+    Mixed into a `TorchEstimator` that gives ``_published``, and ``_risk`` of evidence (n, k) and
+    target (n,), shape (n,), or a ``_loss`` and ``predict_dirichlet`` of its own.
     """
 
     classes_: Any
     get_params: Any
     logits: Any
-    predict_dirichlet: Any
     training_settings: Any
     weighted_mean: Callable[..., Tensor]
     _published: ClassVar[Any]
+    _risk: Callable[[Tensor, Tensor], Tensor]
     _default_training: ClassVar[Training] = TRAINING
 
-    @classmethod
-    def as_published(
-        cls,
-        *,
-        data: str = "mnist",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-    ) -> Self:
-        """The configuration of the paper or of the released code; see the notes of the class.
+    #: Parameters of the methods that have them.
+    evidence: str = "exp"
+    kl_weight: float = 0.0
+    annealing_epochs: Any = 0
+    lambda2: float = 1.0
 
-        Parameters
-        ----------
-        data : {"mnist", "cifar10", "spectra"}, default="mnist"
-            The configuration for images of MNIST or of CIFAR-10, or that for spectra of LAMOST.
-        image_shape, random_state
-            As of the class; images of CIFAR-10 are (3, 32, 32) unless given.
-        """
-        return cls(**published_settings(cls._published, data, image_shape, random_state))
+    as_published = classmethod(as_published)
+
+    def predict_dirichlet(self, X: Any) -> Dirichlet:
+        """The Dirichlet ``prior + evidence`` of each of the n inputs X (n, d), in float64."""
+        rows, prior = torch.from_numpy(self.logits(X)), float(self.lambda2)
+        log_evidence = log_evidence_from_logits(rows, self.evidence).numpy()
+        evidence = evidence_from_logits(rows, self.evidence).numpy()
+        return Dirichlet(prior + evidence, log_evidence, prior)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), the means of the Dirichlets, shape (n, k)."""
@@ -98,10 +95,17 @@ class Evidential:
         """Share of wrong predictions. Annealed losses cannot be compared between epochs."""
         return self.weighted_mean((outputs.argmax(dim=1) != target).double(), target)
 
-    _score: Any = _error_rate
+    _score: ClassVar[Any] = _error_rate
 
-    def _annealed(self, epoch: int, length: float) -> float:
-        """Weight of the KL in an epoch; a float `length` is a share of the training."""
+    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
+        evidence = evidence_from_logits(outputs, self.evidence)
+        weight = self.kl_weight * self._annealed(epoch)
+        alpha = evidence + self.lambda2
+        return self._with_kl(self._risk(evidence, target), alpha, target, weight, self.lambda2)
+
+    def _annealed(self, epoch: int) -> float:
+        """Weight of the KL in an epoch; a float `annealing_epochs` is a share of the training."""
+        length = self.annealing_epochs
         if isinstance(length, float) and length > 0:
             length = max(1.0, length * (self.training_settings().epochs - 1))
         return annealed_weight(epoch, length)
@@ -115,33 +119,20 @@ class Evidential:
         return self.weighted_mean(risk, target)
 
     def _check_parameters(self) -> None:
-        parameters = self.get_params(deep=False)
-        if "evidence" in parameters:
-            check_choice("evidence", parameters["evidence"], _EVIDENCE)
-        for name, value in parameters.items():
+        check_choice("evidence", self.evidence, _EVIDENCE)
+        for name, value in self.get_params(deep=False).items():
             if name in _NON_NEGATIVE:
                 check_number(name, value, ">= 0", lambda x: x >= 0)
-        _check_annealing(parameters.get("annealing_epochs", 0))
-        if "lambda2" in parameters:
-            check_number("lambda2", parameters["lambda2"], "> 0", lambda x: x > 0)
+        length = self.annealing_epochs
+        if isinstance(length, float):
+            allowed = "an integer >= 0, or a share of the epochs in [0, 1]"
+            check_number("annealing_epochs", length, allowed, lambda x: 0 <= x <= 1)
+        else:
+            check_integer("annealing_epochs", length, 0)
+        check_number("lambda2", self.lambda2, "> 0", lambda x: x > 0)
 
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
         self.__dict__.pop("held_out_", None)  # of an earlier fit
         self._check_parameters()
         return super().validate_fit(X, y, validation)  # type: ignore[misc]
-
-
-def _check_annealing(length: Any) -> None:
-    if isinstance(length, float):
-        allowed = "an integer >= 0, or a share of the epochs in [0, 1]"
-        check_number("annealing_epochs", length, allowed, lambda x: 0 <= x <= 1)
-    else:
-        check_integer("annealing_epochs", length, 0)
-
-
-def additive_dirichlet(logits: np.ndarray, evidence: str, prior: float) -> Dirichlet:
-    """Dirichlets of ``prior + evidence(logits)``, with the exact log-evidence."""
-    rows = torch.from_numpy(logits)
-    log_evidence = log_evidence_from_logits(rows, evidence).numpy()
-    return Dirichlet(prior + evidence_from_logits(rows, evidence).numpy(), log_evidence, prior)

@@ -16,6 +16,7 @@ from .post_hoc import PostHoc
 __all__ = ["KNNDistance"]
 
 
+@dataclass(eq=False, repr=False)
 class KNNDistance(Decisions, PostHoc):
     """Uncertainty is the distance to the k-th nearest training row, of features of unit length.
 
@@ -61,17 +62,9 @@ class KNNDistance(Decisions, PostHoc):
     array([0.02, 0.87])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        features: Any = None,
-        n_neighbors: int = 50,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.features = features
-        self.n_neighbors = n_neighbors
-        self.n_jobs = n_jobs
+    features: Any = None
+    n_neighbors: int = 50
+    n_jobs: int | None = None
 
     def _check_parameters(self, y: np.ndarray) -> None:
         if not 1 <= self.n_neighbors <= len(y):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .post_hoc import PostHoc
 __all__ = ["Mahalanobis"]
 
 
+@dataclass(eq=False, repr=False)
 class Mahalanobis(Decisions, PostHoc):
     r"""Uncertainty is the squared Mahalanobis distance of the features to the nearest class mean.
 
@@ -58,12 +60,8 @@ class Mahalanobis(Decisions, PostHoc):
     array([  0., 755.])
     """
 
-    def __init__(
-        self, estimator: Any = None, features: Any = None, shrinkage: float | str | None = "oas"
-    ) -> None:
-        self.estimator = estimator
-        self.features = features
-        self.shrinkage = shrinkage
+    features: Any = None
+    shrinkage: float | str | None = "oas"
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = self._fit_features(self.features, X, y)

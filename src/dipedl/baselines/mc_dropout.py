@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,14 +19,15 @@ from ..answers import Decisions
 from ..networks.backbones.mlp import MLP
 from ..networks.backbones.network import Backbone, Network
 from ..networks.checks import check_integer
-from ..networks.torch_classifier import ClassWeight, TorchEstimator, float32_rows
+from ..networks.torch_classifier import TorchEstimator, float32_rows
 from ..networks.training import Training
 from .deep_ensemble import Reduction, uncertainty_of_samples
-from .published import TRAINING, published_network, published_settings, published_training
+from .published import TRAINING, as_published, published_network, published_training
 
 __all__ = ["MCDropout"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MCDropout(Decisions, TorchEstimator):
     r"""A network trained with dropout by cross-entropy; prediction averages passes with dropout.
 
@@ -105,41 +107,11 @@ class MCDropout(Decisions, TorchEstimator):
     _default_backbone: ClassVar[Backbone] = MLP(dropout=0.5)
     _default_training: ClassVar[Training] = TRAINING
 
-    def __init__(
-        self,
-        backbone: Backbone | None = None,
-        training: Training | None = None,
-        *,
-        n_samples: int = 50,
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-        precision: str = "float32",
-        network: Any = None,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(backbone, training, image_shape, random_state, class_weight)
-        self.n_samples = n_samples
-        self.precision = precision
-        self.network = network
+    n_samples: int = 50
+    precision: str = "float32"
+    network: Any = None
 
-    @classmethod
-    def as_published(
-        cls,
-        *,
-        data: str = "mnist",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-    ) -> Self:
-        """The configuration of the paper; see the notes of the class.
-
-        Parameters
-        ----------
-        data : {"mnist", "cifar10", "spectra"}, default="mnist"
-            The configuration for images of MNIST or of CIFAR-10, or that for spectra of LAMOST.
-        image_shape, random_state
-            As of the class; images of CIFAR-10 are (3, 32, 32) unless given.
-        """
-        return cls(**published_settings(cls._published, data, image_shape, random_state))
+    as_published = classmethod(as_published)
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,11 +23,11 @@ from ..fitting import (
 from ..inputs import check_class_counts, known_classes, validate_inputs, validate_inputs_and_labels
 
 
+@dataclass(eq=False, repr=False)
 class PostHoc(ClassifierMixin, BaseEstimator):
     """Labels and probabilities of the wrapped classifier; a method adds ``uncertainty``."""
 
-    def __init__(self, estimator: Any = None) -> None:
-        self.estimator = estimator
+    estimator: Any = None
 
     @atomic
     def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> Self:

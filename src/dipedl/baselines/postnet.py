@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import Decisions
-from ..dirichlet import Dirichlet
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.convlin import ConvLin
 from ..networks.backbones.mlp import MLP
-from ..networks.backbones.network import Backbone
 from ..networks.checks import check_choice, check_integer, check_number
-from ..networks.evidential_losses import evidence_from_logits, uce
+from ..networks.evidential_losses import uce
 from ..networks.flows.radial_flow import RadialFlow
-from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import Training
-from .evidential import Evidential, additive_dirichlet
+from .evidential import Evidential
 from .published import TRAINING
 
 __all__ = ["PostNet"]
@@ -28,6 +26,7 @@ __all__ = ["PostNet"]
 _BUDGETS = ("counts", "total")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PostNet(Decisions, Evidential, TorchEstimator):
     r"""Posterior network: pseudo-counts from a density per class in a small latent space.
 
@@ -96,24 +95,10 @@ class PostNet(Decisions, Evidential, TorchEstimator):
     _default_training = replace(TRAINING, learning_rate=5e-3)
     _score = None
 
-    def __init__(
-        self,
-        backbone: Backbone | None = None,
-        training: Training | None = None,
-        *,
-        latent_dim: int = 6,
-        n_layers: int = 6,
-        entropy_weight: float = 1e-5,
-        budget: str | float = "counts",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(backbone, training, image_shape, random_state, class_weight)
-        self.latent_dim = latent_dim
-        self.n_layers = n_layers
-        self.entropy_weight = entropy_weight
-        self.budget = budget
+    latent_dim: int = 6
+    n_layers: int = 6
+    entropy_weight: float = 1e-5
+    budget: str | float = "counts"
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:
@@ -131,13 +116,8 @@ class PostNet(Decisions, Evidential, TorchEstimator):
             ),
         }
 
-    def predict_dirichlet(self, X: Any) -> Dirichlet:
-        """The Dirichlet ``1 + N_c q(z | c)`` of each of the n inputs X (n, d)."""
-        return additive_dirichlet(self.logits(X), "exp", 1.0)
-
-    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        alpha = 1 + evidence_from_logits(outputs, "exp")
-        return self.weighted_mean(uce(alpha, target, self.entropy_weight), target)
+    def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
+        return uce(1 + evidence, target, self.entropy_weight)
 
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..networks.augmentations import CropFlipRotate
@@ -38,16 +37,25 @@ PUBLISHED = ("mnist", "cifar10", "spectra")
 _COLOUR = (3, 32, 32)
 
 
-def published_settings(
-    arguments: Callable[[str], dict[str, Any]],
-    data: str,
-    image_shape: tuple[int, ...] | None,
-    random_state: Any,
-) -> dict[str, Any]:
-    """Return the published arguments of a baseline for these data, with shape and seed."""
+def as_published(
+    cls: Any,
+    *,
+    data: str = "mnist",
+    image_shape: tuple[int, ...] | None = None,
+    random_state: Any = 0,
+) -> Any:
+    """The configuration of the paper or of the released code; see the notes of the class.
+
+    Parameters
+    ----------
+    data : {"mnist", "cifar10", "spectra"}, default="mnist"
+        The configuration for images of MNIST or of CIFAR-10, or that for spectra of LAMOST.
+    image_shape, random_state
+        As of the class; images of CIFAR-10 are (3, 32, 32) unless given.
+    """
     check_choice("data", data, PUBLISHED)
     shape = published_shape(data, image_shape)
-    return {**arguments(data), "image_shape": shape, "random_state": random_state}
+    return cls(**cls._published(data), image_shape=shape, random_state=random_state)
 
 
 def published_network(data: str, dropout: float) -> Backbone:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from ..answers import Decisions
-from ..dirichlet import Dirichlet
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.convlin import ConvLin
 from ..networks.backbones.deep_cnns import VGG16
 from ..networks.backbones.mlp import MLP
-from ..networks.backbones.network import Backbone
-from ..networks.evidential_losses import evidence_from_logits, projected_mse
-from ..networks.torch_classifier import ClassWeight, TorchEstimator
+from ..networks.evidential_losses import projected_mse
+from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import Training
-from .evidential import Evidential, additive_dirichlet
+from .evidential import Evidential
 
 __all__ = ["REDL"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class REDL(Decisions, Evidential, TorchEstimator):
     r"""Relaxed EDL: a prior weight lambda2 in place of 1, and no variance in the loss.
 
@@ -80,26 +80,11 @@ class REDL(Decisions, Evidential, TorchEstimator):
     (True, array([0.1, 0.1, 0.1]))
     """
 
-    def __init__(
-        self,
-        backbone: Backbone | None = None,
-        training: Training | None = None,
-        *,
-        lambda1: float = 1.0,
-        lambda2: float = 0.1,
-        evidence: str = "softplus",
-        kl_weight: float = 1.0,
-        annealing_epochs: float = 1.0,
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(backbone, training, image_shape, random_state, class_weight)
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.evidence = evidence
-        self.kl_weight = kl_weight
-        self.annealing_epochs = annealing_epochs
+    lambda1: float = 1.0
+    lambda2: float = 0.1
+    evidence: str = "softplus"
+    kl_weight: float = 1.0
+    annealing_epochs: float = 1.0
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:
@@ -123,12 +108,5 @@ class REDL(Decisions, Evidential, TorchEstimator):
             "annealing_epochs": 10,
         }
 
-    def predict_dirichlet(self, X: Any) -> Dirichlet:
-        """The Dirichlet ``lambda2 + evidence`` of each of the n inputs X (n, d)."""
-        return additive_dirichlet(self.logits(X), self.evidence, float(self.lambda2))
-
-    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        evidence = evidence_from_logits(outputs, self.evidence)
-        risk = projected_mse(evidence, target, self.lambda1, self.lambda2)
-        weight = self.kl_weight * self._annealed(epoch, self.annealing_epochs)
-        return self._with_kl(risk, evidence + self.lambda2, target, weight, self.lambda2)
+    def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
+        return projected_mse(evidence, target, self.lambda1, self.lambda2)

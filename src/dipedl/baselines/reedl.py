@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from ..answers import Decisions
-from ..dirichlet import Dirichlet
-from ..networks.backbones.network import Backbone
-from ..networks.evidential_losses import evidence_from_logits, projected_mse
-from ..networks.torch_classifier import ClassWeight, TorchEstimator
-from ..networks.training import Training
-from .evidential import Evidential, additive_dirichlet
+from ..networks.evidential_losses import projected_mse
+from ..networks.torch_classifier import TorchEstimator
+from .evidential import Evidential
 from .redl import REDL
 
 __all__ = ["ReEDL"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ReEDL(Decisions, Evidential, TorchEstimator):
     r"""Re-EDL: squared error of the projected probability and nothing else.
 
@@ -61,30 +60,13 @@ class ReEDL(Decisions, Evidential, TorchEstimator):
     True
     """
 
-    def __init__(
-        self,
-        backbone: Backbone | None = None,
-        training: Training | None = None,
-        *,
-        lambda2: float = 0.1,
-        evidence: str = "softplus",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(backbone, training, image_shape, random_state, class_weight)
-        self.lambda2 = lambda2
-        self.evidence = evidence
+    lambda2: float = 0.1
+    evidence: str = "softplus"
 
     @classmethod
     def _published(cls, data: str) -> dict[str, Any]:
         network = {name: REDL._published(data)[name] for name in ("backbone", "training")}
         return {**network, "lambda2": 0.1 if data == "mnist" else 0.8}
 
-    def predict_dirichlet(self, X: Any) -> Dirichlet:
-        """The Dirichlet ``lambda2 + evidence`` of each of the n inputs X (n, d)."""
-        return additive_dirichlet(self.logits(X), self.evidence, float(self.lambda2))
-
-    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        evidence = evidence_from_logits(outputs, self.evidence)
-        return self.weighted_mean(projected_mse(evidence, target, 1.0, self.lambda2), target)
+    def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
+        return projected_mse(evidence, target, 1.0, self.lambda2)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -72,38 +73,31 @@ _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 Pair = tuple[np.ndarray, np.ndarray]
 
 
+@dataclass(eq=False, repr=False)
 class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
-    """A scikit-learn classifier on a network.
+    """A scikit-learn classifier on a network; its parameters are the fields of a dataclass.
 
     A subclass has the parameters `backbone`, `training`, `image_shape`, `random_state` and
     `class_weight` and its own. It defines ``_loss`` (and ``_score``, if the loss cannot choose an
-    epoch) and ``predict_proba``. It may override ``fit`` with the same steps: ``validate_fit``,
-    ``build_network``, ``_train``.
+    epoch) and ``predict_proba``.
     """
 
     #: Defaults of parameters that are None.
     _default_backbone: ClassVar[Backbone] = MLP()
     _default_training: ClassVar[Training] = Training()
 
-    classes_: np.ndarray
-    class_weight_: np.ndarray
-    module_: nn.Module
-    history_: History
-    image_shape_: Shape
+    backbone: Backbone | None = None
+    training: Training | None = None
+    _: KW_ONLY
+    image_shape: tuple[int, ...] | None = None
+    random_state: Any = 0
+    class_weight: ClassWeight = None
 
-    def __init__(
-        self,
-        backbone: Backbone | None,
-        training: Training | None,
-        image_shape: tuple[int, ...] | None,
-        random_state: Any,
-        class_weight: ClassWeight,
-    ) -> None:
-        self.backbone = backbone
-        self.training = training
-        self.image_shape = image_shape
-        self.random_state = random_state
-        self.class_weight = class_weight
+    classes_: np.ndarray = field(init=False)
+    class_weight_: np.ndarray = field(init=False)
+    module_: nn.Module = field(init=False)
+    history_: History = field(init=False)
+    image_shape_: Shape = field(init=False)
 
     def fit(
         self,
@@ -184,7 +178,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         """Mean loss of a batch, by ``weighted_mean``; `target` (n,) holds class numbers."""
 
     #: Validation score ``(outputs, target) -> mean, lower is better``; None: the loss.
-    _score: Callable[[Tensor, Tensor], Any] | None = None
+    _score: ClassVar[Any] = None
 
     def weighted_mean(self, losses: Tensor, target: Tensor) -> Tensor:
         """Return the mean of the losses (n,), weighted by class."""
@@ -346,6 +340,7 @@ def on_device(device: torch.device, module: nn.Module) -> nn.Module:
     return module if there <= {device.type} else deepcopy(module).to(device)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TorchClassifier(TorchEstimator):
     """A network trained by cross-entropy.
 
@@ -407,20 +402,8 @@ class TorchClassifier(TorchEstimator):
     ((40, 2), (40, 16))
     """
 
-    def __init__(
-        self,
-        backbone: Backbone | None = None,
-        training: Training | None = None,
-        *,
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-        label_smoothing: float = 0.0,
-        precision: str = "float32",
-        class_weight: ClassWeight = None,
-    ) -> None:
-        super().__init__(backbone, training, image_shape, random_state, class_weight)
-        self.label_smoothing = label_smoothing
-        self.precision = precision
+    label_smoothing: float = 0.0
+    precision: str = "float32"
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d), shape (n, k)."""

@@ -93,10 +93,10 @@ def described(value: Any) -> Any:
         return [described(item) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if is_dataclass(value):
-        settings = {field.name: getattr(value, field.name) for field in fields(value)}
-    elif hasattr(value, "get_params"):
+    if hasattr(value, "get_params"):
         settings = value.get_params(deep=False)
+    elif is_dataclass(value):
+        settings = {field.name: getattr(value, field.name) for field in fields(value)}
     else:
         return getattr(value, "__qualname__", type(value).__qualname__)
     kept = {
