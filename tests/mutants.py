@@ -363,7 +363,7 @@ MUTANTS = [
     ),
     Mutant(
         "prior of ones whatever the prior",
-        "src/dipedl/maths/dirichlet.py",
+        "src/dipedl/dirichlet.py",
         "return prior + evidence[:, None] * proba",
         "return 1.0 + evidence[:, None] * proba",
         "tests/test_classifier.py::test_mean_is_linear_shrinkage_to_the_prior",
@@ -412,7 +412,7 @@ MUTANTS = [
     ),
     Mutant(
         "z that overflows instead of its logarithm",
-        "src/dipedl/maths/dirichlet.py",
+        "src/dipedl/evidence/normalizers.py",
         "-xp.logaddexp(xp.zeros_like(x), -x)",
         "xp.log(special_functions(x).expit(x) + 1e-300)",
         "tests/evidence/test_caution_budget.py::test_no_ties_far_below_and_none_above_until_evidence_is_full",
@@ -489,7 +489,7 @@ MUTANTS = [
     ),
     Mutant(
         "KL without the strength",
-        "src/dipedl/maths/dirichlet.py",
+        "src/dipedl/dirichlet.py",
         "leading = t * xp.sum(q",
         "leading = xp.sum(q",
         "tests/networks/test_losses.py::test_kl_against_monte_carlo_and_torch",
@@ -545,7 +545,7 @@ MUTANTS = [
     ),
     Mutant(
         "a notebook leaves out the class of a row's answer",
-        "src/dipedl/maths/dirichlet.py",
+        "src/dipedl/dirichlet.py",
         "largest[P.argmax(axis=1)] += 1",
         "largest[P.argmin(axis=1)] += 1",
         "tests/test_notebook.py::test_of_many_inputs_and_classes_the_first_and_the_leading_are_shown",
@@ -917,7 +917,7 @@ MUTANTS = [
     ),
     Mutant(
         "sharpened on flagged inputs",
-        "src/dipedl/maths/dirichlet.py",
+        "src/dipedl/evidence_model.py",
         ".clip(0.0, 1.0)",
         ".clip(0.1, 1.0)",
         "tests/calibration/test_never_surer.py::test_no_flagged_input_is_surer_than_the_bare_classifier",

@@ -24,7 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity, KNNDensity, RelativeDensity
-from dipedl.maths.dirichlet import entropy
+from dipedl.dirichlet import entropy
 from dipedl.pretrained import DIPModule
 
 #: Inputs for each model: drawn, at the threshold, and in each step of the search.

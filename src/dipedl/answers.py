@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
-from .dirichlet import Dirichlet
+from .dirichlet import Dirichlet, bare_uncertainty_of, most_probable, uncertainty_of
 from .held_out import HeldOut, calibration_rows
 from .inputs import check_rate, check_weights
-from .maths.dirichlet import bare_uncertainty_of, most_probable, uncertainty_of
 from .maths.scores import round_up
 from .writing.finding import warn_caller
 

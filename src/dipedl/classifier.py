@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from .answers import Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .density.gaussian import GDADensity
-from .dirichlet import Dirichlet
+from .dirichlet import Dirichlet, most_probable
 from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_spread
 from .fitting import (
@@ -35,7 +35,6 @@ from .inputs import (
     validate_inputs,
     validate_training_rows,
 )
-from .maths.dirichlet import most_probable
 
 __all__ = ["DIPClassifier"]
 

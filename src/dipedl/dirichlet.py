@@ -1,6 +1,8 @@
 """The result of every evidential method: one Dirichlet over the class probabilities per input.
 
-The closed forms are in `dipedl.maths.dirichlet`, once for numpy arrays and torch tensors.
+Its closed forms, once for numpy arrays and torch tensors; below the class those that others use
+too, and the uncertainties that need class probabilities alone. Concentrations are alpha (n, k),
+logs in nats. Intervals and samples are computed on the host and carry no gradient.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from .maths import dirichlet as closed_forms
 from .maths.arrays import (
+    LOG_2PI,
     Array,
     as_float,
     check_positive,
@@ -24,13 +27,26 @@ from .maths.arrays import (
     is_tensor,
     namespace,
     rows_like,
+    special_functions,
     to_numpy,
 )
-from .maths.dirichlet import digamma_excess
+from .maths.gamma import (
+    digamma_excess,
+    gamma_divergence_remainder,
+    gamma_entropy,
+    log_ratio,
+    log_rising,
+    stirling_error,
+)
 from .writing.finding import Finding, FindingWarning, warn_caller
 
 __all__ = ["Dirichlet"]
 
+#: Largest exponent of evidence that a concentration shows, in float32 and in float64.
+DISPLAYED_FLOAT32, DISPLAYED = 80.0, 300.0
+#: Least share that the other classes have in `confidence`.
+LEAST_DOUBT = 1e-12
+DIRICHLET_KINDS = ("vacuity", "total", "aleatoric", "epistemic", "differential_entropy")
 #: Inputs and classes of the table in a notebook.
 _MOST_SHOWN = 10
 
@@ -120,10 +136,20 @@ class Dirichlet:
             )
         check_positive("concentration", alpha)
         check_positive("prior", prior)
+        if self.log_evidence is None:
+            evidence = log_or_minus_inf((alpha - prior).sum(axis=-1))
+        else:
+            evidence = as_float(self.log_evidence, like=alpha)
+            if tuple(evidence.shape) != (alpha.shape[0],):
+                raise ValueError(
+                    f"log_evidence must have shape ({alpha.shape[0]},), got {tuple(evidence.shape)}"
+                )
+            if bool(namespace(evidence).isnan(evidence).any()):
+                raise ValueError("log_evidence must not hold NaN; -inf stands for no evidence")
         for name, value in (
             ("concentration", alpha),
             ("prior", prior),
-            ("log_evidence", closed_forms.evidence_beyond_prior(self.log_evidence, alpha, prior)),
+            ("log_evidence", evidence),
         ):
             object.__setattr__(self, name, _frozen(value))
 
@@ -149,7 +175,7 @@ class Dirichlet:
             As of `Dirichlet`.
         """
         if _need_no_conversion(log_evidence, proba, prior):
-            alpha = closed_forms.concentration(log_evidence, proba, prior)
+            alpha = concentration(log_evidence, proba, prior)
             sound = (prior > 0).all() and (alpha > 0).all() and (alpha < np.inf).all()
             if sound and not np.isnan(log_evidence).any():
                 # The checks below would convert nothing and find nothing, and take longer.
@@ -169,7 +195,7 @@ class Dirichlet:
                 f"{tuple(proba.shape[:1])}, got {tuple(log_evidence.shape)}"
             )
         prior = as_float(prior, like=proba)
-        alpha = closed_forms.concentration(log_evidence, proba, prior)
+        alpha = concentration(log_evidence, proba, prior, namespace(proba))
         return cls(alpha, log_evidence, prior, caveat)
 
     def with_strength(self, strength: Array, caveat: Finding | None = None) -> Dirichlet:
@@ -205,12 +231,11 @@ class Dirichlet:
 
         n, k = self.concentration.shape
         first = self[:_MOST_SHOWN]
-        classes = closed_forms.leading_classes(to_numpy(first.mean), _MOST_SHOWN)
+        classes = leading_classes(to_numpy(first.mean), _MOST_SHOWN)
         others = k - len(classes)
         names = [f"class {i}" for i in classes] + [f"{others} others"] * (others > 0)
-        alpha = closed_forms.sum_other_classes(to_numpy(first.concentration), classes)
-        ends = closed_forms.credible_interval(alpha, exclusive_sum(alpha), 0.95)
-        bars = np.stack([alpha / alpha.sum(axis=1, keepdims=True), *ends], axis=-1).tolist()
+        shown = Dirichlet(sum_other_classes(to_numpy(first.concentration), classes))
+        bars = np.stack([shown.mean, *shown.credible_interval()], axis=-1).tolist()
         rows = f", the first {len(first)}" * (n > len(first))
         caption = f"{self!r}{rows}: vacuity, means and 95 % intervals"
         table = dirichlet_table(caption, names, bars, to_numpy(first.vacuity).tolist())
@@ -262,7 +287,7 @@ class Dirichlet:
 
         Below a ``log_evidence`` of -36 (of -34 with alpha0 = 10) it is 1: rank by `log_evidence`.
         """
-        return closed_forms.vacuity(self.log_evidence, self.prior)
+        return vacuity(self.log_evidence, self.prior)
 
     @_frozen_property
     def total(self) -> Array:
@@ -298,7 +323,7 @@ class Dirichlet:
     @_frozen_property
     def differential_entropy(self) -> Array:
         """Differential entropy in nats with respect to the first k - 1 probabilities, (n,)."""
-        return closed_forms.differential_entropy(self.concentration)
+        return differential_entropy(self.concentration)
 
     def kl_divergence(self, other: Dirichlet | Array) -> Array:
         """KL(self || other) in nats, shape (n,).
@@ -310,7 +335,7 @@ class Dirichlet:
         """
         b = rows_like("other", getattr(other, "concentration", other), self.concentration)
         check_positive("other", b)
-        return closed_forms.kl_divergence(self.concentration, b)
+        return kl_divergence(self.concentration, b)
 
     def expected_log_loss(self, y: Array) -> Array:
         """Expected negative log-likelihood E[-log p_y] = psi(S) - psi(alpha_y) in nats, shape (n,).
@@ -336,7 +361,17 @@ class Dirichlet:
         if tuple(p.shape) != tuple(a.shape):
             raise ValueError(f"p must have shape {tuple(a.shape)}, got {tuple(p.shape)}")
         check_simplex("p", p)
-        return closed_forms.log_density(a, p)
+        xp = namespace(a)
+        s, inside = xp.sum(a, axis=-1), p > 0
+        mean, q = a / s[:, None], xp.where(inside, p, 1.0)
+        scaled = s[:, None] * (mean - p) - a * log_ratio(mean, q) - xp.log(q)
+        edge = xp.where(a > 1, -np.inf, xp.where(a < 1, np.inf, scaled))
+        parts = 0.5 * xp.log(a) - stirling_error(a)
+        normaliser = 0.5 * xp.log(s) - stirling_error(s)
+        # S (mean - p) sums to zero; with it each term is small where p is near the mean.
+        with np.errstate(invalid="ignore"):
+            total = xp.sum(xp.where(inside, scaled, edge) + parts, axis=-1)
+        return total - normaliser - 0.5 * (a.shape[1] - 1) * LOG_2PI
 
     def credible_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Central credible interval of each class probability: (lower, upper), shapes (n, k).
@@ -347,14 +382,29 @@ class Dirichlet:
         """
         if self.caveat is not None:
             warn_caller(FindingWarning(self.caveat))
-        return closed_forms.credible_interval(self.concentration, self._others, level)
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
+        a, b, tail = to_numpy(self.concentration), to_numpy(self._others), (1 - level) / 2
+        lower, upper = special.betaincinv(a, b, tail), special.betainccinv(a, b, tail)
+        # SciPy's quantiles cross where one underflows, and for concentrations beyond 1e9.
+        lower = np.minimum(lower, upper)
+        return as_float(lower, self.concentration), as_float(upper, self.concentration)
 
     def sample(self, size: int, rng: np.random.Generator | int) -> Array:
         """Draw `size` probability vectors per input, shape (size, n, k).
 
         Drawn on the host in log space: concentrations near zero give corners and not 0/0.
         """
-        return closed_forms.sample(self.concentration, size, rng)
+        if not isinstance(rng, np.random.Generator | int | np.integer):
+            raise TypeError(
+                "rng must be a numpy Generator or an int, also for tensors, got "
+                f"{type(rng).__name__}"
+            )
+        rng = np.random.default_rng(rng)
+        a = np.broadcast_to(to_numpy(self.concentration), (size, *self.concentration.shape))
+        # Gamma(a) = Gamma(a + 1) U^(1/a), and -log U is exponential.
+        log_gamma = np.log(rng.standard_gamma(a + 1)) - rng.standard_exponential(a.shape) / a
+        return as_float(special.softmax(log_gamma, axis=-1), like=self.concentration)
 
     def update(self, counts: Array, *, nu: float = 1.0) -> Dirichlet:
         """Conjugate update Dir(alpha + nu * counts) of the (tempered) categorical model.
@@ -369,7 +419,7 @@ class Dirichlet:
         if not nu > 0:
             raise ValueError(f"nu must be > 0, got {nu!r}")
         added = nu * counts_like(counts, self.concentration)
-        log_added = closed_forms.log_or_minus_inf(namespace(added).sum(added, axis=-1))
+        log_added = log_or_minus_inf(namespace(added).sum(added, axis=-1))
         log_evidence = namespace(added).logaddexp(self.log_evidence, log_added)
         return type(self)(self.concentration + added, log_evidence, self.prior, self.caveat)
 
@@ -384,7 +434,8 @@ class Dirichlet:
             Label counts, >= 0.
         """
         counts = counts_like(counts, self.concentration)
-        return closed_forms.log_predictive(self.concentration, counts)
+        parts = log_rising(self.concentration, counts).sum(axis=-1)
+        return parts - log_rising(self.strength, counts.sum(axis=-1))
 
 
 def _need_no_conversion(log_evidence: Array, proba: Array, prior: Array) -> bool:
@@ -404,3 +455,139 @@ def _frozen(value: Array) -> Array:
     value = np.array(value)
     value.flags.writeable = False
     return value
+
+
+def concentration(log_evidence: Array, proba: Array, prior: Array, xp: Any = np) -> Array:
+    """``prior + exp(log_evidence) * proba``, shape (n, k), of log-evidence (n,) and proba (n, k).
+
+    The exponent ends where the dtype of `proba` does. That limits the display, not the ranking:
+    log_evidence itself stays exact, and the mean is p to the last bit long before the limit. `xp`
+    are the functions of the arrays.
+    """
+    top = DISPLAYED if proba.dtype == xp.float64 else DISPLAYED_FLOAT32
+    evidence = xp.exp(xp.where(log_evidence > top, top, log_evidence))
+    return prior + evidence[:, None] * proba
+
+
+def vacuity(log_evidence: Array, prior: Array) -> Array:
+    """Share of the strength that is prior, ``alpha0 / (alpha0 + exp(log_evidence))``, (n,)."""
+    xp = namespace(log_evidence)
+    return special_functions(log_evidence).expit(xp.log(xp.sum(prior)) - log_evidence)
+
+
+def log_or_minus_inf(x: Array) -> Array:
+    """log(x), and -inf for x <= 0, without a warning."""
+    xp = namespace(x)
+    return xp.where(x > 0, xp.log(xp.where(x > 0, x, 1.0)), -np.inf)
+
+
+def differential_entropy(alpha: Array) -> Array:
+    """Differential entropy with respect to the first k - 1 probabilities, shape (n,).
+
+    A Dirichlet is k independent Gamma variables less their sum, so this is a difference of Gamma
+    entropies.
+    """
+    xp = namespace(alpha)
+    s = xp.sum(alpha, axis=-1)
+    psi = xp.log(s) + digamma_excess(s) - 1 / s
+    parts = xp.sum(gamma_entropy(alpha), axis=-1)
+    return parts - gamma_entropy(s) - (alpha.shape[1] - 1) * psi
+
+
+def kl_divergence(a: Array, b: Array) -> Array:
+    """KL of Dir(a) from Dir(b), shape (n,)."""
+    xp = namespace(a)
+    s, t = xp.sum(a, axis=-1), xp.sum(b, axis=-1)
+    p, q = a / s[:, None], b / t[:, None]
+    # t KL(q || p): its terms are non-negative, so nothing cancels
+    leading = t * xp.sum(q * log_ratio(q, p) - (q - p), axis=-1)
+    parts = xp.sum(gamma_divergence_remainder(a, b), axis=-1)
+    return leading + (parts - gamma_divergence_remainder(s, t))
+
+
+def leading_classes(P: np.ndarray, most: int) -> np.ndarray:
+    """Ascending classes of P (n, k), at most `most` with others left over: shape (m,).
+
+    The first class of each row before any other, then those that are largest in some row. A
+    single class is never left over.
+    """
+    k = P.shape[1]
+    if k <= most + 1:
+        return np.arange(k)
+    largest = P.max(axis=0, initial=0.0)
+    largest[P.argmax(axis=1)] += 1
+    return np.sort(np.argsort(-largest, kind="stable")[:most])
+
+
+def sum_other_classes(alpha: Array, classes: np.ndarray) -> Array:
+    """Return the ascending columns `classes` (m,) of alpha (n, k) and the sum of the others.
+
+    Shape (n, m + 1), or (n, k) where no class is left. Sums of components of a Dirichlet are again
+    Dirichlet.
+    """
+    rest = np.setdiff1d(np.arange(alpha.shape[1]), classes).tolist()
+    if not rest:
+        return alpha
+    xp = namespace(alpha)
+    summed = xp.sum(alpha[:, rest], axis=1)
+    return xp.concat((alpha[:, classes.tolist()], summed[:, None]), axis=1)
+
+
+def most_probable(concentration: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    """Index of the class with the largest concentration, shape (n,); `proba` breaks ties.
+
+    Far from the data the concentration is the prior to the last bit.
+    """
+    largest = concentration == concentration.max(axis=1, keepdims=True)
+    return np.asarray(np.where(largest, proba, -1.0).argmax(axis=1))
+
+
+def max_prob(P: np.ndarray) -> np.ndarray:
+    """One minus the largest of the class probabilities P (n, k), shape (n,), in [0, 1 - 1/k]."""
+    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
+    others = np.sort(P, axis=1)[:, :-1]
+    return np.asarray(others.sum(axis=1))
+
+
+def confidence(P: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of `max_prob`, in nats, shape (n,): higher is surer, at most 27.6."""
+    return np.asarray(-np.log(np.maximum(max_prob(P), LEAST_DOUBT)))
+
+
+def entropy(P: np.ndarray) -> np.ndarray:
+    """Entropy in nats of the class probabilities P (n, k), shape (n,), in [0, log k]."""
+    return np.asarray(special.entr(P).sum(axis=1))
+
+
+_FROM_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "max_prob": max_prob,
+    "entropy": entropy,
+}
+
+
+def uncertainty_of(
+    kind: str,
+    dirichlet: Callable[[], Any],
+    proba: Callable[[], np.ndarray],
+    scores: Callable[[], np.ndarray],
+) -> np.ndarray:
+    """Uncertainty of n inputs, shape (n,), higher = less sure; asks only for what `kind` needs."""
+    if kind in DIRICHLET_KINDS:
+        return np.asarray(getattr(dirichlet(), kind))
+    if kind in _FROM_PROBA:
+        return _FROM_PROBA[kind](proba())
+    if kind == "log_density":
+        return -scores()
+    allowed = [*DIRICHLET_KINDS, *_FROM_PROBA, "log_density"]
+    raise ValueError(f"kind must be one of {allowed}, got {kind!r}")
+
+
+def bare_uncertainty_of(
+    kind: str, proba: Callable[[], np.ndarray], scores: Callable[[], np.ndarray]
+) -> np.ndarray:
+    """As `uncertainty_of`, of a model that has probabilities and a score and no Dirichlet."""
+    if kind == "uncertainty":
+        return -scores()
+    if kind in _FROM_PROBA:
+        return _FROM_PROBA[kind](proba())
+    raise ValueError(f"kind must be one of {['uncertainty', *_FROM_PROBA]}, got {kind!r}")

@@ -18,7 +18,7 @@ from .calibration.crossfit import AUTO, Pairs, row_hash
 from .calibration.temperature import Temperature
 from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
-from .dirichlet import Dirichlet
+from .dirichlet import Dirichlet, entropy
 from .evidence import CautionBudget, check_increasing, log_evidence, weighted_quantile
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import compute_features, fit_feature_transformer
@@ -41,8 +41,7 @@ from .inputs import (
     check_rate,
     refuse_infinity,
 )
-from .maths.arrays import is_missing
-from .maths.dirichlet import entropy, inverse_temperature, sharpening_share
+from .maths.arrays import Array, is_missing, namespace
 from .maths.seeds import check_seed, seed, seeded_clone
 from .maths.threads import one_blas_thread
 from .writing.finding import Finding
@@ -418,6 +417,21 @@ class EvidenceModel(BaseEstimator):
         # A density that was fitted before knows its own features.
         frozen = self.features is None and is_frozen(self.density)
         return "passthrough" if frozen else self.features
+
+
+def sharpening_share(scores: Array, low: Any, high: Any) -> Array:
+    """Return the share of a sharpening at scores (n,): none up to `low`, all from `high`, (n,).
+
+    Linear in between; ``low < high``. A temperature below one sharpens in this share of the inverse
+    temperature, so that no prediction on an atypical input is surer than the classifier's own.
+    """
+    return ((scores - low) / (high - low)).clip(0.0, 1.0)
+
+
+def inverse_temperature(temperature: Any, share: Array) -> Array:
+    """``1 + share (1 / T - 1)`` where ``T < 1``, for a share of sharpening (n,); else ``1 / T``."""
+    xp = namespace(share)
+    return 1 + xp.where(temperature < 1, share, 1.0) * (1 / temperature - 1)
 
 
 def calibrate_in_share(calibrator: Any, proba: np.ndarray, share: np.ndarray) -> np.ndarray:

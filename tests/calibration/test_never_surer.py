@@ -9,9 +9,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
+from dipedl.dirichlet import entropy
 from dipedl.evidence_model import calibrate_in_share, sharpening_range
 from dipedl.held_out import HeldOut
-from dipedl.maths.dirichlet import entropy
 from dipedl.pretrained import DIPModule
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from dipedl.calibration.temperature import Temperature
+from dipedl.evidence_model import calibrate_in_share
 
 
 def overconfident(rng, factor=3.0, m=3000, k=4):
@@ -107,10 +108,10 @@ def test_a_share_of_a_sharpening_lies_between_none_and_all(t, rng):
     model = Temperature().fit(proba, np.arange(40) % 3)
     model.temperature_ = t
     every = model.transform(proba)
-    np.testing.assert_allclose(model.transform(proba, np.ones(40)), every, rtol=1e-12)
-    bare = model.transform(proba, np.zeros(40))
+    np.testing.assert_allclose(calibrate_in_share(model, proba, np.ones(40)), every, rtol=1e-12)
+    bare = calibrate_in_share(model, proba, np.zeros(40))
     np.testing.assert_allclose(bare, proba if t < 1 else every, rtol=1e-12)
-    half = model.transform(proba, np.full(40, 0.5)).max(axis=1)
+    half = calibrate_in_share(model, proba, np.full(40, 0.5)).max(axis=1)
     assert (half <= every.max(axis=1) + 1e-15).all()
     assert (half >= bare.max(axis=1) - 1e-15).all()
 

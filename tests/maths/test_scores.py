@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dipedl.maths.dirichlet import entropy, max_prob, mutual_information
+from dipedl.baselines.deep_ensemble import mutual_information
+from dipedl.dirichlet import entropy, max_prob
 from dipedl.maths.scores import auroc
 
 

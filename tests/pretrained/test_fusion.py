@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from dipedl.density.ensemble import NormalScores
-from dipedl.maths.dirichlet import confidence
+from dipedl.dirichlet import confidence
 from dipedl.pretrained.evidence_head import ConfidenceFusion, _table
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..dirichlet import Dirichlet
-from ..maths.dirichlet import DIRICHLET_KINDS
+from ..dirichlet import DIRICHLET_KINDS, Dirichlet
 from ..networks.checks import check_choice, check_integer, check_number
 from ..networks.evidential_losses import (
     annealed_weight,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..answers import Decisions
-from ..maths.dirichlet import entropy
+from ..dirichlet import entropy
 from .post_hoc import PostHoc
 
 __all__ = ["PredictiveEntropy"]

@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from ..dirichlet import vacuity
 from ..fitting import FittedClassifier, atomic, explain_fold
-from ..maths.dirichlet import supported_strength, vacuity
+from ..maths.arrays import Array, namespace
 from ..maths.seeds import seed
 from ..writing.finding import warn_caller
 from .crossfit import Pairs, content_folds, enough, fold_pairs, row_hash
@@ -205,6 +206,18 @@ class Rehearsal(BaseEstimator):
         """Supported strength S of inputs with this log-evidence (n,), shape (n,)."""
         check_is_fitted(self, "strength_")
         return np.asarray(supported_strength(log_evidence, self.strength_, self.log_evidence_))
+
+
+def supported_strength(log_evidence: Array, strength: Any, typical: Any) -> Array:
+    """Strength of a Dirichlet that the error supports at log-evidence (n,), shape (n,).
+
+    `strength` where the evidence is `typical` or more; below, it falls as the cube root of the
+    evidence, to 1 at the lowest, or stays at `strength` if that is less.
+    """
+    xp = namespace(log_evidence)
+    low = xp.where(strength < 1, strength, xp.ones_like(log_evidence))
+    gap = (log_evidence - typical).clip(max=0.0)
+    return low + (strength - low) * xp.exp(gap / 3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
 from ..maths.arrays import class_indices, drop_mask, on_simplex
-from ..maths.dirichlet import inverse_temperature
 
 __all__ = ["Temperature"]
 
@@ -130,23 +129,13 @@ class Temperature(BaseEstimator):
         self.kind_, self.n_ = kind, total
         return self
 
-    def transform(self, scores: np.ndarray, share: np.ndarray | None = None) -> np.ndarray:
-        """Class probabilities (n, k) at `temperature_`, from what `fit` was told to expect.
-
-        Parameters
-        ----------
-        scores : ndarray, shape (n, k)
-            Class probabilities or logits.
-        share : ndarray, shape (n,), optional
-            How much of a sharpening (``T < 1``) applies to each row, from 0 to 1: the inverse
-            temperature is ``1 + share (1 / T - 1)``. Default: all of it.
-        """
+    def transform(self, scores: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, k) at `temperature_`, from scores (n, k) of the fitted kind."""
         check_is_fitted(self, "temperature_")
         log_p = _log_probabilities(scores, self.kind_)
         if self.temperature_ == 1 and self.kind_ == "probabilities":
             return np.asarray(scores)
-        share = np.ones(len(log_p)) if share is None else share
-        return _tempered(log_p, 1 / inverse_temperature(self.temperature_, share)[:, None])
+        return _tempered(log_p, self.temperature_)
 
 
 def _tempered(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:

@@ -17,12 +17,12 @@ from sklearn.utils.validation import column_or_1d
 
 from ..calibration.crossfit import content_folds, fold_pairs
 from ..calibration.pseudo_outliers import make_pseudo_outliers
+from ..dirichlet import confidence
 from ..evidence.normalizers import lower_tail_unit, rank_table, require_finite
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..fitting import Stopwatch, atomic
 from ..inputs import check_weights, require_fitted, validate_features, validate_fit_features
 from ..maths.arrays import Array, check_magnitude, check_simplex, drop_mask, special_functions
-from ..maths.dirichlet import confidence
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
 from ..writing.finding import warn_caller

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from ..features.scaling import fit_standard_scaler
 from ..fitting import atomic
 from ..inputs import check_weights, validate_fit_features
-from ..maths.dirichlet import LOG_2PI
+from ..maths.arrays import LOG_2PI
 from .base import LogDensityMixin
 
 __all__ = ["KernelDensity"]

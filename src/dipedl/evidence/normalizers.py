@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
-from ..maths.arrays import drop_mask
-from ..maths.dirichlet import affine, logistic
+from ..maths.arrays import Array, drop_mask, namespace
 
 __all__ = [
     "Identity",
@@ -57,6 +56,26 @@ def log_evidence(
             raise ValueError(f"{name} must be finite and > 0, got {number!r}")
     value = np.log(n) + np.log(gamma) + np.asarray(z, dtype=np.float64)
     return np.asarray(value if max_evidence is None else np.minimum(value, np.log(max_evidence)))
+
+
+def cap_evidence(log_evidence: Array, max_evidence: float | None) -> Array:
+    """Cap log-evidence (n,) at ``log(max_evidence)``; NaN stays."""
+    if max_evidence is None:
+        return log_evidence
+    top = float(np.log(max_evidence))
+    return namespace(log_evidence).where(log_evidence > top, top, log_evidence)
+
+
+def affine(scores: Array, location: Any, scale: Any) -> Array:
+    """``(score - location) / scale`` of scores (n,)."""
+    return (scores - location) / scale
+
+
+def logistic(scores: Array, location: Any, scale: Any, slope: float, log_odds: Any) -> Array:
+    """``log sigmoid(log_odds + slope * (score - location) / scale)`` of scores (n,)."""
+    x = log_odds + slope * affine(scores, location, scale)
+    xp = namespace(x)
+    return -xp.logaddexp(xp.zeros_like(x), -x)
 
 
 class BaseNormalizer(BaseEstimator):

@@ -11,11 +11,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ..decisions.p_values import conformal_p_values
+from ..dirichlet import most_probable
 from ..evidence import weighted_quantile
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
 from ..inputs import last_step_with, validate_rows
-from ..maths.dirichlet import most_probable
 from ..maths.scores import placements
 from ..writing.numbers import plain_labels
 from .cards import BaselineCard, Card, Cards

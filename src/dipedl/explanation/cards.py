@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dirichlet import Dirichlet
-from ..maths.dirichlet import leading_classes, sum_other_classes
+from ..dirichlet import Dirichlet, leading_classes, sum_other_classes
 from ..plugins import explain_missing
 from ..writing.notebook import bar, frame, probability, table
 from ..writing.numbers import number_text, plain

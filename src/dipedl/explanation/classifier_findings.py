@@ -11,8 +11,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
 from ..evidence import alarm_threshold
+from ..evidence_model import inverse_temperature, sharpening_share
 from ..held_out import HeldOut
-from ..maths.dirichlet import inverse_temperature, sharpening_share
 from ..metrics import ece
 from ..writing.finding import Finding, Number
 from ..writing.numbers import plain_labels

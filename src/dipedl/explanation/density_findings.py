@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import Pipeline
 
+from ..dirichlet import max_prob
 from ..features.encoding import PARTS
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
-from ..maths.dirichlet import max_prob
 from ..writing.finding import Finding, Number
 from .classifier_findings import uncalibrated
 from .evidence_findings import lowest, posterior_mean, score_range

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from ..maths.dirichlet import EPS, LOG_2PI
+from ..maths.arrays import EPS, LOG_2PI
 from .moments import (
     BasisMoments,
     Moments,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
-from ..maths.dirichlet import EPS
+from ..maths.arrays import EPS
 
 __all__ = ["Moments"]
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import log, pi
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ from scipy import sparse, special
 Array = Any  # (…) numpy array or torch tensor, of a floating dtype
 is_tensor = is_torch_array
 
+LOG_2PI = log(2 * pi)
+#: Rounding of float64.
+EPS = float_info.epsilon
 #: A row of probabilities may miss one by this much.
 TOLERANCE = 1e-3
 #: Largest number of float32, in which trees and networks compute.

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..maths.dirichlet import differential_entropy, digamma_excess, kl_divergence
+from ..dirichlet import differential_entropy, kl_divergence
+from ..maths.gamma import digamma_excess
 from .checks import check_choice, label_mask
 
 __all__ = [

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..gaussians.moments import Shrinkage, oas_intensity
-from ..maths.dirichlet import EPS
+from ..maths.arrays import EPS
 from .class_moments import ClassMoments, Group, by_class
 from .distances import BufferedDistance, squared_distances, squared_gaps
 

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 from ..gaussians.factor import explain_rows
 from ..gaussians.moments import Shrinkage
-from ..maths.arrays import to_numpy
-from ..maths.dirichlet import LOG_2PI
+from ..maths.arrays import LOG_2PI, to_numpy
 from ..networks.checks import check_choice, check_integer
 from ..networks.class_moments import (
     ClassMoments,

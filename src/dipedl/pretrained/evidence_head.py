@@ -13,10 +13,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
 
-from ..calibration.rehearsal import Rehearsal
+from ..calibration.rehearsal import Rehearsal, supported_strength
 from ..calibration.temperature import Temperature
 from ..density.ensemble import MARGIN, NormalScores, fused_score
-from ..dirichlet import Dirichlet
+from ..dirichlet import LEAST_DOUBT, Dirichlet, concentration, confidence, vacuity
 from ..evidence import (
     CautionBudget,
     Identity,
@@ -25,23 +25,17 @@ from ..evidence import (
     ZScore,
     log_evidence,
 )
-from ..evidence_model import INTERVALS_FALL_SHORT, EvidenceModel
+from ..evidence.normalizers import affine, cap_evidence, logistic
+from ..evidence_model import (
+    INTERVALS_FALL_SHORT,
+    EvidenceModel,
+    inverse_temperature,
+    sharpening_share,
+)
 from ..fitting import FittedClassifier
 from ..held_out import HeldOut
 from ..inputs import check_positive_number, check_rate, prior_vector
 from ..maths.arrays import to_numpy
-from ..maths.dirichlet import (
-    LEAST_DOUBT,
-    affine,
-    cap_evidence,
-    concentration,
-    confidence,
-    inverse_temperature,
-    logistic,
-    sharpening_share,
-    supported_strength,
-    vacuity,
-)
 from .class_gaussians import ReadableGaussians
 
 __all__ = ["DirichletOutput"]
@@ -75,7 +69,7 @@ torch.utils._pytree._register_namedtuple(
 
 
 PASSTHROUGH = "passthrough"
-#: Normalisers whose map is in `maths.dirichlet`; Identity is affine.
+#: Normalisers whose map is in `evidence.normalizers`; Identity is affine.
 _BOUNDED = (CautionBudget, QuantileEvidence)
 _MAPS: tuple[Any, ...] = (*_BOUNDED, ZScore, RobustZScore, Identity)
 _NUMBERS = (
@@ -197,7 +191,7 @@ class EvidenceHead(nn.Module):
         share = sharpening_share(log_density, self.sharp_from, self.sharp_in_full)
         steepness = inverse_temperature(self.temperature, share)
         proba = torch.softmax(logits * steepness[:, None], dim=1)
-        alpha = concentration(evidence, proba, self.prior)
+        alpha = concentration(evidence, proba, self.prior, torch)
         mean = alpha / alpha.sum(dim=1, keepdim=True)
         if self.strength is not None:
             alpha = mean * self.strength(evidence)[:, None]

@@ -12,9 +12,9 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
+from ..dirichlet import confidence
 from ..held_out import HeldOut, Origin
 from ..maths.arrays import to_numpy
-from ..maths.dirichlet import confidence
 from .class_gaussians import ClassGaussians, ReadableGaussians
 from .evidence_head import CONFIDENCE_PART, DENSITY_PART, FusedParts
 from .features import Rows

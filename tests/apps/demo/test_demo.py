@@ -12,7 +12,7 @@ from dipedl.apps.demo import summary
 from dipedl.apps.demo.rows import BARE, DIP, ID, NO_MODEL, flagged
 from dipedl.apps.demo.runner import in_places
 from dipedl.datasets import load_mini_mnist
-from dipedl.maths.dirichlet import entropy, max_prob
+from dipedl.dirichlet import entropy, max_prob
 from small_demo import computed
 
 SETS = ["kmnist", "omniglot", "omniglot_inverted"]

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
+from dipedl.dirichlet import max_prob, uncertainty_of
 from dipedl.inputs import weight_argument
-from dipedl.maths.dirichlet import max_prob, uncertainty_of
 
 from ..datasets.splits import Splits, make_splits
 from ..results.known_truth import distances, of_samples

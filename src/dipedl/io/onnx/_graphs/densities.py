@@ -15,8 +15,8 @@ from ....density.gaussian import GaussianDensity, GDADensity, MahalanobisDensity
 from ....density.kde import KernelDensity
 from ....density.knn import KNNDensity
 from ....density.mixture import GaussianMixtureDensity
+from ....dirichlet import LEAST_DOUBT
 from ....features.scaling import RANGES
-from ....maths.dirichlet import LEAST_DOUBT
 from .._estimators.transformers import Data, last_step
 from .._nodes.builder import Tensor, stacked
 from .._nodes.ops import log_ndtr

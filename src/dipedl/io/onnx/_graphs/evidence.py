@@ -14,8 +14,8 @@ import numpy as np
 
 from ....calibration.rehearsal import Rehearsal
 from ....calibration.temperature import Temperature
+from ....dirichlet import DISPLAYED
 from ....evidence import CautionBudget, Identity, QuantileEvidence, RankNormal, RobustZScore, ZScore
-from ....maths.dirichlet import DISPLAYED
 from .._nodes.builder import Tensor
 from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
 

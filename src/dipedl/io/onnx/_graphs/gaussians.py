@@ -10,7 +10,7 @@ import numpy as np
 from ....density.gaussian import GaussianDensity, GDADensity, MahalanobisDensity
 from ....density.mixture import GaussianMixtureDensity
 from ....gaussians.factor import BasisFactors, GaussianFactor
-from ....maths.dirichlet import LOG_2PI
+from ....maths.arrays import LOG_2PI
 from .._nodes.builder import Tensor
 from .._nodes.ops import log_sum_exp
 
