@@ -16,6 +16,7 @@ from ..held_out import HeldOut
 from ..metrics import ece
 from ..writing.finding import Finding, Number
 from ..writing.numbers import plain_labels
+from .wording import finding
 
 _LEVEL = 0.01
 _FEW_ROWS = 5
@@ -41,7 +42,7 @@ Names = tuple[str, ...]
 
 
 def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """Temperature, and confidence against accuracy."""
+    """Yield the temperature, and confidence against accuracy."""
     if not held_out.labelled:
         return
     if clf.has_evidence and hasattr(clf.evidence_.calibrator_, "temperature_"):
@@ -50,7 +51,7 @@ def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
 
 
 def uncalibrated(held_out: HeldOut, evidence: Any) -> np.ndarray:
-    """Probabilities (m, k) of the classifier itself on held-out rows: before its temperature."""
+    """Return the classifier's probabilities of held-out rows before its temperature, (m, k)."""
     temperature = getattr(getattr(evidence, "calibrator_", None), "temperature_", 1.0)
     if temperature == 1:
         return np.asarray(held_out.proba)
@@ -67,47 +68,33 @@ def _temperature(held_out: HeldOut, clf: Any) -> Finding:
         own = P[np.arange(len(P)), held_out.labels]
         numbers[f"nll_{name}"] = held_out.average(-np.log(np.maximum(own, _TINY)))
         numbers[f"ece_{name}"] = ece(held_out.labels, P)
-    n = {name: float(value) for name, value in numbers.items()}
-    text = (
-        f"The classifier's temperature is {temperature:.3g}: held-out NLL {n['nll_before']:.4f} "
-        f"before, {n['nll_after']:.4f} after, ECE {n['ece_before']:.3f} before, "
-        f"{n['ece_after']:.3f} after."
+    fitted = (
+        "The classifier's temperature is {temperature:.3g}: held-out NLL {nll_before:.4f} before, "
+        "{nll_after:.4f} after, ECE {ece_before:.3f} before, {ece_after:.3f} after."
+    ).format_map(numbers)
+    bounds = np.asarray(getattr(calibrator, "bounds", [np.nan]), dtype=float)
+    if (np.abs(np.log(temperature / bounds)) < _AT_BOUND).any():
+        return finding(
+            "temperature_at_bound", numbers, fitted=fitted, beyond=_beyond_a_temperature(clf)
+        )
+    if _USUAL[0] <= temperature <= _USUAL[1]:
+        return finding("temperature", numbers, fitted=fitted)
+    refitted = held_out.origin == "left out" and not isinstance(
+        getattr(clf, "estimator", None), FrozenEstimator
     )
-    if _at_bound(temperature, calibrator):
-        return Finding(
-            "temperature_at_bound",
-            "warning",
-            f"{text} It stopped at the end of its range: no temperature repairs these "
-            "probabilities.",
-            numbers,
-            "Look for leaked or mislabelled rows, and for probabilities of exactly 0 and 1. "
-            + _beyond_a_temperature(clf),
-        )
-    if not _USUAL[0] <= temperature <= _USUAL[1]:
-        which = "over" if temperature > 1 else "under"
-        few = held_out.total < _FEW_PER_COLUMN * getattr(clf, "n_features_in_", 0)
-        refitted = held_out.origin == "left out" and not isinstance(
-            getattr(clf, "estimator", None), FrozenEstimator
-        )
-        surer = temperature > 1 and few and refitted
-        return Finding(
-            "temperature_far_from_one",
-            "note",
-            f"{text} The bare classifier is far {which}-confident."
-            + " That of all rows is surer still than those of the folds, which are fitted to fewer "
-            "rows: prediction sets may hold the true class a few points less often than asked. Ask "
-            "for a higher coverage, or set rows aside to calibrate with." * surer,
-            numbers,
-            "Use the probabilities of this model, not those of the bare classifier.",
-        )
-    return Finding("temperature", "ok", text, numbers)
-
-
-def _at_bound(temperature: float, calibrator: Any) -> bool:
-    bounds = getattr(calibrator, "bounds", None)
-    if bounds is None:
-        return False
-    return bool(np.any(np.abs(np.log(temperature / np.asarray(bounds, float))) < _AT_BOUND))
+    few = held_out.total < _FEW_PER_COLUMN * getattr(clf, "n_features_in_", 0)
+    surer = (
+        " Fitted to all rows it is surer still than in the folds, which have fewer: prediction "
+        "sets may hold the true class a few points less often than asked. Ask for a higher "
+        "coverage, or set rows aside to calibrate with."
+    )
+    return finding(
+        "temperature_far_from_one",
+        numbers,
+        fitted=fitted,
+        which="over" if temperature > 1 else "under",
+        surer=surer * (temperature > 1 and few and refitted),
+    )
 
 
 def _confidence(held_out: HeldOut, clf: Any) -> Finding:
@@ -121,24 +108,24 @@ def _confidence(held_out: HeldOut, clf: Any) -> Finding:
         "gap": mean,
         "gap_sd": sd,
     }
-    text = (
-        f"On held-out rows the classifier claims to be right in {held_out.average(confidence):.1%} "
-        f"of cases and is right in {held_out.average(~held_out.wrong):.1%}."
+    claim = (
+        "On held-out rows the classifier claims to be right in {confidence:.1%} of cases and is "
+        "right in {accuracy:.1%}."
+    ).format_map(numbers)
+    if abs(mean) <= max(_SIGMAS * sd, _GAP):
+        return finding("classifier_confidence", numbers, claim=claim)
+    return finding(
+        "classifier_overconfident" if mean > 0 else "classifier_timid",
+        numbers,
+        claim=claim,
+        wide=f"The gap is {abs(mean) / sd:.0f} standard deviations wide; a density does not repair "
+        "confidence on known data.",
+        honest=_honest_confidence(clf, timid=mean < 0),
     )
-    if abs(mean) > max(_SIGMAS * sd, _GAP):
-        return Finding(
-            "classifier_overconfident" if mean > 0 else "classifier_timid",
-            "warning" if mean > 0 else "note",
-            f"{text} The gap is {abs(mean) / sd:.0f} standard deviations wide; a density does "
-            "not repair confidence on known data.",
-            numbers,
-            _honest_confidence(clf, timid=mean < 0),
-        )
-    return Finding("classifier_confidence", "ok", text, numbers)
 
 
 def _honest_confidence(clf: Any, *, timid: bool) -> str:
-    """Remedy where confidence is not accuracy."""
+    """Return the remedy where confidence is not accuracy."""
     if not clf.has_evidence:
         return (
             "The probabilities of a baseline are its own: "
@@ -156,7 +143,7 @@ def _honest_confidence(clf: Any, *, timid: bool) -> str:
 
 
 def _beyond_a_temperature(clf: Any) -> str:
-    """Remedy where a temperature does not repair the probabilities."""
+    """Return the remedy where a temperature does not repair the probabilities."""
     if not hasattr(clf, "estimator"):
         return "A temperature is not enough for this network: train it with label smoothing."
     inner = clf.estimator
@@ -170,114 +157,84 @@ def _beyond_a_temperature(clf: Any) -> str:
 
 
 def class_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """Collapsed classes, false alarms by class, and by part of the density."""
+    """Yield collapsed classes, false alarms by class, and by part of the density."""
     names = tuple(map(str, plain_labels(np.asarray(clf.classes_))))
     threshold = alarm_threshold(held_out.scores, clf.alarm_rate, held_out.weights)
     flagged, reachable = held_out.scores < threshold, np.isfinite(threshold)
     if held_out.labelled:
-        k = len(names)
-        rows = np.bincount(held_out.labels, weights=held_out.counts, minlength=k)
-        predicted = np.bincount(held_out.proba.argmax(axis=1), weights=held_out.counts, minlength=k)
-        hits = np.bincount(held_out.labels, weights=held_out.counts * ~held_out.wrong, minlength=k)
-        yield _collapse(names, rows, predicted, hits)
-        yield from _thin_classes(names, rows)
+        rows = np.bincount(held_out.labels, weights=held_out.counts, minlength=len(names))
+        yield _collapse(held_out, names, rows)
+        if len(thin := np.flatnonzero(rows < _FEW_ROWS)):
+            numbers: dict[str, Number] = {f"rows of {names[c]}": float(rows[c]) for c in thin}
+            yield finding(
+                "class_with_few_rows", numbers, classes=_subject(names, thin), few=_FEW_ROWS
+            )
         if reachable:
             yield _alarms(held_out, clf, names, flagged)
     if reachable and clf.has_evidence:
         yield from _parts(held_out, clf.evidence_.density_, flagged)
 
 
-def _collapse(names: Names, rows: np.ndarray, predicted: np.ndarray, hits: np.ndarray) -> Finding:
-    """Judge by rows, predictions and hits of each class, (k,), if one takes all or is lost."""
-    with np.errstate(invalid="ignore"):
-        recall = hits / rows
+def _collapse(held_out: HeldOut, names: Names, rows: np.ndarray) -> Finding:
+    """Judge by the held-out rows of each class (k,) if one takes all or is lost."""
+    counts, k = held_out.counts, len(names)
+    predicted = np.bincount(held_out.proba.argmax(axis=1), weights=counts, minlength=k)
+    hits = np.bincount(held_out.labels, weights=counts * ~held_out.wrong, minlength=k)
+    known = np.flatnonzero(rows > 0)
+    recall = hits[known] / rows[known]
     numbers: dict[str, Number] = {
-        f"recall of {name}": float(r)
-        for name, r in zip(names, recall, strict=True)
-        if np.isfinite(r)
+        f"recall of {names[c]}": float(r) for c, r in zip(known, recall, strict=True)
     }
-    never = np.flatnonzero((rows >= _FEW_ROWS) & (predicted == 0))
     top = int(predicted.argmax())
     share, true_share = predicted[top] / rows.sum(), rows[top] / rows.sum()
     numbers["largest_predicted_share"] = float(share)
-    remedy = "Weigh or resample the rare classes, or use another classifier."
     if share > _TAKES_ALL and share > true_share + _SURPLUS:
-        return Finding(
-            "one_class_takes_all",
-            "warning",
-            f"The classifier says {names[top]!r} for {share:.0%} of held-out rows, of "
-            f"which {true_share:.0%} are.",
-            numbers,
-            remedy,
+        return finding("one_class_takes_all", numbers, top=names[top], true_share=true_share)
+    if len(never := np.flatnonzero((rows >= _FEW_ROWS) & (predicted == 0))):
+        count = int(rows[never].sum())
+        return finding(
+            "class_never_predicted", numbers, classes=_subject(names, never), count=count
         )
-    if len(never):
-        return Finding(
-            "class_never_predicted",
-            "warning",
-            f"{_subject(names, never)} never predicted on held-out rows, though "
-            f"{int(rows[never].sum())} of them belong there.",
-            numbers,
-            remedy,
-        )
-    known = np.flatnonzero(rows > 0)
-    hits = np.round(recall[known] * rows[known])
-    upper = stats.beta.ppf(1 - _LEVEL / len(known), hits + 1, np.maximum(rows[known] - hits, 1e-9))
+    whole = np.round(hits[known])
+    upper = stats.beta.ppf(
+        1 - _LEVEL / len(known), whole + 1, np.maximum(rows[known] - whole, 1e-9)
+    )
     weak = known[(upper < _LOW_RECALL) & (rows[known] >= _FEW_ROWS)]
-    worst = int(known[recall[known].argmin()])
-    text = f"Lowest recall on held-out rows: {recall[worst]:.0%}, of class {names[worst]!r}."
+    worst = int(recall.argmin())
+    lowest = (
+        f"Lowest recall on held-out rows: {recall[worst]:.0%}, of class {names[known[worst]]!r}."
+    )
     if len(weak):
-        return Finding(
-            "class_nearly_lost",
-            "note",
-            f"{_subject(names, weak)} recognised in less than half of the cases. {text}",
-            numbers,
-            remedy,
-        )
-    return Finding("classes", "ok", f"Every class is predicted. {text}", numbers)
-
-
-def _thin_classes(names: Names, rows: np.ndarray) -> Iterator[Finding]:
-    thin = np.flatnonzero(rows < _FEW_ROWS)
-    if len(thin):
-        it, its = ("it", "its region looks") if len(thin) == 1 else ("them", "their regions look")
-        yield Finding(
-            "class_with_few_rows",
-            "note",
-            f"{_subject(names, thin)} held out fewer than {_FEW_ROWS} times: nothing can be said "
-            f"about {it}, and {its} rare to the density.",
-            {f"rows of {names[c]}": float(rows[c]) for c in thin},
-            f"Collect more rows of {it}, and have {it} among the rows given to calibrate.",
-        )
+        return finding("class_nearly_lost", numbers, classes=_subject(names, weak), lowest=lowest)
+    return finding("classes", numbers, lowest=lowest)
 
 
 def _alarms(held_out: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Finding:
-    rate = clf.alarm_rate
     shares, p_values = _alarms_by_class(held_out, len(names), flagged)
-    overall = held_out.average(flagged)
-    numbers: dict[str, Number] = {"flagged": overall, "false_alarm_rate": rate}
+    numbers: dict[str, Number] = {
+        "flagged": held_out.average(flagged),
+        "false_alarm_rate": clf.alarm_rate,
+    }
     for name, share, p in zip(names, shares, p_values, strict=True):
         if np.isfinite(share):
-            numbers[f"flagged of {name}"] = float(share)
-            numbers[f"p_value of {name}"] = float(p)
-    drives = np.flatnonzero((p_values < _LEVEL) & (shares > _MANY_TIMES * rate))
+            numbers |= {f"flagged of {name}": float(share), f"p_value of {name}": float(p)}
     worst = int(np.nanargmax(shares))
-    text = (
-        f"{overall:.1%} of held-out rows lie below the alarm threshold; of class "
+    alarms = (
+        f"{numbers['flagged']:.1%} of held-out rows lie below the alarm threshold; of class "
         f"{names[worst]!r} {shares[worst]:.0%}, the most of any class."
     )
-    if len(drives):
-        return Finding(
-            "class_drives_alarms",
-            "note",
-            f"{_subject(names, drives)} flagged far more often than others (p = "
-            f"{p_values[drives].max():.1g} at most, after Holm's correction). {text}",
-            numbers,
-            "The rate of false alarms holds over all inputs, not within each class. More rows of "
-            "that class even it out."
-            + " Or a density with a covariance per class and shrinkage does."
-            * clf.has_evidence,
-        )
-    return Finding("alarms_by_class", "ok", text, numbers)
+    drives = np.flatnonzero((p_values < _LEVEL) & (shares > _MANY_TIMES * clf.alarm_rate))
+    if not len(drives):
+        return finding("alarms_by_class", numbers, alarms=alarms)
+    return finding(
+        "class_drives_alarms",
+        numbers,
+        classes=_subject(names, drives),
+        largest_p=p_values[drives].max(),
+        alarms=alarms,
+        or_shrink=" Or a density with a covariance per class and shrinkage does."
+        * clf.has_evidence,
+    )
 
 
 def _alarms_by_class(
@@ -307,7 +264,7 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 def _parts(held_out: HeldOut, density: Any, flagged: np.ndarray) -> Iterator[Finding]:
-    """Part of a density of several that is the lowest where inputs are flagged."""
+    """Yield which part of a density of several is the lowest where inputs are flagged."""
     components, known = held_out.components, held_out.component_names
     # A selector may use one component of all that were scored.
     used = getattr(density, "component_names_", known)
@@ -318,25 +275,17 @@ def _parts(held_out: HeldOut, density: Any, flagged: np.ndarray) -> Iterator[Fin
     ranks = stats.rankdata(components, axis=0)[flagged]
     lowest = np.bincount(ranks.argmin(axis=1), minlength=len(names)) / flagged.sum()
     top = int(lowest.argmax())
-    numbers: dict[str, Number] = {
-        f"lowest by {name}": float(share) for name, share in zip(names, lowest, strict=True)
-    }
-    text = (
-        f"Of the flagged held-out rows {lowest[top]:.0%} are rarest by {names[top]!r}, out of "
-        f"{len(names)} parts."
-    )
-    alone = lowest[top] > _DOMINANT
-    yield Finding(
-        "one_part_drives_alarms" if alone else "parts_share_alarms",
-        "note" if alone else "ok",
-        text,
-        numbers,
-        f"{names[top]!r} alone would be cheaper and say nearly the same." if alone else "",
+    yield finding(
+        "one_part_drives_alarms" if lowest[top] > _DOMINANT else "parts_share_alarms",
+        {f"lowest by {name}": float(share) for name, share in zip(names, lowest, strict=True)},
+        top=names[top],
+        parts=f"Of the flagged held-out rows {lowest[top]:.0%} are rarest by {names[top]!r}, out "
+        f"of {len(names)} parts.",
     )
 
 
 def _subject(names: Names, classes: np.ndarray) -> str:
-    """The classes as the subject of a sentence, with its verb."""
+    """Return the classes as the subject of a sentence, with its verb."""
     first = ", ".join(repr(names[c]) for c in classes[:_NAMED])
     more = f" and {len(classes) - _NAMED} more" if len(classes) > _NAMED else ""
     return f"Class {first} is" if len(classes) == 1 else f"Classes {first}{more} are"

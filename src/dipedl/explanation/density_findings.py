@@ -20,6 +20,7 @@ from ..held_out import HeldOut
 from ..writing.finding import Finding, Number
 from .classifier_findings import uncalibrated
 from .evidence_findings import lowest, posterior_mean, score_range
+from .wording import finding
 
 _SAME_RANKING = 0.95
 #: Errors below which an AUROC is mostly noise.
@@ -38,16 +39,20 @@ _CALLS = {
 
 
 def information_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """Scores that do not vary, that repeat the classifier, or that point the wrong way."""
+    """Yield scores that do not vary, that repeat the classifier, or that point the wrong way."""
     tied = _largest_tie(held_out)
     if tied > _MOST_TIED:
-        yield _constant(tied, held_out, clf)
+        numbers: dict[str, Number] = {"share_tied": tied, "spread": score_range(held_out)}
+        if clf.has_evidence:
+            yield finding("density_constant", numbers, another_density=_another_density(clf))
+        else:
+            yield finding("score_constant", numbers)
     elif held_out.labelled and clf.has_evidence:
         yield _compared(held_out, clf)
 
 
 def _largest_tie(held_out: HeldOut) -> float:
-    """Largest share of the inputs that have one and the same score, to 12 digits."""
+    """Return the largest share of inputs that have one and the same score, to 12 digits."""
     width = score_range(held_out)
     if width <= 1e-12 * max(1.0, abs(lowest(held_out))):
         return 1.0
@@ -55,29 +60,8 @@ def _largest_tie(held_out: HeldOut) -> float:
     return float(np.bincount(inverse, weights=held_out.counts).max() / held_out.total)
 
 
-def _constant(tied: float, held_out: HeldOut, clf: Any) -> Finding:
-    numbers: dict[str, Number] = {"share_tied": tied, "spread": score_range(held_out)}
-    if not clf.has_evidence:
-        return Finding(
-            "score_constant",
-            "warning",
-            f"The uncertainty of {tied:.0%} of the held-out rows is one and the same: it cannot "
-            "tell what is typical, and hardly an input can be flagged.",
-            numbers,
-            "Use a classifier or a method whose uncertainty takes more values.",
-        )
-    return Finding(
-        "density_constant",
-        "warning",
-        f"The density gives {tied:.0%} of the held-out rows one and the same score: it cannot "
-        "tell what is typical, and the evidence is the same everywhere.",
-        numbers,
-        f"Check the features that the density sees. {_another_density(clf)}.",
-    )
-
-
 def _another_density(clf: Any) -> str:
-    """Remedy where the density says too little: replace it, or have it see something else."""
+    """Return the remedy for a density that says too little: replace it, or its features."""
     if not hasattr(clf, "estimator"):
         return "Have the density see other layers of the network (features)"
     other = "Give features that hold more of the inputs"
@@ -90,64 +74,39 @@ def _compared(held_out: HeldOut, clf: Any) -> Finding:
     rank = float(stats.spearmanr(-held_out.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
     errors = int(held_out.wrong.sum())
     numbers: dict[str, Number] = {"rank_correlation": rank, "errors": errors}
+    another = _another_density(clf)
     if abs(rank) >= _SAME_RANKING:
-        return Finding(
-            "density_repeats_classifier",
-            "warning",
-            f"The score ranks inputs as the classifier's own confidence does (rank correlation "
-            f"{rank:.2f}): what the classifier is wrongly sure about will not be flagged either.",
-            numbers,
-            f"{_another_density(clf)}: it should see the input itself, not the classifier's "
-            "outputs.",
-        )
+        return finding("density_repeats_classifier", numbers, another_density=another)
     if errors < _FEW_ERRORS or errors > len(held_out.scores) - _FEW_ERRORS:
-        return Finding(
-            "density_distinct",
-            "ok",
-            f"The score and the classifier's doubt are different rankings (rank correlation "
-            f"{rank:.2f}); with {errors} held-out errors no more can be said.",
-            numbers,
-        )
+        return finding("density_distinct", numbers)
     by_score = _auroc(held_out, -held_out.scores)
+    sd = _auroc_sd(by_score, errors, len(held_out.scores) - errors)
+    beyond = _beyond(held_out, doubt)
     numbers |= {
         "auroc_score": by_score,
         "auroc_max_prob": _auroc(held_out, max_prob(held_out.proba)),
         "auroc_predict_proba": _auroc(held_out, max_prob(posterior_mean(clf.evidence_))),
-        "auroc_sd": _auroc_sd(by_score, errors, len(held_out.scores) - errors),
-        "p_value_beyond": _beyond(held_out, doubt),
+        "auroc_sd": sd,
+        "p_value_beyond": beyond,
     }
     numbers["errors_ranked_by"] = _best_ranking(numbers, *_CALLS)
     # What an answer holds, without the classifier's own probabilities.
     numbers["answers_ranked_by"] = _best_ranking(numbers, "predict_proba", "score")
-    return _judged(numbers, clf)
-
-
-def _judged(numbers: dict[str, Number], clf: Any) -> Finding:
-    score = float(numbers["auroc_score"])
-    margin = _SIGMAS * float(numbers["auroc_sd"])
     compared = (
-        f"Held-out errors are spotted by the score with AUROC {score:.2f} ± "
-        f"{float(numbers['auroc_sd']):.2f}, by the classifier's own confidence with "
-        f"{float(numbers['auroc_max_prob']):.2f}, by the confidence with the evidence with "
-        f"{float(numbers['auroc_predict_proba']):.2f}"
-    )
+        "Held-out errors are spotted by the score with AUROC {auroc_score:.2f} ± {auroc_sd:.2f}, "
+        "by the classifier's own confidence with {auroc_max_prob:.2f}, by the confidence with the "
+        "evidence with {auroc_predict_proba:.2f}"
+    ).format_map(numbers)
+    code = "density_informative"
+    if by_score < 0.5 - _SIGMAS * sd:
+        code = "density_points_the_wrong_way"
+    elif by_score < 0.5 + _SIGMAS * sd and beyond > _LEVEL:
+        code = "density_adds_nothing_on_errors"
     ranking = (
         f"Rank likely errors by {_CALLS[str(numbers['errors_ranked_by'])]}, OOD inputs by vacuity "
         "or p-value."
     )
-    remedy = f"{_another_density(clf)}. {ranking}"
-    if score < 0.5 - margin:
-        text = f"{compared}: errors lie where the density is higher, so it points the wrong way."
-        return Finding("density_points_the_wrong_way", "warning", text, numbers, remedy)
-    if score < 0.5 + margin and float(numbers["p_value_beyond"]) > _LEVEL:
-        text = (
-            f"{compared}: on known data the score says nothing beyond the classifier. Whether "
-            "it sees inputs of another kind cannot be told without such inputs."
-        )
-        return Finding("density_adds_nothing_on_errors", "note", text, numbers, remedy)
-    rank = float(numbers["rank_correlation"])
-    text = f"{compared}; rank correlation of the first two {rank:.2f}."
-    return Finding("density_informative", "ok", text, numbers, ranking)
+    return finding(code, numbers, compared=compared, another_density=another, ranking=ranking)
 
 
 def _best_ranking(numbers: Mapping[str, Number], *among: str) -> str:
@@ -173,7 +132,7 @@ def _auroc_sd(auroc: float, n_out: int, n_in: int) -> float:
 
 
 def _beyond(held_out: HeldOut, doubt: np.ndarray) -> float:
-    """p-value of the score in a logistic model of the errors that knows the confidence already."""
+    """Return the p-value of the score in a logistic model of the errors beside the confidence."""
     confidence = special.logit(np.clip(doubt, 1e-12, 1 - 1e-12))
     typical = special.ndtri((stats.rankdata(held_out.scores) - 0.5) / len(held_out.scores))
     columns = np.column_stack([_standard(confidence), _standard(typical)])
@@ -193,7 +152,7 @@ def _log_likelihood(held_out: HeldOut, columns: np.ndarray) -> float:
 
 
 def selection_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """The ranking of a density that chooses among candidates; nothing for others."""
+    """Yield the ranking of a density that chooses among candidates; nothing for others."""
     density = clf.evidence_.density_
     ranking: Sequence[Mapping[str, Any]] = getattr(density, "ranking_", [])
     failed: dict[str, str] = {row["name"]: row["failed"] for row in ranking if row.get("failed")}
@@ -202,43 +161,36 @@ def selection_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     if working:
         chosen, *others = working
         numbers = _numbers(chosen)
-        text = (
-            f"The density is {chosen['name']!r}, first of {len(working)} candidates{_marks(chosen)}"
-        )
+        choice = f"{chosen['name']!r}, first of {len(working)} candidates{_marks(chosen)}"
         if others:
-            text += f"; the runner-up is {others[0]['name']!r}{_marks(others[0])}"
+            choice += f"; the runner-up is {others[0]['name']!r}{_marks(others[0])}"
             numbers |= {f"runner-up {name}": value for name, value in _numbers(others[0]).items()}
-        yield Finding("density_chosen", "ok", f"{text}.", numbers)
+        yield finding("density_chosen", numbers, choice=choice)
     if failed:
         candidates = len(failed) + (len(working) or len(getattr(density, "estimators_", {})))
-        reasons = "; ".join(f"{name!r}: {why.rstrip('.')}" for name, why in failed.items())
-        yield Finding(
+        yield finding(
             "candidates_failed",
-            "warning" if 2 * len(failed) > candidates else "note",
-            f"{len(failed)} of {candidates} candidate densities could not be fitted. {reasons}.",
             {"failed": len(failed), "candidates": candidates},
-            "Most often features are constant, copied or too many for the rows: see the reasons.",
+            "warning" if 2 * len(failed) > candidates else "note",
+            reasons="; ".join(f"{name!r}: {why.rstrip('.')}" for name, why in failed.items()),
         )
 
 
 def _marks(row: Mapping[str, Any]) -> str:
-    """The two criteria of the choice, as far as they are known."""
+    """Return the two criteria of the choice in words, as far as they are known."""
     names = {"errors": "errors of the classifier", "pseudo_outliers": "pseudo-outliers"}
     numbers = _numbers(row)
-    known = [f"{names[key]} {float(numbers[key]):.3f}" for key in names if key in numbers]
+    known = [f"{names[key]} {numbers[key]:.3f}" for key in names if key in numbers]
     return f" (AUROC: {', '.join(known)})" if known else ""
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, Number]:
-    return {
-        name: float(value)
-        for name, value in row.items()
-        if isinstance(value, int | float) and np.isfinite(value)
-    }
+    numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in numbers.items() if np.isfinite(value)}
 
 
 def feature_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """The default features of a pipeline or of a table with text or gaps."""
+    """Yield the default features of a pipeline or of a table with text or gaps."""
     features = getattr(clf.evidence_, "features_", None)
     if clf.evidence_.features is not None or not isinstance(features, Pipeline):
         return
@@ -254,18 +206,15 @@ def feature_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
         origins.append(_encoded_columns(encoder, names_after(prepare, None)))
         left_out = [c for name, _, of in encoder.transformers_ if name == "remainder" for c in of]
     reduced = "" if dense is None else f", of {dense.n_features_in_} features {p} components"
-    yield Finding(
+    unseen = f" It does not see {', '.join(map(str, left_out))}: hardly a value comes twice."
+    again = "Drop these columns, or make something of them that comes again."
+    yield finding(
         "density_features",
-        "note" if left_out else "ok",
-        f"The density sees {p} standardised features: "
-        f"{'; of it '.join(origins) or 'the columns of X'}{reduced}."
-        + (
-            f" It does not see {', '.join(map(str, left_out))}: hardly a value comes twice."
-            if left_out
-            else ""
-        ),
         {"features": p, "left_out": len(left_out)},
-        "Drop these columns, or make something of them that comes again." if left_out else "",
+        "note" if left_out else "ok",
+        origins=f"{'; of it '.join(origins) or 'the columns of X'}{reduced}",
+        unseen=unseen * bool(left_out),
+        drop=again * bool(left_out),
     )
 
 

@@ -14,6 +14,7 @@ from ..evidence_model import EvidenceModel
 from ..held_out import HeldOut
 from ..writing.finding import Finding, Number
 from .held_out_findings import seen_before
+from .wording import finding
 
 _LOW = 0.01
 #: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.
@@ -43,23 +44,19 @@ def evidence_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
 
 def _reach(evidence: EvidenceModel) -> Finding:
     numbers = _reach_numbers(evidence)
-    units, low = float(numbers["tail_units"]), float(numbers["vacuity_at_1_percent"])
+    units, low = numbers["tail_units"], numbers["vacuity_at_1_percent"]
     where = (
-        f"At the lowest 1% of held-out scores an answer has lost {_share(low)} of its "
-        f"confidence; half of it is lost {_where(units)}, {_rarity(numbers)}."
+        "At the lowest 1% of held-out scores an answer has lost "
+        f"{f'{low:.0%}' if low >= 0.005 else 'less than 0.5%'} of its confidence; half of it is "
+        f"lost {_where(units)}, {_rarity(-numbers['log10_rarity'])}."
     )
-    numbers = {name: value for name, value in numbers.items() if np.isfinite(float(value))}
-    beyond = float(numbers["share_beyond_half"])
-    if units > _REACH and low < _UNMOVED and beyond <= _BEYOND:
-        return Finding(
-            "evidence_never_moves",
-            "warning",
-            f"The evidence hardly ever changes a probability. {where} Mean probabilities of "
-            "OOD inputs will be those of the classifier alone, however low their scores rank.",
-            numbers,
-            move_half_point(evidence, sooner=True),
-        )
-    return Finding("evidence_scale", "ok", where, numbers)
+    stuck = units > _REACH and low < _UNMOVED and numbers["share_beyond_half"] <= _BEYOND
+    return finding(
+        "evidence_never_moves" if stuck else "evidence_scale",
+        {name: value for name, value in numbers.items() if np.isfinite(value)},
+        where=where,
+        sooner=move_half_point(evidence, sooner=True),
+    )
 
 
 def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
@@ -76,18 +73,18 @@ def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
     return gamma.capitalize()
 
 
-def _reach_numbers(evidence: EvidenceModel) -> dict[str, Number]:
+def _reach_numbers(evidence: EvidenceModel) -> dict[str, float]:
     """Return where the half point lies, and how rare an ID input out there would be."""
     held_out = evidence.held_out_
     low, median = score_quantile(held_out, _LOW), score_quantile(held_out, 0.5)
     half = half_point(evidence)
-    unit = max(median - low, _TINY * max(1.0, abs(low)))
-    numbers: dict[str, Number] = {
-        "vacuity_at_1_percent": float(vacuity_at(evidence, np.array([low]))[0]),
-        "vacuity_at_median": float(vacuity_at(evidence, np.array([median]))[0]),
+    at_low, at_median = vacuity_at(evidence, np.array([low, median])).tolist()
+    numbers = {
+        "vacuity_at_1_percent": at_low,
+        "vacuity_at_median": at_median,
         "score_at_1_percent": low,
         "score_at_half": half,
-        "tail_units": (low - half) / unit,
+        "tail_units": (low - half) / max(median - low, _TINY * max(1.0, abs(low))),
         "share_beyond_half": held_out.average(held_out.scores <= half),
         "log10_rarity": _log10_rarity(held_out, half),
     }
@@ -124,8 +121,8 @@ def _where(units: float) -> str:
     )
 
 
-def _rarity(numbers: dict[str, Number]) -> str:
-    power = -float(numbers["log10_rarity"])
+def _rarity(power: float) -> str:
+    """Say that a share 10**-power of the ID inputs lies so low."""
     if not np.isfinite(power):
         return "at no score at all"
     if power < 1:
@@ -140,59 +137,53 @@ def _rarity(numbers: dict[str, Number]) -> str:
 def _cost(evidence: EvidenceModel) -> Finding:
     held_out, mean = _counted(evidence), posterior_mean(evidence)
     numbers = _cost_numbers(held_out, mean)
-    full, unit, budget = _budget(evidence.normalizer_, float(numbers["brier_bare"]))
-    relative = (float(numbers["brier_mean"]) - full) / max(unit, _TINY)
+    full, unit, budget = _budget(evidence.normalizer_, numbers["brier_bare"])
+    relative = (numbers["brier_mean"] - full) / max(unit, _TINY)
     numbers |= {"brier_cost_relative": relative, "brier_unit": unit}
+    allowed = ""
     if np.isfinite(budget):
         numbers |= {"budget": budget, "brier_allowed": full + budget * unit}
-    text = _cost_text(numbers)
-    changed, lost = float(numbers["labels_changed"]), float(numbers["accuracy_cost"])
-    if changed > _CHANGED and lost > 0:
-        return Finding(
-            "evidence_changes_labels",
-            "warning",
-            f"The prior overrules the classifier on ID data. {text}",
-            numbers,
-            "Use an even prior (prior=1.0), or a smaller one.",
-        )
-    if relative > _SLACK * budget and float(numbers["brier_cost"]) > _noise(held_out, mean):
-        return Finding(
-            "evidence_moves_known_inputs",
-            "warning",
-            f"The evidence costs inputs of the known kind more confidence than it may. {text}",
-            numbers,
-            move_half_point(evidence, sooner=False),
-        )
-    return Finding("evidence_cost", "ok", text, numbers)
+        allowed = f" (allowed: {numbers['brier_allowed']:.3g})"
+    changed, code = numbers["labels_changed"], "evidence_cost"
+    if changed > _CHANGED and numbers["accuracy_cost"] > 0:
+        code = "evidence_changes_labels"
+    elif relative > _SLACK * budget and numbers["brier_cost"] > _noise(held_out, mean):
+        code = "evidence_moves_known_inputs"
+    labels = f"{changed:.1%} of the labels change" if changed > 0 else "no label changes"
+    cost = (
+        "On held-out rows the evidence changes the Brier score from {brier_bare:.3g} to "
+        f"{{brier_mean:.3g}}{allowed}, NLL from {{nll_bare:.3g}} to {{nll_mean:.3g}}; {labels}."
+    ).format_map(numbers)
+    return finding(code, {**numbers}, cost=cost, later=move_half_point(evidence, sooner=False))
 
 
 def _counted(evidence: EvidenceModel) -> HeldOut:
-    """Held-out rows, without weight where a `CautionBudget` does not count them."""
+    """Return the held-out rows; of weight 0 those that a `CautionBudget` does not count."""
     held_out, normalizer = evidence.held_out_, evidence.normalizer_
     if not isinstance(normalizer, CautionBudget):
         return held_out
-    return replace(
-        held_out,
-        weights=np.where(
-            normalizer.counted(held_out.scores, held_out.counts), held_out.counts, 0.0
-        ),
-    )
+    counted = normalizer.counted(held_out.scores, held_out.counts)
+    return replace(held_out, weights=np.where(counted, held_out.counts, 0.0))
 
 
-def _cost_numbers(held_out: HeldOut, mean: np.ndarray) -> dict[str, Number]:
-    truth = np.eye(mean.shape[1])[held_out.labels]
+def _cost_numbers(held_out: HeldOut, mean: np.ndarray) -> dict[str, float]:
     own = np.arange(len(held_out.labels)), held_out.labels
-    numbers: dict[str, Number] = {}
+    numbers = {}
     for name, P in (("bare", held_out.proba), ("mean", mean)):
-        numbers[f"brier_{name}"] = held_out.average(((P - truth) ** 2).sum(axis=1))
+        numbers[f"brier_{name}"] = held_out.average(_squared_error(held_out, P))
         losses = np.minimum(-np.log(np.maximum(P[own], np.finfo(float).tiny)), _MOST_NATS)
         numbers[f"nll_{name}"] = held_out.average(losses)
         numbers[f"accuracy_{name}"] = held_out.average(P.argmax(axis=1) == held_out.labels)
-    numbers["brier_cost"] = float(numbers["brier_mean"]) - float(numbers["brier_bare"])
-    numbers["nll_cost"] = float(numbers["nll_mean"]) - float(numbers["nll_bare"])
-    numbers["accuracy_cost"] = float(numbers["accuracy_bare"]) - float(numbers["accuracy_mean"])
+    for measure in ("brier", "nll"):
+        numbers[f"{measure}_cost"] = numbers[f"{measure}_mean"] - numbers[f"{measure}_bare"]
+    numbers["accuracy_cost"] = numbers["accuracy_bare"] - numbers["accuracy_mean"]
     numbers["labels_changed"] = held_out.average(_relabelled(held_out, mean))
     return numbers
+
+
+def _squared_error(held_out: HeldOut, P: np.ndarray) -> np.ndarray:
+    """Return the Brier score of each held-out row with probabilities P (m, k), shape (m,)."""
+    return np.asarray(((P - np.eye(P.shape[1])[held_out.labels]) ** 2).sum(axis=1))
 
 
 def _relabelled(held_out: HeldOut, mean: np.ndarray) -> np.ndarray:
@@ -204,9 +195,8 @@ def _relabelled(held_out: HeldOut, mean: np.ndarray) -> np.ndarray:
 
 def _noise(held_out: HeldOut, mean: np.ndarray) -> float:
     """Return three standard deviations of the difference of the two Brier scores."""
-    truth = np.eye(mean.shape[1])[held_out.labels]
-    loss = [((P - truth) ** 2).sum(axis=1) for P in (mean, held_out.proba)]
-    return float(3 * np.std(loss[0] - loss[1]) / np.sqrt(held_out.total))
+    gap = _squared_error(held_out, mean) - _squared_error(held_out, held_out.proba)
+    return float(3 * np.std(gap) / np.sqrt(held_out.total))
 
 
 def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
@@ -221,25 +211,6 @@ def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
         return bare, bare, np.inf
     lowest, budget = normalizer.lowest_loss_, float(normalizer.budget)
     return lowest, (normalizer.allowed_loss_ - lowest) / budget if budget else lowest, budget
-
-
-def _cost_text(numbers: dict[str, Number]) -> str:
-    n = {name: float(value) for name, value in numbers.items()}
-    labels = (
-        f"{n['labels_changed']:.1%} of the labels change"
-        if n["labels_changed"] > 0
-        else "no label changes"
-    )
-    allowed = f" (allowed: {n['brier_allowed']:.3g})" if "brier_allowed" in n else ""
-    return (
-        f"On held-out rows the evidence changes the Brier score from {n['brier_bare']:.3g} to "
-        f"{n['brier_mean']:.3g}{allowed}, NLL from {n['nll_bare']:.3g} to {n['nll_mean']:.3g}; "
-        f"{labels}."
-    )
-
-
-def _share(u: float) -> str:
-    return f"{u:.0%}" if u >= 0.005 else "less than 0.5%"
 
 
 def vacuity_at(evidence: EvidenceModel, scores: np.ndarray) -> np.ndarray:
@@ -296,81 +267,31 @@ def _is_half_lost(evidence: EvidenceModel, score: float) -> bool:
 
 
 def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """The learned strength and its support; nothing without a `Rehearsal`."""
+    """Yield the learned strength and its support; nothing without a `Rehearsal`."""
     spread = getattr(clf, "spread_", None)
     if not isinstance(spread, Rehearsal):
         return
+    rows: dict[str, Number] = {"rows": spread.n_}
     if not spread.shares_:
-        yield Finding(
-            "intervals_unsupported",
-            "warning",
-            f"{spread.n_:g} rows, or one class, cannot tell how wrong the probabilities are: "
-            "intervals are wide, but not near 0 and 1.",
-            {"rows": spread.n_},
-            "Give more rows with labels of all classes, by fit or calibrate.",
-        )
+        yield finding("intervals_unsupported", rows)
         return
     learned = seen_before(held_out, clf)
-    yield _rehearsed(spread, learned=learned)
-    if not learned:
-        yield from _one_strength(spread)
-    if spread.n_ < _FEW_ROWS:
-        yield Finding(
-            "intervals_of_few_rows",
-            "note",
-            f"The width of the intervals was estimated on {spread.n_:g} rows and may be off by a "
-            "factor of two.",
-            {"rows": spread.n_},
-            f"Give at least {_FEW_ROWS} rows if widths matter.",
-        )
-    if not spread.refits_:
-        yield Finding(
-            "intervals_of_frozen_classifier",
-            "note",
-            "The classifier was not fitted again, so the width of the intervals rests on how it "
-            "does on these rows alone; it is too small if the classifier was fitted on them.",
-            {},
-            "Give rows that the classifier was not fitted on.",
-        )
-
-
-def _rehearsed(spread: Rehearsal, *, learned: bool) -> Finding:
-    """The strength, and what it rests on: perhaps on rows that the classifier has `learned`."""
+    numbers: dict[str, Number] = {"strength": spread.strength_, "error": spread.error_, **rows}
     largest_first = sorted(spread.shares_.items(), key=lambda item: -item[1])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in largest_first)
-    numbers = {"strength": spread.strength_, "error": spread.error_, "rows": spread.n_}
-    return Finding(
+    yield finding(
         "intervals_of_seen_rows" if learned else "intervals_rehearsed",
-        "warning" if learned else "ok",
-        f"Intervals are those of {spread.strength_:.3g} labels where evidence is typical: the "
-        f"probabilities are off by {np.sqrt(spread.error_):.3f} (root of the mean squared "
-        f"distance), estimated on {spread.n_:g} rows against a mixture of {shares}."
-        + " The classifier has learned these rows: it errs more on new ones, and intervals are too "
-        "narrow." * learned,
         {**numbers, "refits": spread.refits_},
-        "Calibrate with rows that the classifier has not seen." * learned,
+        rehearsed=f"Intervals are those of {spread.strength_:.3g} labels where evidence is "
+        f"typical: the probabilities are off by {np.sqrt(spread.error_):.3f} (root of the mean "
+        f"squared distance), estimated on {spread.n_:g} rows against a mixture of {shares}.",
     )
-
-
-def _one_strength(spread: Rehearsal) -> Iterator[Finding]:
-    """Classes for which one strength for all classes of an input is known not to be enough."""
-    least = f"A probability well below 1 / {spread.strength_:.3g}"
-    if spread.rarest_ < RARE:
-        yield Finding(
-            "intervals_of_a_rare_class",
-            "note",
-            f"The rarest class has {spread.rarest_:.1%} of the rows of an average class. {least} "
-            "may lie outside of its interval: one strength is told for all classes of an input.",
-            {"share": spread.rarest_, "strength": spread.strength_},
-            "Give more rows of it, weighted by sample_weight, or read its intervals with care.",
-        )
-    if spread.confidence_ > SURE:
-        yield Finding(
-            "intervals_without_noise",
-            "note",
-            f"Held-out rows get {spread.confidence_:.3f} for their most probable class: labels are "
-            "nearly without noise. A true probability of 0 or 1 lies outside of nearly every "
-            "interval, though it is missed by little.",
-            {"confidence": spread.confidence_},
-            "Read such an interval as near 0 or near 1.",
-        )
+    if not learned and spread.rarest_ < RARE:
+        numbers = {"share": spread.rarest_, "strength": spread.strength_}
+        yield finding("intervals_of_a_rare_class", numbers)
+    if not learned and spread.confidence_ > SURE:
+        yield finding("intervals_without_noise", {"confidence": spread.confidence_})
+    if spread.n_ < _FEW_ROWS:
+        yield finding("intervals_of_few_rows", rows, enough=_FEW_ROWS)
+    if not spread.refits_:
+        yield finding("intervals_of_frozen_classifier")
