@@ -399,8 +399,8 @@ MUTANTS = [
     Mutant(
         "a budget of the loss without its square",
         "src/dipedl/evidence/caution_budget.py",
-        "u * (2 * self.cross + u * self.square)",
-        "u * (2 * self.cross)",
+        "u * (2 * cross + u * square)",
+        "u * (2 * cross)",
         "tests/evidence/test_caution_budget.py::test_the_budget_is_spent_exactly[brier]",
     ),
     Mutant(

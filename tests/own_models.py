@@ -54,7 +54,7 @@ _DENSITIES = {
     "pipeline": make_pipeline(PCA(2), density.GDADensity()),
 }
 _NORMALIZERS = {
-    "CautionBudget": evidence.CautionBudget(0.05, "accuracy"),
+    "CautionBudget": evidence.CautionBudget(0.05, "nll"),
     "losses": evidence.CautionBudget(0.1, "nll"),
     "QuantileEvidence": evidence.QuantileEvidence(0.05),
     "Identity": evidence.Identity(),

@@ -358,7 +358,6 @@ def test_costs_are_those_of_the_posterior_mean():
     [
         CautionBudget(0.1),
         CautionBudget(0.05, "nll"),
-        CautionBudget(0.1, "accuracy"),
     ],
 )
 def test_what_a_budget_allows_is_no_cause_for_concern(normalizer):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -29,6 +28,9 @@ _FAR, _QUANTILE, _NORMAL, _MOST_FAR = 10.0, 0.1, 1.2815515655446004, 0.01
 #: Log-odds above the half-point's at which evidence counts as full: 1 - sigmoid(40) = 4e-18.
 _FULL = 40.0
 _BISECTIONS = 45
+
+#: Loss of each of m rows at the vacuity u, (m,).
+Loss = Callable[[np.ndarray | float], np.ndarray]
 
 
 class CautionBudget(BaseNormalizer):
@@ -61,10 +63,9 @@ class CautionBudget(BaseNormalizer):
         Share to spend of the held-out ID loss, or of its gain over the prior if that is less, from
         0 to 1. With 0 nothing is spent beyond what is free: the half-point is then far below every
         held-out score.
-    measure : {"brier", "nll", "accuracy"}, default="brier"
-        What is spent: Brier score or negative log-likelihood of the posterior mean; or answers: at
-        most the share `budget` of the rows that the classifier gets right lies below the half-point
-        (shrinking to an even prior never changes the most probable class).
+    measure : {"brier", "nll"}, default="brier"
+        What is spent: Brier score or negative log-likelihood of the posterior mean. To state the
+        share of inputs in doubt in place of a loss, use `QuantileEvidence`.
     slope : float, default=2.0
         Log-odds of being known per lower-tail unit of the scores, > 0. It is the log-likelihood
         ratio of two normals of that unit whose means are `slope` units apart: of inputs that lie,
@@ -72,7 +73,7 @@ class CautionBudget(BaseNormalizer):
     confidence : float, default=0.5
         With what confidence new inputs keep the budget, from 0.5 (in the mean over held-out sets)
         to below 1: the upper confidence limit of the cost, by the normal approximation, must then
-        stay within the budget. Not for "accuracy".
+        stay within the budget.
 
     Attributes
     ----------
@@ -180,8 +181,8 @@ class CautionBudget(BaseNormalizer):
         check_positive_number("n", n)
         check_positive_number("gamma", gamma)
         full, alpha = float(n) * float(gamma), prior_vector(prior, P.shape[1])
-        self.log_odds_ = half_point_log_odds(full, float(alpha.sum()))
-        total = float(weights.sum())
+        alpha0, total = float(alpha.sum()), float(weights.sum())
+        self.log_odds_ = half_point_log_odds(full, alpha0)
         kept = self.counted(scores, weights)
         if not kept.all():
             rows = np.flatnonzero(kept)
@@ -189,13 +190,16 @@ class CautionBudget(BaseNormalizer):
             scores, weights, P, labels = scores[rows], weights[rows], P[rows], labels[rows]
         finite = np.isfinite(scores)
         self.scale_ = lower_tail_unit(scores[finite], weights[finite], type(self).__name__)
-        if self.measure == "accuracy":
-            t = self._give_up_answers(scores, weights, P.argmax(axis=1) == labels)
-        else:
-            t = self._spend(scores, weights, P, labels, full, alpha)
+        center = float(np.median(scores[finite]))
+        # A score that is too far for a float is infinitely far.
+        with np.errstate(over="ignore"):
+            x = self.slope * (scores - center) / self.scale_
+        loss = LOSSES[self.measure](P, labels, alpha / alpha0)
+        t = self._spend(loss, x, weights, float(np.log(full / alpha0)))
         if t == -np.inf:
             self._refuse(scores, source)
-        self.location_, self.n_, self.source_ = t, total, source
+        self.location_ = center + t * self.scale_ / self.slope
+        self.n_, self.source_ = total, source
         return self
 
     def counted(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -214,51 +218,59 @@ class CautionBudget(BaseNormalizer):
         _check_number("budget", self.budget)
         if not 0 <= self.budget <= 1:
             raise ValueError(f"budget must lie in [0, 1], a share of the loss, got {self.budget!r}")
-        if self.measure not in (*LOSSES, "accuracy"):
-            names = (*LOSSES, "accuracy")
-            raise ValueError(f"measure must be one of {names}, got {self.measure!r}")
+        if self.measure not in LOSSES:
+            raise ValueError(f"measure must be one of {[*LOSSES]}, got {self.measure!r}")
         check_positive_number("slope", self.slope)
         _check_number("confidence", self.confidence)
         if not 0.5 <= self.confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {self.confidence!r}")
-        if self.measure == "accuracy" and self.confidence != 0.5:
-            raise ValueError("measure='accuracy' has no confidence; leave confidence=0.5")
 
-    def _give_up_answers(self, scores: np.ndarray, weights: np.ndarray, right: np.ndarray) -> float:
-        accuracy = float(np.average(right, weights=weights))
-        t = highest_keeping(scores, weights, right, float(self.budget))
-        self.exhausted_ = bool(right.any())
-        self.full_loss_ = self.lowest_loss_ = 1 - accuracy
-        self.loss_ = 1 - float(np.average(right & (scores >= t), weights=weights))
-        self.allowed_loss_ = 1 - (1 - float(self.budget)) * accuracy
-        return t
+    def _spend(self, loss: Loss, x: np.ndarray, weights: np.ndarray, log_ratio: float) -> float:
+        """Return the highest half-point within the budget, in log-odds, and keep its losses.
 
-    def _spend(
-        self,
-        scores: np.ndarray,
-        weights: np.ndarray,
-        P: np.ndarray,
-        labels: np.ndarray,
-        full: float,
-        prior: np.ndarray,
-    ) -> float:
-        alpha0 = float(prior.sum())
-        center = float(np.median(scores[np.isfinite(scores)]))
-        # A score that is too far for a float is infinitely far.
-        with np.errstate(over="ignore"):
-            x = self.slope * (scores - center) / self.scale_
-        result = highest_half_point(
-            LOSSES[self.measure].of(P, labels, prior / alpha0),
-            x,
-            weights,
-            log_odds=self.log_odds_,
-            log_ratio=float(np.log(full / alpha0)),
-            budget=self.budget,
-            confidence=float(self.confidence),
-        )
-        self.exhausted_ = result.exhausted
-        self.full_loss_, self.lowest_loss_, self.loss_, self.allowed_loss_ = result[2:]
-        return center + result.half_point * self.scale_ / self.slope
+        `x` (m,) are the scores in log-odds, `log_ratio` is the log of full evidence over alpha0.
+        What a half-point costs is its loss above the lowest so far. Half-points are tried from
+        below; between the first over the budget and the one before, bisection finds the last
+        within.
+        """
+
+        def losses(t: float) -> np.ndarray:
+            # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
+            missing = np.logaddexp(0.0, t - self.log_odds_ - x)
+            return loss(special.expit(missing - log_ratio))
+
+        def average(values: np.ndarray) -> float:
+            return float(np.average(values, weights=weights))
+
+        bare = loss(special.expit(-log_ratio))
+        full_loss = average(bare)
+        gain = loss(1.0) - bare
+        per_row = average(loss(1.0)) / max(weights.sum(), 1.0)
+        share = bare if full_loss <= average(gain) else gain
+        share = share if average(share) >= per_row else np.full_like(bare, per_row)
+        unit = average(share)
+
+        def within(now: np.ndarray) -> bool:
+            # Rounding of a mean must not make free what is not, nor costly what is free.
+            cost = now - best - self.budget * share
+            return _upper_mean(cost, weights, float(self.confidence)) <= 1e-12 * unit
+
+        best, lowest, last = bare, full_loss, -np.inf
+        self.exhausted_ = False
+        for t in _grid(x, self.log_odds_):
+            now = losses(t)
+            if not within(now):
+                self.exhausted_ = True
+                last = _last_within(lambda t: within(losses(t)), last, t)
+                break
+            last = float(t)
+            if average(now) < lowest:
+                best, lowest = now, average(now)
+        self.full_loss_, self.lowest_loss_ = full_loss, lowest
+        # At -inf even the lowest half-point costs too much: the caller refuses it.
+        self.loss_ = average(losses(last)) if last > -np.inf else np.nan
+        self.allowed_loss_ = lowest + float(self.budget) * unit
+        return last
 
     def _refuse(self, scores: np.ndarray, source: str) -> None:
         """Raise ValueError: even the lowest half-point costs more than the budget."""
@@ -310,100 +322,26 @@ def _require_scores(scores: np.ndarray, source: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class BrierLoss:
-    """``|mean - onehot|^2 = bare + 2 u cross + u^2 square``, each (m,): a parabola in u."""
+def brier_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:
+    """Return the Brier score of ``(1 - u) proba + u base`` of each row as a function of u.
 
-    bare: np.ndarray
-    cross: np.ndarray
-    square: np.ndarray
-
-    @classmethod
-    def of(cls, proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Self:
-        """From probabilities (m, k), labels (m,) and the prior's mean (k,)."""
-        gap = proba.copy()
-        gap[np.arange(len(y)), y] -= 1.0
-        pull = base - proba
-        inner = np.einsum
-        return cls(inner("ij,ij->i", gap, gap), inner("ij,ij->i", gap, pull), (pull**2).sum(axis=1))
-
-    def __call__(self, u: np.ndarray | float) -> np.ndarray:
-        """Loss of each row at vacuity u, shape (m,)."""
-        return np.asarray(self.bare + u * (2 * self.cross + u * self.square))
-
-
-@dataclass(frozen=True)
-class LogLoss:
-    """``-log((1 - u) own + u base)`` with the probabilities (m,) of the row's own class."""
-
-    own: np.ndarray
-    base: np.ndarray
-
-    @classmethod
-    def of(cls, proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Self:
-        """From probabilities (m, k), labels (m,) and the prior's mean (k,)."""
-        return cls(proba[np.arange(len(y)), y], base[y])
-
-    def __call__(self, u: np.ndarray | float) -> np.ndarray:
-        """Loss of each row at vacuity u, in nats, shape (m,)."""
-        return np.asarray(-np.log((1 - u) * self.own + u * self.base))
-
-
-LOSSES: dict[str, type[BrierLoss] | type[LogLoss]] = {"brier": BrierLoss, "nll": LogLoss}
-
-
-class HalfPoint(NamedTuple):
-    """The end of a budget: half-point in log-odds, whether it is exhausted, and four losses."""
-
-    half_point: float
-    exhausted: bool
-    full_loss: float
-    lowest_loss: float
-    loss: float
-    allowed_loss: float
-
-
-def highest_half_point(
-    loss: BrierLoss | LogLoss,
-    x: np.ndarray,
-    weights: np.ndarray,
-    *,
-    log_odds: float,
-    log_ratio: float,
-    budget: float,
-    confidence: float,
-) -> HalfPoint:
-    """The highest half-point within the budget, with what it costs.
-
-    `x` (m,) are the scores of the rows in log-odds, `weights` (m,) how often each counts,
-    `log_odds` those of full evidence at the half-point, `log_ratio` the log of full evidence over
-    alpha0; the rest as in `CautionBudget`.
+    ``|mean - onehot|^2 = bare + 2 u cross + u^2 square``, each (m,): a parabola in u.
     """
+    gap, pull = proba.copy(), base - proba
+    gap[np.arange(len(y)), y] -= 1.0
+    bare, cross = np.einsum("ij,ij->i", gap, gap), np.einsum("ij,ij->i", gap, pull)
+    square = (pull**2).sum(axis=1)
+    return lambda u: np.asarray(bare + u * (2 * cross + u * square))
 
-    def losses(t: float) -> np.ndarray:
-        # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
-        missing = np.logaddexp(0.0, t - log_odds - x)
-        return loss(special.expit(missing - log_ratio))
 
-    def average(values: np.ndarray) -> float:
-        return float(np.average(values, weights=weights))
+def log_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:
+    """Return ``-log((1 - u) own + u base)`` of each row's own class as a function of u, in nats."""
+    own, base = proba[np.arange(len(y)), y], base[y]
+    return lambda u: np.asarray(-np.log((1 - u) * own + u * base))
 
-    bare = loss(special.expit(-log_ratio))
-    full_loss = average(bare)
-    gain = loss(1.0) - bare
-    per_row = average(loss(1.0)) / max(weights.sum(), 1.0)
-    share = bare if full_loss <= average(gain) else gain
-    share = share if average(share) >= per_row else np.full_like(bare, per_row)
-    unit = average(share)
 
-    def over(cost: np.ndarray) -> bool:
-        # Rounding of a mean must not make free what is not, nor costly what is free.
-        return _upper_mean(cost - budget * share, weights, confidence) > 1e-12 * unit
-
-    t, exhausted, lowest = _highest_within(_grid(x, log_odds), bare, losses, over, average)
-    # At -inf even the lowest half-point costs too much: the caller refuses it.
-    lost = average(losses(t)) if t > -np.inf else np.nan
-    return HalfPoint(t, exhausted, full_loss, lowest, lost, lowest + float(budget) * unit)
+#: By measure, from probabilities (m, k), labels (m,) and the prior's mean (k,).
+LOSSES = {"brier": brier_loss, "nll": log_loss}
 
 
 def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
@@ -411,34 +349,6 @@ def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> f
     mean = float(np.average(values, weights=weights))
     error = np.sqrt(float(np.average((values - mean) ** 2, weights=weights)) / weights.sum())
     return float(mean + special.ndtri(confidence) * error)
-
-
-def _highest_within(
-    grid: np.ndarray,
-    bare: np.ndarray,
-    losses: Callable[[float], np.ndarray],
-    over: Callable[[np.ndarray], bool],
-    average: Callable[[np.ndarray], float],
-) -> tuple[float, bool, float]:
-    """Highest t within the budget, whether the budget ends there, and the lowest loss below it.
-
-    What a half-point costs is its loss above the lowest so far, beginning with that of full
-    evidence, `bare` (m,): the loss gained by doubting wrong predictions is not added to the budget.
-    The first t of the `grid` that
-    is over the budget ends the search; between it and the one before, the last t within is found
-    by bisection. It is at most the end of the grid, where all ID inputs are in doubt.
-    """
-    best, lowest, last = bare, average(bare), None
-    for t in grid:
-        now = losses(t)
-        if over(now - best):
-            break
-        last = t
-        if average(now) < lowest:
-            best, lowest = now, average(now)
-    else:
-        return float(grid[-1]), False, lowest
-    return _last_within(lambda t: not over(losses(t) - best), last, t), True, lowest
 
 
 def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
@@ -452,22 +362,9 @@ def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
     return np.concatenate([below, finite[ranks]])
 
 
-def _last_within(within: Callable[[float], bool], low: float | None, high: float) -> float:
-    if low is None:
-        return -np.inf
-    for _ in range(_BISECTIONS):
+def _last_within(within: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the last number within, between one that is, or -inf, and one that is not."""
+    for _ in range(_BISECTIONS if low > -np.inf else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if within(middle) else (low, middle)
     return float(low)
-
-
-def highest_keeping(
-    scores: np.ndarray, weights: np.ndarray, right: np.ndarray, budget: float
-) -> float:
-    """Highest score with at most the share `budget` of the weight of right rows strictly below."""
-    if not right.any():
-        return float(scores.max())
-    values, inverse = np.unique(scores[right], return_inverse=True)
-    mass = np.bincount(inverse, weights=weights[right])
-    below = np.cumsum(mass) - mass
-    return float(values[below <= budget * mass.sum() * (1 + 1e-12)].max())

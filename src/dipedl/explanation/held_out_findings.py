@@ -131,7 +131,7 @@ def _size(held_out: HeldOut, clf: Any) -> Finding:
             else "; no row is misclassified, and the error rate is at most "
             f"{_percent(1 - (1 - _CONFIDENCE) ** (1 / m))} with confidence {_CONFIDENCE:.0%}"
         )
-    more_rows = f"Give at least {needed} rows to {clf.calibrated_by}"
+    more_rows = f"Hold out at least {needed} rows: give them to {clf.calibrated_by}"
     more_rows += ", or more rows to fit" * clf.has_evidence
     code = "calibration_small" if m < needed else "calibration_size"
     code = "calibration_too_few" if m < least else code

@@ -27,7 +27,6 @@ LABELS = (P.cumsum(1) < RNG.random((len(P), 1))).sum(1)
 BEHIND = {"n": 303.0, "prior": [1.0, 1.0, 1.0], "gamma": 1.0}
 NORMALIZERS = {
     "caution": CautionBudget().fit(SCORES, proba=P, y=LABELS, **BEHIND),
-    "caution-accuracy": CautionBudget(measure="accuracy").fit(SCORES, proba=P, y=LABELS, **BEHIND),
     "quantile": QuantileEvidence(0.02).fit(SCORES, **BEHIND),
     "z": ZScore().fit(SCORES),
     "robust": RobustZScore().fit(SCORES),
