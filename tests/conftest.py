@@ -16,7 +16,7 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    learning = sys.modules.get("dipedl.apps.table.learning")
+    learning = sys.modules.get("dipedl.apps.table.fit")
     if learning is not None:  # every fit of a table times its answers: to few rows, once
         learning._TIMED, learning._LONG = 20, 0.0
     gc.collect()

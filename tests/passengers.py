@@ -31,13 +31,13 @@ def passengers(n=240, seed=0):
 
 def keep_model(folder):
     """Write passengers.csv, new.csv and model.dipedl, a linear model of the first."""
-    from dipedl.apps.table.learning import Order, learn
-    from dipedl.apps.table.saved import keep
-    from dipedl.apps.table.tables.reading import open_table
+    from dipedl.apps.table.fit import FitRequest, fit_table
+    from dipedl.apps.table.reading import open_table
+    from dipedl.apps.table.table_model import save_model
 
     passengers().to_csv(folder / "passengers.csv", index=False)
     passengers(60, seed=1).to_csv(folder / "new.csv", index=False)
-    order = Order("survived", model="linear", drop=["passenger"])
-    learned = learn(open_table(folder / "passengers.csv"), order)
-    keep(learned.model, folder / "model.dipedl")
+    order = FitRequest("survived", model="linear", drop=["passenger"])
+    learned = fit_table(open_table(folder / "passengers.csv"), order)
+    save_model(learned.model, folder / "model.dipedl")
     return folder

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from dipedl.apps.serve import Models, Settings, create_app
 from dipedl.apps.serve.arrow import STREAM
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.saved import keep
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.table_model import save_model
 from passengers import keep_model
 
 JSON = "application/json"
@@ -118,7 +118,7 @@ def typed_app():
     with tempfile.TemporaryDirectory() as folder:
         table, path = Path(folder) / "typed.csv", Path(folder) / "typed.dipedl"
         frame.to_csv(table, sep=";", index=False)
-        keep(learn(open_table(table), Order("y", model="linear")).model, path)
+        save_model(fit_table(open_table(table), FitRequest("y", model="linear")).model, path)
         models = Models({"typed": path})
     return create_app(models, Settings(body_bytes=1 << 20))
 

@@ -21,16 +21,16 @@ from fastapi.testclient import TestClient
 from dipedl.apps.large import LocalEngine, score
 from dipedl.apps.serve import Models, create_app
 from dipedl.apps.serve.arrow import STREAM
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.saved import keep
-from dipedl.apps.table.scoring import FIELDS, Wanted, score_table
-from dipedl.apps.table.tables import csv_records, reading
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table import csv_records, reading
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.score import FIELDS, ScoreRequest, score_table
+from dipedl.apps.table.table_model import save_model
 
 BATCH = 10
 #: Rows that are answered, and the smallest block of a CSV file that holds one.
 ROWS, BLOCK = 60, 400
-WANTED = Wanted(columns=["id"], reasons="all", fields=FIELDS)
+WANTED = ScoreRequest(columns=["id"], reasons="all", fields=FIELDS)
 #: Numbers that two sums of the same terms in another order give.
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -56,9 +56,9 @@ def known():
     kept = tempfile.TemporaryDirectory()
     folder = Path(kept.name)
     table(500, 0).to_csv(folder / "fit.csv", index=False)
-    order = Order("y", "linear", drop=["id"], types={"zone": "category", "code": "category"})
-    model = learn(open_table(folder / "fit.csv"), order).model
-    keep(model, folder / "model.dipedl")
+    order = FitRequest("y", "linear", drop=["id"], types={"zone": "category", "code": "category"})
+    model = fit_table(open_table(folder / "fit.csv"), order).model
+    save_model(model, folder / "model.dipedl")
     new = table(ROWS, 1)
     new.loc[7, "zone"] = 1.5
     new.to_parquet(folder / "new.parquet")

@@ -15,9 +15,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import dipedl
 from dipedl import DIPClassifier, OODDetector
 from dipedl.apps.adapters import TableAnswers, register_duckdb, table_answers
-from dipedl.apps.table.saved import read_model
-from dipedl.apps.table.scoring import Wanted, score_table
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.score import ScoreRequest, score_table
+from dipedl.apps.table.table_model import read_model
 from dipedl.density import GDADensity
 from passengers import keep_model
 
@@ -80,7 +80,9 @@ def test_a_model_of_the_command_line_reads_columns_as_it_does(kept, tmp_path):
     new = pd.read_csv(kept / "new.csv")
     found = table_answers._load_pyfunc(path).predict(new)
     out = tmp_path / "answers.csv"
-    score_table(read_model(kept / "model.dipedl"), open_table(kept / "new.csv"), out, Wanted())
+    score_table(
+        read_model(kept / "model.dipedl"), open_table(kept / "new.csv"), out, ScoreRequest()
+    )
     told = pd.read_csv(out)
     assert (found["label"] == told["label"]).all()
     np.testing.assert_allclose(found["vacuity"], told["vacuity"], rtol=1e-6)
@@ -137,8 +139,8 @@ def test_a_query_on_parquet(kept, tmp_path):
 @pytest.fixture(scope="module")
 def of_a_table(tmp_path_factory):
     """A table with a date, truths, codes and decimal commas, and its model by the shell."""
-    from dipedl.apps.table.learning import Order, learn
-    from dipedl.apps.table.saved import keep
+    from dipedl.apps.table.fit import FitRequest, fit_table
+    from dipedl.apps.table.table_model import save_model
 
     folder, n = tmp_path_factory.mktemp("dates"), 120
     x = np.random.default_rng(0).normal(size=n)
@@ -153,8 +155,8 @@ def of_a_table(tmp_path_factory):
         }
     )
     table.assign(y=np.where(x > 0, "a", "b")).to_csv(folder / "data.csv", index=False)
-    order = Order("y", model="linear", types={"code": "category"})
-    keep(learn(open_table(folder / "data.csv"), order).model, folder / "m.dipedl")
+    order = FitRequest("y", model="linear", types={"code": "category"})
+    save_model(fit_table(open_table(folder / "data.csv"), order).model, folder / "m.dipedl")
     return dipedl.load(folder / "m.dipedl"), table
 
 

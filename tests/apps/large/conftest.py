@@ -23,9 +23,9 @@ def kept(tmp_path_factory):
 def answers(kept):
     """Answers to the rows of all files by ``dipedl score``, file by file."""
     from dipedl.apps.large.scoring import AT_SCALE
-    from dipedl.apps.table.saved import read_model
-    from dipedl.apps.table.scoring import score_table
-    from dipedl.apps.table.tables.reading import open_table
+    from dipedl.apps.table.reading import open_table
+    from dipedl.apps.table.score import score_table
+    from dipedl.apps.table.table_model import read_model
 
     model, out = read_model(kept / "model.dipedl"), kept / "by_hand.parquet"
     found = {}

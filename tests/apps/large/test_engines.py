@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow")
 
 from dipedl.apps.large import LocalEngine
 from dipedl.apps.large.protocol import Tree
-from dipedl.apps.table.tables.mistake import Mistake
+from dipedl.apps.table.errors import UserError
 
 ENGINES = {
     "one": LocalEngine(),
@@ -92,7 +92,7 @@ def die(task):
 
 @pytest.mark.slow
 def test_a_killed_process_is_told():
-    with pytest.raises(Mistake, match="a worker process was killed"):
+    with pytest.raises(UserError, match="a worker process was killed"):
         list(LocalEngine(2).map(die, range(4)))
 
 

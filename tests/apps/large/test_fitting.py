@@ -24,7 +24,7 @@ from dipedl import DIPClassifier
 from dipedl.apps.large import Ask, LocalEngine, fit, like, parts_of, ray, reading
 from dipedl.apps.large.reading import FirstPass
 from dipedl.apps.large.summing import SecondPass
-from dipedl.apps.table.tables.mistake import Mistake
+from dipedl.apps.table.errors import UserError
 from dipedl.density import GDADensity, KernelDensity
 from dipedl.streaming import row_keys
 
@@ -133,7 +133,7 @@ def test_many_whole_numbers_are_classes():
 
     with pytest.raises(InterruptedError):
         fit(stop, many, "y", ask=SMALL)
-    with pytest.raises(Mistake, match="that is regression"):
+    with pytest.raises(UserError, match="that is regression"):
         fit(stop, many.assign(y=many["a"] + 0.5), "y", ask=SMALL)
 
 
@@ -446,7 +446,7 @@ def test_a_full_disk_leaves_nothing_that_looks_complete(frame, tmp_path, monkeyp
     model = linear(GDADensity())
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_at_the_fifth)
-        with pytest.raises(Mistake, match=r"No space left.*Free space there, .* same work"):
+        with pytest.raises(UserError, match=r"No space left.*Free space there, .* same work"):
             fit(model, folder, "y", ask=SMALL, work=work)
     found = fit(model, folder, "y", ask=SMALL, work=work).classifier
     assert_same(found, fit(model, folder, "y", ask=SMALL).classifier, frame, 0)
@@ -599,7 +599,7 @@ def test_pages_that_cannot_be_read_are_left_out(frame, partitions, tmp_path):
 def test_schema_drift_is_refused(frame, tmp_path, change, told):
     folder = written(frame.head(600), tmp_path / "parts", 1)
     change(frame.tail(600)).to_parquet(folder / "b.parquet", index=False)
-    with pytest.raises(Mistake, match=told):
+    with pytest.raises(UserError, match=told):
         fit(linear(), folder, "y", ask=SMALL)
 
 
@@ -610,12 +610,12 @@ def test_what_nothing_can_be_learned_from_is_refused(frame, tmp_path):
         (frame.head(40), "give more rows"),
         (pd.concat([frame.head(20)] * 50), "a column that tells them apart"),
     ):
-        with pytest.raises(Mistake, match=told):
+        with pytest.raises(UserError, match=told):
             fit(linear(), bad, "y")
-    with pytest.raises(Mistake, match="without labels"):
+    with pytest.raises(UserError, match="without labels"):
         np.save(tmp_path / "x.npy", frame[list("badc")].to_numpy())
         fit(linear(), tmp_path / "x.npy", "y")
-    with pytest.raises(Mistake, match="use partial_fit"):
+    with pytest.raises(UserError, match="use partial_fit"):
         fit(linear(), iter([(1, 2)]), "y")
 
 
@@ -639,7 +639,7 @@ def test_a_density_that_is_no_sum_stays_with_the_reservoir(frame):
     found = fit(linear(KernelDensity()), frame, "y", ask=SMALL)
     assert "KernelDensity" in found.notes[0]
     assert len(found.classifier.density_.rows_) < 500 and found.classifier.evidence_.n_ == 1100
-    with pytest.raises(Mistake, match="does not add up"):
+    with pytest.raises(UserError, match="does not add up"):
         like(found.classifier)
 
 

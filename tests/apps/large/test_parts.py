@@ -14,7 +14,7 @@ import pyarrow.feather
 from dipedl.apps.large import LocalEngine, parts_of
 from dipedl.apps.large.parts import Size
 from dipedl.apps.large.protocol import with_checksums
-from dipedl.apps.table.tables.mistake import Mistake
+from dipedl.apps.table.errors import UserError
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_file_system_of_fsspec(frame):
     with memory.open("/of_parts/a.parquet", "wb") as file:
         frame.to_parquet(file)
     pd.testing.assert_frame_equal(whole(parts_of("memory://of_parts")), frame)
-    with pytest.raises(Mistake, match="nowhere"):
+    with pytest.raises(UserError, match="nowhere"):
         parts_of("nowhere://of_parts")
 
 
@@ -122,7 +122,7 @@ def test_empty_files_are_parts_without_rows_and_bad_ones_say_why(frame, tmp_path
     assert list(empty.read()) == list(frame) and len(empty.read()) == 0
     assert len(full.read()) == 1000
     assert "c.parquet cannot be read" in cut_off.trouble and "neither a Parquet" in odd.trouble
-    with pytest.raises(Mistake, match=r"c\.parquet cannot be read"):
+    with pytest.raises(UserError, match=r"c\.parquet cannot be read"):
         cut_off.read()
 
 
@@ -133,19 +133,19 @@ def test_damage_behind_a_good_footer_is_told(frame, tmp_path):
     (tmp_path / "a.parquet").write_bytes(data)
     (part,) = parts_of(tmp_path)
     assert part.rows == 1000 and part.trouble == ""
-    with pytest.raises(Mistake, match=r"a\.parquet cannot be read"):
+    with pytest.raises(UserError, match=r"a\.parquet cannot be read"):
         part.read()
 
 
 def test_what_is_no_data_set_is_refused(frame, tmp_path):
-    with pytest.raises(Mistake, match="there is no file or folder"):
+    with pytest.raises(UserError, match="there is no file or folder"):
         parts_of(tmp_path / "none")
-    with pytest.raises(Mistake, match=r"no file that ends in \.parquet"):
+    with pytest.raises(UserError, match=r"no file that ends in \.parquet"):
         parts_of(tmp_path)
     with pytest.raises(TypeError, match="got int"):
         parts_of(3)
     frame.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(Mistake, match="2 parts would be called 'a'"):
+    with pytest.raises(UserError, match="2 parts would be called 'a'"):
         parts_of([tmp_path / "a.parquet"] * 2)
 
 
@@ -162,5 +162,5 @@ def test_sizes_are_rows_or_bytes():
     assert Size.of("100_000") == Size.of(100_000) == (100_000, 128 << 20)
     assert Size.of("64 MB") == (None, 64_000_000)
     for odd in ("0", "many", -3, "5 TB", ""):
-        with pytest.raises(Mistake, match="partitions must be rows"):
+        with pytest.raises(UserError, match="partitions must be rows"):
             Size.of(odd)

@@ -22,7 +22,7 @@ from test_scoring import answers_in, check_equal
 from dipedl.apps.large import LocalEngine, RayEngine, parts_of, score, scoring
 from dipedl.apps.large import ray as ray_module
 from dipedl.apps.large.scoring import Scorer
-from dipedl.apps.table.tables.mistake import Mistake
+from dipedl.apps.table.errors import UserError
 
 
 def test_an_address_where_nothing_answers_is_told_soon():
@@ -33,11 +33,11 @@ def test_an_address_where_nothing_answers_is_told_soon():
         deaf.settimeout(10)
         threading.Thread(target=lambda: deaf.accept()[0].close(), daemon=True).start()
         start = time.monotonic()
-        with pytest.raises(Mistake, match=r"no Ray cluster answers at 127\.0\.0\.1"):
+        with pytest.raises(UserError, match=r"no Ray cluster answers at 127\.0\.0\.1"):
             RayEngine(f"127.0.0.1:{port}")
-    with pytest.raises(Mistake, match="start one by ray start --head"):
+    with pytest.raises(UserError, match="start one by ray start --head"):
         RayEngine(f"127.0.0.1:{port}")
-    with pytest.raises(Mistake, match="address must be host:port"):
+    with pytest.raises(UserError, match="address must be host:port"):
         RayEngine("cluster")
     assert time.monotonic() - start < 15
 
@@ -67,7 +67,7 @@ def silent(greeting):
 )
 def test_a_server_that_is_silent_is_told_soon(greeting, why):
     start = time.monotonic()
-    with pytest.raises(Mistake, match=rf"no Ray cluster answers at .*\({why}\)"):
+    with pytest.raises(UserError, match=rf"no Ray cluster answers at .*\({why}\)"):
         RayEngine(f"127.0.0.1:{silent(greeting)}")
     assert time.monotonic() - start < 15
 
@@ -205,7 +205,7 @@ def kill_seven(task):
 def test_a_task_that_kills_its_workers_is_an_error_in_the_end(ray_engine, monkeypatch):
     monkeypatch.setattr(ray_module, "_RETRIES", 1)
     done = []
-    with pytest.raises(Mistake, match=r"a task: its worker died again and again.*partitions"):
+    with pytest.raises(UserError, match=r"a task: its worker died again and again.*partitions"):
         for number, _ in ray_engine.map(kill_seven, range(5, 10)):
             done.append(number)
     assert sorted(done) == [0, 1, 3, 4]
@@ -231,7 +231,7 @@ def loaded_in(pid):
 @pytest.mark.parametrize("reduced", [False, True], ids=["map", "reduce"])
 def test_a_worker_that_cannot_be_made_is_not_told_as_one_that_died(ray_engine, reduced):
     told = r"^Ray cannot make a worker: ModuleNotFoundError: No module named 'own'; install on each"
-    with pytest.raises(Mistake, match=told):
+    with pytest.raises(UserError, match=told):
         if reduced:
             ray_engine.reduce(Foreign(), range(2), np.add)
         else:
@@ -247,7 +247,7 @@ def test_there_are_no_more_workers_than_the_cluster_has_room_for(asked, there, e
 
 
 def test_a_cluster_without_a_cpu_is_told():
-    with pytest.raises(Mistake, match=r"has 0 CPUs, and each worker needs one: .* --num-cpus"):
+    with pytest.raises(UserError, match=r"has 0 CPUs, and each worker needs one: .* --num-cpus"):
         _ = on({"GPU": 8.0}, 2).workers
 
 
@@ -268,7 +268,7 @@ def test_ray_answers_like_one_machine(ray_engine, kept, answers, tmp_path):
         )
         check_equal(answers_in(out), answers)
         assert (found.rows, found.answered, found.failed) == (200, 200, {})
-    with pytest.raises(Mistake, match="a stream"):
+    with pytest.raises(UserError, match="a stream"):
         list(ray_engine.map(draw, parts_of(iter([np.zeros((3, 2))]))))
 
 
@@ -288,13 +288,13 @@ def test_the_command_joins_a_cluster_by_its_address(ray_engine, kept, answers, t
 
 @pytest.mark.slow
 def test_more_gpus_than_there_are_is_refused(ray_engine):
-    with pytest.raises(Mistake, match="the cluster has 0 GPUs"):
+    with pytest.raises(UserError, match="the cluster has 0 GPUs"):
         list(RayEngine(gpus_per_worker=1).map(draw, range(3)))
 
 
 @pytest.mark.slow
 def test_what_ray_itself_cannot_do_is_told_with_a_remedy(ray_engine):
     lost = ray_engine._ray.exceptions.RayActorError
-    with pytest.raises(Mistake, match=r"Ray gave a task up: .* smaller parts"):
+    with pytest.raises(UserError, match=r"Ray gave a task up: .* smaller parts"):
         with ray_engine._errors():
             raise lost

@@ -19,9 +19,9 @@ pytest.importorskip("pyarrow")
 
 from dipedl import DIPClassifier, density
 from dipedl.apps.large import LocalEngine, parts_of, plan, score, scoring
-from dipedl.apps.table.scoring import Wanted
-from dipedl.apps.table.tables import writing
-from dipedl.apps.table.tables.mistake import Mistake
+from dipedl.apps.table import writing
+from dipedl.apps.table.errors import UserError
+from dipedl.apps.table.score import ScoreRequest
 from passengers import passengers
 
 
@@ -193,7 +193,7 @@ def test_other_rows_of_the_same_size_and_time_have_no_old_answers(kept, tmp_path
     turned.to_parquet(at, index=False, compression=None)
     os.utime(at, ns=(old.st_atime_ns, old.st_mtime_ns))
     assert at.stat().st_size == old.st_size
-    with pytest.raises(Mistake, match="data have changed since, first in 'a'"):
+    with pytest.raises(UserError, match="data have changed since, first in 'a'"):
         score(model, new, out, resume=True)
     passengers(40, seed=3).to_parquet(at, index=False, compression=None)
     assert score(model, new, out, resume=True).resumed == 2
@@ -213,7 +213,7 @@ def test_what_a_folder_says_of_itself_is_believed_if_it_is_whole(kept, tmp_path,
     planted = f"{hashlib.sha256(planted.encode()).hexdigest()} {planted}"
     for content in (planted, text, text.replace("0", "1", 1), "", "{}"):
         said.write_text(content, "utf-8")
-        with pytest.raises(Mistake, match="is damaged"):
+        with pytest.raises(UserError, match="is damaged"):
             score(kept / "model.dipedl", data, out, **{choice: True})
         assert own.exists()
 
@@ -221,22 +221,22 @@ def test_what_a_folder_says_of_itself_is_believed_if_it_is_whole(kept, tmp_path,
 def test_answers_of_something_else_are_not_mixed(kept, new, tmp_path):
     model, out = kept / "model.dipedl", tmp_path / "out"
     score(model, new, out)
-    with pytest.raises(Mistake, match=r"holds answers already: resume=True .* overwrite=True"):
+    with pytest.raises(UserError, match=r"holds answers already: resume=True .* overwrite=True"):
         score(model, new, out)
     other = tmp_path / "other.dipedl"
     shutil.copy(model, other)
     with open(other, "ab") as file:
         file.write(b"\0")
-    from dipedl.apps.table.saved import read_model
+    from dipedl.apps.table.table_model import read_model
 
-    with pytest.raises(Mistake, match="by another model"):
+    with pytest.raises(UserError, match="by another model"):
         score(read_model(model), new, out, resume=True)
-    with pytest.raises(Mistake, match="other columns"):
-        score(model, new, out, resume=True, wanted=Wanted(["name"]))
-    with pytest.raises(Mistake, match="cut into parts of another size"):
+    with pytest.raises(UserError, match="other columns"):
+        score(model, new, out, resume=True, wanted=ScoreRequest(["name"]))
+    with pytest.raises(UserError, match="cut into parts of another size"):
         score(model, new, out, resume=True, partitions=20)
     passengers(40, seed=3).to_parquet(new / "ship=a" / "0.parquet")
-    with pytest.raises(Mistake, match="data have changed since, first in 'ship=a/0'"):
+    with pytest.raises(UserError, match="data have changed since, first in 'ship=a/0'"):
         score(model, new, out, resume=True)
     (out / "mine.txt").touch()
     found = score(model, new, out, overwrite=True, partitions=20)
@@ -290,7 +290,7 @@ def test_a_bad_file_excuses_no_other_whose_name_is_alike(kept, tmp_path):
     score(model, new, out)
     (new / "part-00000.parquet").write_bytes(good)
     passengers(20, seed=9).to_parquet(new / "part-00001.parquet", index=False)
-    with pytest.raises(Mistake, match="data have changed since, first in 'part-00001'"):
+    with pytest.raises(UserError, match="data have changed since, first in 'part-00001'"):
         score(model, new, out, resume=True)
 
 
@@ -326,7 +326,7 @@ def test_a_model_is_the_same_after_it_has_answered_and_as_a_copy(rng, tmp_path):
     clf.explain(X[:2])
     for same in (clf, pickle.loads(pickle.dumps(clf))):
         assert score(same, X, tmp_path / "out", resume=True).resumed == 1
-    with pytest.raises(Mistake, match="by another model"):
+    with pytest.raises(UserError, match="by another model"):
         score(clf.partial_fit(X, y), X, tmp_path / "out", resume=True)
 
 
@@ -334,7 +334,7 @@ def test_a_folder_of_others_is_left_alone(kept, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").touch()
     for choice in ({}, {"overwrite": True}, {"resume": True}):
-        with pytest.raises(Mistake, match="holds other files"):
+        with pytest.raises(UserError, match="holds other files"):
             score(kept / "model.dipedl", kept / "new", tmp_path / "out", **choice)
 
 
@@ -361,7 +361,7 @@ def test_a_full_disk_leaves_nothing_that_looks_complete(kept, answers, tmp_path,
             yield Full(file) if len(written) == 3 else file
 
     monkeypatch.setattr(writing, "whole_file", full_at_the_third)
-    with pytest.raises(Mistake, match=r"No space left.*Free space"):
+    with pytest.raises(UserError, match=r"No space left.*Free space"):
         score(kept / "model.dipedl", kept / "new", out)
     there = [file for file in out.rglob("*") if file.suffix in (".parquet", ".part")]
     assert len(there) == 2 and not (out / "_accounting.json").exists()
@@ -419,7 +419,7 @@ def test_a_killed_run_is_resumed(kept, answers, tmp_path):
     arguments = [sys.executable, "-c", DRIVER, kept / "model.dipedl", kept / "new", out]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
         assert driver.stdout.readline() == b"writing\n"
-        with pytest.raises(Mistake, match="being written by another process"):
+        with pytest.raises(UserError, match="being written by another process"):
             score(kept / "model.dipedl", kept / "new", out, resume=True)
         driver.kill()
     assert sorted(answers_in(out)) == ["ship=a/0.parquet"] and list(out.rglob("*.part"))

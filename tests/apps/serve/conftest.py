@@ -16,9 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from dipedl import DIPClassifier
 from dipedl.apps.serve import Models, Settings, create_app
 from dipedl.apps.serve.telemetry import log_as_json
-from dipedl.apps.table.saved import read_model
-from dipedl.apps.table.tables.columns import as_inputs
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.columns import as_inputs
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.table_model import read_model
 from dipedl.density import GDADensity
 from passengers import keep_model
 

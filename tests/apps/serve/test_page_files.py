@@ -11,10 +11,10 @@ from fastapi.testclient import TestClient
 from dipedl import DIPClassifier, DriftMonitor
 from dipedl.apps.serve import Models, create_app, watching
 from dipedl.apps.serve.page.pictures import Pictures
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.saved import keep
-from dipedl.apps.table.tables.reading import open_table
-from dipedl.apps.table.watching import begun_monitor
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.table_model import save_model
+from dipedl.apps.table.watch import start_monitor
 
 TOKEN = "0123456789abcdef"
 
@@ -83,8 +83,8 @@ def test_a_form_of_usual_values_is_answered_and_not_flagged(client):
 def ordinary(folder, frame, **order):
     """The usual row of a model of a table, and the answer to it."""
     frame.to_csv(folder / "t.csv", index=False)
-    found = learn(open_table(folder / "t.csv"), Order("y", model="linear", **order))
-    keep(found.model, folder / "t.dipedl")
+    found = fit_table(open_table(folder / "t.csv"), FitRequest("y", model="linear", **order))
+    save_model(found.model, folder / "t.dipedl")
     with TestClient(create_app(Models({"people": folder / "t.dipedl"}))) as client:
         columns = client.get("/v1/models").json()["models"][0]["columns"]
         row = {column["name"]: column["usual"] for column in columns}
@@ -146,7 +146,7 @@ def test_drift_is_that_of_a_monitor_fed_by_hand(served, rows, by_hand):
     for _ in range(3):
         asked(client, rows[:40])
         asked(client, rows[40:], fields=["label"])
-    monitor = begun_monitor(model, None, 0.01, 60)
+    monitor = start_monitor(model, None, 0.01, 60)
     for _ in range(3):
         report = monitor.update(model.classifier, X)
     found = drift(client)
@@ -184,7 +184,7 @@ def test_a_monitor_that_fails_stops_no_answer(served, rows, monkeypatch):
     client = served()
     assert len(asked(client, rows)) == len(rows) and len(asked(client, rows)) == len(rows)
     assert client.get("/health/ready").status_code == 200
-    monkeypatch.setattr(watching, "begun_monitor", lambda *_: DriftMonitor(window=0).fit(None))
+    monkeypatch.setattr(watching, "start_monitor", lambda *_: DriftMonitor(window=0).fit(None))
     client = served()
     asked(client, rows)
     until = time.monotonic() + 10  # the monitor sees rows after their answer has gone

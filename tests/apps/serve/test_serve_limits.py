@@ -25,8 +25,8 @@ from dipedl.apps.serve.models import Models, named_paths
 from dipedl.apps.serve.running import bound, check_exposed, reload_all
 from dipedl.apps.serve.settings import read_token
 from dipedl.apps.serve.telemetry import log_as_json
-from dipedl.apps.table.explaining import cards_of
-from dipedl.apps.table.tables.mistake import Mistake, WrongOption
+from dipedl.apps.table.errors import UsageError, UserError
+from dipedl.apps.table.explain import cards_of
 from dipedl.density import GDADensity
 
 TOKEN = "0123456789abcdef"
@@ -298,12 +298,12 @@ def test_tokens_come_from_a_file_or_the_environment(tmp_path):
     file.write_text(TOKEN + "\n")
     assert read_token(file, {}) == TOKEN == read_token(None, {"DIPEDL_TOKEN": TOKEN})
     assert read_token(None, {}) == ""
-    with pytest.raises(WrongOption, match="both"):
+    with pytest.raises(UsageError, match="both"):
         read_token(file, {"DIPEDL_TOKEN": TOKEN})
     for text in ("", "short", "with a space in it, though long", "é" * 20):
-        with pytest.raises(Mistake, match="openssl rand"):
+        with pytest.raises(UserError, match="openssl rand"):
             read_token(None, {"DIPEDL_TOKEN": text})
-    with pytest.raises(Mistake, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         read_token(tmp_path / "none", {})
 
 
@@ -311,7 +311,7 @@ def test_others_reach_it_only_with_a_token_or_by_a_word():
     for host in ("127.0.0.1", "127.0.0.9", "::1", "localhost"):
         check_exposed(host, "", False)
     for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"):
-        with pytest.raises(WrongOption, match=r"has no token.*--without-token"):
+        with pytest.raises(UsageError, match=r"has no token.*--without-token"):
             check_exposed(host, "", False)
         check_exposed(host, TOKEN, False)
         check_exposed(host, "", True)
@@ -321,9 +321,9 @@ def test_a_port_in_use_is_told():
     with bound("127.0.0.1", 0) as first:
         first.listen()
         port = first.getsockname()[1]
-        with pytest.raises(Mistake, match=f"port {port} of 127.0.0.1 is in use.*--port"):
+        with pytest.raises(UserError, match=f"port {port} of 127.0.0.1 is in use.*--port"):
             bound("127.0.0.1", port)
-    with pytest.raises(Mistake, match=r"198\.51\.100\.1"):
+    with pytest.raises(UserError, match=r"198\.51\.100\.1"):
         bound("198.51.100.1", 0)
 
 
@@ -408,9 +408,9 @@ def test_names_of_models():
         "b": "a/b.dipedl",
         "x": "c=d",
     }
-    with pytest.raises(WrongOption, match="two models are named 'm'"):
+    with pytest.raises(UsageError, match="two models are named 'm'"):
         named_paths(["a/m.dipedl", "b/m.dipedl"])
-    with pytest.raises(WrongOption, match="cannot be the name"):
+    with pytest.raises(UsageError, match="cannot be the name"):
         named_paths(["a b.dipedl"])
 
 
@@ -473,10 +473,10 @@ def test_what_is_no_model_of_a_service_is_told(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(220, 2)), np.arange(220) % 2
     dipedl.save(GDADensity().fit(X, y), tmp_path / "d.dipedl")
-    with pytest.raises(Mistake, match="holds GDADensity"):
+    with pytest.raises(UserError, match="holds GDADensity"):
         Models({"d": tmp_path / "d.dipedl"})
     table = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(y, "u", "v"))})
     trees = HistGradientBoostingClassifier(max_iter=2)
     DIPClassifier(trees, random_state=0).fit(table, y).save(tmp_path / "t.dipedl")
-    with pytest.raises(Mistake, match="more than numbers"):
+    with pytest.raises(UserError, match="more than numbers"):
         Models({"t": tmp_path / "t.dipedl"})

@@ -17,11 +17,11 @@ from dipedl.apps.serve import Models, create_app
 from dipedl.apps.serve.arrow import STREAM
 from dipedl.apps.serve.batching import merged
 from dipedl.apps.serve.schemas import ExplainResponse, PredictResponse
-from dipedl.apps.table.explaining import in_rows_of_file
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.saved import keep
-from dipedl.apps.table.scoring import FIELDS, Wanted
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.explain import in_rows_of_file
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.score import FIELDS, ScoreRequest
+from dipedl.apps.table.table_model import save_model
 
 ARROW = {"content-type": STREAM}
 
@@ -231,7 +231,7 @@ def test_a_text_that_does_not_close_takes_no_time(client, name):
 
 def test_rows_of_several_requests_are_answered_as_if_alone(models, by_hand):
     _, X = by_hand
-    people, wanted = models.named("people"), Wanted()
+    people, wanted = models.named("people"), ScoreRequest()
     parts = [X[:20], X[20:21], X[21:]]
     new = pd.Categorical(["Z"] * 20, categories=["Z"])
     parts[0] = parts[0].assign(port=new)
@@ -316,8 +316,8 @@ def zones(tmp_path_factory):
     zone, x = rng.choice([10.0, 20.5, 30.0], 400), rng.normal(size=400)
     made = pd.DataFrame({"zone": zone, "x": x, "y": np.where(x + zone > 20, 1.0, 2.0)})
     made.to_csv(folder / "fit.csv", index=False)
-    order = Order("y", "linear", types={"zone": "category"})
-    keep(learn(open_table(folder / "fit.csv"), order).model, folder / "zones.dipedl")
+    order = FitRequest("y", "linear", types={"zone": "category"})
+    save_model(fit_table(open_table(folder / "fit.csv"), order).model, folder / "zones.dipedl")
     with TestClient(create_app(Models({"zones": folder / "zones.dipedl"}))) as found:
         yield found
 

@@ -10,20 +10,20 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.apps.table import learning, measuring
+from dipedl.apps.table import evaluate, fit
+from dipedl.apps.table.columns import infer_columns
 from dipedl.apps.table.findings import diagnosed, error_ranking
+from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.report import render
 from dipedl.apps.table.report.advice import next_steps
-from dipedl.apps.table.saved import read_model
-from dipedl.apps.table.tables.columns import columns_of
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.table_model import read_model
 from passengers import passengers
 
 
 @pytest.fixture(scope="module")
 def found(kept):
     model = read_model(kept / "model.dipedl")
-    return measuring.measured(model, open_table(kept / "new.csv"), None, None)
+    return evaluate.evaluate(model, open_table(kept / "new.csv"), None, None)
 
 
 def test_both_calibration_errors_are_those_of_the_rows(kept, found):
@@ -70,7 +70,7 @@ def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
     tables = [pd.read_csv(kept / "passengers.csv")[:known], passengers(60, seed=4)]
     pd.concat(tables).to_csv(tmp_path / "mixed.csv", index=False)
     model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "mixed.csv")
-    found = measuring.measured(model, table, None, None)
+    found = evaluate.evaluate(model, table, None, None)
     assert found.seen == known / (known + 60)
     assert ("The fit was given" in next_steps(found)[0]) == told
 
@@ -79,11 +79,11 @@ def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
 def test_ranges_are_of_values_that_occur(n):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.3, 0.62, 0.08])})
-    columns = columns_of(frame, {"deck": "numeric"})
+    columns = infer_columns(frame, {"deck": "numeric"})
     new = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.02, 0.9, 0.08])})
-    (drift,) = measuring.column_drifts(columns, new, n)
+    (drift,) = evaluate.column_drifts(columns, new, n)
     assert (drift.usual, drift.here) == ("1 to 3", "2 to 3")
-    (ids,) = columns_of(pd.DataFrame({"id": np.arange(n)}), {"id": "numeric"})
+    (ids,) = infer_columns(pd.DataFrame({"id": np.arange(n)}), {"id": "numeric"})
     assert set(ids.cuts) <= set(range(n))
 
 
@@ -91,7 +91,7 @@ def test_ranges_are_of_values_that_occur(n):
 def test_a_page_of_few_rows_has_its_curves(kept, tmp_path, n):
     passengers(n, seed=11).to_csv(tmp_path / "few.csv", index=False)
     model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "few.csv")
-    page = render(measuring.measured(model, table, None, None), "few.csv", "model.dipedl")
+    page = render(evaluate.evaluate(model, table, None, None), "few.csv", "model.dipedl")
     curves = page[page.index("Errors among the surest") :].split("</svg>")[0]
     for color in ("--c0", "--c1", "--c2"):
         assert f"var({color})" in curves
@@ -105,9 +105,9 @@ def test_answers_far_from_the_data_count_as_given_though_all_classes_tie(tmp_pat
     rows.to_csv(tmp_path / "fit.csv", index=False)
     far = rows.assign(x=rows["x"] + 1e6, y="b")
     far.to_csv(tmp_path / "far.csv", index=False)
-    order = learning.Order("y", model="linear")
-    model = learning.learn(open_table(tmp_path / "fit.csv"), order).model
-    found = measuring.measured(model, open_table(tmp_path / "far.csv"), None, None)
+    order = fit.FitRequest("y", model="linear")
+    model = fit.fit_table(open_table(tmp_path / "fit.csv"), order).model
+    found = evaluate.evaluate(model, open_table(tmp_path / "far.csv"), None, None)
     np.testing.assert_array_equal(found.test.answers.proba, 0.5)
     assert (found.test.answers.labels == "b").all()
     assert found.scores["accuracy"] == 1 and found.scores["aurc"] == 0

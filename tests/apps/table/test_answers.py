@@ -12,15 +12,14 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.apps.table import checking, learning, measuring, report
-from dipedl.apps.table.explaining import explained, in_rows_of_file
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.models import MODELS
-from dipedl.apps.table.saved import read_model
-from dipedl.apps.table.tables import csv_records
-from dipedl.apps.table.tables.columns import as_inputs
-from dipedl.apps.table.tables.reading import open_table
-from dipedl.apps.table.tables.writing import table_writer
+from dipedl.apps.table import check, csv_records, evaluate, fit, report
+from dipedl.apps.table.classifiers import MODELS
+from dipedl.apps.table.columns import as_inputs
+from dipedl.apps.table.explain import explain_rows, in_rows_of_file
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.table_model import read_model
+from dipedl.apps.table.writing import table_writer
 from headless import Page, chromium
 from passengers import passengers
 
@@ -181,8 +180,8 @@ def test_neighbours_are_named_by_their_rows_in_the_file(timed, tmp_path):
     made.loc[[3, 4, 40], "survived"] = None
     made.to_csv(tmp_path / "data.csv", index=False)
     table = open_table(tmp_path / "data.csv")
-    learned = learn(table, Order("survived", "linear", ["passenger"], time_column=timed))
-    cards, _ = explained(learned.model, table, 80, top=1)
+    learned = fit_table(table, FitRequest("survived", "linear", ["passenger"], time_column=timed))
+    cards, _ = explain_rows(learned.model, table, 80, top=1)
     nearest = [
         (row, part["neighbours"][0])
         for row, _, card in cards
@@ -215,7 +214,9 @@ def test_a_quiet_fit_tells_warnings_and_no_notes(run, kept, tmp_path):
 
 def test_what_a_finding_says_is_no_note_too(tmp_path):
     passengers(60).to_csv(tmp_path / "few.csv", index=False)
-    learned = learn(open_table(tmp_path / "few.csv"), Order("survived", "linear", ["passenger"]))
+    learned = fit_table(
+        open_table(tmp_path / "few.csv"), FitRequest("survived", "linear", ["passenger"])
+    )
     assert "calibration_small" in learned.diagnosis.codes
     assert not any("held-out rows" in note for note in learned.notes)
 
@@ -224,7 +225,9 @@ def test_a_row_far_from_the_rest_is_named_as_in_its_file(tmp_path):
     made = passengers(60)
     made.loc[[2, 40], ["survived", "fare"]] = [[None, 50.0], ["no", 1e7]]
     made.to_csv(tmp_path / "far.csv", index=False)
-    learned = learn(open_table(tmp_path / "far.csv"), Order("survived", "linear", ["passenger"]))
+    learned = fit_table(
+        open_table(tmp_path / "far.csv"), FitRequest("survived", "linear", ["passenger"])
+    )
     (far,) = [note for note in learned.notes if "far from the rest" in note]
     assert "rows [41]" in far and "such as 1e+07 in row 41, column 'fare'" in far
 
@@ -262,7 +265,7 @@ def test_fit_tells_what_it_learned(run, kept, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_learns_text_and_gaps_and_loads_by_itself(name, kept, tmp_path):
     table = open_table(kept / "passengers.csv")
-    learned = learn(table, Order("survived", model=name, drop=["passenger"]))
+    learned = fit_table(table, FitRequest("survived", model=name, drop=["passenger"]))
     if name != "mlp":  # of so few rows a network learns no more than the larger class, or less
         assert learned.numbers["accuracy"] > learned.numbers["share_of_largest_class"]
     assert learned.model.facts["model_title"] in str(MODELS[name])
@@ -279,11 +282,11 @@ def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):
     from sklearn.ensemble import StackingClassifier
 
     prior = DummyClassifier(strategy="prior")
-    order = Order("survived", model=str(tmp_path / "m.skops"), drop=["passenger"])
+    order = FitRequest("survived", model=str(tmp_path / "m.skops"), drop=["passenger"])
     # A stack has probabilities only after its fit.
     for model in (prior, StackingClassifier([("prior", prior)])):
         skops.io.dump(model, tmp_path / "m.skops")
-        learned = learn(open_table(kept / "passengers.csv"), order)
+        learned = fit_table(open_table(kept / "passengers.csv"), order)
         assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
 
 
@@ -318,9 +321,9 @@ def test_check_folds_constant_columns_and_tries_no_tree_on_them(run, tmp_path, m
     texts = pd.DataFrame({"ship": ["T"] * 60, "age": passengers(60)["age"]})
     made = pd.concat([passengers(60)[["survived"]], numbers, texts], axis=1)
     made.to_csv(tmp_path / "data.csv", index=False)
-    tried, of = [], checking._accuracy_of
+    tried, of = [], check._accuracy_of
     monkeypatch.setattr(
-        checking, "_accuracy_of", lambda values, y: tried.append(values.name) or of(values, y)
+        check, "_accuracy_of", lambda values, y: tried.append(values.name) or of(values, y)
     )
     done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
     findings = json.loads(done.stdout)["findings"]
@@ -370,7 +373,7 @@ def found(kept, tmp_path_factory):
     rng = np.random.default_rng(0)
     strange = passengers(60, seed=3).assign(port="Z", fare=lambda t: 900 + rng.random(len(t)))
     strange.to_csv(other, index=False)
-    return measuring.measured(
+    return evaluate.evaluate(
         read_model(kept / "model.dipedl"), open_table(kept / "new.csv"), open_table(other), None
     )
 
@@ -391,11 +394,11 @@ def test_numbers_of_the_report_are_those_of_the_rows(kept, found, by_hand):
 
 def test_columns_that_changed_are_noticed_and_others_are_not(kept, found):
     assert not any(drift.changed for drift in found.drifts)
-    changed = measuring.column_drifts(found.model.columns, found.ood.frame, 240)
+    changed = evaluate.column_drifts(found.model.columns, found.ood.frame, 240)
     named = {drift.name for drift in changed if drift.changed}
     assert named == {"fare", "port"} and {d.name: d.new for d in changed}["port"] == ("Z",)
     one = found.test.frame.assign(port=["Z", *found.test.frame["port"][1:]])
-    port = next(d for d in measuring.column_drifts(found.model.columns, one, 240) if d.new)
+    port = next(d for d in evaluate.column_drifts(found.model.columns, one, 240) if d.new)
     assert port.new == ("Z",) and not port.changed
     train = pd.read_csv(kept / "passengers.csv")["age"]
     age = next(d for d in found.drifts if d.name == "age")
@@ -686,9 +689,9 @@ def test_rows_per_second_are_those_of_a_table(monkeypatch, call, row, right):
             asked.append(len(X))
             now[0] += call + row * len(X)
 
-    monkeypatch.setattr(learning.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(learning, "_TIMED", 500)
-    monkeypatch.setattr(learning, "_LONG", 0.5)
-    found = learning.speeds(Slow(), pd.DataFrame({"a": np.arange(700.0)}), 3.0)
+    monkeypatch.setattr(fit.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(fit, "_TIMED", 500)
+    monkeypatch.setattr(fit, "_LONG", 0.5)
+    found = fit.measure_speed(Slow(), pd.DataFrame({"a": np.arange(700.0)}), 3.0)
     assert found["rows_per_second"] == pytest.approx(right / (call + row * right))
     assert found["fit_seconds"] == 3.0 and max(asked) == right

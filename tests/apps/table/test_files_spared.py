@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.table.scoring import refused_path
+from dipedl.apps.table.score import refused_path
 from passengers import passengers
 
 

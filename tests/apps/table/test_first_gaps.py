@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.table.explaining import explained
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.saved import keep, read_model
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.explain import explain_rows
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.table_model import read_model, save_model
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("forest", "mlp")]
 
@@ -19,7 +19,10 @@ def test_first_gaps_among_numbers_are_flagged(name, run, tmp_path, rng):
     made = pd.DataFrame(rng.normal(size=(150, 3)), columns=["a", "b", "c"])
     made["y"] = np.where(made["a"] + 0.2 * made["b"] > 0, "yes", "no")
     made.to_csv(tmp_path / "data.csv", index=False)
-    keep(learn(open_table(tmp_path / "data.csv"), Order("y", model=name)).model, tmp_path / "m")
+    save_model(
+        fit_table(open_table(tmp_path / "data.csv"), FitRequest("y", model=name)).model,
+        tmp_path / "m",
+    )
     (tmp_path / "whole.csv").write_text("a,b,c\n0.4,-0.1,0.2\n-0.5,0.3,0.1\n")
     (tmp_path / "gaps.csv").write_text("a,b,c\n0.4,-0.1,0.2\n,,\n-0.5,0.3,0.1\n0.4,,0.2\n")
     for table in ("whole", "gaps"):
@@ -32,7 +35,9 @@ def test_first_gaps_among_numbers_are_flagged(name, run, tmp_path, rng):
     of_others = ["label", "p_no", "p_yes", "vacuity", "p_value"]
     same = found.loc[[0, 2], of_others].reset_index(drop=True)
     pd.testing.assert_frame_equal(same, whole[of_others], rtol=1e-12)
-    cards, refused = explained(read_model(tmp_path / "m"), open_table(tmp_path / "gaps.csv"), 4, 2)
+    cards, refused = explain_rows(
+        read_model(tmp_path / "m"), open_table(tmp_path / "gaps.csv"), 4, 2
+    )
     assert [len(one.card.news) for one in cards] == [0, 3, 0, 1] and not refused
 
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import dipedl
 from dipedl.apps.cli.app import app
-from dipedl.apps.table.saved import table_model
-from dipedl.apps.table.tables.mistake import Mistake
+from dipedl.apps.table.errors import UserError
+from dipedl.apps.table.table_model import table_model
 from passengers import keep_model, passengers
 
 
@@ -134,7 +134,7 @@ def ended(words, code=1):
 def test_no_text_is_taken_for_a_table(model, change):
     model = copy.copy(model)
     model.table_ = changed((CHANGES | TEXTS)[change], model)
-    with pytest.raises(Mistake, match=r"forged\.dipedl"):
+    with pytest.raises(UserError, match=r"forged\.dipedl"):
         table_model(model, Path("forged.dipedl"))
 
 
@@ -150,7 +150,7 @@ def test_services_refuse_it_too(folder):
     from dipedl.apps.adapters.table_answers import TableAnswers
 
     name = forged(folder, CHANGES["no facts"])
-    with pytest.raises(Mistake, match="facts"):
+    with pytest.raises(UserError, match="facts"):
         TableAnswers(dipedl.load(folder / name))
 
 

@@ -9,11 +9,11 @@ pytest.importorskip("PIL")
 
 from PIL import Image as pillow
 
-from dipedl.apps.table.gathering import gathered
-from dipedl.apps.table.learning import _notes_of_network
-from dipedl.apps.table.tables.images import checksum, network_of
-from dipedl.apps.table.tables.mistake import Mistake
-from dipedl.apps.table.tables.reading import open_images
+from dipedl.apps.table.errors import UserError
+from dipedl.apps.table.fit import _notes_of_network
+from dipedl.apps.table.images import checksum, network_of
+from dipedl.apps.table.reading import open_images
+from dipedl.apps.table.sampling import sample_rows
 
 
 def drawn(folder, n=30, seed=0):
@@ -31,7 +31,7 @@ def drawn(folder, n=30, seed=0):
 
 
 def test_images_become_rows_of_pixels(tmp_path):
-    frame = gathered(open_images(drawn(tmp_path / "photos", n=3))).frame
+    frame = sample_rows(open_images(drawn(tmp_path / "photos", n=3))).frame
     assert list(frame)[:4] == ["file", "class", "pixel_0_0", "pixel_0_1"]
     assert frame.columns[-1] == "pixel_15_15" and frame.shape == (6, 2 + 256)
     assert frame["class"].tolist() == ["left"] * 3 + ["right"] * 3
@@ -81,7 +81,7 @@ def network(path, *layers):
 
 def test_a_network_gives_the_features(run, tmp_path):
     made = network(tmp_path / "n.onnx")
-    frame = gathered(open_images(drawn(tmp_path / "photos", n=3), str(made))).frame
+    frame = sample_rows(open_images(drawn(tmp_path / "photos", n=3), str(made))).frame
     with pillow.open(tmp_path / "photos" / "left" / "0.png") as image:
         means = np.asarray(image.convert("RGB").resize((8, 8)), float).mean(axis=(0, 1)) / 255
     np.testing.assert_allclose(frame.iloc[0, 2:].to_numpy(float), means, rtol=1e-5)
@@ -91,7 +91,7 @@ def test_a_network_gives_the_features(run, tmp_path):
 def test_a_network_that_ends_in_a_softmax_is_noticed(layers, tmp_path):
     made = network(tmp_path / "n.onnx", *layers)
     table = open_images(drawn(tmp_path / "photos", n=3), str(made))
-    X = gathered(table).frame.drop(columns=["file", "class"])
+    X = sample_rows(table).frame.drop(columns=["file", "class"])
     assert list(X) == ["feature_0", "feature_1", "feature_2"]
     notes = _notes_of_network(table, X)
     assert len(notes) == len(layers) and all("ends in a softmax" in note for note in notes)
@@ -104,10 +104,10 @@ def test_the_network_is_found_beside_the_model_and_a_changed_one_is_refused(tmp_
     (tmp_path / "moved").mkdir()
     moved = made.rename(tmp_path / "moved" / "n.onnx")
     assert network_of(*known, tmp_path / "moved") == str(moved)
-    with pytest.raises(Mistake, match=r"n\.onnx is not there: put it into"):
+    with pytest.raises(UserError, match=r"n\.onnx is not there: put it into"):
         network_of(*known, tmp_path)
     network(moved, "Softmax")
-    with pytest.raises(Mistake, match="is not the network that the model was fitted with"):
+    with pytest.raises(UserError, match="is not the network that the model was fitted with"):
         network_of(*known, tmp_path / "moved")
 
 

@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.table.tables import formats, writing
+from dipedl.apps.table import formats, writing
 from dipedl.io import container
 from passengers import passengers
 
@@ -69,10 +69,10 @@ def archive(member):
     return make
 
 
-def arrays(**given):
+def arrays(**other_system):
     def make(folder):
         with open(folder / "data.csv", "wb") as stream:
-            np.savez(stream, **given)
+            np.savez(stream, **other_system)
 
     return make
 
@@ -430,11 +430,11 @@ GIVEN = {
 def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
     name, run, tmp_path, monkeypatch
 ):
-    from dipedl.apps.table import given
+    from dipedl.apps.table import other_system
 
     proba, held, message = GIVEN[name]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(given, "_fitted", None)
+    monkeypatch.setattr(other_system, "_fitted", None)
     proba.to_csv("proba.csv", index=False)
     held.to_csv("held.csv", index=False)
     one_sentence(run("score", "--proba", "proba.csv", "--held-out-proba", "held.csv"), 1, message)
@@ -555,12 +555,12 @@ def test_a_monitor_never_writes_over_its_input(option, run, kept):
 
 
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
-    from dipedl.apps.table import scoring
+    from dipedl.apps.table import score
 
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "answer_columns", stop)
+    monkeypatch.setattr(score, "answer_columns", stop)
     done = run(
         "score",
         kept / "model.dipedl",
@@ -575,7 +575,7 @@ def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
 
 
 def test_without_pyarrow_it_says_what_to_install(run, kept, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("dipedl.apps.table.tables.")]:
+    for name in [name for name in sys.modules if name.startswith("dipedl.apps.table.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run("check", kept / "new.csv", "--target", "survived")

@@ -9,11 +9,11 @@ pytest.importorskip("pyarrow")
 from dipedl import DIPClassifier
 from dipedl.apps.adapters import TableAnswers
 from dipedl.apps.large import score
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.measuring import measured
-from dipedl.apps.table.saved import keep, read_model
-from dipedl.apps.table.tables.mistake import Mistake
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.errors import UserError
+from dipedl.apps.table.evaluate import evaluate
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.table_model import read_model, save_model
 from dipedl.density import GDADensity
 
 N = 150
@@ -42,8 +42,8 @@ def kept(request, tmp_path_factory):
     made.to_csv(folder / "data.csv", index=False)
     (folder / "parts").mkdir()
     made.to_parquet(folder / "parts" / "data.parquet")
-    learned = learn(open_table(folder / "data.csv"), Order("target", model="linear"))
-    keep(learned.model, folder / "m.dipedl")
+    learned = fit_table(open_table(folder / "data.csv"), FitRequest("target", model="linear"))
+    save_model(learned.model, folder / "m.dipedl")
     return folder, CLASSES[request.param]
 
 
@@ -109,7 +109,7 @@ def test_the_service_sends_the_same_columns(kept):
 def test_a_report_reads_probabilities_and_sets_of_the_right_class(kept):
     folder, _ = kept
     model = read_model(folder / "m.dipedl")
-    found = measured(model, open_table(folder / "data.csv"), None, None)
+    found = evaluate(model, open_table(folder / "data.csv"), None, None)
     X, y = pd.read_csv(folder / "data.csv")[list("xyz")], pd.read_csv(folder / "data.csv").target
     clf = model.classifier
     sets = clf.predict_set(X, 0.9)
@@ -145,7 +145,7 @@ def test_a_column_to_copy_in_parts_never_stands_for_an_answer(column, tmp_path):
     from dipedl.apps.large.scoring import AT_SCALE, plain_model
 
     frame = pd.DataFrame(X, columns=["X0", "X1"]).assign(**{column: 1})
-    with pytest.raises(Mistake, match=column):
+    with pytest.raises(UserError, match=column):
         wanted = replace(AT_SCALE, columns=[column])
         score(plain_model(clf, "X"), frame, tmp_path / "a", wanted=wanted)
     assert not (tmp_path / "a").exists()

@@ -13,11 +13,11 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from dipedl.apps.table.gathering import gathered
-from dipedl.apps.table.tables import csv_records, reading, writing
-from dipedl.apps.table.tables.columns import as_inputs, columns_of
-from dipedl.apps.table.tables.mistake import Mistake
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table import csv_records, reading, writing
+from dipedl.apps.table.columns import as_inputs, infer_columns
+from dipedl.apps.table.errors import UserError
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.sampling import sample_rows
 from passengers import passengers
 
 PLAIN = passengers(50).assign(name=[f'{i}; "a,\nb"' for i in range(50)], port="ö")
@@ -63,8 +63,8 @@ DRESSES = {
 
 
 def as_frame(path, **forced):
-    some = gathered(open_table(path))
-    columns = columns_of(some.frame, {"name": "category", **forced})
+    some = sample_rows(open_table(path))
+    columns = infer_columns(some.frame, {"name": "category", **forced})
     X, _, refused = as_inputs(columns, some.frame, some.rows)
     assert refused == []
     return X, columns
@@ -98,7 +98,7 @@ def test_every_dress_gives_the_same_rows(dress, tmp_path):
 def test_an_npz_file_gives_a_column_for_each_of_an_array(tmp_path):
     X, y = np.arange(12.0).reshape(6, 2), np.array(list("aababb"))
     np.savez(tmp_path / "data.npz", X=X, y=y)
-    frame = gathered(open_table(tmp_path / "data.npz")).frame
+    frame = sample_rows(open_table(tmp_path / "data.npz")).frame
     assert list(frame) == ["X0", "X1", "y"]
     np.testing.assert_array_equal(frame[["X0", "X1"]], X)
     assert list(frame["y"]) == list(y)
@@ -106,7 +106,7 @@ def test_an_npz_file_gives_a_column_for_each_of_an_array(tmp_path):
 
 def test_one_object_over_several_lines_is_a_row(tmp_path):
     (tmp_path / "row.json").write_text(json.dumps({"a": 1, "b": "x"}, indent=2))
-    frame = gathered(open_table(tmp_path / "row.json")).frame
+    frame = sample_rows(open_table(tmp_path / "row.json")).frame
     assert frame.to_dict("records") == [{"a": 1, "b": "x"}]
 
 
@@ -129,7 +129,7 @@ def test_one_object_over_several_lines_is_a_row(tmp_path):
     ],
 )
 def test_kinds_are_guessed(values, kind):
-    (column,) = columns_of(pd.DataFrame({"x": pd.Series(values, dtype=object)}), {})
+    (column,) = infer_columns(pd.DataFrame({"x": pd.Series(values, dtype=object)}), {})
     assert column.kind == kind
 
 
@@ -145,7 +145,7 @@ def test_kinds_are_guessed(values, kind):
     ],
 )
 def test_numbers_with_signs_are_told_and_codes_are_not(values, signed):
-    (column,) = columns_of(pd.DataFrame({"x": pd.Series(values)}), {})
+    (column,) = infer_columns(pd.DataFrame({"x": pd.Series(values)}), {})
     assert (repr(signed) in column.why and "1234.5" in column.why) if signed else not column.why
 
 
@@ -160,7 +160,7 @@ def test_numbers_with_signs_are_told_and_codes_are_not(values, signed):
     ],
 )
 def test_a_number_with_another_decimal_mark_is_refused_with_that_reason(values, new, reason):
-    columns = columns_of(pd.DataFrame({"x": values}), {})
+    columns = infer_columns(pd.DataFrame({"x": values}), {})
     _, _, (refused,) = as_inputs(columns, pd.DataFrame({"x": [new, "3"]}), np.array([1, 2]))
     assert refused[:2] == (1, "x") and refused.reason.startswith(f"{new!r} {reason}")
 
@@ -168,7 +168,7 @@ def test_a_number_with_another_decimal_mark_is_refused_with_that_reason(values, 
 def test_dates_become_month_weekday_and_hour():
     days = ["2026-11-22 13:00", "2026-01-01 00:00"]
     frame = pd.DataFrame({"day": days})
-    columns = columns_of(frame, {})
+    columns = infer_columns(frame, {})
     X, _, _ = as_inputs(columns, frame, np.array([1, 2]))
     assert X.to_dict("list") == {
         "day.month": [11, 1],
@@ -179,7 +179,7 @@ def test_dates_become_month_weekday_and_hour():
 
 def test_a_column_told_to_be_a_category_keeps_its_texts():
     frame = pd.DataFrame({"zip": ["1", "2", "1"], "n": [1.0, np.nan, 3.0]})
-    zips, n = columns_of(frame, {"zip": "category", "n": "category"})
+    zips, n = infer_columns(frame, {"zip": "category", "n": "category"})
     assert (zips.levels, n.levels) == (("1", "2"), ("1", "3"))
 
 
@@ -204,7 +204,7 @@ def test_numbers_of_rows_count_those_that_are_left_out(
         body[i] = "one,two,three"
     header = f'{above}"{names[0]}","{names[1]}"\n\n'
     (tmp_path / "data.csv").write_bytes((header + "\n".join(body)).encode(encoding))
-    some = gathered(open_table(tmp_path / "data.csv"))
+    some = sample_rows(open_table(tmp_path / "data.csv"))
     assert list(some.frame) == names
     assert [one.row for one in some.refused] == [4, 151, 300]
     assert (some.frame["a"].astype(int) + 1 == some.rows).all()
@@ -215,12 +215,12 @@ def test_rows_are_drawn_without_favour(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_ROWS", 10)
     pd.DataFrame({"a": range(100)}).to_parquet(tmp_path / "data.parquet")
     table = open_table(tmp_path / "data.parquet")
-    draws = [gathered(table, 20, seed).rows for seed in range(60)]
+    draws = [sample_rows(table, 20, seed).rows for seed in range(60)]
     assert all(len(set(rows)) == 20 and (np.diff(rows) > 0).all() for rows in draws)
     counts = np.bincount(np.concatenate(draws), minlength=101)[1:]
     # 60 draws at 20 %: 12 of each row, and six standard deviations of the sum over half of them
     assert abs(counts[:50].sum() - 600) < 6 * np.sqrt(60 * 20 * 0.25)
-    np.testing.assert_array_equal(draws[0], gathered(table, 20, 0).rows)
+    np.testing.assert_array_equal(draws[0], sample_rows(table, 20, 0).rows)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".feather", ".arrow", ".jsonl"])
@@ -230,7 +230,7 @@ def test_what_is_written_is_read_again(ending, tmp_path):
     with writing.table_writer(path) as write:
         write(made)
         write(made)
-    again = gathered(open_table(path)).frame
+    again = sample_rows(open_table(path)).frame
     assert again["n"].astype(float).tolist() == [0.1, 1 / 3] * 2
     assert again["text"].tolist() == ["a\nb", 'ö"'] * 2
     assert again["on"].astype(str).str.lower().tolist() == ["true", "false"] * 2
@@ -279,24 +279,26 @@ PACKED = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress, "xz": lz
 def test_a_quote_that_is_never_closed_is_told_with_the_lines_it_takes(encoding, packed, tmp_path):
     path = tmp_path / "data.csv"
     path.write_bytes(with_a_quote('"5,5,x', PACKED[packed], encoding))
-    some = gathered(open_table(path))
+    some = sample_rows(open_table(path))
     assert len(some.rows) == 5 and [one.row for one in some.refused] == [6]
     assert "never closed: the next 4 lines were read as part of it" in some.refused[0].reason
     path.write_bytes(with_a_quote('5,5,"x', PACKED[packed], encoding))
-    with pytest.raises(Mistake, match="last field of row 6 and is never closed: the next 4 lines"):
-        gathered(open_table(path))
+    with pytest.raises(
+        UserError, match="last field of row 6 and is never closed: the next 4 lines"
+    ):
+        sample_rows(open_table(path))
 
 
 def test_a_text_of_two_lines_at_the_end_is_no_open_quote(tmp_path):
     (tmp_path / "data.csv").write_bytes(with_a_quote("5,5,x") + b'1,2,"two\nlines"\n')
-    assert gathered(open_table(tmp_path / "data.csv")).frame["c"].iloc[-1] == "two\nlines"
+    assert sample_rows(open_table(tmp_path / "data.csv")).frame["c"].iloc[-1] == "two\nlines"
 
 
 def test_a_quote_that_is_never_closed_in_a_large_file(tmp_path, monkeypatch):
     (tmp_path / "data.csv").write_bytes(with_a_quote('"5,5,x') + b"1,2,x\n" * 1000)
     monkeypatch.setattr(csv_records, "_BLOCK", 1000)
-    with pytest.raises(Mistake, match="as where a quote is never closed"):
-        gathered(open_table(tmp_path / "data.csv"))
+    with pytest.raises(UserError, match="as where a quote is never closed"):
+        sample_rows(open_table(tmp_path / "data.csv"))
 
 
 @pytest.mark.parametrize("packed", ["plain", "gzip", "bzip2"])

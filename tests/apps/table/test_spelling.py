@@ -13,16 +13,16 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 import pyarrow.parquet
 
-from dipedl.apps.table.checking import checked
-from dipedl.apps.table.gathering import gathered
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.measuring import measured
-from dipedl.apps.table.scoring import Wanted, score_table
-from dipedl.apps.table.tables import reading
-from dipedl.apps.table.tables.columns import as_inputs, columns_of
-from dipedl.apps.table.tables.mistake import Mistake
-from dipedl.apps.table.tables.reading import open_table
-from dipedl.apps.table.watching import begun_monitor, watch
+from dipedl.apps.table import reading
+from dipedl.apps.table.check import check_table
+from dipedl.apps.table.columns import as_inputs, infer_columns
+from dipedl.apps.table.errors import UserError
+from dipedl.apps.table.evaluate import evaluate
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.sampling import sample_rows
+from dipedl.apps.table.score import ScoreRequest, score_table
+from dipedl.apps.table.watch import start_monitor, watch
 from dipedl.writing.spelling import spelling
 
 LARGE = 2**53 + 1
@@ -95,7 +95,7 @@ SERIES = {
 
 @pytest.mark.parametrize("known", SERIES)
 def test_a_level_is_the_same_in_a_column_of_any_type(known):
-    (column,) = columns_of(pd.DataFrame({"zone": SERIES[known]}), {"zone": "category"})
+    (column,) = infer_columns(pd.DataFrame({"zone": SERIES[known]}), {"zone": "category"})
     assert column.levels == ("1", "2", "3")
     for values in SERIES.values():
         X, *_ = as_inputs([column], pd.DataFrame({"zone": values}), np.arange(len(values)))
@@ -116,7 +116,7 @@ def test_a_day_is_one_level_with_and_without_utc(known):
         pd.Series(days.strftime("%Y-%m-%dT00:00:00Z")),
         pd.Series(days.date, dtype=pd.ArrowDtype(pa.date32())),
     ]
-    (column,) = columns_of(pd.DataFrame({"day": series[known]}), {"day": "category"})
+    (column,) = infer_columns(pd.DataFrame({"day": series[known]}), {"day": "category"})
     assert column.levels == ("2024-01-01", "2024-01-02")
     for values in series:
         X, *_ = as_inputs([column], pd.DataFrame({"day": values}), np.arange(3))
@@ -125,18 +125,18 @@ def test_a_day_is_one_level_with_and_without_utc(known):
 
 def test_numbers_beside_a_fraction_are_the_same_levels():
     """zone 10 alone, and beside a row with 20.5."""
-    (column,) = columns_of(pd.DataFrame({"zone": [10, 20, 30] * 3}), {"zone": "category"})
+    (column,) = infer_columns(pd.DataFrame({"zone": [10, 20, 30] * 3}), {"zone": "category"})
     X, *_ = as_inputs([column], pd.DataFrame({"zone": [10.0, 20.5]}), np.array([1, 2]))
     assert X["zone"].astype(object).tolist() == ["10", "20.5"]
 
 
 def test_versions_stay_apart_beside_texts_that_are_no_numbers():
     frame = pd.DataFrame({"version": ["1", "1.0", "2.0-beta", "1"]})
-    (column,) = columns_of(frame, {"version": "category"})
+    (column,) = infer_columns(frame, {"version": "category"})
     assert column.levels == ("1", "1.0", "2.0-beta")
     X, *_ = as_inputs([column], pd.DataFrame({"version": ["1.0", "1"]}), np.array([1, 2]))
     assert X["version"].astype(object).tolist() == ["1.0", "1"]
-    (column,) = columns_of(frame.replace("2.0-beta", "2"), {"version": "category"})
+    (column,) = infer_columns(frame.replace("2.0-beta", "2"), {"version": "category"})
     assert column.levels == ("1", "2")
 
 
@@ -185,8 +185,8 @@ OTHERS = ["CSV of integers", "Parquet of texts", "Arrow stream", "JSON lines", "
 
 
 def fitted(path, types=None):
-    order = Order("y", "linear", drop=["id"], types=types or {"zone": "category"})
-    return learn(open_table(path), order).model
+    order = FitRequest("y", "linear", drop=["id"], types=types or {"zone": "category"})
+    return fit_table(open_table(path), order).model
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def model(tmp_path_factory):
 
 
 def answers(model, path, out):
-    score_table(model, open_table(path), out, Wanted(columns=["id"], reasons="all"))
+    score_table(model, open_table(path), out, ScoreRequest(columns=["id"], reasons="all"))
     return pd.read_parquet(out)
 
 
@@ -235,7 +235,7 @@ def test_answers_are_the_same_whatever_the_file_and_its_pieces(
 @pytest.mark.parametrize("writer", OTHERS)
 def test_a_report_knows_the_classes_of_any_file(writer, model, tmp_path):
     WRITERS[writer](tmp_path / "test", rows(200, 2))
-    found = measured(model, open_table(tmp_path / "test"), None, None)
+    found = evaluate(model, open_table(tmp_path / "test"), None, None)
     assert found.scores["accuracy"] > 0.85 and found.strange == {}
 
 
@@ -249,7 +249,7 @@ def test_a_monitor_measures_the_accuracy_of_any_file_and_piece(
         stream.loc[500, ["zone", "y"]] = 1.5, 7.5
     WRITERS[writer](tmp_path / "new", stream)
     report = watch(
-        begun_monitor(model, None, 0.01, 400), model, open_table(tmp_path / "new")
+        start_monitor(model, None, 0.01, 400), model, open_table(tmp_path / "new")
     ).report
     assert report.accuracy.value > 0.85 and report.rows == report.accuracy.rows == 800
     assert report.window.changed == ()
@@ -262,14 +262,14 @@ def test_rows_of_a_test_table_are_known_again_in_any_file(writer, tmp_path):
     )
     WRITERS[writer](tmp_path / "test", rows(200).iloc[:80])
     tables = [open_table(tmp_path / name) for name in ("train", "test")]
-    found = {one.code: one.numbers for one in checked(tables, "y").findings}
+    found = {one.code: one.numbers for one in check_table(tables, "y").findings}
     assert found["overlap"]["rows"] == (rows(200)["x"][:80] <= 2).sum()
 
 
 def test_classes_that_the_model_has_not_are_named_still(model, tmp_path):
     WRITERS["Parquet"](tmp_path / "test", rows(50).assign(y=7.0))
-    with pytest.raises(Mistake, match="holds 7, and the model knows 1, 2"):
-        measured(model, open_table(tmp_path / "test"), None, None)
+    with pytest.raises(UserError, match="holds 7, and the model knows 1, 2"):
+        evaluate(model, open_table(tmp_path / "test"), None, None)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather", "stream", "jsonl"])
@@ -281,7 +281,7 @@ def test_a_gap_changes_no_value_and_no_type(ending, dtype, tmp_path, monkeypatch
     path, frame = tmp_path / f"data.{ending}", pd.DataFrame({"id": gaps})
     writers = {"parquet": "Parquet", "feather": "Feather", "stream": "Arrow stream"}
     WRITERS[writers.get(ending, "JSON lines")](path, frame)
-    found = gathered(open_table(path)).frame["id"]
+    found = sample_rows(open_table(path)).frame["id"]
     assert found.dtype in (dtype, "Int64") and found.astype(dtype).equals(gaps)
 
 
@@ -301,7 +301,7 @@ def test_columns_are_written_back_as_they_were(name, model, tmp_path, monkeypatc
     monkeypatch.setattr(reading, "_ROWS", 2)
     table = pa.Table.from_pandas(rows(6, 1).drop(columns="id")).append_column("id", COPIED[name])
     pa.parquet.write_table(table, tmp_path / "new.parquet")
-    wanted = Wanted(columns=["id"], reasons="none")
+    wanted = ScoreRequest(columns=["id"], reasons="none")
     score_table(model, open_table(tmp_path / "new.parquet"), tmp_path / "out.parquet", wanted)
     found = pa.parquet.read_table(tmp_path / "out.parquet")["id"]
     assert found.to_pylist() == COPIED[name].to_pylist()
@@ -325,7 +325,7 @@ def test_columns_of_json_have_one_type_in_all_pieces(values, kind, model, tmp_pa
     monkeypatch.setattr(reading, "_ROWS", 3)
     records = [{"zone": 1, "x": 0.5, "id": value} for value in values]
     (tmp_path / "new").write_text("\n".join(map(json.dumps, records)))
-    wanted = Wanted(columns=["id"], reasons="none")
+    wanted = ScoreRequest(columns=["id"], reasons="none")
     score_table(model, open_table(tmp_path / "new"), tmp_path / "out.parquet", wanted)
     found = pa.parquet.read_table(tmp_path / "out.parquet")["id"]
     texts = [value if value is None else str(value) for value in values]
@@ -341,5 +341,5 @@ def test_a_large_number_stays_exact_beside_a_fraction(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_ROWS", 2)
     path = tmp_path / "data.jsonl"
     path.write_text("\n".join(f'{{"id": {x}}}' for x in (LARGE, LARGE + 1, 1.5, 2, "null", 2**80)))
-    found = gathered(open_table(path)).frame["id"]
+    found = sample_rows(open_table(path)).frame["id"]
     assert found.dropna().tolist() == [LARGE, LARGE + 1, 1.5, 2, 2**80]

@@ -11,8 +11,8 @@ pytest.importorskip("pyarrow")
 
 from dipedl.apps.cli.own_data.running import pairs_in
 from dipedl.apps.cli.terminal import names_in
-from dipedl.apps.table.tables.kinds import guess
-from dipedl.apps.table.tables.mistake import Mistake, as_typed
+from dipedl.apps.table.errors import UserError, as_typed
+from dipedl.apps.table.kinds import guess
 from passengers import passengers
 
 NAMES = [["a"], ["a", "b c"], ["Umsatz, netto", "b"], ['a "q"'], ["it's"], ["€ $HOME"], ["a\nb"]]
@@ -50,7 +50,7 @@ def test_what_check_advises_can_be_typed(run, tmp_path):
 @pytest.mark.parametrize("name", ["Nr. €", "a, b", "it's"])
 def test_what_mixed_types_advise_can_be_typed(name):
     values = pd.Series([*"123456789", odd := "not 'known', yet"], dtype=object)
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(UserError) as caught:
         guess(values, name)
     typed = re.search("--gaps (.+), if these are codes: --types (.+)$", str(caught.value)).groups()
     gaps, types = (shlex.split(each)[0] for each in typed)

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from dipedl import load
-from dipedl.apps.table.tables.columns import columns_of
-from dipedl.apps.table.watching import bins_of_column
+from dipedl.apps.table.columns import infer_columns
+from dipedl.apps.table.watch import bins_of_column
 from passengers import passengers
 
 
@@ -100,7 +100,7 @@ def test_what_is_refused(run, kept, tmp_path):
 def test_a_column_of_few_values_is_watched(values):
     """A column of two or three values moves to the last of them, or beyond: windows say so."""
     rng = np.random.default_rng(0)
-    (column,) = columns_of(pd.DataFrame({"c": rng.choice(values, 2000)}), {"c": "numeric"})
+    (column,) = infer_columns(pd.DataFrame({"c": rng.choice(values, 2000)}), {"c": "numeric"})
     bins = bins_of_column(column, 2000)
     same = bins.count(rng.choice(values, 500).astype(float))
     moved = bins.count(np.full(500, values[-1] + 1.0 * (len(values) == 1)))

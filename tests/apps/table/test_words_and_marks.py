@@ -14,13 +14,13 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dipedl.apps.table.gathering import gathered
-from dipedl.apps.table.learning import Order, learn
-from dipedl.apps.table.saved import keep, read_model
-from dipedl.apps.table.tables.columns import as_inputs, columns_of
-from dipedl.apps.table.tables.kinds import GAP_WORDS
-from dipedl.apps.table.tables.mistake import Mistake
-from dipedl.apps.table.tables.reading import open_table
+from dipedl.apps.table.columns import as_inputs, infer_columns
+from dipedl.apps.table.errors import UserError
+from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.kinds import GAP_WORDS
+from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.sampling import sample_rows
+from dipedl.apps.table.table_model import read_model, save_model
 
 N = 120
 X = np.random.default_rng(0).normal(size=N).round(3)
@@ -46,8 +46,8 @@ WRITERS = [as_csv, as_quoted_csv, as_parquet, as_lines]
 
 
 def fitted(path, **options):
-    return learn(
-        open_table(path, gaps=options.pop("gaps", ())), Order("y", model="linear", **options)
+    return fit_table(
+        open_table(path, gaps=options.pop("gaps", ())), FitRequest("y", model="linear", **options)
     )
 
 
@@ -77,7 +77,7 @@ def test_a_word_that_is_said_to_be_a_gap_is_one_in_every_format(write, tmp_path)
     assert learned.model.columns[1].levels == ("S",)
     assert [one.row for one in learned.refused] == [1, 2, 3, 4, 5]
     assert all("--gaps" in one.reason and "NA" in one.reason for one in learned.refused)
-    keep(learned.model, tmp_path / "m.dipedl")
+    save_model(learned.model, tmp_path / "m.dipedl")
     assert read_model(tmp_path / "m.dipedl").gaps == ("NA", "?")
 
 
@@ -93,7 +93,7 @@ def test_a_word_that_is_said_to_be_a_gap_is_one_in_every_format(write, tmp_path)
 @pytest.mark.parametrize("word", [*GAP_WORDS, " NA "])
 def test_a_word_among_numbers_truths_and_dates_is_a_gap(entries, kind, word):
     frame = pd.DataFrame({"x": [*entries, word, None]})
-    (column,) = columns_of(frame, {})
+    (column,) = infer_columns(frame, {})
     assert column.kind == kind and column.missing == pytest.approx(2 / len(frame))
     rows = np.arange(len(frame))
     made, fine, refused = as_inputs([column], frame, rows)
@@ -105,7 +105,7 @@ def test_a_word_among_numbers_truths_and_dates_is_a_gap(entries, kind, word):
 
 def test_a_word_in_a_column_said_to_be_a_category_is_a_level():
     frame = pd.DataFrame({"x": ["yes", "no", "None", None], "code": ["1", "2", "NA", ""]})
-    columns = columns_of(frame, dict.fromkeys(frame, "category"))
+    columns = infer_columns(frame, dict.fromkeys(frame, "category"))
     assert columns[0].levels == ("None", "no", "yes") and "NA" in columns[1].levels
 
 
@@ -113,7 +113,7 @@ def test_a_word_beside_classes_that_are_numbers_is_asked_about(tmp_path):
     y = np.where(X > 0, "1", "0").astype(object)
     y[::3] = "NA"
     as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
-    with pytest.raises(Mistake, match=r"'y'.*'NA' in 40 rows.*--gaps NA.*--types y=category"):
+    with pytest.raises(UserError, match=r"'y'.*'NA' in 40 rows.*--gaps NA.*--types y=category"):
         fitted(tmp_path / "data")
     assert sorted(fitted(tmp_path / "data", gaps=["NA"]).model.facts["classes"]) == ["0", "1"]
     named = fitted(tmp_path / "data", types={"y": "category"})
@@ -124,26 +124,26 @@ def test_a_rare_class_that_may_be_a_gap_is_told_with_the_option(tmp_path):
     y = np.where(X > 0, "EU", "AS").astype(object)
     y[:3] = "null"
     as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
-    with pytest.raises(Mistake, match=r"'null' \(3\).*--gaps null"):
+    with pytest.raises(UserError, match=r"'null' \(3\).*--gaps null"):
         fitted(tmp_path / "data")
 
 
 def test_one_class_beside_rows_that_gaps_left_out_is_told_with_the_option(tmp_path):
     y = np.where(X > 0, "EU", "NA")
     as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
-    with pytest.raises(Mistake, match=rf"'EU'.*{(X <= 0).sum()} rows.*--gaps NA"):
+    with pytest.raises(UserError, match=rf"'EU'.*{(X <= 0).sum()} rows.*--gaps NA"):
         fitted(tmp_path / "data", gaps=["NA"])
 
 
 def test_unlabelled_rows_of_a_report_are_no_unknown_class(run, tmp_path):
     y = np.where(X > 0, "EU", "AS")
     as_csv(tmp_path / "data.csv", pd.DataFrame({"x": X, "y": y}))
-    keep(fitted(tmp_path / "data.csv").model, tmp_path / "m.dipedl")
+    save_model(fitted(tmp_path / "data.csv").model, tmp_path / "m.dipedl")
     as_csv(tmp_path / "new.csv", pd.DataFrame({"x": X, "y": ["NA", *y[1:]]}))
     model = read_model(tmp_path / "m.dipedl")
-    from dipedl.apps.table.measuring import measured
+    from dipedl.apps.table.evaluate import evaluate
 
-    assert measured(model, open_table(tmp_path / "new.csv"), None, None).strange == {}
+    assert evaluate(model, open_table(tmp_path / "new.csv"), None, None).strange == {}
     assert run("monitor", tmp_path / "m.dipedl", tmp_path / "new.csv", "-q").exit_code == 0
 
 
@@ -158,10 +158,10 @@ def test_check_names_the_word_and_the_option(run, tmp_path):
 @pytest.mark.parametrize("entries", [["3,466", "900"], ["1,000", "-2,500"], ["12,345", "7"]])
 def test_a_comma_that_may_mean_either_is_asked_about(entries, run, tmp_path):
     frame = pd.DataFrame({"price": entries})
-    with pytest.raises(Mistake, match=f"'price': '{entries[0]}' may be"):
-        columns_of(frame, {})
-    with pytest.raises(Mistake, match="'price'"):
-        columns_of(frame, {"price": "numeric"})
+    with pytest.raises(UserError, match=f"'price': '{entries[0]}' may be"):
+        infer_columns(frame, {})
+    with pytest.raises(UserError, match="'price'"):
+        infer_columns(frame, {"price": "numeric"})
     as_csv(tmp_path / "a.csv", pd.DataFrame({"price": np.resize(entries, N), "y": ["a", "b"] * 60}))
     for command in ("fit", "check"):
         done = run(command, tmp_path / "a.csv", "--target", "y")
@@ -179,20 +179,20 @@ def test_a_comma_that_may_mean_either_is_asked_about(entries, run, tmp_path):
 )
 def test_other_entries_prove_a_decimal_comma(entries, numbers):
     frame = pd.DataFrame({"x": entries})
-    made, _, refused = as_inputs(columns_of(frame, {}), frame, np.arange(2))
+    made, _, refused = as_inputs(infer_columns(frame, {}), frame, np.arange(2))
     assert made["x"].tolist() == numbers and not refused
 
 
 def test_another_column_proves_a_decimal_comma(run, tmp_path):
     frame = pd.DataFrame({"lat": np.resize(["48,137", "52,520"], N), "x": X, "y": ["a", "b"] * 60})
     frame.to_csv(tmp_path / "a.csv", sep=";", decimal=",", index=False)
-    some = gathered(open_table(tmp_path / "a.csv"))
-    columns = columns_of(some.frame[["lat", "x"]], {})
+    some = sample_rows(open_table(tmp_path / "a.csv"))
+    columns = infer_columns(some.frame[["lat", "x"]], {})
     made, *_ = as_inputs(columns, some.frame, some.rows)
     assert made["lat"][:2].tolist() == [48.137, 52.52]
     assert "mixed" not in run("check", tmp_path / "a.csv", "--target", "y").stdout
-    with pytest.raises(Mistake, match="'lat'"):
-        columns_of(some.frame[["lat"]], {})
+    with pytest.raises(UserError, match="'lat'"):
+        infer_columns(some.frame[["lat"]], {})
 
 
 @pytest.mark.parametrize(
@@ -210,14 +210,14 @@ def test_another_column_proves_a_decimal_comma(run, tmp_path):
     ],
 )
 def test_numbers_written_for_a_reader_are_told_with_a_remedy(entries):
-    (column,) = columns_of(pd.DataFrame({"x": entries * 4 + [None, "NA"]}), {})
+    (column,) = infer_columns(pd.DataFrame({"x": entries * 4 + [None, "NA"]}), {})
     assert column.kind != "numeric" and "such as -1234.5" in column.why
     # Once among many plain numbers, and in a new row of a numeric column.
     odd = next(text for text in entries if repr(text) in column.why)
-    with pytest.raises(Mistake, match=r"plain numbers|without commas") as told:
-        columns_of(pd.DataFrame({"x": [*map(str, range(100, 120)), odd]}), {})
+    with pytest.raises(UserError, match=r"plain numbers|without commas") as told:
+        infer_columns(pd.DataFrame({"x": [*map(str, range(100, 120)), odd]}), {})
     assert "--gaps" not in str(told.value)
-    (plain,) = columns_of(pd.DataFrame({"x": ["1.5", "2"]}), {})
+    (plain,) = infer_columns(pd.DataFrame({"x": ["1.5", "2"]}), {})
     *_, (refused,) = as_inputs([plain], pd.DataFrame({"x": [odd]}), np.array([1]))
     assert refused.column == "x" and repr(odd) in refused.reason
 
@@ -240,8 +240,8 @@ def test_one_western_byte_in_a_file_of_utf8_is_told_with_its_line(at, rest, pack
         lines = [line.replace("ö".encode(), b"o") for line in lines]
     lines[at] = b"7,K\xf6ln,a"
     (tmp_path / "data.csv").write_bytes(packed(b"\n".join(lines) + b"\n"))
-    with pytest.raises(Mistake, match=f"line {at + 1:,} holds bytes that are no UTF-8"):
-        gathered(open_table(tmp_path / "data.csv"))
+    with pytest.raises(UserError, match=f"line {at + 1:,} holds bytes that are no UTF-8"):
+        sample_rows(open_table(tmp_path / "data.csv"))
 
 
 def test_one_western_byte_in_lines_of_json_is_told_with_its_line(tmp_path):
@@ -249,14 +249,14 @@ def test_one_western_byte_in_lines_of_json_is_told_with_its_line(tmp_path):
     for at in (20, 3990):
         bad = [*lines[:at], lines[at].replace("ö".encode(), b"\xf6"), *lines[at + 1 :]]
         (tmp_path / "data.jsonl").write_bytes(b"\n".join(bad))
-        with pytest.raises(Mistake, match=f"line {at + 1:,} holds bytes"):
-            gathered(open_table(tmp_path / "data.jsonl"))
+        with pytest.raises(UserError, match=f"line {at + 1:,} holds bytes"):
+            sample_rows(open_table(tmp_path / "data.jsonl"))
 
 
 def test_western_text_is_read_though_some_letters_look_like_utf8(tmp_path):
     lines = [*names_of_towns(), *["7,Spaß”,a"] * 20]
     (tmp_path / "data.csv").write_bytes("\n".join(lines).encode("cp1252"))
-    towns = set(gathered(open_table(tmp_path / "data.csv")).frame["town"])
+    towns = set(sample_rows(open_table(tmp_path / "data.csv")).frame["town"])
     assert towns == {"Köln", "Bonn", "Ulm", "Spaß”"}
 
 
@@ -266,24 +266,24 @@ def test_a_delimiter_at_the_end_of_each_row_is_told_with_a_remedy_that_works(del
     names = delimiter.join(["x", "y"])
     path = tmp_path / "data.csv"
     path.write_text("\n".join([names, *(row + delimiter for row in rows)]))
-    with pytest.raises(Mistake, match="ends in a delimiter") as told:
+    with pytest.raises(UserError, match="ends in a delimiter") as told:
         open_table(path, delimiter=delimiter)
     assert "title" not in str(told.value)
     path.write_text("\n".join([names + delimiter, *rows]))
-    with pytest.raises(Mistake, match="line of names ends in a delimiter: delete it"):
+    with pytest.raises(UserError, match="line of names ends in a delimiter: delete it"):
         open_table(path, delimiter=delimiter)
     # Both remedies, and a single such row.
     path.write_text("\n".join([names + delimiter + "z", *(row + delimiter for row in rows)]))
-    assert len(gathered(open_table(path, delimiter=delimiter)).frame) == 50
+    assert len(sample_rows(open_table(path, delimiter=delimiter)).frame) == 50
     path.write_text("\n".join([names, *rows[:30], rows[30] + delimiter, *rows[31:]]))
-    some = gathered(open_table(path, delimiter=delimiter))
+    some = sample_rows(open_table(path, delimiter=delimiter))
     assert len(some.frame) == 49
     assert [one.row for one in some.refused] == [31] and "delimiter" in some.refused[0].reason
 
 
 def test_a_first_line_with_one_name_too_few_is_not_called_a_title_alone(tmp_path):
     (tmp_path / "data.csv").write_text("x,y\n1,2,a\n2,3,b\n")
-    with pytest.raises(Mistake, match="name all columns"):
+    with pytest.raises(UserError, match="name all columns"):
         open_table(tmp_path / "data.csv")
 
 
@@ -321,7 +321,7 @@ def test_bytes_that_are_text_are_read_as_text_and_others_refuse_their_row_alone(
     pq.write_table(pa.table({"x": X, "port": texts, "y": y}), tmp_path / "data.parquet")
     learned = fitted(tmp_path / "data.parquet")
     assert learned.model.columns[1].levels == ("Q", "S", "ö")
-    keep(learned.model, tmp_path / "m.dipedl")
+    save_model(learned.model, tmp_path / "m.dipedl")
     pq.write_table(pa.table({"x": X, "port": [b"\xff", *texts[1:]]}), tmp_path / "new.parquet")
     out = ("--out", tmp_path / "a.csv")
     done = run("score", tmp_path / "m.dipedl", tmp_path / "new.parquet", *out)
@@ -385,7 +385,7 @@ def test_a_text_of_blanks_is_a_gap_in_columns_of_every_kind_and_type(kind, dtype
         return pd.DataFrame({"c": TYPES[dtype]([*BESIDE[kind] * 20, gap])})
 
     forced = {} if dtype == "objects" else {"c": kind}
-    expected, found = (columns_of(column(gap), forced) for gap in (None, blank))
+    expected, found = (infer_columns(column(gap), forced) for gap in (None, blank))
     assert found == expected and found[0].kind == kind and found[0].missing > 0
     X, fine, refused = as_inputs(found, column(blank), np.arange(41))
     assert fine.all() and not refused
@@ -403,7 +403,7 @@ def test_an_empty_text_has_one_meaning_in_every_format(write, tmp_path):
     model = learned.model
     assert model.classes == ["p", "q"] and learned.refused_rows == 10
     assert dict((c.name, c.levels) for c in model.columns)["level"] == ("a", "b")
-    some = gathered(open_table(tmp_path / "fit"))
+    some = sample_rows(open_table(tmp_path / "fit"))
     inputs, *_ = model.inputs(some.frame, some.rows)
     assert inputs["level"].isna().equals(pd.Series(X > 1))
     assert model.labels(some.frame).isna().sum() == 10

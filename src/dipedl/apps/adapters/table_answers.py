@@ -10,9 +10,9 @@ import pandas as pd
 
 from ...classifier import DIPClassifier
 from ...io import load
-from ..table.saved import TableModel, is_of_table, plain_model, table_model
-from ..table.scoring import Wanted, answer_columns, answered
-from ..table.tables.columns import check_known
+from ..table.columns import check_known
+from ..table.score import ScoreRequest, answer_columns, answer_inputs
+from ..table.table_model import TableModel, is_of_table, plain_model, table_model
 
 __all__ = ["TableAnswers"]
 
@@ -68,7 +68,7 @@ class TableAnswers:
         rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
         by_name = isinstance(rows, pd.DataFrame) and self._table.named
         frame = rows if by_name else pd.DataFrame(np.asarray(rows), columns=list(self.kinds))
-        found = answered(self.model, self._inputs(frame), Wanted(fields=fields))
+        found = answer_inputs(self.model, self._inputs(frame), ScoreRequest(fields=fields))
         return answer_columns(found, [str(name) for name in self.model.classes_], fields)
 
     def _inputs(self, frame: pd.DataFrame) -> Any:

@@ -52,14 +52,14 @@ def serve(
         from ..serve.running import bound, check_exposed, names_of, run, url_of
         from ..serve.settings import read_token
         from ..serve.telemetry import log_as_json
-        from ..table.tables.mistake import WrongOption
+        from ..table.errors import UsageError
 
         if demo == bool(models):
-            raise WrongOption("name the files of models, as in model.dipedl, or say --demo")
+            raise UsageError("name the files of models, as in model.dipedl, or say --demo")
         body_bytes = max_megabytes * (1 << 20)
         for option, value in (("--max-megabytes", body_bytes), ("--seconds", seconds)):
             if not math.isfinite(value):
-                raise WrongOption(f"{option} must be a finite number; leave it out for the default")
+                raise UsageError(f"{option} must be a finite number; leave it out for the default")
         paths, token = named_paths(models or []), read_token(token_file)
         check_exposed(host, token, without_token)
         settings = Settings(

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 
-from ..table.tables.mistake import Mistake
+from ..table.errors import UserError
 
 #: Seconds to connect, and for all answers.
 _SECONDS = 5.0
@@ -19,7 +19,7 @@ _TEXT, _LARGEST = 126, 1 << 14
 
 
 def check_answers(address: str) -> None:
-    """Mistake if nothing at an address, host:port, answers the question whether it is alive.
+    """UserError if nothing at an address, host:port, answers the question whether it is alive.
 
     It is asked as a client of gRPC would: RFC 9113 (HTTP/2), RFC 7541 (its headers).
     """
@@ -27,7 +27,7 @@ def check_answers(address: str) -> None:
         return
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not colon or not port.isdigit():
-        raise Mistake(f"address must be host:port, as 10.0.0.1:6379, or auto, got {address!r}")
+        raise UserError(f"address must be host:port, as 10.0.0.1:6379, or auto, got {address!r}")
     wrong = (
         f"no Ray cluster answers at {address}: check the address, or start one by ray start --head"
     )
@@ -36,9 +36,9 @@ def check_answers(address: str) -> None:
             connection.sendall(_question(f"{host}:{port}"))
             alive = _is_answer(_frames(connection, time.monotonic() + _SECONDS))
     except OSError as error:
-        raise Mistake(f"{wrong} ({error})") from error
+        raise UserError(f"{wrong} ({error})") from error
     if not alive:
-        raise Mistake(f"{wrong} (something else listens there)")
+        raise UserError(f"{wrong} (something else listens there)")
 
 
 def _question(host: str) -> bytes:

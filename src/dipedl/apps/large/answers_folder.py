@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...plugins import optional
 from ...writing.files import sha256_of, write_file
-from ..table.tables.mistake import Mistake
+from ..table.errors import UserError
 from .parts import STREAMED, Part
 
 _MANIFEST, _TOTAL, _LOCK = "_dipedl.json", "_accounting.json", "_lock"
@@ -75,7 +75,7 @@ class AnswersFolder:
 
     @contextmanager
     def opened(self, manifest: dict[str, Any], overwrite: bool) -> Iterator[None]:
-        """Make the folder, or go on with it, after `check`; Mistake if it holds other answers.
+        """Make the folder, or go on with it, after `check`; UserError if it holds other answers.
 
         `manifest` says what makes the answers what they are: "model", "wanted" and "parts".
         """
@@ -88,24 +88,24 @@ class AnswersFolder:
                 self._begin(json.loads(json.dumps(manifest)))
                 yield
         except filelock.Timeout as error:
-            raise Mistake(
+            raise UserError(
                 f"{self.path} is being written by another process; wait for it"
             ) from error
 
     def check(self, resume: bool, overwrite: bool) -> None:
-        """Mistake if there can be no such folder, or it holds what is not to be changed."""
+        """UserError if there can be no such folder, or it holds what is not to be changed."""
         path, there = self.path, self.path.exists()
         if there and not path.is_dir():
-            raise Mistake(f"{path} is a file; a data set is answered into a folder: name one")
+            raise UserError(f"{path} is a file; a data set is answered into a folder: name one")
         if not there and not path.parent.is_dir():
-            raise Mistake(f"the folder {path.parent} does not exist; create it")
+            raise UserError(f"the folder {path.parent} does not exist; create it")
         if not there or not any(path.iterdir()):
             return
         if not (path / _MANIFEST).is_file():
-            raise Mistake(f"{path} holds other files; name a new folder for the answers")
+            raise UserError(f"{path} holds other files; name a new folder for the answers")
         self._manifest()
         if not (resume or overwrite):
-            raise Mistake(
+            raise UserError(
                 f"{path} holds answers already: resume=True finishes them, overwrite=True begins "
                 "again"
             )
@@ -116,7 +116,7 @@ class AnswersFolder:
             old, new = self._manifest(), manifest["parts"]
             why = _difference(old, manifest)
             if why:
-                raise Mistake(
+                raise UserError(
                     f"{self.path} cannot be resumed: {why}; overwrite=True begins again, or name "
                     "another folder"
                 )
@@ -127,11 +127,11 @@ class AnswersFolder:
         write_file(kept, _sealed(manifest))
 
     def _manifest(self) -> dict[str, Any]:
-        """Return the manifest of an earlier run; Mistake if it is damaged."""
+        """Return the manifest of an earlier run; UserError if it is damaged."""
         found = _unsealed(self.path / _MANIFEST)
         # The files of these names may be deleted.
         if found is None or any(".." in Path(f"/{name}").parts for name in found["parts"]):
-            raise Mistake(
+            raise UserError(
                 f"{self.path / _MANIFEST} is damaged, so that nothing in its folder can be "
                 "believed: delete the folder, or name another for the answers"
             )

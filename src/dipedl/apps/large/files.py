@@ -21,8 +21,8 @@ import pyarrow.parquet
 
 from ...plugins import optional
 from ...writing.cells import printable_name
-from ..table.tables.mistake import Mistake
-from ..table.tables.reading import frame_of
+from ..table.errors import UserError
+from ..table.reading import frame_of
 
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -31,7 +31,7 @@ _PAGES = 1 << 20
 Rows: TypeAlias = "pd.DataFrame | tuple[np.ndarray, ...]"
 
 
-class Unreadable(Mistake):
+class Unreadable(UserError):
     """A file whose rows cannot be read, though its head could."""
 
 
@@ -74,7 +74,7 @@ class DataFile:
             with self._open() as file:
                 yield from _reader(file).batches(file, self, rows, size)
         except (pa.ArrowException, OSError, ValueError) as error:
-            if isinstance(error, Mistake | MemoryError):
+            if isinstance(error, UserError | MemoryError):
                 raise
             raise Unreadable(_told(self.path, error)) from error
 
@@ -102,21 +102,23 @@ class DataFile:
 def files_of(url: str) -> list[DataFile]:
     """The file at a path or URL, or those of a folder of Parquet and Arrow files, by their paths.
 
-    Names that begin with ``_`` or ``.`` are left out. Mistake if there is none.
+    Names that begin with ``_`` or ``.`` are left out. UserError if there is none.
     """
     # Workers, and a later call, may stand in another folder.
     url = url if "://" in url else str(Path(url).expanduser().absolute())
     system, path = _file_system(url)
-    listed = _local_files if isinstance(system, pa.fs.LocalFileSystem) else _remote_files
-    found = listed(system, path)
+    list_all = _local_files if isinstance(system, pa.fs.LocalFileSystem) else _remote_files
+    found = list_all(system, path)
     if found is None:
-        raise Mistake(f"there is no file or folder {url}")
+        raise UserError(f"there is no file or folder {url}")
     if [one.path for one in found] == [path]:
         return [_data_file(url, found[0], posixpath.basename(path))]
     named = sorted((one.path[len(path.rstrip("/")) + 1 :], one) for one in found)
     files = [_data_file(url, one, name) for name, one in named if _is_data(name)]
     if not files:
-        raise Mistake(f"{url} holds no file that ends in {', '.join(_ENDINGS)}; write one of these")
+        raise UserError(
+            f"{url} holds no file that ends in {', '.join(_ENDINGS)}; write one of these"
+        )
     return files
 
 
@@ -201,7 +203,7 @@ def _file_system(url: str) -> tuple[Any, str]:
         try:
             system, path = fsspec.core.url_to_fs(url)
         except (ValueError, ImportError) as error:
-            raise Mistake(f"{url} cannot be opened: {error}") from error
+            raise UserError(f"{url} cannot be opened: {error}") from error
         return pa.fs.PyFileSystem(pa.fs.FSSpecHandler(system)), str(path)
 
 
@@ -274,10 +276,12 @@ def _these(batches: Iterable[Any], skip: int, rows: int, size: int, schema: Any)
 
 def _array(file: DataFile) -> np.ndarray:
     if "://" in file.url:
-        raise Mistake(f"{file.url}: an .npy file must lie on this machine; copy it, or use Parquet")
+        raise UserError(
+            f"{file.url}: an .npy file must lie on this machine; copy it, or use Parquet"
+        )
     array: np.ndarray = np.load(file.path, mmap_mode="r", allow_pickle=False)
     if array.ndim != 2:
-        raise Mistake(f"{file.path} has the shape {array.shape}: give rows by columns, (n, d)")
+        raise UserError(f"{file.path} has the shape {array.shape}: give rows by columns, (n, d)")
     return array
 
 

@@ -17,17 +17,17 @@ from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble
 from ...streaming import RowSample, Stream
 from ...streaming.partial_fit import HELD_SHARE
-from ..table.tables.columns import (
-    Column,
+from ..table.columns import (
+    ColumnSpec,
     as_inputs,
     check_known,
     check_usable,
-    columns_of,
+    infer_columns,
     with_usual,
 )
-from ..table.tables.kinds import NUMERIC
-from ..table.tables.mistake import Mistake, listed
-from ..table.targets import classes_of, kinds_asked
+from ..table.errors import UserError, list_names
+from ..table.kinds import NUMERIC
+from ..table.targets import read_classes, split_types
 from .local import LocalEngine
 from .parts import parts_of
 from .protocol import Engine, Passes, Progress, with_checksums
@@ -76,7 +76,7 @@ class Ask:
     drop: tuple[str, ...] = ()
     key: str | None = None
     types: dict[str, str] | None = None
-    columns: tuple[Column, ...] | None = None
+    columns: tuple[ColumnSpec, ...] | None = None
     reservoir: int = 100_000
     calibration: int = 10_000
 
@@ -105,7 +105,7 @@ class Fitted:
     """
 
     classifier: DIPClassifier
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSpec, ...]
     rows: int
     learned: int
     held_out: int
@@ -156,15 +156,15 @@ def fit(
 
     Raises
     ------
-    Mistake
+    UserError
         If the parts have no such target, differ in their columns, hold fewer than two classes, or
         too few different rows to hold some out.
     """
     ask, engine = ask or Ask(), engine or LocalEngine()
-    kinds, named = kinds_asked(ask.types or {}, target)
+    kinds, named = split_types(ask.types or {}, target)
     parts = parts_of(data, partitions)
     if not isinstance(parts, list):
-        raise Mistake("a loader is read once, and fit reads twice: use partial_fit, or Parquet")
+        raise UserError("a loader is read once, and fit reads twice: use partial_fit, or Parquet")
     if work is not None:
         parts = with_checksums(parts, engine)
     rows = sum(part.rows for part in parts)
@@ -197,7 +197,7 @@ def fit(
 def like(clf: DIPClassifier) -> DIPClassifier:
     """An unfitted model with the fitted classifier and features of `clf`: both can be merged."""
     if not _adds_up(clf):
-        raise Mistake(
+        raise UserError(
             "the density of the model does not add up, so that nothing can be merged with it: fit "
             "it with density=GDADensity()"
         )
@@ -224,42 +224,42 @@ def _with_all_rows(clf: DIPClassifier, added: Added, classes: np.ndarray, held: 
 
 
 def _check_first(first: First, target: str, named: bool) -> None:
-    """Mistake if nothing can be learned from what the first pass has found.
+    """UserError if nothing can be learned from what the first pass has found.
 
     Numbers are `named` as classes, or must be few.
     """
     if not first.counts:
         why = f": {first.troubles[0][1]}" if first.troubles else ""
-        raise Mistake(f"there is no row with a class in {target!r}{why}")
+        raise UserError(f"there is no row with a class in {target!r}{why}")
     check_schema(first, sorted(first.columns))
     if len(first.held) < _FEWEST:
         few = first.rows < 2 * _FEWEST / HELD_SHARE
-        raise Mistake(
+        raise UserError(
             f"only {len(first.held)} rows are held out of {first.rows:,}: "
             + ("give more rows" if few else "rows repeat; give key, a column that tells them apart")
         )
     labels = pd.Series(first.drawn.labels.astype(object))
-    classes_of(labels, target, np.arange(len(labels)), named)
+    read_classes(labels, target, np.arange(len(labels)), named)
 
 
 def _columns(
     drawn: FrameSample, first: First, ask: Ask, given: dict[str, str]
-) -> tuple[Column, ...]:
+) -> tuple[ColumnSpec, ...]:
     """The kinds of the columns, as `given` or learned from the reservoir."""
     if ask.columns is not None:
         check_known(ask.columns, first.columns, "the data")
         return ask.columns
     frame = drawn.rows["frame"][[c for c in first.columns if c != ask.key]]
     numbers = list(frame) if ask.types is None else mostly_numeric(first)
-    plain = {c: Column(c, NUMERIC) for c in numbers if c not in given}
-    guessed = columns_of(frame[[c for c in frame if c not in plain]], given)
+    plain = {c: ColumnSpec(c, NUMERIC) for c in numbers if c not in given}
+    guessed = infer_columns(frame[[c for c in frame if c not in plain]], given)
     known = {column.name: column for column in guessed}
     known |= {c: with_usual(column, frame[c]) for c, column in plain.items()}
     return tuple(known[c] for c in frame)
 
 
 def _inputs(
-    columns: tuple[Column, ...], sample: RowSample, classes: np.ndarray
+    columns: tuple[ColumnSpec, ...], sample: RowSample, classes: np.ndarray
 ) -> tuple[Any, np.ndarray, np.ndarray, Refusals]:
     """Inputs, labels and numbers in their files of a sample, copies repeated; what was refused."""
     scale = min(1.0, _COPIES * max(sample.most, len(sample)) / sample.counts.sum())
@@ -278,7 +278,9 @@ def _adds_up(clf: DIPClassifier) -> bool:
     return bool(forms_of(density)) and hasattr(density, "__add__")
 
 
-def _stream(clf: DIPClassifier, held: FrameSample, columns: tuple[Column, ...], ask: Ask) -> Stream:
+def _stream(
+    clf: DIPClassifier, held: FrameSample, columns: tuple[ColumnSpec, ...], ask: Ask
+) -> Stream:
     """Return the stream that a merge with another model needs."""
     evidence = clf.evidence_
     X, fine, _ = as_inputs(columns, held.rows["frame"], held.rows["number"])
@@ -299,8 +301,8 @@ def _notes(clf: DIPClassifier, more: list[str], n: int, rows: int) -> list[str]:
         return []
     what = ["the classifier", "the features", *parts_without_sums(clf.evidence_.density_)]
     notes = [
-        f"learned from {n:,} rows, drawn by what they hold: {listed(what)}; from all {rows:,}: "
+        f"learned from {n:,} rows, drawn by what they hold: {list_names(what)}; from all {rows:,}: "
         "means and covariances of the Gaussians, and the number of rows"
     ]
     why = f"their share of the sample is less than {RARE} rows: the classifier overstates them"
-    return [*notes, f"rare classes: {listed(more)}; {why}"] if more else notes
+    return [*notes, f"rare classes: {list_names(more)}; {why}"] if more else notes

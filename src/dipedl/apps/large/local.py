@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ...writing.files import write_file
-from ..table.tables.mistake import Mistake
+from ..table.errors import UserError
 from .protocol import Tree
 
 Result = TypeVar("Result")
@@ -93,7 +93,7 @@ class LocalEngine:
         try:
             yield from done
         except BrokenExecutor as error:
-            raise Mistake(
+            raise UserError(
                 "a worker process was killed, perhaps because memory ran out: give smaller parts "
                 "(partitions) or fewer workers"
             ) from error

@@ -15,8 +15,8 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from ..table.tables.mistake import Mistake, WrongOption
-from ..table.tables.reading import joined
+from ..table.errors import UsageError, UserError
+from ..table.reading import join_frames
 from .files import DataFile, Group, Rows, files_of, groups_or_trouble
 
 #: How the names of the parts of a stream begin.
@@ -38,7 +38,7 @@ class Size(NamedTuple):
             return cls(None)
         found = re.fullmatch(r"([\d_]*[1-9][\d_]*)\s*([KMG]?B)?", str(partitions).strip().upper())
         if found is None:
-            raise WrongOption(
+            raise UsageError(
                 f"partitions must be rows, as 100000, or bytes, as 64MB, got {partitions!r}"
             )
         number = int(found[1]) * _UNITS[found[2] or ""]
@@ -77,13 +77,13 @@ class Part:
     trouble: str = ""
 
     def read(self) -> Rows:
-        """All rows: a frame, or arrays (X,) or (X, y); Mistake if they cannot be read."""
+        """All rows: a frame, or arrays (X,) or (X, y); UserError if they cannot be read."""
         return _joined(list(self.batches(max(self.rows, 1))))
 
     def batches(self, size: int) -> Iterator[Rows]:
         """The rows in order, at most `size` at a time; an empty frame if there is none."""
         if self.trouble:
-            raise Mistake(self.trouble)
+            raise UserError(self.trouble)
         yield from self.source.batches(self.rows, size)
 
 
@@ -91,7 +91,7 @@ def _joined(batches: list[Rows]) -> Rows:
     if len(batches) == 1:
         return batches[0]
     if isinstance(batches[0], pd.DataFrame):
-        return joined(batches)
+        return join_frames(batches)
     return tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
 
 
@@ -130,7 +130,7 @@ def parts_of(data: Any, partitions: int | str | None = None) -> list[Part] | Par
 
     Raises
     ------
-    Mistake
+    UserError
         If there is no such file, or none in the folder. One that cannot be read becomes a part with
         `trouble`.
     """
@@ -153,7 +153,9 @@ def _of_files(files: list[DataFile], size: Size) -> list[Part]:
         parts = [p for some in pool.map(lambda file: _of_file(file, size), files) for p in some]
     name, times = Counter(part.name for part in parts).most_common(1)[0]
     if times > 1:
-        raise Mistake(f"{times} parts would be called {name!r}: rename all but one of these files")
+        raise UserError(
+            f"{times} parts would be called {name!r}: rename all but one of these files"
+        )
     return parts
 
 

@@ -15,10 +15,10 @@ from joblib import effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from ...classifier import DIPClassifier
-from ..table.saved import TableModel
-from ..table.scoring import Wanted
-from ..table.tables.mistake import Mistake
-from ..table.tables.writing import table_writer
+from ..table.errors import UserError
+from ..table.score import ScoreRequest
+from ..table.table_model import TableModel
+from ..table.writing import table_writer
 from .answers_folder import AnswersFolder
 from .files import Unreadable
 from .local import LocalEngine
@@ -66,7 +66,7 @@ def plan(
     data: Any,
     *,
     partitions: int | str | None = None,
-    wanted: Wanted = AT_SCALE,
+    wanted: ScoreRequest = AT_SCALE,
     workers: int = 1,
 ) -> Plan:
     """Estimate time and memory of `score`: some rows are answered, nothing is written. As `score`.
@@ -75,7 +75,7 @@ def plan(
     """
     parts = parts_of(data, partitions)
     if isinstance(parts, PartStream):
-        raise Mistake("a stream has no plan: how many rows will come is not known")
+        raise UserError("a stream has no plan: how many rows will come is not known")
     work = Scorer(fitted_table(model), AnswersFolder(Path()), wanted)
     full = sorted((part for part in parts if part.rows), key=lambda part: -part.rows)
     bad = sum(bool(part.trouble) for part in parts)
@@ -93,7 +93,7 @@ def plan(
             continue
         rows = sum(part.rows for part in full)
         return Plan(len(parts), rows, bad + corrupt, sample, rate, _peak())
-    raise Mistake(why)
+    raise UserError(why)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     full = [] if isinstance(parts, PartStream) else [part for part in parts if part.rows]
     if isinstance(parts, PartStream) or not full:
         trouble = "" if isinstance(parts, PartStream) else next((p.trouble for p in parts), "")
-        raise Mistake(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
+        raise UserError(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
     sample, corrupt = _drawn(full, Reading(order.target, tuple(order.drop), order.key))
     rows, base = sum(part.rows for part in full), _peak()
     seconds, why, measured = None, "", len(sample)
@@ -168,7 +168,7 @@ def _drawn(parts: list[Part], reading: Reading) -> tuple[pd.DataFrame, int]:
         if len(frames) == wanted:
             break
     if not frames:
-        raise Mistake(f"none of the {len(parts):,} parts can be read")
+        raise UserError(f"none of the {len(parts):,} parts can be read")
     return pd.concat(frames, ignore_index=True), corrupt
 
 

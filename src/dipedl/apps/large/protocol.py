@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import joblib
 
 from ...writing.files import secret_key, write_file
-from ..table.tables.mistake import Mistake
+from ..table.errors import UserError
 from .files import DataFile
 from .parts import Part
 
@@ -145,7 +145,7 @@ class Passes:
         try:
             file.write(value)
         except OSError as error:
-            raise Mistake(
+            raise UserError(
                 f"{error.strerror}: what was read is kept in {self._work}. Free space there, and "
                 "call fit again with the same work"
             ) from error

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Self, TypeVar
 
 from ...plugins import optional
-from ..table.tables.mistake import Mistake
+from ..table.errors import UserError
 from .address import check_answers
 from .protocol import Tree
 
@@ -41,7 +41,7 @@ class RayEngine:
 
     Raises
     ------
-    Mistake
+    UserError
         If no Ray answers at the address: known after 15 s at most.
     ImportError
         Without the extra ``[ray]``.
@@ -67,7 +67,7 @@ class RayEngine:
         if not self._ray.is_initialized():
             self._start()
         elif address is not None:
-            raise Mistake("this process uses a Ray already: leave address out, or ray.shutdown()")
+            raise UserError("this process uses a Ray already: leave address out, or ray.shutdown()")
 
     def map(
         self, function: Callable[[Any], Result], tasks: Iterable[Any]
@@ -146,9 +146,9 @@ class RayEngine:
                 raise cause from error
             if _never_began(cause):
                 why = str(cause).rpartition("\n")[2]
-                raise Mistake(f"Ray cannot make a worker: {why}; {_INSTALL}") from error
+                raise UserError(f"Ray cannot make a worker: {why}; {_INSTALL}") from error
             said = str(cause).partition("\n")[0]
-            raise Mistake(f"Ray gave a task up: {said}; {_MEMORY}") from error
+            raise UserError(f"Ray gave a task up: {said}; {_MEMORY}") from error
 
     def _start(self) -> None:
         # Ray would report its use to its makers, and warns of its own way to start actors.
@@ -163,24 +163,24 @@ class RayEngine:
         try:
             self._ray.init(**options)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise Mistake(
+            raise UserError(
                 f"Ray cannot be used at {self.address or 'this machine'}: {error}"
             ) from error
         self._started = True
 
     @property
     def workers(self) -> int:
-        """As `Engine.workers`; Mistake if there is no CPU, or too few GPUs."""
+        """As `Engine.workers`; UserError if there is no CPU, or too few GPUs."""
         found = self._ray.cluster_resources()
         cpus, gpus = found.get("CPU", 0), found.get("GPU", 0)
         if cpus < 1:
-            raise Mistake(
+            raise UserError(
                 f"the Ray cluster has {cpus:g} CPUs, and each worker needs one: start its nodes "
                 "with ray start --num-cpus"
             )
         by_gpu = gpus / self.gpus_per_worker if self.gpus_per_worker else cpus
         if by_gpu < 1:
-            raise Mistake(
+            raise UserError(
                 f"gpus_per_worker={self.gpus_per_worker:g}: the cluster has {gpus:g} GPUs; "
                 "give fewer, or 0"
             )
@@ -233,12 +233,12 @@ def _never_began(error: Exception) -> bool:
 
 
 def _lost(function: Callable[[Any], Any], task: Any) -> Any:
-    """Return the result of a task that no worker survives; Mistake if the function gives none."""
+    """Return the result of a task that no worker survives; UserError if the function gives none."""
     few = ", the last time with few rows at once" if hasattr(function, "smaller") else ""
     why = f"its worker died again and again{few}: {_MEMORY}"
     if hasattr(function, "lost"):
         return function.lost(task, why)
-    raise Mistake(f"{getattr(task, 'name', 'a task')}: {why}")
+    raise UserError(f"{getattr(task, 'name', 'a task')}: {why}")
 
 
 def _merged(merge: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
@@ -247,7 +247,7 @@ def _merged(merge: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
 
 def _known(tasks: Iterable[Any]) -> list[Any]:
     if not hasattr(tasks, "__len__"):
-        raise Mistake(
+        raise UserError(
             "a stream, as the batches of a PyTorch loader, is read in this process: "
             "use LocalEngine, or write it as Parquet"
         )

@@ -15,10 +15,10 @@ from ...streaming import RowSample, row_keys
 from ...streaming.partial_fit import KEY_SEED
 from ...streaming.row_sample import in_share
 from ...writing.spelling import spellings, versions
-from ..table.tables.columns import texts_of
-from ..table.tables.kinds import check_single, with_gaps
-from ..table.tables.mistake import Mistake, listed, meant
-from ..table.tables.reading import Refused, joined
+from ..table.columns import texts_of
+from ..table.errors import UserError, list_names, suggest_name
+from ..table.kinds import check_single, with_gaps
+from ..table.reading import RejectedRow, join_frames
 from .files import Unreadable
 from .parts import Part
 
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
     frame: pd.DataFrame
     labels: np.ndarray
     numbers: np.ndarray
-    refused: list[Refused]
+    refused: list[RejectedRow]
     dtype: str = "object"
 
 
@@ -71,18 +71,20 @@ class Reading:
         return replace(self, batch=rows) if rows >= FEWEST else None
 
     def batches(self, part: Part) -> Iterator[Batch]:
-        """The labelled rows of a part; Mistake if it has no such columns."""
+        """The labelled rows of a part; UserError if it has no such columns."""
         first = part.first + 1
         for frame in part.batches(self.batch):
             if not isinstance(frame, pd.DataFrame):
-                raise Mistake(f"part {part.name} is an array without labels: write both as Parquet")
+                raise UserError(
+                    f"part {part.name} is an array without labels: write both as Parquet"
+                )
             self._check(frame, part.name)
             check_single(frame[self.target], self.target)
             labels, dtype = _labels(frame[self.target])
             known = labels.notna().to_numpy()
             numbers = np.arange(first, first + len(frame))
             why = "no class: the entry is missing"
-            refused = [Refused(int(i), self.target, why) for i in numbers[~known]]
+            refused = [RejectedRow(int(i), self.target, why) for i in numbers[~known]]
             gone = {self.target, *self.drop} - {self.key}
             kept = frame.loc[known].drop(columns=sorted(gone)).apply(with_gaps)
             texts = labels[known].to_numpy(dtype=object).astype(str)
@@ -102,8 +104,8 @@ class Reading:
         for what, names in needed.items():
             for name in names:
                 if name not in frame:
-                    near = meant(name, [str(c) for c in frame.columns])
-                    raise Mistake(f"part {part} has no column {name!r}, the {what}: {near}")
+                    near = suggest_name(name, [str(c) for c in frame.columns])
+                    raise UserError(f"part {part} has no column {name!r}, the {what}: {near}")
 
 
 class FrameSample(RowSample):
@@ -113,7 +115,7 @@ class FrameSample(RowSample):
     def _joined(parts: list[Any]) -> Any:
         if not isinstance(parts[0], pd.DataFrame):
             return np.concatenate(parts)
-        return joined([part for part in parts if len(part)] or parts[:1])
+        return join_frames([part for part in parts if len(part)] or parts[:1])
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,10 @@ class Refusals:
     """How many rows were refused, and the first of them with their parts."""
 
     rows: int = 0
-    first: tuple[tuple[str, Refused], ...] = ()
+    first: tuple[tuple[str, RejectedRow], ...] = ()
 
     @classmethod
-    def of(cls, part: str, refused: list[Refused]) -> Self:
+    def of(cls, part: str, refused: list[RejectedRow]) -> Self:
         """Return the refusals of a part, or of some of its rows."""
         return cls(len(refused), tuple((part, one) for one in refused[:NAMED]))
 
@@ -255,12 +257,12 @@ class FirstPass:
 
 
 def check_schema(found: First, names: list[str]) -> None:
-    """Mistake if a column is missing in some of the parts."""
+    """UserError if a column is missing in some of the parts."""
     labelled = found.rows - found.refused.rows
     partly = [c for c in names if found.columns[c] < labelled]
     if partly:
-        told = listed(f"{c!r} (in {found.columns[c]:,} rows)" for c in partly)
-        raise Mistake(
+        told = list_names(f"{c!r} (in {found.columns[c]:,} rows)" for c in partly)
+        raise UserError(
             f"the parts differ in their columns: of {labelled:,} rows not all have {told}; write "
             f"all parts with the same columns, or leave these out: drop={partly}"
         )

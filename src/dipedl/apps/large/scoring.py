@@ -18,12 +18,19 @@ import pandas as pd
 from ...classifier import DIPClassifier
 from ...io import save
 from ...writing.files import sha256_of
-from ..table.saved import TableModel, plain_model, read_model
-from ..table.scoring import FIELDS, Count, Progress, Wanted, answered_rows, check_wanted
-from ..table.tables.columns import check_known, to_plain
-from ..table.tables.mistake import Mistake, check_named
-from ..table.tables.reading import Refused
-from ..table.tables.writing import table_writer
+from ..table.columns import check_known, to_plain
+from ..table.errors import UserError, check_columns
+from ..table.reading import RejectedRow
+from ..table.score import (
+    FIELDS,
+    Progress,
+    ScoreRequest,
+    ScoreResult,
+    answer_rows,
+    check_copied_columns,
+)
+from ..table.table_model import TableModel, plain_model, read_model
+from ..table.writing import table_writer
 from .answers_folder import AnswersFolder, identity
 from .files import Rows
 from .local import LocalEngine
@@ -33,11 +40,11 @@ from .protocol import Engine, with_checksums
 #: Rows that are answered at once, and the fewest after memory ran out.
 BATCH, _FEWEST = 20_000, 100
 #: What is answered of each row.
-AT_SCALE = Wanted(fields=(*FIELDS, "log_evidence"), reasons="none")
+AT_SCALE = ScoreRequest(fields=(*FIELDS, "log_evidence"), reasons="none")
 
 
 @dataclass
-class Accounting(Count):
+class Accounting(ScoreResult):
     """Rows of a whole data set: ``rows == answered + refused``.
 
     Attributes
@@ -75,7 +82,7 @@ class Done:
     """Result of a part: its rows, the reason if it failed, the rows answered at once."""
 
     name: str
-    count: Count
+    count: ScoreResult
     reason: str = ""
     batch: int = BATCH
 
@@ -87,7 +94,7 @@ def score(
     *,
     engine: Engine | None = None,
     partitions: int | str | None = None,
-    wanted: Wanted = AT_SCALE,
+    wanted: ScoreRequest = AT_SCALE,
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -108,7 +115,7 @@ def score(
         Default: ``LocalEngine()``.
     partitions : int or str, optional
         Rows or bytes of a part, as in `parts_of`.
-    wanted : Wanted, optional
+    wanted : ScoreRequest, optional
         What is answered of each row; default: all but reasons.
     resume, overwrite : bool, default=False
         Finish the answers of an earlier run that are there already, or begin again. What was
@@ -123,19 +130,19 @@ def score(
 
     Raises
     ------
-    Mistake
+    UserError
         If `out` holds something else, or answers by another model or to other data, or cannot be
         written: then every finished part is there, and ``resume=True`` goes on.
     """
     fitted, parts = fitted_table(model), parts_of(data, partitions)
-    check_wanted(wanted, fitted.classes)
+    check_copied_columns(wanted, fitted.classes)
     engine, folder, known = engine or LocalEngine(), AnswersFolder(Path(out).absolute()), {}
     folder.check(resume, overwrite)
     if not isinstance(parts, PartStream):
         parts = with_checksums(parts, engine)
         known = {part.name: identity(part) for part in parts}
     elif resume:
-        raise Mistake("a stream cannot be resumed: its batches come once; write it as Parquet")
+        raise UserError("a stream cannot be resumed: its batches come once; write it as Parquet")
     manifest = {"model": _checksum(model), "wanted": asdict(wanted), "parts": known}
     with folder.opened(manifest, overwrite):
         found = _all_answered(fitted, parts, folder, wanted, engine, progress)
@@ -150,7 +157,7 @@ class PartFails(Exception):
 class Scorer:
     """Answers a part: what an engine calls on each worker."""
 
-    def __init__(self, model: TableModel, folder: AnswersFolder, wanted: Wanted) -> None:
+    def __init__(self, model: TableModel, folder: AnswersFolder, wanted: ScoreRequest) -> None:
         self.model = model
         self.folder = folder
         self.wanted = wanted
@@ -181,23 +188,23 @@ class Scorer:
         """Return the result of a part that no worker survives."""
         return _failed(part, why)
 
-    def pieces(self, part: Part) -> Iterator[tuple[pd.DataFrame, list[Refused]]]:
+    def pieces(self, part: Part) -> Iterator[tuple[pd.DataFrame, list[RejectedRow]]]:
         """Answers and refused rows of some rows of a part after others."""
         number = part.first + 1
         try:
             for rows in part.batches(self.batch):
                 frame = self._frame(rows)
                 check_known(self.model.columns, frame.columns, part.name)
-                check_named("columns", self.wanted.columns, frame.columns, part.name)
+                check_columns("columns", self.wanted.columns, frame.columns, part.name)
                 numbers = np.arange(number, number + len(frame))
                 number += len(frame)
                 if len(frame):
-                    yield answered_rows(self.model, frame, numbers, self.wanted)
+                    yield answer_rows(self.model, frame, numbers, self.wanted)
         except (ValueError, TypeError, KeyError) as error:
             raise PartFails(str(error)) from error
 
-    def _answered(self, part: Part) -> Count:
-        count, refused_rows = Count(), []
+    def _answered(self, part: Part) -> ScoreResult:
+        count, refused_rows = ScoreResult(), []
         with ExitStack() as files:
             write = None
             for made, refused in self.pieces(part):
@@ -219,7 +226,7 @@ class Scorer:
         names = [column.name for column in self.model.columns if column.used]
         X = rows[0].reshape(len(rows[0]), -1)
         if X.shape[1] != len(names):
-            raise Mistake(f"the rows have {X.shape[1]} columns, and the model knows {len(names)}")
+            raise UserError(f"the rows have {X.shape[1]} columns, and the model knows {len(names)}")
         return pd.DataFrame(X, columns=names)
 
 
@@ -227,7 +234,7 @@ def _all_answered(
     model: TableModel,
     parts: list[Part] | PartStream,
     folder: AnswersFolder,
-    wanted: Wanted,
+    wanted: ScoreRequest,
     engine: Engine,
     progress: Progress | None,
 ) -> Accounting:
@@ -257,13 +264,15 @@ def _finished(parts: list[Part], folder: AnswersFolder, engine: Engine) -> dict[
 
 def _of_record(name: str, record: dict[str, Any]) -> Done:
     batch = record.pop("batch")
-    refused = [Refused(*one) for one in record.pop("first_refused")]
-    return Done(name, Count(**record, first_refused=refused), batch=batch)
+    refused = [RejectedRow(*one) for one in record.pop("first_refused")]
+    return Done(name, ScoreResult(**record, first_refused=refused), batch=batch)
 
 
 def _failed(part: Part, reason: str) -> Done:
-    first = [Refused(part.first + 1, "", reason)] if part.rows else []
-    return Done(part.name, Count(rows=part.rows, refused=part.rows, first_refused=first), reason)
+    first = [RejectedRow(part.first + 1, "", reason)] if part.rows else []
+    return Done(
+        part.name, ScoreResult(rows=part.rows, refused=part.rows, first_refused=first), reason
+    )
 
 
 def fitted_table(model: str | Path | TableModel | DIPClassifier) -> TableModel:

@@ -10,7 +10,7 @@ import numpy as np
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble, Fence
 from ...features.transformer import compute_features
-from ..table.tables.columns import Column, as_inputs
+from ..table.columns import ColumnSpec, as_inputs
 from .parts import Part
 from .reading import HeldRule, Reading, Refusals, as_classes
 from .sums import Form, Sums, needed_forms
@@ -45,7 +45,7 @@ class SecondPass:
     """The second pass over a part: moments of the features of all rows that are not held out."""
 
     reading: Reading
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSpec, ...]
     rule: HeldRule
     features: Any
     fence: Fence
@@ -55,7 +55,7 @@ class SecondPass:
 
     @classmethod
     def of(
-        cls, reading: Reading, columns: tuple[Column, ...], rule: HeldRule, clf: DIPClassifier,
+        cls, reading: Reading, columns: tuple[ColumnSpec, ...], rule: HeldRule, clf: DIPClassifier,
         X: Any, y: np.ndarray, classes: np.ndarray, unread: frozenset[str],
     ) -> SecondPass:  # fmt: skip
         """After a fit of `clf` on X of the reservoir with labels y; leaves out parts `unread`."""

@@ -10,12 +10,20 @@ from typing import Any
 from ...classifier import DIPClassifier
 from ...density import GDADensity
 from ...writing.cells import printable_name
+from ..table.classifiers import check_model, title
+from ..table.errors import UsageError, UserError, list_names
 from ..table.findings import diagnosed
-from ..table.learning import Learned, Order, held_out_numbers, said, speeds, unfitted, watched
-from ..table.models import check_model, title
-from ..table.saved import TableModel
-from ..table.tables.mistake import Mistake, WrongOption, listed
-from ..table.tables.reading import Refused
+from ..table.fit import (
+    FitRequest,
+    FitResult,
+    build_classifier,
+    fit_with_warnings,
+    held_out_scores,
+    measure_speed,
+    notes_of_warnings,
+)
+from ..table.reading import RejectedRow
+from ..table.table_model import TableModel
 from .fitting import Ask, Fitted, fit, like
 from .protocol import Engine
 
@@ -23,7 +31,7 @@ _DENSITIES: dict[str, Any] = {"default": None, "gaussians": GDADensity()}
 
 
 @dataclass(frozen=True)
-class OrderInParts(Order):
+class OrderInParts(FitRequest):
     """Options of a fit in two passes; see ``dipedl fit --help``."""
 
     density: str = "default"
@@ -33,7 +41,7 @@ class OrderInParts(Order):
     like: TableModel | None = None
 
 
-def learn_parts(data: str, order: OrderInParts, engine: Engine, **options: Any) -> Learned:
+def learn_parts(data: str, order: OrderInParts, engine: Engine, **options: Any) -> FitResult:
     """Fit the model that `order` asks for on files of any size; the order's `rows` is not read.
 
     `options` are partitions, work and progress of `fit`.
@@ -43,34 +51,34 @@ def learn_parts(data: str, order: OrderInParts, engine: Engine, **options: Any) 
     ask = Ask(
         tuple(order.drop), order.key, dict(order.types), columns, order.reservoir, order.calibration
     )
-    fitted, caught, seconds = watched(
+    fitted, caught, seconds = fit_with_warnings(
         lambda: fit(model, data, order.target, ask=ask, engine=engine, **options)
     )
     clf = fitted.classifier
-    held_out = held_out_numbers(clf)
+    held_out = held_out_scores(clf)
     facts = _facts(data, order, fitted, held_out)
     made = TableModel(clf, fitted.columns, order.target, facts, fitted.numbers)
-    notes = [*fitted.notes, *said(caught, fitted.numbers)]
+    notes = [*fitted.notes, *notes_of_warnings(caught, fitted.numbers)]
     named = [_in_part(part, one) for part, one in fitted.refused.first]
-    numbers = held_out | speeds(clf, fitted.inputs, seconds)
+    numbers = held_out | measure_speed(clf, fitted.inputs, seconds)
     refused = (named, fitted.refused.rows)
-    return Learned(made, numbers, diagnosed(clf), *refused, notes, failed=fitted.troubles)
+    return FitResult(made, numbers, diagnosed(clf), *refused, notes, failed=fitted.troubles)
 
 
 def merged(a: TableModel, b: TableModel) -> TableModel:
-    """The model that has seen the rows of both; Mistake with the reason if there is none."""
+    """The model that has seen the rows of both; UserError with the reason if there is none."""
     if a.target != b.target:
-        raise Mistake(f"they predict different columns, {a.target!r} and {b.target!r}")
+        raise UserError(f"they predict different columns, {a.target!r} and {b.target!r}")
     try:
         both = a.classifier + b.classifier
     except ValueError as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
     facts = a.facts | {
         "file": f"{a.facts['file']} and {b.facts['file']}",
         "rows": a.facts["rows"] + b.facts["rows"],
         "learned": int(both.evidence_.n_),
         "classes": dict(Counter(a.facts["classes"]) + Counter(b.facts["classes"])),
-        "held_out": held_out_numbers(both),
+        "held_out": held_out_scores(both),
     }
     return replace(a, classifier=both, facts=facts)
 
@@ -78,15 +86,17 @@ def merged(a: TableModel, b: TableModel) -> TableModel:
 def _model(order: OrderInParts) -> DIPClassifier | Callable[[Any], DIPClassifier]:
     check_model(order.model)
     if order.density not in _DENSITIES:
-        raise WrongOption(f"--density must be one of {listed(_DENSITIES)}, got {order.density!r}")
+        raise UsageError(
+            f"--density must be one of {list_names(_DENSITIES)}, got {order.density!r}"
+        )
     if order.like is not None:
         if order.target != order.like.target:
-            raise WrongOption(
+            raise UsageError(
                 f"--target {order.target} with --like: that model predicts {order.like.target!r}, "
                 "and only models of one target can be merged; leave --target out"
             )
         return like(order.like.classifier)
-    return lambda X: unfitted(order, X, _DENSITIES[order.density])
+    return lambda X: build_classifier(order, X, _DENSITIES[order.density])
 
 
 def _facts(
@@ -113,5 +123,5 @@ def _facts(
     return own | rest
 
 
-def _in_part(part: str, one: Refused) -> Refused:
+def _in_part(part: str, one: RejectedRow) -> RejectedRow:
     return one._replace(reason=f"{one.reason} (part {part})") if part else one

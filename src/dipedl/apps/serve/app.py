@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 
 from ..._version import __version__
 from ...writing.numbers import plain
-from ..table.tables.kinds import DATE
-from ..table.tables.mistake import Mistake
+from ..table.errors import UserError
+from ..table.kinds import DATE
 from .arrow import STREAM
 from .guard import Guard
 from .models import Models, Served
@@ -164,7 +164,7 @@ def _models(service: Service) -> APIRouter:
         service.models.named(name)
         try:
             served = await asyncio.to_thread(service.reload, name)
-        except Mistake as error:
+        except UserError as error:
             reason = f"{error}. The model that was loaded before goes on answering"
             raise Problem(409, "model", reason) from error
         return _described(service, served)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..table.tables.reading import Refused
+from ..table.reading import RejectedRow
 from .problems import Problem, check_columns, too_many_rows
 
 STREAM = "application/vnd.apache.arrow.stream"
@@ -141,7 +141,7 @@ def _followed(message: bytes, at: int) -> int:
 
 
 def arrow_bytes(
-    columns: dict[str, Any], facts: dict[str, str], refused: Sequence[Refused]
+    columns: dict[str, Any], facts: dict[str, str], refused: Sequence[RejectedRow]
 ) -> bytes:
     """Answers as a stream: facts and refused rows (as JSON) are metadata of its schema."""
     told = facts | {"refused": json.dumps([one._asdict() for one in refused])}

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...answers import Answers
-from ..table.scoring import Wanted
+from ..table.score import ScoreRequest
 from .models import Served
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class _Task:
 
     served: Served
     X: Any
-    wanted: Wanted
+    wanted: ScoreRequest
     future: asyncio.Future[Answers]
 
     def goes_with(self, other: _Task) -> bool:
@@ -61,7 +61,7 @@ class Batcher:
             else:
                 self._came.clear()
 
-    async def answers(self, served: Served, X: Any, wanted: Wanted) -> Answers:
+    async def answers(self, served: Served, X: Any, wanted: ScoreRequest) -> Answers:
         """Answers to all rows of X; given up if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         pieces = [X[i : i + _AT_ONCE] for i in range(0, len(X), _AT_ONCE)]

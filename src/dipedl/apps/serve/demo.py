@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 from ...datasets import load_mini_mnist
 from ...writing.files import write_file
 from ..demo import MODELS
-from ..table.learning import Order, learn
-from ..table.saved import keep
-from ..table.tables.reading import open_table
+from ..table.fit import FitRequest, fit_table
+from ..table.reading import open_table
+from ..table.table_model import save_model
 from .models import Models
 from .page.pictures import Pictures
 
@@ -64,4 +64,4 @@ def _fit_flowers(table: Path, path: Path) -> None:
     frame = iris.data.assign(species=iris.target_names[iris.target])
     rows = [frame.columns, *frame.itertuples(index=False)]
     write_file(table, "\n".join(",".join(map(str, row)) for row in rows))
-    keep(learn(open_table(table), Order("species", "linear")).model, path)
+    save_model(fit_table(open_table(table), FitRequest("species", "linear")).model, path)

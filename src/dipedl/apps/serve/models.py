@@ -17,11 +17,11 @@ import pandas as pd
 from ...answers import Answers
 from ...classifier import DIPClassifier
 from ...writing.files import sha256_of
-from ..table.saved import TableModel, is_of_table, plain_model, read_any, table_model
-from ..table.scoring import Wanted, answered
-from ..table.tables.columns import Column
-from ..table.tables.kinds import CATEGORY, DATE, NUMERIC
-from ..table.tables.mistake import Mistake, WrongOption, listed, meant
+from ..table.columns import ColumnSpec
+from ..table.errors import UsageError, UserError, list_names, suggest_name
+from ..table.kinds import CATEGORY, DATE, NUMERIC
+from ..table.score import ScoreRequest, answer_inputs
+from ..table.table_model import TableModel, is_of_table, load_any, plain_model, table_model
 from .problems import Problem
 
 #: Most columns of which a usual value may be changed, and values of one that are tried.
@@ -40,7 +40,7 @@ class Served:
     loaded_at: str
 
     @cached_property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ColumnSpec]:
         """The columns that the model sees."""
         return [column for column in self.model.columns if column.used]
 
@@ -72,7 +72,7 @@ class Served:
                 row, flagged = tried[best], found.flagged[best]
         return row
 
-    def _values(self, j: int, column: Column) -> list[Any]:
+    def _values(self, j: int, column: ColumnSpec) -> list[Any]:
         """Values of a column that the fit saw, the most usual first."""
         if column.kind == CATEGORY:
             common = np.argsort(-np.asarray(column.shares), kind="stable")
@@ -91,11 +91,11 @@ class Served:
 
     def _answers_to(self, rows: list[dict[str, Any]]) -> Answers:
         X, _, _ = self.model.inputs(pd.DataFrame(rows), np.arange(1, len(rows) + 1))
-        return self.answers(X, Wanted())
+        return self.answers(X, ScoreRequest())
 
-    def answers(self, X: Any, wanted: Wanted) -> Answers:
+    def answers(self, X: Any, wanted: ScoreRequest) -> Answers:
         """Answers to inputs."""
-        return answered(self.model.classifier, X, wanted)
+        return answer_inputs(self.model.classifier, X, wanted)
 
 
 class Models:
@@ -110,7 +110,7 @@ class Models:
 
     Raises
     ------
-    Mistake
+    UserError
         If a file holds no model that can be served.
     """
 
@@ -128,9 +128,9 @@ class Models:
         if name is None and len(self._served) == 1:
             return next(iter(self._served.values()))
         if name is None:
-            raise Problem(422, "model", f"model must be one of {listed(self._served)}")
+            raise Problem(422, "model", f"model must be one of {list_names(self._served)}")
         if name not in self._served:
-            reason = f"there is no model {name[:64]!r}: {meant(name[:64], self._served)}"
+            reason = f"there is no model {name[:64]!r}: {suggest_name(name[:64], self._served)}"
             raise Problem(404, "model", reason)
         return self._served[name]
 
@@ -139,22 +139,22 @@ class Models:
         return self._problems.get(name)
 
     def reload(self, name: str) -> Served:
-        """Read the file of a model again; Mistake if it is broken, and the old model stays."""
+        """Read the file of a model again; UserError if it is broken, and the old model stays."""
         with self._lock:
             path = self.named(name).path
             if self._temporary:
-                raise Mistake(
+                raise UserError(
                     f"the model {name!r} has no file to read again, as it was fitted when the "
                     "service started; to reload models, serve files: dipedl serve model.dipedl"
                 )
             try:
                 new = load_served(name, path)
-            except Mistake as error:
+            except UserError as error:
                 self._problems[name] = str(error)
                 raise
             except Exception as error:
                 self._problems[name] = f"{path} could not be read: {type(error).__name__}"
-                raise Mistake(self._problems[name]) from error
+                raise UserError(self._problems[name]) from error
             self._served[name] = new
             self._problems.pop(name, None)
             return new
@@ -168,12 +168,12 @@ def named_paths(given: Iterable[str]) -> dict[str, Path]:
         if not sign or not _NAME.fullmatch(name):
             name, path = Path(text).stem, text
         if not _NAME.fullmatch(name):
-            raise WrongOption(
+            raise UsageError(
                 f"{text!r}: {name!r} cannot be the name of a model: give one of letters, digits, "
                 "dots, dashes and underscores, as in passengers=model.dipedl"
             )
         if name in found:
-            raise WrongOption(
+            raise UsageError(
                 f"two models are named {name!r}, {found[name]} and {path}: give each a name of its "
                 f"own, as in {name}2={path}"
             )
@@ -182,21 +182,21 @@ def named_paths(given: Iterable[str]) -> dict[str, Path]:
 
 
 def load_served(name: str, path: Path) -> Served:
-    """The model in a file, once it has answered a row; Mistake if there is none."""
+    """The model in a file, once it has answered a row; UserError if there is none."""
     try:
         before = sha256_of(path) if path.is_file() else ""
-        model = read_any(path)
+        model = load_any(path)
         after = sha256_of(path)
     except OSError as error:
-        raise Mistake(f"{path} cannot be read: {error.strerror}") from error
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if before != after:
-        raise Mistake(f"{path} was written to while it was read; load it again")
+        raise UserError(f"{path} was written to while it was read; load it again")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     served = Served(name, path, _servable(model, path), after[:12], now)
     try:
         _ = served.usual
     except ValueError as error:
-        raise Mistake(f"{path} holds a model that cannot answer: {error}") from error
+        raise UserError(f"{path} holds a model that cannot answer: {error}") from error
     return served
 
 
@@ -204,16 +204,16 @@ def _servable(model: Any, path: Path) -> TableModel:
     if is_of_table(model):
         table = table_model(model, path)
         if table.of_images:
-            raise Mistake(f"{path} was fitted on a folder of images: use dipedl score")
+            raise UserError(f"{path} was fitted on a folder of images: use dipedl score")
         return table
     if not isinstance(model, DIPClassifier):
-        raise Mistake(
+        raise UserError(
             f"{path} holds {type(model).__name__}, and a service answers by a DIPClassifier: "
             "make one with dipedl fit, or with DIPClassifier(...).fit(X, y).save(path)"
         )
     kept = model.evidence_.columns_
     if not hasattr(model, "n_features_in_") or (kept is not None and kept.levels):
-        raise Mistake(
+        raise UserError(
             f"{path} was fitted in Python on more than numbers: make it with "
             "dipedl fit data.csv --target NAME, which keeps how columns are read"
         )

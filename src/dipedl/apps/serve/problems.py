@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from ..table.tables.mistake import listed, meant
-from ..table.tables.reading import Refused
+from ..table.errors import list_names, suggest_name
+from ..table.reading import RejectedRow
 
 #: Names of columns come from the request, and may be long.
 _LONGEST = 1_000
@@ -28,7 +28,7 @@ class Problem(Exception):
         field: str,
         reason: str,
         headers: Mapping[str, str] | None = None,
-        refused: Sequence[Refused] = (),
+        refused: Sequence[RejectedRow] = (),
     ) -> None:
         super().__init__(reason)
         self.status, self.field = status, field
@@ -64,18 +64,18 @@ def check_columns(given: Sequence[str], names: Sequence[str], where: str) -> Non
     known = set(given)
     if len(known) < len(given):
         twice = sorted(name for name, n in Counter(given).items() if n > 1)
-        raise Problem(422, "columns", f"{where} names {listed(map(repr, twice))} twice")
+        raise Problem(422, "columns", f"{where} names {list_names(map(repr, twice))} twice")
     if len(given) > len(names) + OTHERS:
         reason = f"at most {OTHERS:,} columns that the model does not know, got {len(given):,}"
         raise Problem(413, "columns", f"{where} may have {reason}; leave some out")
     lacking = [name for name in names if name not in known]
     if lacking:
-        told = f"{where} lacks {listed(map(repr, lacking))} of the model"
-        near = meant(lacking[0], list(given)[:MOST_COMPARED])
+        told = f"{where} lacks {list_names(map(repr, lacking))} of the model"
+        near = suggest_name(lacking[0], list(given)[:MOST_COMPARED])
         raise Problem(422, "columns", f"{told}: {near}; a column of nulls stands for gaps")
 
 
-def none_readable(refused: Sequence[Refused]) -> Problem:
+def none_readable(refused: Sequence[RejectedRow]) -> Problem:
     """No row that could be answered: the field is that of the first."""
     one = refused[0]
     told = f"row {one.row}, column {one.column!r}: {one.reason}"

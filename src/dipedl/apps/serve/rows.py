@@ -14,8 +14,8 @@ import pandas as pd
 import pydantic_core
 from pydantic import ValidationError
 
-from ..table.tables.mistake import listed, meant
-from ..table.tables.reading import Refused, frame_of
+from ..table.errors import list_names, suggest_name
+from ..table.reading import RejectedRow, frame_of
 from .arrow import arrow_table
 from .models import Served
 from .problems import MOST_COMPARED, OTHERS, Problem, check_columns, none_readable, too_many_rows
@@ -39,7 +39,7 @@ class Inputs:
 
     X: Any
     rows: np.ndarray
-    refused: list[Refused]
+    refused: list[RejectedRow]
 
 
 def parsed(kind: type[Asked], body: bytes, most: int) -> Asked:
@@ -53,7 +53,7 @@ def parsed(kind: type[Asked], body: bytes, most: int) -> Asked:
         raise Problem(422, "body", "the body must be an object with rows or a matrix")
     for name in content:
         if name not in kind.model_fields:
-            said = f"there is no such field: {meant(name[:64], kind.model_fields)}"
+            said = f"there is no such field: {suggest_name(name[:64], kind.model_fields)}"
             raise Problem(422, name[:64] or "body", said)
     for name in ("rows", "matrix"):
         if content.get(name) is not None:
@@ -142,7 +142,7 @@ def arrow_inputs(served: Served, body: bytes, most: int, most_bytes: int) -> Inp
 
 
 def _checked(
-    served: Served, frame: pd.DataFrame, rows: np.ndarray, refused: list[Refused]
+    served: Served, frame: pd.DataFrame, rows: np.ndarray, refused: list[RejectedRow]
 ) -> Inputs:
     X, fine, odd = served.model.inputs(frame, rows)
     everything = sorted([*refused, *odd])
@@ -155,7 +155,7 @@ def _checked(
 
 def _of_names(
     rows: Sequence[dict[str, Any]], names: Sequence[str]
-) -> tuple[list[list[Any]], np.ndarray, list[Refused]]:
+) -> tuple[list[list[Any]], np.ndarray, list[RejectedRow]]:
     """Cells of the rows that have all columns, the numbers of these, and the other rows."""
     cells, numbers, refused = [], [], []
     near: dict[str, str] = {}
@@ -166,16 +166,20 @@ def _of_names(
         except KeyError:
             first, *others = (name for name in names if name not in row)
             if first not in near and len(near) < _MOST_HINTS:
-                near[first] = meant(first, list(row)[:MOST_COMPARED]) if row else "the row is empty"
-            also = f", nor {listed(map(repr, others))}" if others else ""
+                near[first] = (
+                    suggest_name(first, list(row)[:MOST_COMPARED]) if row else "the row is empty"
+                )
+            also = f", nor {list_names(map(repr, others))}" if others else ""
             hint = f": {near[first]}" if first in near else ""
-            refused.append(Refused(i, first, f"is not there{also}{hint}; null stands for a gap"))
+            refused.append(
+                RejectedRow(i, first, f"is not there{also}{hint}; null stands for a gap")
+            )
     return cells, np.asarray(numbers, dtype=int), refused
 
 
 def _of_matrix(
     matrix: Sequence[list[Any]], given: Sequence[str], names: Sequence[str]
-) -> tuple[list[list[Any]], np.ndarray, list[Refused]]:
+) -> tuple[list[list[Any]], np.ndarray, list[RejectedRow]]:
     check_columns(given, names, "columns")
     for i, row in enumerate(matrix):
         if len(row) != len(given):

@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..table.tables.mistake import Mistake, WrongOption
+from ..table.errors import UsageError, UserError
 from .service import Service
 from .settings import TOKEN
 
@@ -43,9 +43,9 @@ def names_of(host: str) -> tuple[str, ...]:
 
 
 def check_exposed(host: str, token: str, allowed: bool) -> None:
-    """WrongOption for a service that others can reach and that asks for no token."""
+    """UsageError for a service that others can reach and that asks for no token."""
     if not (is_loopback(host) or token or allowed):
-        raise WrongOption(
+        raise UsageError(
             f"--host {host} lets other machines ask this service, and it has no token: anyone who "
             f"reaches it could use the models. Give a token in the variable {TOKEN} or by "
             "--token-file, or say --without-token if something before it keeps others out"
@@ -53,7 +53,7 @@ def check_exposed(host: str, token: str, allowed: bool) -> None:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket at an address; Mistake if it is in use or none of this machine."""
+    """A socket at an address; UserError if it is in use or none of this machine."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -65,10 +65,10 @@ def bound(host: str, port: int) -> socket.socket:
         return found
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise Mistake(
+            raise UserError(
                 f"port {port} of {host} is in use; choose another by --port (0: any free one)"
             ) from error
-        raise Mistake(f"{host}, port {port}: {error.strerror or error}") from error
+        raise UserError(f"{host}, port {port}: {error.strerror or error}") from error
 
 
 def url_of(address: socket.socket) -> str:
@@ -210,5 +210,5 @@ async def _tell(server: uvicorn.Server, started: Callable[[], None]) -> None:
 def reload_all(service: Service) -> None:
     """Read all files again; what fails is in the log, and its old model stays."""
     for served in service.models:
-        with suppress(Mistake):
+        with suppress(UserError):
             service.reload(served.name)

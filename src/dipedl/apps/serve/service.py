@@ -18,9 +18,9 @@ from starlette.responses import Response
 from ...answers import Answers
 from ...explanation import Card
 from ...writing.numbers import plain
-from ..table.explaining import cards_of
-from ..table.scoring import FIELDS, Wanted, answer_columns
-from ..table.tables.mistake import Mistake
+from ..table.errors import UserError
+from ..table.explain import cards_of
+from ..table.score import FIELDS, ScoreRequest, answer_columns
 from .arrow import STREAM, arrow_bytes
 from .batching import Batcher
 from .models import Models, Served
@@ -110,11 +110,11 @@ class Service:
             return _reply(_facts(served) | {"cards": told, "refused": _refused(inputs)})
 
     def reload(self, name: str) -> Served:
-        """Read a model's file again, counted and logged; Mistake as of `Models.reload`."""
+        """Read a model's file again, counted and logged; UserError as of `Models.reload`."""
         old = self.models.named(name)
         try:
             new = self.models.reload(name)
-        except Mistake as error:
+        except UserError as error:
             self.telemetry.reloads.labels(name, "no").inc()
             facts = {"model": name, "ok": False, "version": old.version, "reason": str(error)}
             _log.error("reload", extra=facts, exc_info=error.__cause__)
@@ -157,13 +157,15 @@ class Service:
         except ValueError as error:
             raise Problem(422, "rows", str(error)) from error
 
-    def _of_json(self, body: bytes, _: Mapping[str, str]) -> tuple[Served, Inputs, Wanted]:
+    def _of_json(self, body: bytes, _: Mapping[str, str]) -> tuple[Served, Inputs, ScoreRequest]:
         asked = parsed(PredictRequest, body, self.settings.rows)
         served = self.models.named(asked.model)
-        wanted = Wanted(coverage=asked.coverage, fields=asked.fields)
+        wanted = ScoreRequest(coverage=asked.coverage, fields=asked.fields)
         return served, json_inputs(served, asked), wanted
 
-    def _of_arrow(self, body: bytes, query: Mapping[str, str]) -> tuple[Served, Inputs, Wanted]:
+    def _of_arrow(
+        self, body: bytes, query: Mapping[str, str]
+    ) -> tuple[Served, Inputs, ScoreRequest]:
         served = self.models.named(query.get("model"))
         wanted = _wanted(query)
         limits = self.settings.rows, self.settings.body_bytes
@@ -192,7 +194,7 @@ def _wants_arrow(request: Request, sent_arrow: bool) -> bool:
     return STREAM in accept or (sent_arrow and JSON not in accept)
 
 
-def _wanted(query: Mapping[str, str]) -> Wanted:
+def _wanted(query: Mapping[str, str]) -> ScoreRequest:
     """Fields and coverage of a query, checked as those of a body of JSON."""
     given: dict[str, Any] = {}
     if "fields" in query:
@@ -203,7 +205,7 @@ def _wanted(query: Mapping[str, str]) -> Wanted:
         except ValueError as error:
             raise Problem(422, "coverage", "coverage must be a number in (0, 1)") from error
     asked = parsed(PredictRequest, json.dumps(given | {"rows": []}).encode(), 0)
-    return Wanted(coverage=asked.coverage, fields=asked.fields)
+    return ScoreRequest(coverage=asked.coverage, fields=asked.fields)
 
 
 def _facts(served: Served) -> dict[str, Any]:
@@ -219,7 +221,7 @@ def _reply(content: dict[str, Any]) -> Response:
     return Response(text, media_type=JSON)
 
 
-def _json(served: Served, inputs: Inputs, found: Answers, wanted: Wanted) -> Response:
+def _json(served: Served, inputs: Inputs, found: Answers, wanted: ScoreRequest) -> Response:
     columns = _lists(found, served.model.classes)
     kept = {"row": inputs.rows.tolist()} | {field: columns[field] for field in wanted.fields}
     answers = [dict(zip(kept, cells, strict=True)) for cells in zip(*kept.values(), strict=True)]
@@ -243,6 +245,6 @@ def _lists(found: Answers, classes: list[str]) -> dict[str, list[Any]]:
     return made
 
 
-def _arrow(served: Served, inputs: Inputs, found: Answers, wanted: Wanted) -> Response:
+def _arrow(served: Served, inputs: Inputs, found: Answers, wanted: ScoreRequest) -> Response:
     columns = {"row": inputs.rows} | answer_columns(found, served.model.classes, wanted.fields)
     return Response(arrow_bytes(columns, _facts(served), inputs.refused), media_type=STREAM)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..table.tables.mistake import Mistake, WrongOption
+from ..table.errors import UsageError, UserError
 
 TOKEN = "DIPEDL_TOKEN"
 _SHORTEST = 16
@@ -53,13 +53,13 @@ def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -
     """The token of a file or of the environment, "" if there is neither."""
     named = environment.get(TOKEN)
     if file is not None and named is not None:
-        raise WrongOption(f"--token-file and {TOKEN} both give a token; leave one out")
+        raise UsageError(f"--token-file and {TOKEN} both give a token; leave one out")
     if file is None and named is None:
         return ""
     token = (named if file is None else _content(file)) or ""
     where = TOKEN if file is None else f"--token-file {file}"
     if len(token.strip()) < _SHORTEST or not token.strip().isascii() or " " in token.strip():
-        raise Mistake(
+        raise UserError(
             f"{where} must hold {_SHORTEST} or more ASCII characters without spaces; "
             "make one with: openssl rand -hex 32"
         )
@@ -70,4 +70,4 @@ def _content(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Mistake(f"--token-file {file} cannot be read: {error}") from error
+        raise UserError(f"--token-file {file} cannot be read: {error}") from error

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from ...answers import Answers
 from ..monitor import DriftMonitor
-from ..table.watching import begun_monitor
+from ..table.watch import start_monitor
 from .batching import merged
 from .models import Served
 
@@ -76,7 +76,7 @@ class _Stream:
         self._newest: Any = None
         self._monitor: DriftMonitor | None = None
         try:
-            self._monitor = begun_monitor(served.model, None, _RATE, window)
+            self._monitor = start_monitor(served.model, None, _RATE, window)
         except (ValueError, TypeError) as error:
             self.told = _NOTHING | {"problem": str(error)}
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from ...classifier import DIPClassifier
 from ...writing.numbers import number_text
-from .tables.columns import Column, observed_quantiles
-from .tables.kinds import CATEGORY
+from .columns import ColumnSpec, observed_quantiles
+from .kinds import CATEGORY
 
 #: A difference counts if it is no chance (at 1 %, over all columns) and as large as this.
 _LEVEL, _LARGE = 0.01, 0.1
@@ -53,7 +53,7 @@ class PValueDrift:
 
 
 def column_drifts(
-    columns: Iterable[Column], frame: pd.DataFrame, n: int
+    columns: Iterable[ColumnSpec], frame: pd.DataFrame, n: int
 ) -> tuple[ColumnDrift, ...]:
     """Columns by their difference from the n rows of the fit, the largest first."""
     compared = [c for c in columns if c.shares and c.name in frame]
@@ -73,7 +73,7 @@ def p_value_drift(p: np.ndarray, clf: DIPClassifier) -> PValueDrift:
     )
 
 
-def _numbers(column: Column, values: pd.Series, n: int, level: float) -> ColumnDrift:
+def _numbers(column: ColumnSpec, values: pd.Series, n: int, level: float) -> ColumnDrift:
     made, _ = column.read(values)
     numbers = made[column.name]
     gaps = float(np.isnan(numbers).mean())
@@ -97,7 +97,7 @@ def _range(ends: np.ndarray) -> str:
     return " to ".join(number_text(end) for end in ends)
 
 
-def _levels(column: Column, values: pd.Series, n: int, level: float) -> ColumnDrift:
+def _levels(column: ColumnSpec, values: pd.Series, n: int, level: float) -> ColumnDrift:
     made, _ = column.read(values)
     texts = pd.Series(made[column.name]).astype(object)
     gaps = float(texts.isna().mean())

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
-from .tables.columns import texts_of
-from .tables.kinds import CATEGORY, GAP_WORDS, NUMERIC, check_single, guess, to_numbers
-from .tables.mistake import Mistake, WrongOption, as_typed, listed, meant
-from .tables.reading import Refused
+from .columns import texts_of
+from .errors import UsageError, UserError, as_typed, list_names, suggest_name
+from .kinds import CATEGORY, GAP_WORDS, NUMERIC, check_single, guess, to_numbers
+from .reading import RejectedRow
 
 #: Two in each of five folds.
 FEWEST = 10
@@ -19,35 +19,38 @@ _MOST_NUMBERS = 20
 
 
 def check_target(target: str, names: list[str], path: object) -> None:
-    """Mistake if there is no such column, or no other."""
+    """UserError if there is no such column, or no other."""
     if target not in names:
         alone = len(names) == 1
         split = "; if that is all of them in one, name the delimiter by --delimiter"
-        raise Mistake(
-            f"{path} has no column {target!r} to predict: {meant(target, names)}{split * alone}"
+        raise UserError(
+            f"{path} has no column {target!r} to predict: "
+            f"{suggest_name(target, names)}{split * alone}"
         )
     if len(names) == 1:
-        raise Mistake(f"{path} has only the column {target!r}: there is nothing to predict it from")
+        raise UserError(
+            f"{path} has only the column {target!r}: there is nothing to predict it from"
+        )
 
 
-def kinds_asked(types: Mapping[str, str], target: str) -> tuple[dict[str, str], bool]:
+def split_types(types: Mapping[str, str], target: str) -> tuple[dict[str, str], bool]:
     """Kinds of all columns but the target, and whether its numbers were said to be classes."""
     kind = types.get(target)
     if kind not in (None, CATEGORY):
-        raise WrongOption(
+        raise UsageError(
             f"--types {target}={kind}: a target holds classes; leave it out, or say {CATEGORY} "
             "where its numbers are names of many classes"
         )
     return {name: of for name, of in types.items() if name != target}, kind is not None
 
 
-def classes_of(
+def read_classes(
     values: pd.Series,
     target: str,
     rows: np.ndarray,
     named: bool = False,
     gaps: Collection[str] = (),
-) -> tuple[pd.Series, np.ndarray, list[Refused]]:
+) -> tuple[pd.Series, np.ndarray, list[RejectedRow]]:
     """Labels of the rows that have one, which rows these are, and the others as refused.
 
     Numbers are classes, however many, if they were `named` so. The words `gaps` were read as gaps.
@@ -57,9 +60,9 @@ def classes_of(
     known = labels.notna().to_numpy()
     words = f", or one of --gaps {as_typed(gaps)}" if gaps else ""
     why = f"no class: the entry is missing{words}"
-    refused = [Refused(int(r), target, why) for r in rows[~known]]
+    refused = [RejectedRow(int(r), target, why) for r in rows[~known]]
     if not known.any():
-        raise Mistake(
+        raise UserError(
             f"the target {target!r} is missing in all rows (empty{words}); give rows with a class"
         )
     labels = labels[known].reset_index(drop=True)
@@ -72,13 +75,13 @@ def classes_of(
 
 
 def _check_words(labels: pd.Series, target: str) -> None:
-    """Mistake for a word that may be a gap among classes that are numbers."""
+    """UserError for a word that may be a gap among classes that are numbers."""
     word = labels.isin(GAP_WORDS)
     if word.any() and not word.all() and np.isfinite(to_numbers(labels[~word])).all():
         words = sorted(set(labels[word]))
         codes = as_typed([f"{target}={CATEGORY}"])
-        raise Mistake(
-            f"the target {target!r} holds numbers, and {listed(map(repr, words))} in "
+        raise UserError(
+            f"the target {target!r} holds numbers, and {list_names(map(repr, words))} in "
             f"{int(word.sum()):,} rows; if that is a gap: --gaps {as_typed(words)}, if it is a "
             f"class: --types {codes}"
         )
@@ -94,7 +97,7 @@ def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) 
         broken = bool(np.any(numbers % 1 != 0))
         if broken or n > _MOST_CLASSES:
             codes = as_typed([f"{target}={CATEGORY}"])
-            raise Mistake(
+            raise UserError(
                 f"the target {target!r} holds {n:,} different numbers, {numbers.min():g} to "
                 f"{numbers.max():g}: that is regression, and dipedl classifies. Make classes of "
                 "it, such as low, middle and high, or name another --target"
@@ -102,26 +105,26 @@ def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) 
                 * (not broken)
             )
     if n > _MOST_CLASSES and n > 0.2 * len(labels):
-        raise Mistake(
+        raise UserError(
             f"the target {target!r} has {n:,} different values in {len(labels):,} rows: an id or a "
             "text, no class. Name another --target"
         )
 
 
 def _check_counts(labels: pd.Series, target: str, without: str) -> None:
-    """Mistake for one class alone, and for a rare one; `without` tells of rows that have none."""
+    """UserError for one class alone, and for a rare one; `without` tells of rows that have none."""
     counts = labels.value_counts()
     if len(counts) == 1:
-        raise Mistake(
+        raise UserError(
             f"the target {target!r} is {counts.index[0]!r} in all rows"
             f"{' with a class' * bool(without)}{without}: two classes are needed. "
             "Add rows of another class; for one class there is OODDetector in Python"
         )
     rare = counts[counts < FEWEST]
     if len(rare):
-        named = listed(f"{name!r} ({n})" for name, n in rare.items())
+        named = list_names(f"{name!r} ({n})" for name, n in rare.items())
         words = [name for name in rare.index if name in GAP_WORDS]
-        raise Mistake(
+        raise UserError(
             f"the target {target!r} has classes of fewer than {FEWEST} rows: {named}; add rows of "
             "them, merge them with another class, or leave their rows out"
             + (f"; if {words[0]!r} is a gap: --gaps {as_typed(words)}" if words else "")

@@ -13,7 +13,7 @@ from ..terminal import echo, fail, names_in, one_line
 from . import answer_parts, options, running
 
 if TYPE_CHECKING:
-    from ...table.scoring import Count, Wanted
+    from ...table.score import ScoreRequest, ScoreResult
 
 _FIRST = 10
 
@@ -86,14 +86,14 @@ def score(
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, files)
     with running.mistakes_told(quiet):
-        from ...table.given import Pair, score_given
-        from ...table.saved import read_model
-        from ...table.scoring import REASONS, Wanted, refused_path, score_table
-        from ...table.tables.writing import check_writable, ending_of
+        from ...table.other_system import Pair, score_other_system
+        from ...table.score import REASONS, ScoreRequest, refused_path, score_table
+        from ...table.table_model import read_model
+        from ...table.writing import check_writable, ending_of
 
         if reasons not in REASONS:
             fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
-        wanted = Wanted(names_in(columns), coverage, reasons)
+        wanted = ScoreRequest(names_in(columns), coverage, reasons)
         asked = answer_parts.InParts(
             engine, address, workers, partitions, resume, overwrite, dry_run
         )
@@ -125,7 +125,7 @@ def score(
                     )
                     for pair in (files[:2], files[2:])
                 )
-                count = score_given(new, held_out, target, out, wanted, progress)
+                count = score_other_system(new, held_out, target, out, wanted, progress)
     finish(count, out, refused_path(out), json)
 
 
@@ -133,7 +133,7 @@ def _in_parts(
     model: Path,
     data: str,
     out: Path,
-    wanted: Wanted,
+    wanted: ScoreRequest,
     asked: answer_parts.InParts,
     json: bool,
     quiet: bool,
@@ -162,7 +162,7 @@ def _check_inputs(model: Path | None, data: str | None, files: Sequence[Path | N
 
 
 def finish(
-    count: Count,
+    count: ScoreResult,
     out: Path,
     refused_at: Path | None,
     json: bool,
@@ -215,9 +215,9 @@ def explain(
     Three lines for each row; --details adds the evidence and the parts of the density.
     """
     with running.mistakes_told(quiet):
-        from ...table.explaining import explained
-        from ...table.saved import read_model
-        from ...table.tables.reading import row_of_json
+        from ...table.explain import explain_rows
+        from ...table.reading import row_of_json
+        from ...table.table_model import read_model
 
         with running.step(f"{model} read", verbose):
             fitted = read_model(model)
@@ -226,7 +226,7 @@ def explain(
         else:
             table = running.opened_for(fitted, model, Path(data), delimiter)
         with running.step("rows explained", verbose):
-            cards, refused = explained(fitted, table, rows, top, row)
+            cards, refused = explain_rows(fitted, table, rows, top, row)
     if json:
         named = [{"row": one.row} | ({"file": one.file} if one.file else {}) for one in cards]
         running.as_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])

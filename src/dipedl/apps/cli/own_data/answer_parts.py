@@ -15,7 +15,7 @@ from . import running
 
 if TYPE_CHECKING:
     from ...large import Accounting, Engine, Plan
-    from ...table.scoring import Wanted
+    from ...table.score import ScoreRequest
 
 Engine_ = Annotated[str | None, typer.Option("--engine", help="local or ray: work in parts.")]
 Address = Annotated[
@@ -70,7 +70,14 @@ def refuse_options(context: typer.Context) -> None:
 
 
 def score_parts(
-    model: Path, data: str, out: Path, wanted: Wanted, asked: InParts, *, json: bool, quiet: bool
+    model: Path,
+    data: str,
+    out: Path,
+    wanted: ScoreRequest,
+    asked: InParts,
+    *,
+    json: bool,
+    quiet: bool,
 ) -> Accounting | None:
     """Answer a data set, or print what it would take."""
     from ...large import plan, score

@@ -13,7 +13,7 @@ from ..terminal import echo, fail, names_in, one_line
 from . import answer_parts, learn_parts, options, running
 
 if TYPE_CHECKING:
-    from ...table.learning import Learned
+    from ...table.fit import FitResult
 
 _SHOWN = 60
 
@@ -106,11 +106,11 @@ def fit(
     if extractor is not None and not images:
         fail("--extractor is for --images, which is not given")
     with running.mistakes_told(quiet):
-        from ...table.learning import Order, learn
-        from ...table.saved import keep
-        from ...table.tables.images import CLASS, FILE, image_files
-        from ...table.tables.reading import open_images
-        from ...table.tables.writing import check_writable
+        from ...table.fit import FitRequest, fit_table
+        from ...table.images import CLASS, FILE, image_files
+        from ...table.reading import open_images
+        from ...table.table_model import save_model
+        from ...table.writing import check_writable
 
         read = image_files(path) if images else [path]
         check_writable(out, [*read, extractor, Path(model)])
@@ -122,13 +122,13 @@ def fit(
         if not quiet:
             echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
-            learned = learn(table, Order(target or CLASS, rows=rows or None, **order))
+            learned = fit_table(table, FitRequest(target or CLASS, rows=rows or None, **order))
         with running.step(f"{out} written", verbose):
-            keep(learned.model, out)
+            save_model(learned.model, out)
     _tell(learned, path, out, json, quiet)
 
 
-def _tell(learned: Learned, data: Path, out: Path, json: bool, quiet: bool) -> None:
+def _tell(learned: FitResult, data: Path, out: Path, json: bool, quiet: bool) -> None:
     """Print what was learned; exit code 3 if rows were refused or files cannot be read."""
     _print_json(learned, out) if json else _print(learned, data, out, quiet)
     for trouble in learned.failed:
@@ -138,15 +138,15 @@ def _tell(learned: Learned, data: Path, out: Path, json: bool, quiet: bool) -> N
         raise typer.Exit(running.PARTIAL)
 
 
-def _print_json(learned: Learned, out: Path) -> None:
-    from ...table.saved import inputs_told
+def _print_json(learned: FitResult, out: Path) -> None:
+    from ...table.table_model import describe_inputs
 
     model = learned.model
     running.as_json(
         {
             "model": str(out),
             "target": model.target,
-            "columns": inputs_told({c.name: c.kind for c in model.columns}, model.facts),
+            "columns": describe_inputs({c.name: c.kind for c in model.columns}, model.facts),
             **{k: model.facts[k] for k in ("model_title", "rows", "learned", "classes")},
             "classifier_rows": model.facts.get("classifier_rows", model.facts["learned"]),
             **learned.numbers,
@@ -159,19 +159,19 @@ def _print_json(learned: Learned, out: Path) -> None:
     )
 
 
-def _print(learned: Learned, data: Path, out: Path, quiet: bool) -> None:
-    from ...table.saved import inputs_told, rows_learned
+def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
+    from ...table.table_model import describe_inputs, describe_rows_learned
 
     model, numbers = learned.model, learned.numbers
     facts = model.facts
     echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
-    inputs = inputs_told({column.name: column.told() for column in model.columns}, facts)
+    inputs = describe_inputs({column.name: column.told() for column in model.columns}, facts)
     for name, kind in list(inputs.items())[:_SHOWN]:
         echo(f"  {one_line(name):<20} {one_line(kind)}")
     if len(inputs) > _SHOWN:
         echo(f"  and {len(inputs) - _SHOWN} more")
     counts = ", ".join(f"{one_line(c)} {n:,}" for c, n in list(facts["classes"].items())[:10])
-    echo(f"Learned:  {one_line(model.target)} from {rows_learned(facts)}: {counts}")
+    echo(f"Learned:  {one_line(model.target)} from {describe_rows_learned(facts)}: {counts}")
     echo(
         f"Model:    {facts['model_title']} with {facts.get('density', 'the default density')} "
         f"(--model {facts['model']})"

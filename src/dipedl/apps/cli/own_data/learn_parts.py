@@ -16,7 +16,7 @@ from . import running
 from .answer_parts import NO_CSV, InParts, engine_of
 
 if TYPE_CHECKING:
-    from ...table.learning import Learned
+    from ...table.fit import FitResult
 
 Density = Annotated[
     str | None,
@@ -59,12 +59,12 @@ def fit_parts(
     *,
     json: bool,
     quiet: bool,
-) -> Learned | None:
+) -> FitResult | None:
     """Fit on a data set as an `OrderInParts` of what is `given`, or print what it would take."""
     from ...large.plans import plan_fit
     from ...large.tables import OrderInParts, learn_parts
-    from ...table.saved import keep, read_model
-    from ...table.tables.writing import check_writable
+    from ...table.table_model import read_model, save_model
+    from ...table.writing import check_writable
 
     like = given.get("like")
     if like is not None:
@@ -89,7 +89,7 @@ def fit_parts(
             learned = learn_parts(
                 data, wanted, engine, partitions=asked.partitions, work=work, progress=told
             )
-    keep(learned.model, out)
+    save_model(learned.model, out)
     _clear(work)
     return learned
 
@@ -136,8 +136,8 @@ def merge(
 
         from ....writing.files import sha256_of
         from ...large.tables import merged
-        from ...table.saved import keep, read_model, rows_learned
-        from ...table.tables.writing import check_writable
+        from ...table.table_model import describe_rows_learned, read_model, save_model
+        from ...table.writing import check_writable
 
         if len(models) < 2:
             fail("merge needs two models or more: dipedl merge a.dipedl b.dipedl")
@@ -146,6 +146,6 @@ def merge(
         if len({sha256_of(path) for path in models}) < len(models):
             fail("a model is given twice, and its rows would count twice: name each once")
         both = reduce(merged, given)
-        keep(both, out)
+        save_model(both, out)
         facts = both.facts
-        echo(f"Merged:   {len(models)} models of {rows_learned(facts)} into {out}")
+        echo(f"Merged:   {len(models)} models of {describe_rows_learned(facts)} into {out}")

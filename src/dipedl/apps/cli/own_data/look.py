@@ -15,8 +15,8 @@ from . import options, running
 
 if TYPE_CHECKING:
     from ...monitor import DriftMonitor
-    from ...table.saved import TableModel
-    from ...table.watching import Watched
+    from ...table.table_model import TableModel
+    from ...table.watch import WatchResult
 
 #: Exit code of an alarm, new or old.
 ALARM = 4
@@ -34,10 +34,10 @@ def inspect(
     Nothing in the file is built or executed.
     """
     with running.mistakes_told(quiet):
-        from ...table.saved import inspected
+        from ...table.table_model import inspect_model
 
         with running.step(f"{model} read", verbose):
-            found = inspected(model)
+            found = inspect_model(model)
         if json:
             running.as_json(found)
             return
@@ -59,16 +59,16 @@ def _print_table(table: dict[str, Any] | None) -> None:
     if table is None:
         echo("Table:     none; the model was made in Python")
         return
-    from ...table.saved import inputs_told, rows_learned
+    from ...table.table_model import describe_inputs, describe_rows_learned
 
     facts = table["facts"]
     held = facts["held_out"]
     echo(f"Target:    {one_line(table['target'])}")
-    echo(f"Fitted on: {facts['file']} ({facts['format']}), {rows_learned(facts)}")
+    echo(f"Fitted on: {facts['file']} ({facts['format']}), {describe_rows_learned(facts)}")
     echo(f"Model:     {facts['model_title']}")
     echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
     kinds = {column["name"]: column["kind"] for column in table["columns"]}
-    for name, kind in inputs_told(kinds, facts).items():
+    for name, kind in describe_inputs(kinds, facts).items():
         echo(f"  {one_line(name):<20} {kind}")
 
 
@@ -95,13 +95,15 @@ def check(
     in a test table too. The exit code is 3 if there are warnings.
     """
     with running.mistakes_told(quiet):
-        from ...table.checking import checked
+        from ...table.check import check_table
 
         tables = [running.opened(path, delimiter, names_in(gaps)) for path in (data, test) if path]
         if not quiet:
             echo(f"Reading {data} and looking ...", err=True)
         with running.step("rows read and checked", verbose):
-            found = checked(tables, target, names_in(drop), running.pairs_in(types), rows or None)
+            found = check_table(
+                tables, target, names_in(drop), running.pairs_in(types), rows or None
+            )
     if json:
         running.as_json(found.to_dict())
     else:
@@ -135,11 +137,11 @@ def report(
     """
     running.in_range(coverage, "--coverage", "0.9")
     with running.mistakes_told(quiet):
-        from ...table.measuring import measured
+        from ...table.evaluate import evaluate
         from ...table.report import render
         from ...table.report.advice import headline, next_steps
-        from ...table.saved import read_model
-        from ...table.tables.writing import check_writable, complete_file
+        from ...table.table_model import read_model
+        from ...table.writing import check_writable, complete_file
 
         check_writable(out, [model, data, ood])
         with running.step(f"{model} read", verbose):
@@ -150,7 +152,7 @@ def report(
         if not quiet:
             echo("Answering and drawing ...", err=True)
         with running.step("rows answered and measured", verbose):
-            found = measured(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
+            found = evaluate(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
         with running.step("page drawn", verbose):
             page = render(found, *map(printable_name, (data.name, model.name)))
         with complete_file(out) as file:
@@ -201,18 +203,18 @@ def monitor(
     """
     with running.mistakes_told(quiet):
         from ....io import save
-        from ...table.saved import read_model
-        from ...table.tables.mistake import WrongOption
-        from ...table.tables.writing import check_writable, complete_file
-        from ...table.watching import page as made_page
-        from ...table.watching import watch
+        from ...table.errors import UsageError
+        from ...table.table_model import read_model
+        from ...table.watch import page as made_page
+        from ...table.watch import watch
+        from ...table.writing import check_writable, complete_file
 
         inputs = [model, data, reference]
         for option, out in (("--state", state), ("--page", page)):
             if out is not None:
                 check_writable(out, inputs, option)
         if page is not None and state is not None and page.resolve() == state.resolve():
-            raise WrongOption(f"--page and --state are both {page}: name two files")
+            raise UsageError(f"--page and --state are both {page}: name two files")
         fitted = read_model(model)
         settings = (reference, false_alarms, window)
         with _locked(state, quiet):
@@ -259,23 +261,23 @@ def _monitor(
     settings: tuple[Path | None, float | None, int | None],
     delimiter: str | None,
 ) -> DriftMonitor:
-    from ...table.tables.mistake import WrongOption
-    from ...table.watching import begun_monitor, kept_monitor
+    from ...table.errors import UsageError
+    from ...table.watch import load_monitor, start_monitor
 
     reference, rate, window = settings
     if state is not None and state.exists():
         if settings != (None, None, None):
-            raise WrongOption(
+            raise UsageError(
                 f"--reference, --false-alarms and --window are for a monitor that begins, and "
                 f"{state} goes on: leave them out, or name a file that is not there"
             )
-        return kept_monitor(state)
+        return load_monitor(state)
     running.in_range(_RATE if rate is None else rate, "--false-alarms", str(_RATE))
     table = None if reference is None else running.opened_for(fitted, model, reference, delimiter)
-    return begun_monitor(fitted, table, rate or _RATE, window or _WINDOW)
+    return start_monitor(fitted, table, rate or _RATE, window or _WINDOW)
 
 
-def _tell_drift(found: Watched, json: bool) -> None:
+def _tell_drift(found: WatchResult, json: bool) -> None:
     report = found.report
     if json:
         refused = {"refused": len(found.refused)}

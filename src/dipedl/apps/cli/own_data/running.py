@@ -16,12 +16,12 @@ import typer
 from ....plugins import EXTRAS, explain_missing
 from ....writing.cells import error_text
 from ....writing.live_line import LiveLine
-from ...table.tables.mistake import WrongOption, as_typed
+from ...table.errors import UsageError, as_typed
 from ..terminal import echo, fail, names_in, warnings_as_notes
 
 if TYPE_CHECKING:
-    from ...table.saved import TableModel
-    from ...table.tables.reading import Refused, Table
+    from ...table.reading import RejectedRow, Table
+    from ...table.table_model import TableModel
 
 #: Exit codes: what the data or files are to blame for; the command line; done in part; Ctrl-C.
 WRONG_DATA, WRONG_COMMAND, PARTIAL, STOPPED = 1, 2, 3, 130
@@ -52,7 +52,7 @@ def mistakes_told(quiet: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         echo("\ndipedl: stopped; no file was written", err=True)
         raise typer.Exit(STOPPED) from None
-    except WrongOption as error:
+    except UsageError as error:
         fail(str(error), WRONG_COMMAND)
     except MemoryError:
         fail("not enough memory; fewer rows by --rows, or fewer columns by --drop", WRONG_DATA)
@@ -89,15 +89,15 @@ def opened(
     path: Path, delimiter: str | None, gaps: Sequence[str] = (), numbers: bool = False
 ) -> Table:
     """The table in a file, as of `open_table`."""
-    from ...table.tables.reading import open_table
+    from ...table.reading import open_table
 
     return open_table(path, delimiter=delimiter, gaps=gaps, numbers=numbers)
 
 
 def opened_for(model: TableModel, file: Path, path: Path, delimiter: str | None) -> Table:
     """The table in a file, or of a folder of images, as the model of a file was fitted on it."""
-    from ...table.tables.images import network_of
-    from ...table.tables.reading import open_images
+    from ...table.images import network_of
+    from ...table.reading import open_images
 
     network = model.facts.get("images")
     if network is not None:
@@ -129,7 +129,7 @@ def in_range(value: float, option: str, usual: str) -> None:
         fail(f"{option} must lie between 0 and 1, got {value:g}; {usual} is usual")
 
 
-def tell_refused(refused: Sequence[Refused], total: int) -> None:
+def tell_refused(refused: Sequence[RejectedRow], total: int) -> None:
     """Name the first rows that were left out, on stderr."""
     for one in refused[:5]:
         echo(f"refused: {one.told()}", err=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..evaluate import Evaluation
 from ..findings import diagnosed
-from ..measuring import Measured
 
 #: Shares and scores from which something is said.
 _MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW, _SEEN = 0.05, 0.5, 2.0, 200, 0.05
 
 
-def headline(found: Measured) -> str:
+def headline(found: Evaluation) -> str:
     """The result in a few sentences."""
     n, flagged = len(found.test), found.scores.get("flagged", float(found.test.flagged.mean()))
     said = []
@@ -34,7 +34,7 @@ def headline(found: Measured) -> str:
     return " ".join(said)
 
 
-def next_steps(found: Measured) -> list[str]:
+def next_steps(found: Evaluation) -> list[str]:
     """Return what to do about the findings, in order; never empty."""
     steps = [*_seen(found), *_drift(found), *_mistakes(found), *_model(found)]
     return steps or [
@@ -42,7 +42,7 @@ def next_steps(found: Measured) -> list[str]:
     ]
 
 
-def _seen(found: Measured) -> Iterator[str]:
+def _seen(found: Evaluation) -> Iterator[str]:
     if found.seen > _SEEN:
         yield (
             f"The fit was given {found.seen:.0%} of these rows: the numbers say little about new "
@@ -50,7 +50,7 @@ def _seen(found: Measured) -> Iterator[str]:
         )
 
 
-def _drift(found: Measured) -> Iterator[str]:
+def _drift(found: Evaluation) -> Iterator[str]:
     drift = found.p_values
     changed = [d.name for d in found.drifts if d.changed]
     columns = f" Look first at: {', '.join(changed[:5])}." if changed else ""
@@ -72,7 +72,7 @@ def _drift(found: Measured) -> Iterator[str]:
         )
 
 
-def _mistakes(found: Measured) -> Iterator[str]:
+def _mistakes(found: Evaluation) -> Iterator[str]:
     if found.strange:
         named = ", ".join(f"{name} ({n:,})" for name, n in found.strange.items())
         yield f"Classes that the model does not know: {named}. Fit again with rows of them."
@@ -104,6 +104,6 @@ def _calibration(scores: Mapping[str, float]) -> str:
     return f"{said}. For frequencies take those (in Python: classifier_proba)."
 
 
-def _model(found: Measured) -> Iterator[str]:
+def _model(found: Evaluation) -> Iterator[str]:
     for finding in diagnosed(found.model.classifier).warnings:
         yield f"{finding.text} {finding.remedy}".strip()

@@ -12,9 +12,9 @@ from ....plots import reliability_diagram, risk_coverage, uncertainty_histogram
 from ....plots.canvas import COLORS, LINES, from_zero
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...demo.report.inline import templates
+from ..evaluate import Evaluation
 from ..findings import diagnosed, error_ranking
-from ..measuring import Measured
-from ..saved import rows_learned
+from ..table_model import describe_rows_learned
 from .advice import headline, next_steps
 
 __all__ = ["render"]
@@ -30,13 +30,13 @@ _RANKINGS = [
 ]
 
 
-def render(found: Measured, test: str, model: str) -> str:
+def render(found: Evaluation, test: str, model: str) -> str:
     """The page as HTML text; `test` and `model` are the names of the files."""
     template = templates("dipedl.apps.table.report").get_template("own_data.html.j2")
     return template.render(_values(found, test, model))
 
 
-def _values(found: Measured, test: str, model: str) -> dict[str, Any]:
+def _values(found: Evaluation, test: str, model: str) -> dict[str, Any]:
     known = None if found.truth is None else np.asarray(found.truth) >= 0
     diagnosis = diagnosed(found.model.classifier)
     return {
@@ -45,7 +45,7 @@ def _values(found: Measured, test: str, model: str) -> dict[str, Any]:
         "model": model,
         "target": found.model.target,
         "facts": found.model.facts,
-        "rows_learned": rows_learned(found.model.facts),
+        "rows_learned": describe_rows_learned(found.model.facts),
         "held_out": found.model.facts["held_out"],
         "headline": headline(found),
         "steps": next_steps(found),
@@ -61,13 +61,13 @@ def _values(found: Measured, test: str, model: str) -> dict[str, Any]:
     }
 
 
-def _sets(found: Measured) -> list[Entry]:
+def _sets(found: Evaluation) -> list[Entry]:
     """The legend of the histograms."""
     names = [side.name for side in (found.test, found.ood) if side is not None]
     return [Entry(name, i, "7 3" * i) for i, name in enumerate(names)]
 
 
-def _reliability(found: Measured, known: np.ndarray) -> Panel:
+def _reliability(found: Evaluation, known: np.ndarray) -> Panel:
     """Accuracy against confidence, before and after, of the rows with a known class."""
     y = np.asarray(found.truth)[known]
     ax = reliability_diagram(y, found.bare[known], color=_ORANGE, ax=panel_axes())
@@ -75,7 +75,7 @@ def _reliability(found: Measured, known: np.ndarray) -> Panel:
     return panel("Accuracy by confidence", ax, "accuracy against confidence", "rel")
 
 
-def _selection(found: Measured, known: np.ndarray) -> Panel:
+def _selection(found: Evaluation, known: np.ndarray) -> Panel:
     """Error rate against the share of rows that are answered."""
     right = (found.proba.argmax(axis=1) == found.truth)[known]
     ax = panel_axes()
@@ -95,7 +95,7 @@ def _selection(found: Measured, known: np.ndarray) -> Panel:
     return panel("Errors among the surest", ax, "error rate against coverage", "rc")
 
 
-def _evidence(found: Measured) -> Iterator[Panel]:
+def _evidence(found: Evaluation) -> Iterator[Panel]:
     """Vacuity and p-values of the test rows, and of the other ones."""
     sides = [side for side in (found.test, found.ood) if side is not None]
     ax = uncertainty_histogram(

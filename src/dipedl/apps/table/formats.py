@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from .mistake import Mistake, WrongOption
+from .errors import UsageError, UserError
 
 CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES, IMAGES = (
     "CSV",
@@ -90,14 +90,14 @@ def blank_lines(path: Path, form: Format) -> int:
 
 
 def format_of(path: Path, delimiter: str | None = None) -> Format:
-    """The format of a file; Mistake if it is none that holds a table."""
+    """The format of a file; UserError if it is none that holds a table."""
     _check_readable(path)
     with open(path, "rb") as raw:
         head = raw.read(8)
     packed = next((name for magic, (name, _) in _PACKED.items() if head.startswith(magic)), "")
     sample = _sample(path, packed)
     if not sample.strip(b"\x00\t\r\n \xef\xbb\xbf\xff\xfe"):
-        raise Mistake(f"{path} is empty; give a table with a line of names and rows below it")
+        raise UserError(f"{path} is empty; give a table with a line of names and rows below it")
     for magic, kind in _MAGIC.items():
         if sample.startswith(magic):
             return Format(_checked(kind, sample, path), packed)
@@ -109,20 +109,20 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
         return Format(LINES, packed, encoding)
     for magic, what in _REFUSED.items():
         if sample.lstrip().startswith(magic):
-            raise Mistake(f"{path} is no table but {what}")
+            raise UserError(f"{path} is no table but {what}")
     found = _checked_delimiter(delimiter) or max(_DELIMITERS, key=lambda one: _fields(text, one))
     return Format(CSV, packed, encoding, found)
 
 
 def _check_readable(path: Path) -> None:
     if path.is_dir():
-        raise Mistake(f"{path} is a folder; give a file, or say --images")
+        raise UserError(f"{path} is a folder; give a file, or say --images")
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
         there = f"; beside it: {', '.join(near)}" if near else ""
-        raise Mistake(f"there is no file {path}{there}")
+        raise UserError(f"there is no file {path}{there}")
     if not path.is_file():
-        raise Mistake(f"{path} is no ordinary file; copy what it gives to one first")
+        raise UserError(f"{path} is no ordinary file; copy what it gives to one first")
 
 
 def _sample(path: Path, packed: str) -> bytes:
@@ -132,16 +132,16 @@ def _sample(path: Path, packed: str) -> bytes:
     except (EOFError, OSError, lzma.LZMAError) as error:
         if isinstance(error, PermissionError):
             raise
-        raise Mistake(
+        raise UserError(
             f"{path} cannot be unpacked ({packed}): {error}; copy or download it again"
         ) from error
 
 
 def _checked(kind: str, sample: bytes, path: Path) -> str:
     if kind == NPZ and b"[Content_Types]" in sample[:4096]:
-        raise Mistake(f"{path} is no table but an Excel workbook: save the sheet as CSV")
+        raise UserError(f"{path} is no table but an Excel workbook: save the sheet as CSV")
     if kind == NPZ and b".npy" not in sample[:4096]:
-        raise Mistake(f"{path} is a zip archive: unpack it, and give the table in it")
+        raise UserError(f"{path} is a zip archive: unpack it, and give the table in it")
     return kind
 
 
@@ -161,7 +161,7 @@ def _encoding(sample: bytes) -> str:
 
 
 def _check_western(path: Path, packed: str) -> None:
-    """Mistake for a file of UTF-8 with some lines that are none: as Western text it is garbled."""
+    """Refuse a file of UTF-8 with some lines that are none: as Western text it is garbled."""
     lines: dict[bool, list[int]] = {True: [], False: []}
     with open_bytes(path, packed) as stream:
         for number, line in enumerate(stream, start=1):
@@ -172,16 +172,16 @@ def _check_western(path: Path, packed: str) -> None:
         raise _not_utf8(path, lines[False][0])
 
 
-def _not_utf8(path: Path, line: int) -> Mistake:
+def _not_utf8(path: Path, line: int) -> UserError:
     """The error of a file of UTF-8 with a line that is none."""
-    return Mistake(
+    return UserError(
         f"{path} cannot be read: line {line:,} holds bytes that are no UTF-8, as other lines are; "
         "mend that line, or write the whole file as UTF-8"
     )
 
 
 def check_utf8(path: Path, packed: str) -> None:
-    """Mistake for a file with a line that is no UTF-8."""
+    """UserError for a file with a line that is no UTF-8."""
     with open_bytes(path, packed) as stream:
         for number, line in enumerate(stream, start=1):
             if not is_utf8(line):
@@ -208,5 +208,5 @@ def _fields(text: str, delimiter: str) -> tuple[float, int]:
 def _checked_delimiter(given: str | None) -> str:
     wanted = {"tab": "\t", "\\t": "\t"}.get(given or "", given or "")
     if len(wanted) > 1:
-        raise WrongOption(f"--delimiter must be one character or tab, got {given!r}")
+        raise UsageError(f"--delimiter must be one character or tab, got {given!r}")
     return wanted

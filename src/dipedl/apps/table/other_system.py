@@ -19,14 +19,14 @@ from sklearn.preprocessing import StandardScaler
 from ...classifier import DIPClassifier
 from ...explanation import FindingWarning
 from ...writing.spelling import spellings, versions
+from .columns import ColumnSpec, as_inputs, texts_of
+from .errors import UserError, list_names, suggest_name
 from .findings import in_shell
-from .gathering import gathered
-from .learning import watched
-from .scoring import Count, Progress, Wanted, answer_frame, write_answers
-from .tables.columns import Column, as_inputs, texts_of
-from .tables.kinds import NUMERIC, decimal_mark
-from .tables.mistake import Mistake, listed, meant
-from .tables.reading import Refused, Table
+from .fit import fit_with_warnings
+from .kinds import NUMERIC, decimal_mark
+from .reading import RejectedRow, Table
+from .sampling import sample_rows
+from .score import Progress, ScoreRequest, ScoreResult, answer_frame, write_answers
 
 _SUM, _TINY, _AT_ONCE, _FEWEST = 1e-3, 1e-6, 20_000, 20
 _PERCENT = ": divide percent by 100"
@@ -36,7 +36,7 @@ _LEARNED = (
 )
 
 
-class _Given(ClassifierMixin, BaseEstimator):
+class _GivenProbabilities(ClassifierMixin, BaseEstimator):
     """A classifier whose probabilities are the first columns of its inputs."""
 
     def __init__(self, classes: Sequence[str] = ()) -> None:
@@ -61,21 +61,21 @@ class Pair:
     features: Table | None = None
 
 
-def score_given(
+def score_other_system(
     new: Pair,
     held_out: Pair,
     target: str,
     out: Path,
-    wanted: Wanted,
+    wanted: ScoreRequest,
     progress: Progress | None,
-) -> Count:
+) -> ScoreResult:
     """Answer rows by their given probabilities and evidence learned from held-out rows.
 
     Without features the density sees the logarithms of the probabilities.
     """
     if target not in held_out.proba.names:
-        near = meant(target, held_out.proba.names)
-        raise Mistake(f"{held_out.proba.path} has no column {target!r} of true classes: {near}")
+        near = suggest_name(target, held_out.proba.names)
+        raise UserError(f"{held_out.proba.path} has no column {target!r} of true classes: {near}")
     classes = _classes(held_out.proba, target)
     X, _, y, left_out = _inputs(held_out, target, classes, None)
     labels = _checked_labels(y, classes, held_out.proba, left_out)
@@ -85,7 +85,7 @@ def score_given(
         warnings.warn(f"{told} are not used{_first(left_out)}", stacklevel=2)
     X_new, rows, _, refused = _inputs(new, target, classes, list(X.columns))
     if not len(X_new):
-        raise Mistake(f"{new.proba.path} has no row that can be answered{_first(refused)}")
+        raise UserError(f"{new.proba.path} has no row that can be answered{_first(refused)}")
     clf = _fitted(X, labels, classes)
     return write_answers(_lines(clf, X_new, rows, wanted, refused), out, progress)
 
@@ -94,9 +94,9 @@ def _lines(
     clf: DIPClassifier,
     X: pd.DataFrame,
     rows: np.ndarray,
-    wanted: Wanted,
-    refused: list[Refused],
-) -> Iterator[tuple[pd.DataFrame, list[Refused], float]]:
+    wanted: ScoreRequest,
+    refused: list[RejectedRow],
+) -> Iterator[tuple[pd.DataFrame, list[RejectedRow], float]]:
     for first in range(0, len(X), _AT_ONCE):
         at = slice(first, first + _AT_ONCE)
         some = X.iloc[at][list(clf.feature_names_in_)].reset_index(drop=True)
@@ -106,12 +106,12 @@ def _lines(
 
 def _fitted(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier:
     order = np.argsort(classes)
-    given = _Given([classes[c] for c in order]).fit(X)
+    given = _GivenProbabilities([classes[c] for c in order]).fit(X)
     names = list(X.columns)
     arranged = [names[c] for c in order] + names[len(classes) :]
     seen = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])
     clf = DIPClassifier(FrozenEstimator(given), features=seen, random_state=0)
-    fitted, caught, _ = watched(lambda: clf.fit(X[arranged], y))
+    fitted, caught, _ = fit_with_warnings(lambda: clf.fit(X[arranged], y))
     for one in caught:
         warnings.warn(_of_tables(one.message), stacklevel=2)
     return fitted
@@ -131,16 +131,16 @@ def _classes(proba: Table, target: str, known: Sequence[str] | None = None) -> l
     """The classes as the columns name them; a `spelling` of one of the `known` as that."""
     names = [name for name in proba.names if name != target]
     if len(names) < 2:
-        raise Mistake(
+        raise UserError(
             f"{proba.path} must have a column of probabilities for each of two classes or more, "
-            f"got {listed(proba.names)}"
+            f"got {list_names(proba.names)}"
         )
     written = [name.removeprefix("p_") for name in names]
     classes = spellings(written, versions(written) if known is None else known)
     pairs = combinations(zip(names, classes, strict=True), 2)
     for (one, of_one), (other, of_other) in pairs:
         if of_one == of_other:
-            raise Mistake(
+            raise UserError(
                 f"{proba.path} has the columns {one!r} and {other!r}, which are of one class: "
                 "leave one out"
             )
@@ -149,13 +149,14 @@ def _classes(proba: Table, target: str, known: Sequence[str] | None = None) -> l
 
 def _inputs(
     pair: Pair, target: str, classes: list[str], known: list[str] | None
-) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None, list[Refused]]:
+) -> tuple[pd.DataFrame, np.ndarray, pd.Series | None, list[RejectedRow]]:
     """Probabilities and features side by side, row numbers, labels if there are, refused rows."""
     there = _classes(pair.proba, target, classes)
     if sorted(there) != sorted(classes):
-        raise Mistake(
-            f"new and held-out rows differ in the classes {listed(sorted({*there} ^ {*classes}))}, "
-            f"by the names of columns in {pair.proba.path}: give the same columns"
+        raise UserError(
+            "new and held-out rows differ in the classes "
+            f"{list_names(sorted({*there} ^ {*classes}))}, by the names of columns in "
+            f"{pair.proba.path}: give the same columns"
         )
     P, rows, truth, mark = _read(pair.proba, target)
     names = [name for name in pair.proba.names if name != target]
@@ -167,20 +168,22 @@ def _inputs(
     else:
         F, *_ = _read(pair.features, "", mark)
         if len(F) != len(P):
-            raise Mistake(
+            raise UserError(
                 f"{pair.features.path} has {len(F):,} rows and {pair.proba.path} {len(P):,}: row i "
                 "of both must be the same input"
             )
     both = [name for name in F if name in made]
     if both and pair.features is not None:
-        raise Mistake(
+        raise UserError(
             f"{pair.features.path} has a column {both[0]!r}, as the probabilities of a class are "
             "called: rename it"
         )
     X = pd.concat([made, F], axis=1)
     if known is not None and sorted(known) != sorted(X.columns):
         lacking = sorted(set(known) ^ set(X.columns))
-        raise Mistake(f"new and held-out rows differ in {listed(lacking)}: give the same columns")
+        raise UserError(
+            f"new and held-out rows differ in {list_names(lacking)}: give the same columns"
+        )
     k = made.shape[1]
     odd = {one.row: one for one in (*_missing_rows(X.iloc[:, k:], rows), *_odd_rows(made, rows))}
     keep = ~np.isin(rows, list(odd))
@@ -196,16 +199,16 @@ def _read(
 
     Without a given `mark` it is a comma if the numbers have any.
     """
-    some = gathered(table)
+    some = sample_rows(table)
     if some.refused:
         one = some.refused[0]
-        raise Mistake(f"{table.path}, row {one.row}: {one.reason}; rows must stay in step")
+        raise UserError(f"{table.path}, row {one.row}: {one.reason}; rows must stay in step")
     names = [str(name) for name in some.frame if name != target]
     mark = mark or decimal_mark(_texts(some.frame[names]))
-    columns = [Column(name, NUMERIC, decimal=mark) for name in names]
+    columns = [ColumnSpec(name, NUMERIC, decimal=mark) for name in names]
     made, _, odd = as_inputs(columns, some.frame, some.rows)
     for one in odd[:1]:
-        raise Mistake(f"{table.path}, row {one.row}, column {one.column!r}: {one.reason}")
+        raise UserError(f"{table.path}, row {one.row}, column {one.column!r}: {one.reason}")
     truth = some.frame[target] if target in some.frame else None
     return made, some.rows, truth, mark
 
@@ -215,11 +218,11 @@ def _texts(frame: pd.DataFrame) -> pd.Series:
     return pd.Series(frame.select_dtypes(exclude="number").to_numpy().ravel()).dropna().astype(str)
 
 
-def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
+def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[RejectedRow]:
     """Rows that are no probabilities."""
     sums = P.sum(axis=1, skipna=False).to_numpy()
     odd = ~(np.abs(sums - 1) <= _SUM) | (P < 0).any(axis=1).to_numpy()
-    return list(map(Refused, rows[odd].tolist(), repeat(""), map(_told_of, sums[odd])))
+    return list(map(RejectedRow, rows[odd].tolist(), repeat(""), map(_told_of, sums[odd])))
 
 
 def _told_of(total: float) -> str:
@@ -229,41 +232,41 @@ def _told_of(total: float) -> str:
     return f"probabilities must be >= 0 and sum to one, and sum to {total:.4g}{percent}"
 
 
-def _first(left_out: list[Refused]) -> str:
+def _first(left_out: list[RejectedRow]) -> str:
     """Why the first of the rows is left out that cannot be used."""
     return "".join(f"; row {one.row} is left out: {one.reason}" for one in left_out[:1])
 
 
-def _missing_rows(F: pd.DataFrame, rows: np.ndarray) -> list[Refused]:
+def _missing_rows(F: pd.DataFrame, rows: np.ndarray) -> list[RejectedRow]:
     at = np.flatnonzero(F.isna().any(axis=1))
     names = F.columns
     first = F.isna().to_numpy().argmax(axis=1)
-    return [Refused(int(rows[i]), str(names[first[i]]), "a feature is missing") for i in at]
+    return [RejectedRow(int(rows[i]), str(names[first[i]]), "a feature is missing") for i in at]
 
 
 def _check_features(F: pd.DataFrame, held_out: Pair) -> None:
     if not (F.nunique() > 1).any():
         table = held_out.features or held_out.proba
-        raise Mistake(
+        raise UserError(
             f"{table.path} is equal in all rows: evidence needs features that differ between rows; "
             "give them by --held-out-features and --features"
         )
 
 
 def _checked_labels(
-    y: pd.Series | None, classes: list[str], table: Table, left_out: list[Refused]
+    y: pd.Series | None, classes: list[str], table: Table, left_out: list[RejectedRow]
 ) -> np.ndarray:
     y = None if y is None else texts_of(y, classes)
     if y is None or y.isna().any() or len(y) < _FEWEST:
         n = 0 if y is None else int(y.notna().sum())
-        raise Mistake(
+        raise UserError(
             f"{table.path} must have the true class of each of {_FEWEST} rows or more, got {n:,}"
             + _first(left_out)
         )
     unknown = sorted(set(y) - set(classes))
     if unknown:
-        raise Mistake(
-            f"{table.path} holds the classes {listed(unknown)}, and has probabilities of "
-            f"{listed(classes)}: give a column of probabilities for each class"
+        raise UserError(
+            f"{table.path} holds the classes {list_names(unknown)}, and has probabilities of "
+            f"{list_names(classes)}: give a column of probabilities for each class"
         )
     return np.asarray(y, dtype=object).astype(str)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .errors import UserError, list_names
 from .formats import Format, open_bytes
-from .mistake import Mistake, listed
 
 
 def npz_frame(path: Path) -> pd.DataFrame:
@@ -20,13 +20,15 @@ def npz_frame(path: Path) -> pd.DataFrame:
         columns = [c for name in arrays.files for c in _columns(name, arrays[name], path)]
     n = {len(values) for _, values in columns}
     if len(n) > 1:
-        raise Mistake(f"{path} holds arrays of {listed(sorted(n))} rows: all must have as many")
+        raise UserError(
+            f"{path} holds arrays of {list_names(sorted(n))} rows: all must have as many"
+        )
     return pd.DataFrame(dict(columns))
 
 
 def _columns(name: str, array: np.ndarray, path: Path) -> Iterator[tuple[str, np.ndarray]]:
     if array.ndim not in (1, 2):
-        raise Mistake(
+        raise UserError(
             f"{path} holds the array {name!r} of shape {array.shape}: give rows by columns, (n, d)"
         )
     if array.ndim == 1:

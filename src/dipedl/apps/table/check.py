@@ -13,38 +13,38 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from ...explanation import Diagnosis, Finding
-from .gathering import gathered
-from .tables.columns import (
-    Column,
+from .columns import (
+    ColumnSpec,
     as_inputs,
     check_forced,
     check_usable,
-    column_of,
     describe_gap_words,
+    infer_column,
     is_id,
     texts_of,
 )
-from .tables.formats import CSV
-from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, describe_number_marks
-from .tables.mistake import Mistake, as_typed, check_named, listed
-from .tables.reading import Table
-from .targets import FEWEST, check_target, classes_of, kinds_asked
+from .errors import UserError, as_typed, check_columns, list_names
+from .formats import CSV
+from .kinds import CATEGORY, DATE, NUMERIC, TEXT, describe_number_marks
+from .reading import Table
+from .sampling import sample_rows
+from .targets import FEWEST, check_target, read_classes, split_types
 
 _LEAK, _LEAK_ROWS, _FOLDS, _LEAF = 0.98, 20_000, 3, 5
 _GAPS, _RARE_CLASS, _MANY = 0.5, 50, 0.95
 
 
 @dataclass(frozen=True)
-class _Looked:
+class _LabelledTable:
     """A table by its columns: what could be read of it, with the classes of the rows."""
 
     frame: pd.DataFrame
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSpec, ...]
     X: pd.DataFrame
     y: pd.Series
 
 
-def checked(
+def check_table(
     tables: Sequence[Table],
     target: str,
     drop: Sequence[str] = (),
@@ -55,28 +55,28 @@ def checked(
 
     Raises
     ------
-    Mistake
+    UserError
         If there is no such target, or no class in it.
     """
     table = tables[0]
     check_target(target, list(table.names), table.path)
-    check_named("--drop", drop, table.names, table.path)
+    check_columns("--drop", drop, table.names, table.path)
     check_forced(types or {}, table.names)
-    some = gathered(table, rows)
+    some = sample_rows(table, rows)
     names = [name for name in table.names if name not in (target, *drop)]
     found = [
         Finding("unreadable_rows", "warning", f"{_rows(len(some.refused))} cannot be read: "
                 f"{one.told()}.", {"rows": len(some.refused)}, "mend these lines")
         for one in some.refused[:1]
     ]  # fmt: skip
-    kinds, named = kinds_asked(types or {}, target)
+    kinds, named = split_types(types or {}, target)
     labels, known, problems = _classes(some.frame[target], target, some.rows, named, table.gaps)
     frame = some.frame.loc[known, names].reset_index(drop=True)
     columns, mixed = _columns(frame, kinds)
     X, fine, odd = as_inputs(columns, frame, some.rows[known])
     check_usable(fine, odd, table.path)
     frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
-    looked = _Looked(frame, columns, X, labels)
+    looked = _LabelledTable(frame, columns, X, labels)
     found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
     words = describe_gap_words(target, labels.unique(), columns)
     if words and table.format.kind == CSV:
@@ -93,10 +93,10 @@ def _rows(n: int) -> str:
 def _classes(
     values: pd.Series, target: str, rows: np.ndarray, named: bool, gaps: Sequence[str]
 ) -> tuple[pd.Series, np.ndarray, list[Finding]]:
-    """As `classes_of`, but what is wrong with the classes is a finding."""
+    """As `read_classes`, but what is wrong with the classes is a finding."""
     try:
-        labels, known, refused = classes_of(values, target, rows, named, gaps)
-    except Mistake as error:
+        labels, known, refused = read_classes(values, target, rows, named, gaps)
+    except UserError as error:
         labels = texts_of(values)
         known = labels.notna().to_numpy()
         if not known.any():
@@ -113,23 +113,23 @@ def _classes(
 
 def _columns(
     frame: pd.DataFrame, types: Mapping[str, str]
-) -> tuple[tuple[Column, ...], list[Finding]]:
+) -> tuple[tuple[ColumnSpec, ...], list[Finding]]:
     """The columns that can be read, and findings about the others."""
-    columns: list[Column] = []
+    columns: list[ColumnSpec] = []
     found = []
     for name in frame:
         try:
-            columns.append(column_of(frame, name, types))
-        except Mistake as error:
+            columns.append(infer_column(frame, name, types))
+        except UserError as error:
             found.append(Finding("mixed_types", "warning", f"{error}."))
     return tuple(columns), found
 
 
-def _rare_classes(looked: _Looked) -> Iterator[Finding]:
+def _rare_classes(looked: _LabelledTable) -> Iterator[Finding]:
     counts = looked.y.value_counts()
     rare = counts[(counts < _RARE_CLASS) & (counts >= FEWEST)]
     if len(rare):
-        named = listed(f"{name!r} ({n})" for name, n in rare.items())
+        named = list_names(f"{name!r} ({n})" for name, n in rare.items())
         yield Finding(
             "rare_classes", "note", f"Classes of fewer than {_RARE_CLASS} rows: {named}.",
             {"classes": len(rare)}, "their probabilities will be rough: add rows of them",
@@ -142,17 +142,17 @@ def _rare_classes(looked: _Looked) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _texts(looked: _Looked) -> Iterator[Finding]:
+def _texts(looked: _LabelledTable) -> Iterator[Finding]:
     texts = [c for c in looked.columns if c.kind == TEXT]
     if texts:
-        named = listed(f"{c.name} ({c.why or 'as asked'})" for c in texts)
+        named = list_names(f"{c.name} ({c.why or 'as asked'})" for c in texts)
         yield Finding(
             "text_columns", "note", f"Left out as text or id: {named}.", {"columns": len(texts)},
             "a value that does not come again says nothing of a new row; make groups of them",
         )  # fmt: skip
 
 
-def _marks(looked: _Looked) -> Iterator[Finding]:
+def _marks(looked: _LabelledTable) -> Iterator[Finding]:
     """Columns of numbers that are read as texts for the characters in them."""
     for column in looked.columns:
         if column.kind not in (CATEGORY, TEXT):
@@ -166,7 +166,7 @@ def _marks(looked: _Looked) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _ids(looked: _Looked) -> Iterator[Finding]:
+def _ids(looked: _LabelledTable) -> Iterator[Finding]:
     for name in looked.X:
         if is_id(looked.X[name]):
             yield Finding(
@@ -175,7 +175,7 @@ def _ids(looked: _Looked) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _constants(looked: _Looked) -> Iterator[Finding]:
+def _constants(looked: _LabelledTable) -> Iterator[Finding]:
     same = [c for c in looked.columns if c.used and _is_constant(looked.frame[c.name])]
     texts = [c.name for c in same if c.kind == CATEGORY]
     numbers = [c.name for c in same if c.kind != CATEGORY]
@@ -187,9 +187,9 @@ def _is_constant(values: pd.Series) -> bool:
     return bool(values.nunique(dropna=False) == 1)
 
 
-def _constant(looked: _Looked, names: list[str], why: str) -> Iterator[Finding]:
+def _constant(looked: _LabelledTable, names: list[str], why: str) -> Iterator[Finding]:
     if names:
-        told = listed(f"{name} ({str(looked.frame[name].iloc[0])!r})" for name in names)
+        told = list_names(f"{name} ({str(looked.frame[name].iloc[0])!r})" for name in names)
         many = "1 column has" if len(names) == 1 else f"{len(names):,} columns have"
         drop = as_typed(names[:8]) + " and the others" * (len(names) > 8)
         yield Finding(
@@ -198,7 +198,7 @@ def _constant(looked: _Looked, names: list[str], why: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _gaps(looked: _Looked) -> Iterator[Finding]:
+def _gaps(looked: _LabelledTable) -> Iterator[Finding]:
     for column in looked.columns:
         if column.missing > _GAPS:
             yield Finding(
@@ -207,18 +207,18 @@ def _gaps(looked: _Looked) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _dates(looked: _Looked) -> Iterator[Finding]:
+def _dates(looked: _LabelledTable) -> Iterator[Finding]:
     dates = [c.name for c in looked.columns if c.kind == DATE]
     if dates:
         yield Finding(
             "dates", "note",
-            f"Dates: {listed(dates)}. A model sees month and weekday of them.",
+            f"Dates: {list_names(dates)}. A model sees month and weekday of them.",
             {"columns": len(dates)},
             f"if rows come in time, test on later ones: --time-column {shlex.quote(dates[0])}",
         )  # fmt: skip
 
 
-def _duplicates(looked: _Looked) -> Iterator[Finding]:
+def _duplicates(looked: _LabelledTable) -> Iterator[Finding]:
     if not looked.frame.shape[1]:
         return
     keys = _keys(looked.frame, looked.columns)
@@ -241,7 +241,7 @@ def _duplicates(looked: _Looked) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _keys(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.Series:
+def _keys(frame: pd.DataFrame, columns: Sequence[ColumnSpec]) -> pd.Series:
     """Return a number for each row, equal where all entries are one value, however written."""
     numbers = {column.name: column for column in columns if column.kind == NUMERIC}
     parts = {
@@ -253,7 +253,7 @@ def _keys(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.Series:
     return pd.util.hash_pandas_object(pd.DataFrame(parts), index=False)
 
 
-def _twins(looked: _Looked) -> Iterator[Finding]:
+def _twins(looked: _LabelledTable) -> Iterator[Finding]:
     seen: dict[int, str] = {}
     for column in looked.columns:
         values = looked.frame[column.name].astype(str)
@@ -268,7 +268,7 @@ def _twins(looked: _Looked) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _leaks(looked: _Looked) -> Iterator[Finding]:
+def _leaks(looked: _LabelledTable) -> Iterator[Finding]:
     """Columns that alone give the class away, in trees on parts of the rows."""
     y = LabelEncoder().fit_transform(looked.y)
     enough = len(y) and np.bincount(y).min() >= _FOLDS and len(np.unique(y)) > 1
@@ -299,12 +299,14 @@ def _accuracy_of(values: pd.Series, y: np.ndarray) -> float:
 
 
 def _overlap(
-    frame: pd.DataFrame, columns: Sequence[Column], test: Table, rows: int | None
+    frame: pd.DataFrame, columns: Sequence[ColumnSpec], test: Table, rows: int | None
 ) -> list[Finding]:
-    other = gathered(test, rows).frame
+    other = sample_rows(test, rows).frame
     shared = [name for name in frame.columns if name in other.columns]
     if not shared:
-        raise Mistake(f"--test {test.path} has no column of the other table: {listed(test.names)}")
+        raise UserError(
+            f"--test {test.path} has no column of the other table: {list_names(test.names)}"
+        )
     both = int(np.isin(_keys(other[shared], columns), _keys(frame[shared], columns)).sum())
     if not both:
         return [Finding("overlap", "ok", f"No row of {test.path} is among those to learn from.")]
@@ -312,7 +314,7 @@ def _overlap(
     return [Finding("overlap", "warning", text, {"rows": both}, "leave them out of the test")]
 
 
-_CHECKS: tuple[Callable[[_Looked], Iterator[Finding]], ...] = (
+_CHECKS: tuple[Callable[[_LabelledTable], Iterator[Finding]], ...] = (
     _rare_classes,
     _leaks,
     _marks,

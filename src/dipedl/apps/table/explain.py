@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...explanation import Card
-from .saved import TableModel
-from .tables.columns import as_inputs, check_known
-from .tables.images import FILE
-from .tables.mistake import Mistake
-from .tables.reading import Refused, Table
+from .columns import as_inputs, check_known
+from .errors import UserError
+from .images import FILE
+from .reading import RejectedRow, Table
+from .table_model import TableModel
 
 
-class Explained(NamedTuple):
+class ExplainedRow(NamedTuple):
     """The card of a row by its number; of an image by its file too."""
 
     row: int
@@ -23,13 +23,13 @@ class Explained(NamedTuple):
     card: Card
 
 
-def explained(
+def explain_rows(
     model: TableModel, table: Table, most: int, top: int, row: int | None = None
-) -> tuple[list[Explained], list[Refused]]:
+) -> tuple[list[ExplainedRow], list[RejectedRow]]:
     """The first `most` rows that can be read, or row number `row` alone, and what was refused."""
     check_known(model.columns, table.names, table.path)
-    cards: list[Explained] = []
-    refused: list[Refused] = []
+    cards: list[ExplainedRow] = []
+    refused: list[RejectedRow] = []
     last, most = 0, most if row is None else 1
     for piece in table.pieces():
         at = np.arange(len(piece.frame)) if row is None else np.flatnonzero(piece.rows == row)
@@ -41,11 +41,11 @@ def explained(
         if len(X):
             rows = piece.rows[at][fine].tolist()
             files = some[FILE][fine].tolist() if model.of_images else [""] * len(rows)
-            cards += map(Explained, rows, files, cards_of(model, X, top))
+            cards += map(ExplainedRow, rows, files, cards_of(model, X, top))
         if len(cards) >= most:
             return cards, [one for one in refused if one.row < cards[-1].row]
     if row is not None and not refused:
-        raise Mistake(f"--row {row}: {table.path} has rows 1 to {last:,}")
+        raise UserError(f"--row {row}: {table.path} has rows 1 to {last:,}")
     return cards, refused
 
 
@@ -55,7 +55,7 @@ def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
     try:
         return [in_rows_of_file(card, model.rows) for card in cards] if len(model.rows) else cards
     except IndexError as error:
-        raise Mistake(
+        raise UserError(
             f"the file of the model lists {len(model.rows):,} training rows, fewer than it learned "
             "from: copy it again, or fit it again"
         ) from error

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ....writing.cells import cell
-from ....writing.files import check_is_no_input, whole_file, writable_target
-from .mistake import Mistake, WrongOption
+from ...writing.cells import cell
+from ...writing.files import check_is_no_input, whole_file, writable_target
+from .errors import UsageError, UserError
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
 Write = Callable[[pd.DataFrame], None]
@@ -30,18 +30,20 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         with whole_file(path) as file:
             yield file
     except OSError as error:
-        raise Mistake(f"{error.strerror}. Free space, or choose another place by --out") from error
+        raise UserError(
+            f"{error.strerror}. Free space, or choose another place by --out"
+        ) from error
 
 
 def check_writable(path: Path, inputs: Iterable[Path | None], option: str = "--out") -> None:
-    """Mistake for a file that cannot be written or is an input, before the long work starts."""
+    """UserError for a file that cannot be written or is an input, before the long work starts."""
     try:
         writable_target(path)
         check_is_no_input(path, inputs)
     except OSError as error:
-        raise Mistake(f"{option}: {error.strerror}") from error
+        raise UserError(f"{option}: {error.strerror}") from error
     except ValueError as error:
-        raise Mistake(f"{option}: {error}") from error
+        raise UserError(f"{option}: {error}") from error
 
 
 def without_ending(path: Path) -> str:
@@ -61,11 +63,11 @@ def table_writer(path: Path) -> Iterator[Write]:
 
 
 def ending_of(path: Path) -> str:
-    """The ending that names the format to write; Mistake for another."""
+    """The ending that names the format to write; UserError for another."""
     for ending in _WRITERS:
         if path.name.lower().endswith(ending):
             return ending
-    raise WrongOption(f"{path} must end in {_ENDINGS}: the ending names the format")
+    raise UsageError(f"{path} must end in {_ENDINGS}: the ending names the format")
 
 
 @contextmanager

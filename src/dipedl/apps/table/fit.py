@@ -18,26 +18,26 @@ from ...features.scaling import FarRowsWarning
 from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
 from ...writing.cells import printable_name
-from .findings import diagnosed
-from .gathering import Gathered, gathered
-from .models import check_model, classifier, components, title
-from .saved import TableModel
-from .tables.columns import (
-    Column,
+from .classifiers import check_model, classifier, components, title
+from .columns import (
+    ColumnSpec,
     as_inputs,
     check_forced,
     check_usable,
-    columns_of,
     describe_gap_words,
+    infer_columns,
     is_id,
     read_dates,
 )
-from .tables.formats import CSV, IMAGES
-from .tables.images import checksum
-from .tables.kinds import CATEGORY, DATE, NUMERIC, TEXT, guess, to_numbers
-from .tables.mistake import Mistake, as_typed, check_named, listed
-from .tables.reading import Refused, Table
-from .targets import check_target, classes_of, kinds_asked
+from .errors import UserError, as_typed, check_columns, list_names
+from .findings import diagnosed
+from .formats import CSV, IMAGES
+from .images import checksum
+from .kinds import CATEGORY, DATE, NUMERIC, TEXT, guess, to_numbers
+from .reading import RejectedRow, Table
+from .sampling import Sample, sample_rows
+from .table_model import TableModel
+from .targets import check_target, read_classes, split_types
 
 T = TypeVar("T")
 _TIMED, _FEW = 500, 200
@@ -47,7 +47,7 @@ _BY_TIME = 4
 
 
 @dataclass(frozen=True)
-class Order:
+class FitRequest:
     """Options of a fit; see ``dipedl fit --help``."""
 
     target: str
@@ -62,7 +62,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Learned:
+class FitResult:
     """A fitted model, and what its owner should know: numbers, findings, refused rows, notes.
 
     `refused` are the first of `refused_rows` rows; `failed` says which files cannot be read.
@@ -71,31 +71,33 @@ class Learned:
     model: TableModel
     numbers: dict[str, float]
     diagnosis: Diagnosis
-    refused: list[Refused]
+    refused: list[RejectedRow]
     refused_rows: int
     notes: list[str]
     failed: list[str] = field(default_factory=list)
 
 
-def learn(table: Table, order: Order, progress: Callable[[float], None] | None = None) -> Learned:
+def fit_table(
+    table: Table, order: FitRequest, progress: Callable[[float], None] | None = None
+) -> FitResult:
     """Fit the model that `order` asks for on a table."""
     names = _checked_names(table, order)
     check_model(order.model)
-    rows = gathered(table, order.rows, order.seed, progress)
-    kinds, named = kinds_asked(order.types, order.target)
+    rows = sample_rows(table, order.rows, order.seed, progress)
+    kinds, named = split_types(order.types, order.target)
     values = rows.frame[order.target]
-    labels, known, unlabelled = classes_of(values, order.target, rows.rows, named, table.gaps)
+    labels, known, unlabelled = read_classes(values, order.target, rows.rows, named, table.gaps)
     frame = rows.frame.loc[known, names].reset_index(drop=True)
-    columns = columns_of(frame, kinds)
+    columns = infer_columns(frame, kinds)
     X, fine, odd = as_inputs(columns, frame, rows.rows[known])
     check_usable(fine, odd, table.path)
     if X.shape[1] == 0:
-        told = listed(f"{c.name} ({c.told()})" for c in columns)
-        raise Mistake(
+        told = list_names(f"{c.name} ({c.told()})" for c in columns)
+        raise UserError(
             f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
         )
     if not (X.nunique(dropna=False) > 1).any():
-        raise Mistake(
+        raise UserError(
             f"{table.path} is equal in all rows but for {order.target!r}: drop fewer columns"
         )
     y = labels[fine].to_numpy(dtype=object).astype(str)
@@ -104,34 +106,38 @@ def learn(table: Table, order: Order, progress: Callable[[float], None] | None =
         when = rows.frame.loc[known, order.time_column].reset_index(drop=True)[fine]
         first = _by_time(when, learned, order.time_column)
         X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
-    clf = unfitted(order, X, pixels=table.pixels)
-    fitted, caught, seconds = watched(lambda: clf.fit(X, y))
-    held_out = held_out_numbers(fitted)
+    clf = build_classifier(order, X, pixels=table.pixels)
+    fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y))
+    held_out = held_out_scores(fitted)
     refused = sorted([*rows.refused, *unlabelled, *odd])
     facts = _facts(table, order, rows, y, held_out)
     if table.pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
     words = describe_gap_words(order.target, fitted.classes_, columns)
-    notes = [*_notes_of(columns, rows, X), *_notes_of_network(table, X), *said(caught, learned)]
+    notes = [
+        *_notes_of(columns, rows, X),
+        *_notes_of_network(table, X),
+        *notes_of_warnings(caught, learned),
+    ]
     notes += [words] if words and table.format.kind == CSV else []
-    numbers = held_out | speeds(fitted, X, seconds)
-    return Learned(model, numbers, diagnosed(fitted), refused, len(refused), notes)
+    numbers = held_out | measure_speed(fitted, X, seconds)
+    return FitResult(model, numbers, diagnosed(fitted), refused, len(refused), notes)
 
 
-def _checked_names(table: Table, order: Order) -> list[str]:
+def _checked_names(table: Table, order: FitRequest) -> list[str]:
     """The columns to learn from."""
     names = list(table.names)
     check_target(order.target, names, table.path)
-    check_named("--drop", order.drop, names, table.path)
-    check_named("--time-column", [order.time_column or order.target], names, table.path)
+    check_columns("--drop", order.drop, names, table.path)
+    check_columns("--time-column", [order.time_column or order.target], names, table.path)
     if order.target in order.drop:
-        raise Mistake(f"--drop names the target {order.target!r}; drop other columns")
+        raise UserError(f"--drop names the target {order.target!r}; drop other columns")
     check_forced(order.types, names)
     gone = {order.target, order.time_column, *order.drop}
     kept = [name for name in names if name not in gone]
     if not kept:
-        raise Mistake(f"no column of {table.path} is left to learn from; drop fewer")
+        raise UserError(f"no column of {table.path} is left to learn from; drop fewer")
     return kept
 
 
@@ -143,15 +149,17 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
     elif found.kind == NUMERIC:
         when = pd.Series(to_numbers(values, found.decimal))
     else:
-        raise Mistake(f"--time-column {name} is {found.kind}: give a column of dates or numbers")
+        raise UserError(f"--time-column {name} is {found.kind}: give a column of dates or numbers")
     if when.isna().any():
         row = rows[int(np.flatnonzero(when.isna())[0])]
-        raise Mistake(f"--time-column {name} is missing in row {row}; fill or leave out such rows")
+        raise UserError(
+            f"--time-column {name} is missing in row {row}; fill or leave out such rows"
+        )
     return np.asarray(when.argsort(kind="stable"))
 
 
-def unfitted(
-    order: Order, X: pd.DataFrame, density: Any = None, pixels: bool = False
+def build_classifier(
+    order: FitRequest, X: pd.DataFrame, density: Any = None, pixels: bool = False
 ) -> DIPClassifier:
     """The model that is asked for, for inputs X (n, d)."""
     return DIPClassifier(
@@ -164,7 +172,7 @@ def unfitted(
     )
 
 
-def watched(fit: Callable[[], T]) -> tuple[T, list[warnings.WarningMessage], float]:
+def fit_with_warnings(fit: Callable[[], T]) -> tuple[T, list[warnings.WarningMessage], float]:
     """Return the result of a fit, its warnings and its seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -173,7 +181,7 @@ def watched(fit: Callable[[], T]) -> tuple[T, list[warnings.WarningMessage], flo
     return found, caught, time.perf_counter() - start
 
 
-def said(caught: Sequence[warnings.WarningMessage], rows: np.ndarray) -> list[str]:
+def notes_of_warnings(caught: Sequence[warnings.WarningMessage], rows: np.ndarray) -> list[str]:
     """Warnings of a fit as notes, each once, with the numbers of rows in their file, (n,).
 
     A finding comes again, in the terms of the shell.
@@ -187,7 +195,7 @@ def said(caught: Sequence[warnings.WarningMessage], rows: np.ndarray) -> list[st
     return list(notes)
 
 
-def held_out_numbers(clf: DIPClassifier) -> dict[str, float]:
+def held_out_scores(clf: DIPClassifier) -> dict[str, float]:
     """Accuracy, Brier score and calibration error on held-out rows."""
     held = clf.evidence_.held_out_
     proba, y = np.asarray(clf.held_out_dirichlet().mean), np.asarray(held.labels)
@@ -201,7 +209,7 @@ def held_out_numbers(clf: DIPClassifier) -> dict[str, float]:
     }
 
 
-def speeds(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> dict[str, float]:
+def measure_speed(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> dict[str, float]:
     """Seconds of the fit, and rows that are answered in one, by X (n, d), repeated as needed.
 
     As many rows are answered at once as take a while, `SCORED_AT_ONCE` at most, as a table is:
@@ -221,7 +229,7 @@ def speeds(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> dict[str,
 
 
 def _facts(
-    table: Table, order: Order, rows: Gathered, y: np.ndarray, held_out: Mapping[str, float]
+    table: Table, order: FitRequest, rows: Sample, y: np.ndarray, held_out: Mapping[str, float]
 ) -> dict[str, Any]:
     classes, counts = np.unique(y, return_counts=True)
     return {
@@ -242,7 +250,7 @@ def _facts(
     }
 
 
-def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> list[str]:
+def _notes_of(columns: Sequence[ColumnSpec], rows: Sample, X: pd.DataFrame) -> list[str]:
     notes, n = [], len(X)
     if rows.total > len(rows.frame) + len(rows.refused):
         notes.append(
@@ -250,14 +258,14 @@ def _notes_of(columns: Sequence[Column], rows: Gathered, X: pd.DataFrame) -> lis
         )
     left = [c for c in columns if c.kind == TEXT]
     if left:
-        told = listed(f"{c.name} ({c.why or 'as asked'})" for c in left)
+        told = list_names(f"{c.name} ({c.why or 'as asked'})" for c in left)
         few = [f"{c.name}={CATEGORY}" for c in left if "come once" in c.why][:1]
         remedy = f"; to use it: --types {as_typed(few)}" if few else ""
         notes.append(f"left out as text: {told}{remedy}")
     ids = [str(name) for name in X if is_id(X[name])]
     if ids:
         notes.append(
-            f"{listed(ids)}: another whole number in each row, as an id is; unless it measures "
+            f"{list_names(ids)}: another whole number in each row, as an id is; unless it measures "
             f"something: --drop {as_typed(ids)}"
         )
     if n < _FEW:

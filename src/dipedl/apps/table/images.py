@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ....plugins import optional
-from ....writing.cells import printable_name
-from ....writing.files import sha256_of
-from .mistake import Mistake
+from ...plugins import optional
+from ...writing.cells import printable_name
+from ...writing.files import sha256_of
+from .errors import UserError
 
 #: Columns beside the features.
 FILE, CLASS = "file", "class"
@@ -25,12 +25,14 @@ _SIDE = 16
 
 
 def image_files(folder: Path) -> list[Path]:
-    """All images in a folder and the folders below it, in order; Mistake if there is none."""
+    """All images in a folder and the folders below it, in order; UserError if there is none."""
     if not folder.is_dir():
-        raise Mistake(f"--images needs a folder with a folder for each class, and {folder} is none")
+        raise UserError(
+            f"--images needs a folder with a folder for each class, and {folder} is none"
+        )
     found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _ENDINGS)
     if not found:
-        raise Mistake(f"{folder} holds no image that ends in {', '.join(sorted(_ENDINGS))}")
+        raise UserError(f"{folder} holds no image that ends in {', '.join(sorted(_ENDINGS))}")
     return found
 
 
@@ -57,7 +59,7 @@ def feature_names(path: str, p: int) -> list[str]:
     return [f"pixel_{j // _SIDE}_{j % _SIDE}" for j in range(p)]
 
 
-def told_features(path: str, p: int) -> str:
+def describe_features(path: str, p: int) -> str:
     """Return the features in words."""
     return f"{p} features by {Path(path).name}" if path else f"{_SIDE} x {_SIDE} grey pixels"
 
@@ -74,13 +76,13 @@ def network_of(fitted_with: str, sha256: str, folder: Path) -> str:
     places = [Path(fitted_with), folder / Path(fitted_with).name]
     there = [place for place in places if place.is_file()]
     if not there:
-        raise Mistake(
+        raise UserError(
             f"the model needs the network that it was fitted with, and {fitted_with} is not there: "
             f"put it into {folder}"
         )
     same = next((str(place) for place in there if checksum(str(place)) == sha256), None)
     if same is None:
-        raise Mistake(
+        raise UserError(
             f"{there[0]} is not the network that the model was fitted with: put that one there, or "
             "fit again"
         )
@@ -89,10 +91,10 @@ def network_of(fitted_with: str, sha256: str, folder: Path) -> str:
 
 def _network(path: Path) -> Callable[[Path], np.ndarray]:
     if not path.is_file():
-        raise Mistake(f"--extractor {path}: there is no such file")
+        raise UserError(f"--extractor {path}: there is no such file")
     with open(path, "rb") as file:
         if file.read(2) == b"PK":
-            raise Mistake(
+            raise UserError(
                 f"--extractor {path} is a file of PyTorch, which can run code when it is loaded: "
                 "write the network as ONNX where you trust it, by torch.onnx.export(network, "
                 "(torch.zeros(1, 3, height, width),), 'network.onnx'); of TorchScript give "
@@ -103,11 +105,11 @@ def _network(path: Path) -> Callable[[Path], np.ndarray]:
     except ImportError:
         raise
     except Exception as error:
-        raise Mistake(f"--extractor {path} is no ONNX network: {error}") from error
+        raise UserError(f"--extractor {path} is no ONNX network: {error}") from error
     (given, *_) = session.get_inputs()
     _, channels, *size = given.shape if len(given.shape) == 4 else (0, 0, 0, 0)
     if channels not in (1, 3) or not all(isinstance(side, int) and side > 0 for side in size):
-        raise Mistake(
+        raise UserError(
             f"--extractor {path} takes inputs of shape {given.shape}: it must be (n, 1 or 3, "
             "height, width), with height and width fixed"
         )

@@ -14,11 +14,11 @@ import pandas as pd
 
 from ...classifier import DIPClassifier
 from ...io import UntrustedTypesError, describe, load
-from .tables.columns import Column, as_inputs, from_plain, texts_of, to_plain
-from .tables.images import told_features
-from .tables.kinds import CATEGORY, DATE_FORMATS, GAP_WORDS, KINDS, NUMERIC
-from .tables.mistake import Mistake, listed
-from .tables.reading import Refused
+from .columns import ColumnSpec, as_inputs, from_plain, texts_of, to_plain
+from .errors import UserError, list_names
+from .images import describe_features
+from .kinds import CATEGORY, DATE_FORMATS, GAP_WORDS, KINDS, NUMERIC
+from .reading import RejectedRow
 
 #: Attributes of the classifier that hold what `TableModel` needs beside it: as JSON, and an array.
 _KEPT = "table_"
@@ -32,7 +32,7 @@ _COLUMN_FORMS = {
 #: What the JSON beside a classifier holds, as `check_plain` reads it.
 _TABLE = {
     "target": str,
-    "columns": [{field.name: _COLUMN_FORMS[str(field.type)] for field in fields(Column)}],
+    "columns": [{field.name: _COLUMN_FORMS[str(field.type)] for field in fields(ColumnSpec)}],
     "facts": {
         **dict.fromkeys(("file", "format", "model", "model_title", "images_sha256"), str),
         **dict.fromkeys(("rows", "learned", "seed"), int),
@@ -45,7 +45,7 @@ _TABLE = {
         ),
     },
 }
-#: What `inspected` reads of a manifest.
+#: What `inspect_model` reads of a manifest.
 _MANIFEST = {
     "type": str,
     "format_version": int,
@@ -72,7 +72,7 @@ class TableModel:
     """
 
     classifier: DIPClassifier
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSpec, ...]
     target: str
     facts: dict[str, Any]
     rows: np.ndarray
@@ -109,13 +109,13 @@ class TableModel:
 
     def inputs(
         self, frame: pd.DataFrame, rows: np.ndarray
-    ) -> tuple[Any, np.ndarray, list[Refused]]:
+    ) -> tuple[Any, np.ndarray, list[RejectedRow]]:
         """Return inputs of the classifier from rows of these numbers; the rest as `as_inputs`."""
         X, fine, refused = as_inputs(self.columns, frame, rows)
         return X if self.named else X.to_numpy(), fine, refused
 
 
-def keep(model: TableModel, path: Path) -> None:
+def save_model(model: TableModel, path: Path) -> None:
     """Write the model: the ordinary file of a DIPClassifier."""
     kept = {"target": model.target, "columns": to_plain(model.columns), "facts": model.facts}
     setattr(model.classifier, _KEPT, json.dumps(kept))
@@ -123,26 +123,28 @@ def keep(model: TableModel, path: Path) -> None:
     try:
         model.classifier.save(path)
     except OSError as error:
-        raise Mistake(f"{error.strerror}. Free space, or choose another place by --out") from error
+        raise UserError(
+            f"{error.strerror}. Free space, or choose another place by --out"
+        ) from error
 
 
 def read_model(path: Path) -> TableModel:
-    """The model in a file; Mistake if it is none of a table."""
-    return table_model(read_any(path), path)
+    """The model in a file; UserError if it is none of a table."""
+    return table_model(load_any(path), path)
 
 
-def read_any(path: Path) -> Any:
-    """Whatever model is in a file; Mistake if there is none that can be trusted."""
+def load_any(path: Path) -> Any:
+    """Whatever model is in a file; UserError if there is none that can be trusted."""
     _check_file(path)
     try:
         return load(path)
     except UntrustedTypesError as error:
-        raise Mistake(
+        raise UserError(
             f"{path} holds types that are not trusted: {', '.join(error.types)}; load it in Python "
             "if you know where it comes from: dipedl.load(path, trusted=[...])"
         ) from error
     except ValueError as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
 
 
 def is_of_table(model: Any) -> bool:
@@ -151,10 +153,10 @@ def is_of_table(model: Any) -> bool:
 
 
 def table_model(classifier: Any, path: Path) -> TableModel:
-    """A model out of `read_any` with its columns; Mistake if it is none of a table."""
+    """A model out of `load_any` with its columns; UserError if it is none of a table."""
     kept, rows = _kept(getattr(classifier, _KEPT, None), path), getattr(classifier, _ROWS, None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
-        raise Mistake(f"{path} holds no numbers of its training rows: fit it again")
+        raise UserError(f"{path} holds no numbers of its training rows: fit it again")
     columns = tuple(from_plain(kept["columns"]))
     return TableModel(classifier, columns, kept["target"], kept["facts"], rows)
 
@@ -165,29 +167,29 @@ def plain_model(
     """A model that was fitted in Python on numbers and `texts`; without names on x0, x1, ..."""
     numbers = [f"{unnamed}{j}" for j in range(classifier.n_features_in_)]
     names = getattr(classifier, "feature_names_in_", numbers)
-    columns = (Column(str(name), CATEGORY if name in texts else NUMERIC) for name in names)
+    columns = (ColumnSpec(str(name), CATEGORY if name in texts else NUMERIC) for name in names)
     return TableModel(classifier, tuple(columns), "", {}, np.empty(0, dtype=int))
 
 
-def inspected(path: Path) -> dict[str, Any]:
+def inspect_model(path: Path) -> dict[str, Any]:
     """Return the description in a file: nothing in it is built or executed."""
     _check_file(path)
     try:
         manifest = describe(path)
     except ValueError as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
     try:
         check_plain(manifest, _MANIFEST, "the manifest")
         state = manifest["objects"][manifest["root"]["$object"]]["state"]
     except (ValueError, LookupError) as error:
-        raise Mistake(f"{path} holds no valid model: {error}; copy it again") from error
+        raise UserError(f"{path} holds no valid model: {error}; copy it again") from error
     found = {name: manifest.get(name) for name in ("type", "versions", "classes", "n")}
     found |= {"format": manifest["format_version"], "untrusted_types": manifest["untrusted_types"]}
     found |= {"megabytes": path.stat().st_size / 1e6, "arrays": len(manifest["tensors"])}
     return found | {"table": _kept(state[_KEPT], path) if _KEPT in state else None}
 
 
-def rows_learned(facts: Mapping[str, Any]) -> str:
+def describe_rows_learned(facts: Mapping[str, Any]) -> str:
     """From how many rows a model learned, and its classifier if these are fewer, in words."""
     learned, of_classifier = facts["learned"], facts.get("classifier_rows", facts["learned"])
     if of_classifier >= learned:
@@ -195,22 +197,22 @@ def rows_learned(facts: Mapping[str, Any]) -> str:
     return f"{learned:,} rows, the classifier from {of_classifier:,} of them"
 
 
-def inputs_told(kinds: Mapping[str, str], facts: Mapping[str, Any]) -> dict[str, str]:
+def describe_inputs(kinds: Mapping[str, str], facts: Mapping[str, Any]) -> dict[str, str]:
     """The columns of a model with their kinds; of images all features in one line."""
     network = facts.get("images")
-    return dict(kinds) if network is None else {"image": told_features(network, len(kinds))}
+    return dict(kinds) if network is None else {"image": describe_features(network, len(kinds))}
 
 
 def _check_file(path: Path) -> None:
     if path.is_dir():
-        raise Mistake(f"{path} is a folder, not a model; {_MAKE}")
+        raise UserError(f"{path} is a folder, not a model; {_MAKE}")
     if not path.exists():
-        raise Mistake(f"there is no model {path}; {_MAKE}")
+        raise UserError(f"there is no model {path}; {_MAKE}")
 
 
 def _kept(text: Any, path: Path) -> dict[str, Any]:
     if not isinstance(text, str):
-        raise Mistake(
+        raise UserError(
             f"{path} holds a model that was not made of a table by this command: its columns are "
             f"not known. Use it in Python, or {_MAKE}"
         )
@@ -219,14 +221,16 @@ def _kept(text: Any, path: Path) -> dict[str, Any]:
         check_plain(kept, _TABLE, "the table")
         columns = list(from_plain(kept["columns"]))
     except (ValueError, TypeError, RecursionError) as error:
-        raise Mistake(
+        raise UserError(
             f"{path} holds a table that no fit has written ({error}): copy it again, or {_MAKE}"
         ) from error
     wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
     wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
     wrong += [c.name for c in columns if c.shares and len(c.shares) != len(c.levels or c.cuts)]
     if wrong or len({c.name for c in columns}) < len(columns):
-        raise Mistake(f"{path} has columns that no fit has made: {listed(wrong or ['one twice'])}")
+        raise UserError(
+            f"{path} has columns that no fit has made: {list_names(wrong or ['one twice'])}"
+        )
     return kept
 
 

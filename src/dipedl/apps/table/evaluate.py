@@ -14,21 +14,21 @@ from ...calibration import row_hash
 from ...explanation import reasons
 from ...held_out import share_in_fit
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
+from .columns import as_inputs, check_known
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
-from .gathering import gathered
-from .saved import TableModel
-from .scoring import Wanted, answered
-from .tables.columns import as_inputs, check_known
-from .tables.images import FILE
-from .tables.mistake import Mistake, listed
-from .tables.reading import Table
+from .errors import UserError, list_names
+from .images import FILE
+from .reading import Table
+from .sampling import sample_rows
+from .score import ScoreRequest, answer_inputs
+from .table_model import TableModel
 
 _SHOWN, _COLUMNS, _WIDTH = 6, 8, 40
 _UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Side:
+class ScoredTable:
     """Answers to the rows of one table, with their numbers and the inputs as the user wrote them.
 
     `sets` (n, k) holds True for the classes of the prediction set of a row.
@@ -58,7 +58,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Trust:
+class TrustGroup:
     """Rows of one kind of answer: how many, and how many of them are right."""
 
     title: str
@@ -68,7 +68,7 @@ class Trust:
 
 
 @dataclass(frozen=True)
-class ClassLine:
+class ClassScore:
     """A class of the test table: its rows, how many are found, how often its name is right."""
 
     name: str
@@ -80,7 +80,7 @@ class ClassLine:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ExampleRow:
     """A row of the user with its answer, in the user's columns."""
 
     row: int
@@ -94,23 +94,23 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Evaluation:
     """A model on a test table: everything a page shows."""
 
     model: TableModel
-    test: Side
-    ood: Side | None
+    test: ScoredTable
+    ood: ScoredTable | None
     #: Index of the true class of each row with one that the model knows, else -1; None without.
     truth: np.ndarray | None
     proba: np.ndarray
     bare: np.ndarray
     scores: dict[str, float]
-    trust: tuple[Trust, ...]
-    classes: tuple[ClassLine, ...]
+    trust: tuple[TrustGroup, ...]
+    classes: tuple[ClassScore, ...]
     strange: dict[str, int]
     columns: tuple[str, ...]
-    most: tuple[Shown, ...]
-    least: tuple[Shown, ...]
+    most: tuple[ExampleRow, ...]
+    least: tuple[ExampleRow, ...]
     drifts: tuple[ColumnDrift, ...]
     p_values: PValueDrift
     auroc: float | None
@@ -120,9 +120,9 @@ class Measured:
     coverage: float
 
 
-def measured(
+def evaluate(
     model: TableModel, test: Table, ood: Table | None, rows: int | None, coverage: float = 0.9
-) -> Measured:
+) -> Evaluation:
     """Measure a model on a test table, and on rows that are of no known class."""
     side = _side(model, test, "test rows", rows, coverage)
     other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
@@ -132,7 +132,7 @@ def measured(
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
     columns = tuple(used[:_COLUMNS])
     order = np.lexsort((side.vacuity, -side.answers.p_values))
-    return Measured(
+    return Evaluation(
         model=model,
         test=side,
         ood=other,
@@ -154,21 +154,23 @@ def measured(
     )
 
 
-def _side(model: TableModel, table: Table, name: str, rows: int | None, coverage: float) -> Side:
+def _side(
+    model: TableModel, table: Table, name: str, rows: int | None, coverage: float
+) -> ScoredTable:
     check_known(model.columns, table.names, table.path)
-    some = gathered(table, rows)
+    some = sample_rows(table, rows)
     X, fine, refused = as_inputs(model.columns, some.frame, some.rows)
     if not len(X):
         why = f": row {refused[0].row}: {refused[0].reason}" if refused else ""
-        raise Mistake(f"no row of {table.path} can be answered{why}")
+        raise UserError(f"no row of {table.path} can be answered{why}")
     frame = some.frame[fine].reset_index(drop=True)
-    answers = answered(model.classifier, X, Wanted(coverage=coverage, reasons="none"))
+    answers = answer_inputs(model.classifier, X, ScoreRequest(coverage=coverage, reasons="none"))
     left_out = len(refused) + len(some.refused)
     sets = np.asarray(answers.sets)
-    return Side(name, frame, X, some.rows[fine], answers, sets, left_out, some.total)
+    return ScoredTable(name, frame, X, some.rows[fine], answers, sets, left_out, some.total)
 
 
-def _ties_decided(model: TableModel, side: Side) -> np.ndarray:
+def _ties_decided(model: TableModel, side: ScoredTable) -> np.ndarray:
     """Return the probabilities (n, k), that of the answer the largest by a bit where classes tie.
 
     Far from the data all are the prior's, and the answer is that of the classifier.
@@ -180,7 +182,7 @@ def _ties_decided(model: TableModel, side: Side) -> np.ndarray:
     return proba
 
 
-def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, int]]:
+def _truth(model: TableModel, side: ScoredTable) -> tuple[np.ndarray | None, dict[str, int]]:
     """`Measured.truth`, and how often classes come that the model has not."""
     labels = model.labels(side.frame)
     if labels is None:
@@ -190,14 +192,16 @@ def _truth(model: TableModel, side: Side) -> tuple[np.ndarray | None, dict[str, 
     strange = labels[(truth == _UNKNOWN) & labels.notna().to_numpy()].value_counts()
     known = (truth >= 0).any()
     if len(strange) and not known:
-        raise Mistake(
-            f"the target {model.target!r} holds {listed(strange.index)}, and the model knows "
-            f"{listed(model.classes)}: give rows with the same names of classes"
+        raise UserError(
+            f"the target {model.target!r} holds {list_names(strange.index)}, and the model knows "
+            f"{list_names(model.classes)}: give rows with the same names of classes"
         )
     return truth if known else None, {str(name): int(n) for name, n in strange.items()}
 
 
-def _scores(truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: Side) -> dict[str, float]:
+def _scores(
+    truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: ScoredTable
+) -> dict[str, float]:
     known = truth >= 0
     y, P = truth[known], proba[known]
     right = P.argmax(axis=1) == y
@@ -212,7 +216,9 @@ def _scores(truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: Side) 
     }
 
 
-def _trust(truth: np.ndarray | None, proba: np.ndarray, side: Side) -> tuple[Trust, ...]:
+def _trust(
+    truth: np.ndarray | None, proba: np.ndarray, side: ScoredTable
+) -> tuple[TrustGroup, ...]:
     single = side.sets.sum(axis=1) == 1
     groups = {
         "not flagged, one class in the set": ~side.flagged & single,
@@ -222,7 +228,7 @@ def _trust(truth: np.ndarray | None, proba: np.ndarray, side: Side) -> tuple[Tru
     right = None if truth is None else proba.argmax(axis=1) == truth
     known = np.ones(len(side), bool) if truth is None else truth >= 0
     return tuple(
-        Trust(title, int(group.sum()), float(group.mean()), _mean(right, group & known))
+        TrustGroup(title, int(group.sum()), float(group.mean()), _mean(right, group & known))
         for title, group in groups.items()
     )
 
@@ -232,15 +238,15 @@ def _mean(values: np.ndarray | None, where: np.ndarray) -> float | None:
 
 
 def _classes(
-    model: TableModel, truth: np.ndarray, proba: np.ndarray, side: Side
-) -> tuple[ClassLine, ...]:
+    model: TableModel, truth: np.ndarray, proba: np.ndarray, side: ScoredTable
+) -> tuple[ClassScore, ...]:
     said = proba.argmax(axis=1)
     lines = []
     for c, name in enumerate(model.classes):
         own = truth == c
         if own.any():
             lines.append(
-                ClassLine(
+                ClassScore(
                     name,
                     int(own.sum()),
                     float((said == c)[own].mean()),
@@ -253,13 +259,13 @@ def _classes(
 
 
 def _shown(
-    model: TableModel, side: Side, rows: np.ndarray, columns: Sequence[str]
-) -> tuple[Shown, ...]:
+    model: TableModel, side: ScoredTable, rows: np.ndarray, columns: Sequence[str]
+) -> tuple[ExampleRow, ...]:
     why = reasons(model.classifier, side.X.iloc[rows].reset_index(drop=True))
     truth, answers = side.frame.get(model.target), side.answers
     cut = slice(-_WIDTH, None) if model.of_images else slice(_WIDTH)  # the end of a path tells
     return tuple(
-        Shown(
+        ExampleRow(
             row=int(side.rows[i]),
             values=tuple(_text(side.frame[name].iloc[i], cut) for name in columns),
             label=str(answers.labels[i]),

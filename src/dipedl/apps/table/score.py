@@ -13,12 +13,12 @@ import pandas as pd
 from ...answers import Answers
 from ...classifier import DIPClassifier
 from ...writing.cells import probability_names
-from .saved import TableModel
-from .tables.columns import check_known
-from .tables.images import FILE
-from .tables.mistake import Mistake, check_named
-from .tables.reading import Refused, Table
-from .tables.writing import table_writer, without_ending
+from .columns import check_known
+from .errors import UserError, check_columns
+from .images import FILE
+from .reading import RejectedRow, Table
+from .table_model import TableModel
+from .writing import table_writer, without_ending
 
 REASONS = ("flagged", "all", "none")
 #: What an answer is made of, unless other fields are asked for, as "log_evidence".
@@ -28,7 +28,7 @@ Progress = Callable[[int, float], None]
 
 
 @dataclass
-class Count:
+class ScoreResult:
     """Rows that came in, that were answered, flagged and refused."""
 
     rows: int = 0
@@ -36,9 +36,9 @@ class Count:
     flagged: int = 0
     refused: int = 0
     by_label: dict[str, int] = field(default_factory=dict)
-    first_refused: list[Refused] = field(default_factory=list)
+    first_refused: list[RejectedRow] = field(default_factory=list)
 
-    def add(self, made: pd.DataFrame, refused: list[Refused]) -> None:
+    def add(self, made: pd.DataFrame, refused: list[RejectedRow]) -> None:
         """Count answers as `answer_frame` makes them, and refused rows."""
         self.answered += len(made)
         self.refused += len(refused)
@@ -51,7 +51,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScoreRequest:
     """Options of an answer: input columns beside it, sets, reasons, fields."""
 
     columns: Sequence[str] = ()
@@ -83,37 +83,41 @@ def refused_path(out: Path) -> Path:
 
 
 def score_table(
-    model: TableModel, table: Table, out: Path, wanted: Wanted, progress: Progress | None = None
-) -> Count:
+    model: TableModel,
+    table: Table,
+    out: Path,
+    wanted: ScoreRequest,
+    progress: Progress | None = None,
+) -> ScoreResult:
     """Write an answer for each row of a table, and the refused rows with reasons beside it."""
     check_known(model.columns, table.names, table.path)
-    check_named("--columns", wanted.columns, table.names, table.path)
-    check_wanted(wanted, model.classes)
+    check_columns("--columns", wanted.columns, table.names, table.path)
+    check_copied_columns(wanted, model.classes)
     typed = table.in_one_type(wanted.columns)
     lines = (
         (typed(made) if len(made) else made, [*piece.refused, *odd], piece.done)
         for piece in table.pieces()
-        for made, odd in [answered_rows(model, piece.frame, piece.rows, wanted)]
+        for made, odd in [answer_rows(model, piece.frame, piece.rows, wanted)]
     )
     return write_answers(lines, out, progress)
 
 
-def check_wanted(wanted: Wanted, classes: Sequence[str]) -> None:
-    """Mistake for a column to copy of a name that an answer has too."""
+def check_copied_columns(wanted: ScoreRequest, classes: Sequence[str]) -> None:
+    """UserError for a column to copy of a name that an answer has too."""
     own = {"row", *wanted.fields, *probability_names(classes)} - {"probabilities"}
     for name in wanted.columns:
         if name in own:
-            raise Mistake(f"--columns {name}: an answer has a column of that name; rename yours")
+            raise UserError(f"--columns {name}: an answer has a column of that name; rename yours")
 
 
 def write_answers(
-    lines: Iterator[tuple[pd.DataFrame, list[Refused], float]],
+    lines: Iterator[tuple[pd.DataFrame, list[RejectedRow], float]],
     out: Path,
     progress: Progress | None,
-) -> Count:
+) -> ScoreResult:
     """Write answers and refused rows as they come; both files appear once they are complete."""
-    count, listed_at = Count(), refused_path(out)
-    refused_rows: list[Refused] = []
+    count, listed_at = ScoreResult(), refused_path(out)
+    refused_rows: list[RejectedRow] = []
     with table_writer(out) as write:
         for made, refused, done in lines:
             if len(made):
@@ -125,7 +129,7 @@ def write_answers(
         if count.answered == 0:
             why = refused_rows[0] if refused_rows else None
             told = f"; {why.told()}" if why else ""
-            raise Mistake(f"no row can be answered{told}. Nothing was written")
+            raise UserError(f"no row can be answered{told}. Nothing was written")
         if refused_rows:
             with table_writer(listed_at) as write_refused:
                 write_refused(pd.DataFrame(sorted(refused_rows)))
@@ -134,9 +138,9 @@ def write_answers(
     return count
 
 
-def answered_rows(
-    model: TableModel, frame: pd.DataFrame, rows: np.ndarray, wanted: Wanted
-) -> tuple[pd.DataFrame, list[Refused]]:
+def answer_rows(
+    model: TableModel, frame: pd.DataFrame, rows: np.ndarray, wanted: ScoreRequest
+) -> tuple[pd.DataFrame, list[RejectedRow]]:
     """Answers to the rows of a piece with these numbers, and those that are refused."""
     X, fine, refused = model.inputs(frame, rows)
     if not len(X):
@@ -149,16 +153,16 @@ def answered_rows(
 
 
 def answer_frame(
-    clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, wanted: Wanted
+    clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, wanted: ScoreRequest
 ) -> pd.DataFrame:
     """One line per row: number, columns of the input, label, probabilities, evidence, reason."""
     names = [str(name) for name in clf.classes_]
     made: dict[str, Any] = {"row": rows}
     made |= {name: kept[name] for name in kept}
-    return pd.DataFrame(made | answer_columns(answered(clf, X, wanted), names, wanted.fields))
+    return pd.DataFrame(made | answer_columns(answer_inputs(clf, X, wanted), names, wanted.fields))
 
 
-def answered(clf: DIPClassifier, X: Any, wanted: Wanted) -> Answers:
+def answer_inputs(clf: DIPClassifier, X: Any, wanted: ScoreRequest) -> Answers:
     """Answers to inputs X (n, d), a table or an array, with labels as texts."""
     answers = clf.answers(
         X,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .errors import UserError, as_typed
 from .formats import is_utf8
-from .mistake import Mistake, as_typed
 
 NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
 KINDS = (NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE)
@@ -108,7 +108,7 @@ def _levels(values: pd.Series) -> pd.Series:
 
 
 def guess(values: pd.Series, name: str, comma: bool = False) -> Guess:
-    """The kind of a column of a DataFrame; Mistake for what no column may hold.
+    """The kind of a column of a DataFrame; UserError for what no column may hold.
 
     `comma` says that a comma is a decimal mark elsewhere in the table.
     """
@@ -124,20 +124,20 @@ def guess(values: pd.Series, name: str, comma: bool = False) -> Guess:
 
 
 def check_single(values: pd.Series, name: str) -> None:
-    """Mistake for a column of lists or objects, or of bytes that are no text."""
+    """UserError for a column of lists or objects, or of bytes that are no text."""
     if values.dtype != object:
         return
     types = {type(value) for value in values.dropna()}
     nested = sorted(t.__name__ for t in types if issubclass(t, list | tuple | dict | np.ndarray))
     if nested:
-        raise Mistake(
+        raise UserError(
             f"column {name!r} holds entries of type {nested[0]}, not single values: "
             f"write a column for each part, or leave it out: --drop {as_typed([name])}"
         )
     binary = is_binary(values) if bytes in types else np.zeros(0, dtype=bool)
     if binary.any():
         row = int(np.flatnonzero(binary)[0]) + 1
-        raise Mistake(
+        raise UserError(
             f"column {name!r} holds bytes that are no text, the first in row {row}: write them as "
             f"text, or leave the column out: --drop {as_typed([name])}"
         )
@@ -187,7 +187,7 @@ def _of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> G
     return _level_kind(values.astype(object), values.nunique())
 
 
-class UnclearMark(Mistake):
+class UnclearMark(UserError):
     """A comma that may be a decimal mark or stand between thousands."""
 
 
@@ -198,15 +198,15 @@ def _unclear(text: str, name: str) -> UnclearMark:
     )
 
 
-def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> Mistake:
+def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
     row = int(np.flatnonzero(values.astype(str) == odd)[0]) + 1
     if is_signed(odd):
-        return Mistake(
+        return UserError(
             f"column {name!r} holds {numbers} different numbers, and {odd!r} in row {row}: "
             f"{_WRITE_PLAIN}"
         )
     codes = as_typed([f"{name}={CATEGORY}"])
-    return Mistake(
+    return UserError(
         f"column {name!r} has mixed types: {numbers} different numbers, and {odd!r} in row {row}; "
         f"if that is a gap: --gaps {as_typed([odd])}, if these are codes: --types {codes}"
     )

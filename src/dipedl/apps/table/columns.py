@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ....writing.spelling import spellings, versions
+from ...writing.spelling import spellings, versions
+from .errors import UsageError, UserError, as_typed, list_names, quoting_told, suggest_name
 from .kinds import (
     BOOLEAN,
     CATEGORY,
@@ -30,8 +31,7 @@ from .kinds import (
     to_numbers,
     with_gaps,
 )
-from .mistake import Mistake, WrongOption, as_typed, listed, meant, quoting_told
-from .reading import Refused
+from .reading import RejectedRow
 
 _TRUE = {"true", "yes", "t", "y", "1"}
 _FALSE = {"false", "no", "f", "n", "0"}
@@ -40,7 +40,7 @@ _SHARES = np.linspace(0, 1, 21)
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSpec:
     """A column by its kind, with what reading it needs and what was usual in it.
 
     `levels` are those of a category, `cuts` quantiles of a number, which were observed; `shares` of
@@ -114,7 +114,7 @@ _NOT = {
 }
 
 
-def _numeric(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+def _numeric(column: ColumnSpec, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     elif pd.api.types.infer_dtype(values) == "string":
@@ -128,13 +128,13 @@ def _numeric(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndar
     return {column.name: numbers}, odd | np.isinf(numbers)
 
 
-def _boolean(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+def _boolean(column: ColumnSpec, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     known = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0)}
     numbers = texts_of(values, ()).str.lower().map(known).to_numpy(dtype=np.float64)
     return {column.name: numbers}, np.isnan(numbers) & values.notna().to_numpy()
 
 
-def _category(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+def _category(column: ColumnSpec, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     texts = texts_of(values, column.levels)
     # A new level stays, so that it is noticed: the classifier takes it as missing.
     levels = [*column.levels, *sorted(set(texts.dropna()) - set(column.levels))]
@@ -142,7 +142,7 @@ def _category(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.nda
     return {column.name: made}, np.zeros(len(values), dtype=bool)
 
 
-def _date(column: Column, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
+def _date(column: ColumnSpec, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     when = read_dates(values, column.date)
     made = {f"{column.name}.month": when.dt.month, f"{column.name}.weekday": when.dt.day_of_week}
     if column.hours:
@@ -184,13 +184,13 @@ def _text(value: object) -> str:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
-def columns_of(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[Column, ...]:
+def infer_columns(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[ColumnSpec, ...]:
     """The columns of the rows to learn from, `forced` kinds by name before guessed ones."""
     check_forced(forced, frame.columns)
-    return tuple(column_of(frame, name, forced) for name in frame.columns)
+    return tuple(infer_column(frame, name, forced) for name in frame.columns)
 
 
-def column_of(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> Column:
+def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> ColumnSpec:
     """A column of the rows to learn from; a comma in it is what it is in the other columns."""
     try:
         return _column(frame[name], str(name), forced.get(str(name)))
@@ -201,20 +201,20 @@ def column_of(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> Colu
 
 
 def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
-    """Mistake for a kind of a column that is not there, or for a kind that there is not."""
+    """UserError for a kind of a column that is not there, or for a kind that there is not."""
     known = [str(name) for name in names]
     for name, kind in forced.items():
         if name not in known:
-            told = meant(name, known) + quoting_told("--types", known)
-            raise Mistake(f"--types names the column {name!r}, which is not there: {told}")
+            told = suggest_name(name, known) + quoting_told("--types", known)
+            raise UserError(f"--types names the column {name!r}, which is not there: {told}")
         if kind not in KINDS:
-            raise WrongOption(f"--types {name}={kind}: a kind must be one of {listed(KINDS)}")
+            raise UsageError(f"--types {name}={kind}: a kind must be one of {list_names(KINDS)}")
 
 
-def _column(values: pd.Series, name: str, forced: str | None, comma: bool = False) -> Column:
+def _column(values: pd.Series, name: str, forced: str | None, comma: bool = False) -> ColumnSpec:
     if forced is None:
         found = guess(values, name, comma)
-        column = Column(name, found.kind, found.why, found.decimal, found.date)
+        column = ColumnSpec(name, found.kind, found.why, found.decimal, found.date)
     else:
         column = _forced(values, name, forced, comma)
     gaps = with_gaps(values).isna()
@@ -224,13 +224,13 @@ def _column(values: pd.Series, name: str, forced: str | None, comma: bool = Fals
     return with_usual(column, values) if column.used else column
 
 
-def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> Column:
+def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> ColumnSpec:
     found = guess(values, name, comma) if kind in (NUMERIC, DATE) else Guess(kind)
     found = found if found.kind == kind else Guess(kind)
-    column = Column(name, kind, "as asked", found.decimal, found.date)
+    column = ColumnSpec(name, kind, "as asked", found.decimal, found.date)
     levels = texts_of(values).nunique() if kind == CATEGORY else 0
     if levels > MOST_LEVELS:
-        raise Mistake(
+        raise UserError(
             f"--types {name}=category: it has {levels:,} levels, and {MOST_LEVELS} is the most; "
             "leave it text, or make groups of them"
         )
@@ -238,14 +238,14 @@ def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> Column:
         _, odd = column.read(values)
         if odd.any():
             row = int(np.flatnonzero(odd)[0])
-            raise Mistake(
+            raise UserError(
                 f"--types {name}={kind}: row {row + 1} of the rows to learn from: "
                 f"{column.wrong(values.iloc[row])}"
             )
     return column
 
 
-def with_usual(column: Column, values: pd.Series) -> Column:
+def with_usual(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
     """The column with what is usual among values (n,) that it can read."""
     if column.kind == DATE:
         when = read_dates(values, column.date).dropna()
@@ -281,69 +281,69 @@ def observed_quantiles(numbers: np.ndarray, shares: npt.ArrayLike) -> np.ndarray
 
 
 def as_inputs(
-    columns: Iterable[Column], frame: pd.DataFrame, rows: np.ndarray
-) -> tuple[pd.DataFrame, np.ndarray, list[Refused]]:
+    columns: Iterable[ColumnSpec], frame: pd.DataFrame, rows: np.ndarray
+) -> tuple[pd.DataFrame, np.ndarray, list[RejectedRow]]:
     """Return the inputs of a model from a piece, which rows they are of, and refused rows.
 
     Columns come by name, in any order; those that the model does not know are not looked at.
     """
     made: dict[str, Any] = {}
-    reasons: dict[int, Refused] = {}
+    reasons: dict[int, RejectedRow] = {}
     for column in columns:
         if column.used:
             parts, odd = column.read(frame[column.name])
             made |= parts
             for i in np.flatnonzero(odd).tolist():
                 wrong = column.wrong(frame[column.name].iloc[i])
-                reasons.setdefault(i, Refused(int(rows[i]), column.name, wrong))
+                reasons.setdefault(i, RejectedRow(int(rows[i]), column.name, wrong))
     fine = np.ones(len(frame), dtype=bool)
     fine[list(reasons)] = False
     X = pd.DataFrame(made, index=range(len(frame)))
     return X[fine].reset_index(drop=True), fine, [reasons[i] for i in sorted(reasons)]
 
 
-def describe_gap_words(target: str, classes: Iterable[str], columns: Iterable[Column]) -> str:
+def describe_gap_words(target: str, classes: Iterable[str], columns: Iterable[ColumnSpec]) -> str:
     """Words for a gap that are classes or levels, with the option that makes them gaps; or ""."""
     held = {target: classes, **{c.name: c.levels for c in columns if c.kind == CATEGORY}}
     found = {name: [str(one) for one in of if one in GAP_WORDS] for name, of in held.items()}
     words = list(dict.fromkeys(word for of in found.values() for word in of))
     if not words:
         return ""
-    where = listed(repr(name) for name, of in found.items() if of)
+    where = list_names(repr(name) for name, of in found.items() if of)
     return (
-        f"{listed(map(repr, words))} in {where} counts as a value like any other; if it stands for "
-        f"a gap: --gaps {as_typed(words)}"
+        f"{list_names(map(repr, words))} in {where} counts as a value like any other; if it stands "
+        f"for a gap: --gaps {as_typed(words)}"
     )
 
 
-def check_usable(fine: np.ndarray, refused: Iterable[Refused], path: object) -> None:
-    """Mistake if no row of `as_inputs` is left, with the reason of the first."""
+def check_usable(fine: np.ndarray, refused: Iterable[RejectedRow], path: object) -> None:
+    """UserError if no row of `as_inputs` is left, with the reason of the first."""
     for one in list(refused)[: 0 if fine.any() else 1]:
-        raise Mistake(
+        raise UserError(
             f"no row of {path} can be used: {one.told()}; "
             f"mend the column, or leave it out: --drop {as_typed([one.column])}"
         )
 
 
-def check_known(columns: Iterable[Column], names: Iterable[str], path: object) -> None:
-    """Mistake if a column that the model needs is not there."""
+def check_known(columns: Iterable[ColumnSpec], names: Iterable[str], path: object) -> None:
+    """UserError if a column that the model needs is not there."""
     there = list(names)
     lacking = [c.name for c in columns if c.used and c.name not in there]
     if lacking:
-        raise Mistake(
+        raise UserError(
             f"{path} lacks {'the column' if len(lacking) == 1 else 'columns'} "
-            f"{listed(map(repr, lacking))} of the model: {meant(lacking[0], there)}; "
+            f"{list_names(map(repr, lacking))} of the model: {suggest_name(lacking[0], there)}; "
             "an empty column of that name stands for gaps"
         )
 
 
-def to_plain(columns: Iterable[Column]) -> list[dict[str, Any]]:
+def to_plain(columns: Iterable[ColumnSpec]) -> list[dict[str, Any]]:
     """The columns as values for JSON."""
     return [asdict(column) for column in columns]
 
 
-def from_plain(values: Iterable[Mapping[str, Any]]) -> Iterator[Column]:
+def from_plain(values: Iterable[Mapping[str, Any]]) -> Iterator[ColumnSpec]:
     """The columns out of `to_plain`."""
     for given in values:
         several = {name: tuple(given[name]) for name in ("levels", "cuts", "shares")}
-        yield Column(**{**given, **several})
+        yield ColumnSpec(**{**given, **several})

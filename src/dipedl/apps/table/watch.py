@@ -12,27 +12,27 @@ import numpy as np
 from ...io import load
 from ...writing import notebook
 from ..monitor import ColumnBins, DriftMonitor, DriftReport, Estimate, Window
-from .gathering import gathered
+from .columns import ColumnSpec, as_inputs, check_known
+from .errors import UsageError, UserError
+from .kinds import CATEGORY
 from .line_chart import line_chart
-from .saved import TableModel
-from .scoring import Progress
-from .tables.columns import Column, as_inputs, check_known
-from .tables.kinds import CATEGORY
-from .tables.mistake import Mistake, WrongOption
-from .tables.reading import Refused, Table
+from .reading import RejectedRow, Table
+from .sampling import sample_rows
+from .score import Progress
+from .table_model import TableModel
 
 _MOST_CUTS = 10
 
 
 @dataclass
-class Watched:
+class WatchResult:
     """Result of a stream: the report after its last row, and the rows that were left out."""
 
     report: DriftReport
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RejectedRow] = field(default_factory=list)
 
 
-def begun_monitor(
+def start_monitor(
     model: TableModel, reference: Table | None, rate: float, window: int
 ) -> DriftMonitor:
     """A monitor of a model's columns, by its held-out rows or by rows it has not seen."""
@@ -42,19 +42,19 @@ def begun_monitor(
     if reference is None:
         return monitor.fit(model.classifier, columns=columns)
     check_known(model.columns, reference.names, reference.path)
-    some = gathered(reference, None)
+    some = sample_rows(reference, None)
     X, _, _ = as_inputs(model.columns, some.frame, some.rows)
     return monitor.fit(model.classifier, X)
 
 
-def kept_monitor(path: Path) -> DriftMonitor:
+def load_monitor(path: Path) -> DriftMonitor:
     """The monitor in a file."""
     try:
         monitor = load(path)
     except ValueError as error:
-        raise Mistake(f"{error}; to begin anew, name a file that is not there") from error
+        raise UserError(f"{error}; to begin anew, name a file that is not there") from error
     if not isinstance(monitor, DriftMonitor):
-        raise WrongOption(
+        raise UsageError(
             f"--state {path} holds a {type(monitor).__name__}, not a monitor: name another file"
         )
     return monitor
@@ -66,10 +66,10 @@ def watch(
     table: Table,
     batch: int | None = None,
     progress: Progress | None = None,
-) -> Watched:
+) -> WatchResult:
     """Feed the rows of a table to a monitor, with their classes where the table has them."""
     check_known(model.columns, table.names, table.path)
-    watched, rows = Watched(monitor.report()), 0
+    watched, rows = WatchResult(monitor.report()), 0
     for piece in table.pieces():
         watched.refused += piece.refused
         rows += len(piece.frame)
@@ -87,7 +87,7 @@ def watch(
     return watched
 
 
-def bins_of_column(column: Column, n: int) -> ColumnBins:
+def bins_of_column(column: ColumnSpec, n: int) -> ColumnBins:
     """Return the usual values of a column of the n rows of the fit, as a monitor counts them."""
     known, gaps = n * (1 - column.missing), n * column.missing
     if column.kind == CATEGORY:

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
-from ....writing.cells import printable_name
+from ...writing.cells import printable_name
 from . import formats
 from .csv_records import ENDS, Records, numbered
+from .errors import UsageError, UserError, list_names
 from .formats import Format, check_utf8, format_of, open_bytes
 from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
 from .kinds import text_of_bytes
-from .mistake import Mistake, WrongOption, listed
 from .whole import bad_line, json_value, npz_frame, only_object
 
 _ROWS, _IMAGES = 20_000, 500
@@ -46,7 +46,7 @@ _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_b
 _SAMPLE = 1 << 24
 
 
-class Refused(NamedTuple):
+class RejectedRow(NamedTuple):
     """A row that is left out: its number from 1, without the line of names; where, and why."""
 
     row: int
@@ -65,7 +65,7 @@ class Piece:
 
     frame: pd.DataFrame
     rows: np.ndarray
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RejectedRow] = field(default_factory=list)
     #: Share of the file that was read up to here.
     done: float = 1.0
 
@@ -136,7 +136,7 @@ def open_images(folder: Path | str, network: str = "") -> Table:
 
     Raises
     ------
-    Mistake
+    UserError
         If there is no image, or none that can be read.
     """
     folder = Path(folder)
@@ -144,7 +144,7 @@ def open_images(folder: Path | str, network: str = "") -> Table:
     table = Table(folder, Format(formats.IMAGES, network), ())
     first = next((piece for piece in table.pieces() if len(piece.frame)), None)
     if first is None:
-        raise Mistake(f"{folder}: no image can be read")
+        raise UserError(f"{folder}: no image can be read")
     return Table(folder, table.format, tuple(str(name) for name in first.frame.columns))
 
 
@@ -171,7 +171,7 @@ def open_table(
 
     Raises
     ------
-    Mistake
+    UserError
         If it holds no table, or one without rows or with two columns of one name.
     """
     path = Path(path)
@@ -179,7 +179,7 @@ def open_table(
     with _damage_told(path):
         first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
-        raise Mistake(f"{path} has names of columns, but no rows below them{_all_bad(first)}")
+        raise UserError(f"{path} has names of columns, but no rows below them{_all_bad(first)}")
     names = [str(name) for name in first.frame.columns]
     _check_names(path, names)
     if table.format.kind == formats.CSV and not numbers:
@@ -192,7 +192,7 @@ def row_of_json(text: str) -> Table:
     try:
         row = json_value(text)
     except ValueError as error:
-        raise WrongOption(f"the row is no JSON: {error}; write names and values") from error
+        raise UsageError(f"the row is no JSON: {error}; write names and values") from error
     return _Row(Path("the row"), Format(formats.LINES), tuple(row), values=row)
 
 
@@ -218,20 +218,21 @@ def _all_bad(piece: Piece | None) -> str:
 def _check_names(path: Path, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise Mistake(
-            f"{path} has two columns named {listed(map(repr, twice))}: give each a name of its own"
+        raise UserError(
+            f"{path} has two columns named {list_names(map(repr, twice))}: "
+            "give each a name of its own"
         )
     bare = [name for name in names if not name.strip()]
     if bare:
         at = names.index(bare[0]) + 1
-        raise Mistake(f"{path} has no name for column {at}: write one into its first line")
+        raise UserError(f"{path} has no name for column {at}: write one into its first line")
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Mistake if the first line of a CSV file is a row of numbers."""
+    """UserError if the first line of a CSV file is a row of numbers."""
     if all(_is_number(name) for name in names):
-        raise Mistake(
-            f"{path} begins with numbers ({listed(names)}), not with names of columns: "
+        raise UserError(
+            f"{path} begins with numbers ({list_names(names)}), not with names of columns: "
             "write a line of names above them"
         )
 
@@ -252,14 +253,16 @@ def _csv_pieces(table: Table) -> Iterator[Piece]:
     with records.open() as source:
         for batch in records.batches(source, len(names), invalid):
             rows, number = numbered(number, batch.num_rows, invalid)
-            refused = [Refused(r, "", invalid[r]) for r in sorted(invalid) if told < r <= number]
+            refused = [
+                RejectedRow(r, "", invalid[r]) for r in sorted(invalid) if told < r <= number
+            ]
             told = number
             frame = batch.to_pandas()
             frame.columns = names
             last = str(frame.iloc[-1, -1]) if len(frame) else last
             yield Piece(frame, rows, refused, min(number / expected, 1.0))
     records.check_closed(last, number)
-    below = [Refused(r, "", invalid[r]) for r in sorted(invalid) if r > told]
+    below = [RejectedRow(r, "", invalid[r]) for r in sorted(invalid) if r > told]
     if below:
         yield Piece(pd.DataFrame(columns=names), np.array([], dtype=int), below)
 
@@ -326,7 +329,7 @@ def _dtype_of(kind: Any) -> Any:
     return _NULLABLE.get(kind)
 
 
-def joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the rows of all frames; a whole number that no float64 is stays exact beside some."""
     kinds = [{name: dtype.kind for name, dtype in frame.dtypes.items()} for frame in frames]
     mixed = {name for some in kinds for name in some if len({k.get(name) for k in kinds}) > 1}
@@ -366,7 +369,7 @@ def _line_pieces(table: Table) -> Iterator[Piece]:
             check_utf8(table.path, table.format.packed)
         only = only_object(table.path, table.format) if read == 0 else None
         if only is None:
-            raise Mistake(f"{table.path}{bad_line(table.path, table.format)}") from error
+            raise UserError(f"{table.path}{bad_line(table.path, table.format)}") from error
         yield Piece(pd.DataFrame([only]), np.array([1]))
 
 
@@ -410,7 +413,7 @@ def _image_pieces(table: Table) -> Iterator[Piece]:
                 raise
             except Exception as error:  # any decoder may fail in its own way on a damaged file
                 reason = f"{printable_name(file.name)} cannot be read as an image: {error}"
-                refused.append(Refused(number, FILE, reason))
+                refused.append(RejectedRow(number, FILE, reason))
                 continue
             named = dict(zip(feature_names(network, len(values)), values.tolist(), strict=True))
             image = {FILE: printable_name(str(file)), CLASS: class_of(file, table.path)}
@@ -437,12 +440,12 @@ def _damage_told(path: Path) -> Iterator[None]:
     """Errors of the readers with the name of the file and a remedy."""
     try:
         yield
-    except (Mistake, FileNotFoundError, PermissionError):
+    except (UserError, FileNotFoundError, PermissionError):
         raise
     except UnicodeDecodeError as error:
-        raise Mistake(
+        raise UserError(
             f"{path} is no text of one encoding: {error}; write it as UTF-8, or as Parquet"
         ) from error
     except (pa.ArrowException, ValueError, EOFError, OSError) as error:
         said = str(error).partition("\n")[0]
-        raise Mistake(f"{path} cannot be read: {said}; copy or write it again") from error
+        raise UserError(f"{path} cannot be read: {said}; copy or write it again") from error

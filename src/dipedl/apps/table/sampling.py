@@ -9,25 +9,25 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .tables.reading import Refused, Table, joined
+from .reading import RejectedRow, Table, join_frames
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Sample:
     """Rows of a table with their numbers; how many it has, and which could not be read."""
 
     frame: pd.DataFrame
     rows: np.ndarray
     total: int
-    refused: list[Refused]
+    refused: list[RejectedRow]
 
 
-def gathered(
+def sample_rows(
     table: Table,
     most: int | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
-) -> Gathered:
+) -> Sample:
     """All rows of a table, or `most` of them, each equally likely; in their order."""
     rng = np.random.default_rng(seed)
     kept: list[_Keyed] = []
@@ -41,7 +41,7 @@ def gathered(
         if progress is not None:
             progress(piece.done)
     whole = _thinned(kept, most)
-    return Gathered(whole.frame, whole.rows, total, refused)
+    return Sample(whole.frame, whole.rows, total, refused)
 
 
 class _Keyed(NamedTuple):
@@ -55,7 +55,7 @@ class _Keyed(NamedTuple):
 def _thinned(parts: list[_Keyed], most: int | None) -> _Keyed:
     """The rows with the smallest keys: a sample without replacement of all so far."""
     frames = [part.frame for part in parts if len(part.rows)] or [pd.DataFrame()]
-    whole = joined(frames)
+    whole = join_frames(frames)
     rows, keys = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
     if most is None or len(rows) <= most:
         return _Keyed(whole, rows, keys)

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from .errors import UserError
 from .formats import Format, blank_lines, check_utf8, open_bytes
-from .mistake import Mistake
 
 _BLOCK = 1 << 22
 _NATIVE = {"gzip": "gzip", "bzip2": "bz2"}
@@ -57,7 +57,7 @@ class Records:
                 check_utf8(self.path, self.form.packed)
             if "straddling" not in str(error):
                 raise
-            raise Mistake(
+            raise UserError(
                 f"{self.path} has a row of more than {_BLOCK >> 20} MB, as where a quote is never "
                 "closed. Close or delete that quote, or write the table as Parquet"
             ) from error
@@ -94,10 +94,10 @@ class Records:
         )
 
     def check_closed(self, last: str, row: int) -> None:
-        """Mistake if the last field of a row, `last`, has run to the end of the file."""
+        """UserError if the last field of a row, `last`, has run to the end of the file."""
         below = len(last.splitlines()) - 1
         if below > 0 and self._end().endswith(last):
-            raise Mistake(
+            raise UserError(
                 f"{self.path}: a quote opens in the last field of row {row} and is never closed: "
                 f"the next {below:,} {_SWALLOWED}"
             )

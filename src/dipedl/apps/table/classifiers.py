@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ...features.encoding import FAR, scaled_gaps_far
 from ...plugins import optional
-from .tables.mistake import Mistake, WrongOption, listed
+from .errors import UsageError, UserError, list_names
 
 #: A level of fewer rows shares a column with the other rare ones.
 _RARE = 10
@@ -48,9 +48,11 @@ MODELS: dict[str, tuple[str, Callable[[int], Any]]] = {
 def check_model(name: str) -> None:
     """Refuse a name that is none of `MODELS` and no file of skops."""
     if name not in MODELS and not name.endswith(".skops"):
-        raise WrongOption(f"--model must be one of {listed(MODELS)} or a .skops file, got {name!r}")
+        raise UsageError(
+            f"--model must be one of {list_names(MODELS)} or a .skops file, got {name!r}"
+        )
     if name not in MODELS and not Path(name).is_file():
-        raise Mistake(f"--model {name}: there is no such file; write it by skops.io.dump")
+        raise UserError(f"--model {name}: there is no such file; write it by skops.io.dump")
 
 
 def classifier(name: str, X: pd.DataFrame, seed: int, pixels: bool = False) -> Any:
@@ -114,13 +116,13 @@ def _out_of_file(path: Path) -> Any:
     try:
         unknown = skops.get_untrusted_types(file=path)
     except Exception as error:  # whatever it makes of foreign bytes
-        raise Mistake(f"--model {path} is no file of skops.io.dump: {error}") from error
+        raise UserError(f"--model {path} is no file of skops.io.dump: {error}") from error
     if unknown:
-        raise Mistake(
-            f"--model {path} holds {listed(unknown)}, by which a crafted file could run code: "
+        raise UserError(
+            f"--model {path} holds {list_names(unknown)}, by which a crafted file could run code: "
             "save it unfitted, skops.io.dump(sklearn.clone(model), path), or fit it in Python"
         )
     found = skops.load(path)
     if not isinstance(found, BaseEstimator) or not is_classifier(found):
-        raise Mistake(f"--model {path} holds {type(found).__name__}, not a classifier")
+        raise UserError(f"--model {path} holds {type(found).__name__}, not a classifier")
     return clone(found)
