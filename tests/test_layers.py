@@ -1,17 +1,19 @@
 """Packages know each other by public names, and a class stands on at most one class of ours.
 
 A package is a folder or a file directly below `dipedl`, and each application below `dipedl.apps`;
-`lint-imports` checks their order. `dipedl_bench` is one package, which knows public names alone.
+`lint-imports` checks their order. The project `research` imports what an ``__all__`` lists.
 """
 
 import ast
 from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import dipedl
 
 ROOT = Path(dipedl.__file__).parent
-RESEARCH = Path(__file__).parents[1] / "research" / "src" / "dipedl_bench"
+RESEARCH = Path(__file__).parents[1] / "research"
 #: Modules below `dipedl` itself that every package may import.
 SHARED = {"_version"}
 #: Private by their names, but of Python, Jupyter and scikit-learn.
@@ -53,15 +55,22 @@ def modules(root=ROOT):
     return [Module(path, root) for path in sorted(root.rglob("*.py"))]
 
 
-def research_imports(root=RESEARCH):
-    """Yield the place of each import of a private name of the library by the research."""
+def unlisted_imports(root=RESEARCH):
+    """Yield the place of each import of the library that no ``__all__`` lists, by the research."""
     for path in sorted(root.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.ImportFrom(str(module), names, 0) if module.split(".")[0] == "dipedl":
                     for alias in names:
-                        if any(map(private, [*module.split("."), alias.name])):
+                        if not is_listed(import_module(module), alias.name):
                             yield f"{path.relative_to(root)}: {module}.{alias.name}"
+
+
+def is_listed(module, name):
+    """Return whether a name is public: one of ``__all__``, a module that has one, the version."""
+    public = [*getattr(module, "__all__", ()), "__version__"]
+    value = getattr(module, name)
+    return name in public or (isinstance(value, ModuleType) and hasattr(value, "__all__"))
 
 
 def private(name):
@@ -156,7 +165,7 @@ def test_packages_import_public_names_of_each_other():
 
 
 def test_the_research_imports_public_names_of_the_library():
-    assert list(research_imports()) == []
+    assert list(unlisted_imports()) == []
 
 
 def test_packages_use_public_attributes_of_each_other():
@@ -178,3 +187,9 @@ def test_the_checks_can_fail(tmp_path):
     assert table(private_imports(found)) == {"b": "a"}
     assert table(private_attributes(found)) == {"b": "_A _x"}
     assert table(deep_classes(found)) == {"b": "D"}
+    lines = "from dipedl.inputs import Inputs\nfrom dipedl import io, load, maths"
+    (tmp_path / "script.py").write_text(lines)
+    assert {line.split()[1] for line in unlisted_imports(tmp_path)} == {
+        "dipedl.inputs.Inputs",
+        "dipedl.maths",
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import receipt, table, where
 
-from dipedl.writing.files import write_file
+from dipedl_bench.writing import write_file
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT.parent / "docs" / "comparison.md"

@@ -26,7 +26,6 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from dipedl import DIPClassifier
-from dipedl.calibration.crossfit import ENOUGH
 
 FEATURES, CLASSES, ROWS, REPEATS = 20, 3, 2000, 7
 #: Rows and repetitions of the calls whose percentiles are measured.
@@ -37,6 +36,8 @@ CLASSIFIERS = {
     "RF": RandomForestClassifier(random_state=0),
     "HGB": HistGradientBoostingClassifier(random_state=0),
 }
+#: Held-out rows after which the default fits no further fold.
+ENOUGH = 5_000
 #: Seconds that a fit may take beside 1.5 x (folds + 1) fits of the bare classifier.
 FREE = 1.5
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import harness
 import numpy as np
 import torch
+from scipy.special import entr
 from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -24,7 +25,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity, KNNDensity, RelativeDensity
-from dipedl.dirichlet import entropy
 from dipedl.pretrained import DIPModule
 
 #: Inputs for each model: drawn, at the threshold, and in each step of the search.
@@ -60,7 +60,7 @@ Ask = Callable[[np.ndarray], Answers]
 def surplus(bare: np.ndarray, *answers: np.ndarray) -> np.ndarray:
     """Largest probability above the bare one, or entropy below it: the larger of both, (n,)."""
     found = [P.max(axis=1) - bare.max(axis=1) for P in answers]
-    found += [entropy(bare) - entropy(P) for P in answers]
+    found += [entr(bare).sum(axis=1) - entr(P).sum(axis=1) for P in answers]
     return np.max(found, axis=0)
 
 

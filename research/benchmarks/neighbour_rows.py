@@ -19,18 +19,31 @@ from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
 from dipedl.calibration import make_pseudo_outliers
-from dipedl.density import DensitySelector, FusedDensity, KNNDensity
-from dipedl.density.ensemble import NEIGHBOUR_ROWS, default_candidates
-from dipedl.maths.scores import auroc
+from dipedl.density import (
+    DensitySelector,
+    FusedDensity,
+    GDADensity,
+    KNNDensity,
+    RelativeDensity,
+)
+from dipedl.metrics import ood_auroc
 
+NEIGHBOUR_ROWS = 8_000
 N, NEW, SEEDS, WEIGHTS = 60_000, 1000, (0, 1), {"even": None, "skewed": [0.8, 0.1, 0.05, 0.05]}
 
 
 def densities(max_rows: int | None) -> dict[str, Any]:
+    """Return the default and its parts; with None, neighbours are sought among all rows."""
     neighbours = KNNDensity(max_rows=max_rows)
     unit = make_pipeline(Normalizer(), KNNDensity(max_rows=max_rows))
-    given = dict(default_candidates()) | {"neighbours": neighbours, "unit-neighbours": unit}
-    candidates = list(given.items())
+    candidates = [
+        ("gaussians", GDADensity()),
+        ("tied-gaussians", GDADensity("tied")),
+        ("unit-gaussians", make_pipeline(Normalizer(), GDADensity())),
+        ("relative", RelativeDensity()),
+        ("neighbours", neighbours),
+        ("unit-neighbours", unit),
+    ]
     return {
         "neighbours": neighbours,
         "unit-neighbours": unit,
@@ -58,10 +71,10 @@ def measure_seed(seed: int, weights: list[float] | None) -> dict[str, list[float
     for max_rows in (None, NEIGHBOUR_ROWS):
         for name, density in densities(max_rows).items():
             clf = DIPClassifier(LogisticRegression(max_iter=300), density).fit(X[:N], y[:N])
-            scores = clf.score_samples(held)
-            by_kind = [auroc(scores, clf.score_samples(Z)) for Z in made.values()]
+            doubt = -clf.score_samples(held)
+            by_kind = [ood_auroc(doubt, -clf.score_samples(Z)) for Z in made.values()]
             rows.setdefault(name, []).extend(
-                [float(np.mean(by_kind)), auroc(scores, clf.score_samples(unseen))]
+                [float(np.mean(by_kind)), ood_auroc(doubt, -clf.score_samples(unseen))]
             )
     return rows
 

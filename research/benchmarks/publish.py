@@ -23,7 +23,6 @@ from pages.page import page_of
 from pages.source import Source
 from pages.toys import page_of_toys
 
-from dipedl.writing.files import write_file
 from dipedl_bench import Store, suite_names
 from dipedl_bench.results.damage import read_json
 from dipedl_bench.results.parts import write_parts
@@ -32,6 +31,7 @@ from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies import sweeps, toys
 from dipedl_bench.tables.table import latest, paper_suite
 from dipedl_bench.tables.trivial import stored_trivial_lines
+from dipedl_bench.writing import write_file
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"

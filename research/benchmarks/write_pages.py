@@ -16,8 +16,8 @@ from typing import Any
 from harness import ROOT, receipt, where
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dipedl.writing.files import write_file
 from dipedl_bench.running.verify import ACROSS, EXACT
+from dipedl_bench.writing import write_file
 
 #: Pages by template.
 PAGES = {

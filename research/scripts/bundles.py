@@ -26,10 +26,10 @@ from typing import Any
 
 from pixel_codec import decoded, encoded
 
-from dipedl.writing.files import write_file
 from dipedl_bench.datasets.files import fetch
 from dipedl_bench.names import refuse_unknown
 from dipedl_bench.spec.suite import load_suite
+from dipedl_bench.writing import write_file
 
 #: Files of each data set and OOD set, as their loaders ask for them.
 FILES_OF: dict[str, tuple[str, ...]] = {

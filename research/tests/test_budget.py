@@ -12,8 +12,7 @@ pytest.importorskip("pydantic")
 from tiny_crossed import TINY_CROSSED
 from tiny_suite import TINY, step_of
 
-from dipedl.networks import TrainingPaused
-from dipedl.networks.training import Run
+from dipedl.networks import TrainingPaused, training
 from dipedl_bench import Store
 from dipedl_bench.running import runner
 from dipedl_bench.running.process import Outcome, failure
@@ -30,14 +29,16 @@ def job_of(root):
 
 
 def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monkeypatch):
-    epoch = Run._epoch
+    epoch = training.Run._epoch
     whole, store, edl = job_of(tmp_path / "whole")
     train_part(whole)
     paused, other, _ = job_of(tmp_path / "paused")
     with monkeypatch.context() as patched:
         # the first epoch fits into the budget, the second does not
-        patched.setattr(Run, "_seconds_per_epoch", lambda run: 1e9 if run.history.epochs else 0.0)
-        patched.setattr(Run, "_epoch", lambda run: (time.sleep(0.5), epoch(run)))
+        patched.setattr(
+            training.Run, "_seconds_per_epoch", lambda run: 1e9 if run.history.epochs else 0.0
+        )
+        patched.setattr(training.Run, "_epoch", lambda run: (time.sleep(0.5), epoch(run)))
         with pytest.raises(TrainingPaused, match="after epoch 1 of 2") as stopped:
             train_part(replace(paused, deadline=time.monotonic() + 3600))
     assert failure(stopped.value) == ("paused", str(stopped.value))

@@ -172,8 +172,7 @@ def test_what_is_known_of_each_is_that_of_its_object():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n": 0}, "n must be an integer >= 1, got 0"),
-        ({"random_state": -1}, "random_state must be an integer >= 0"),
+        ({"n": 0}, "n must be >= 1, got 0"),
         ({"mix": "paper"}, "mix must be 'paper-file' or a mapping, got 'paper'"),
         ({"mix": {"Galaxy": 1.0}}, r"mix must map names out of \['GALAXY', 'QSO', 'STAR'\]"),
         ({"mix": {}}, "mix must map names"),
@@ -192,8 +191,6 @@ def test_bad_values(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n": 10.0}, "n must be an integer"),
-        ({"n": True}, "n must be an integer"),
         ({"rows": [0.5]}, "rows must be a one-dimensional array of integers"),
         ({"rows": [[1]]}, "rows must be a one-dimensional array of integers"),
     ],

@@ -89,6 +89,7 @@ _MODULES = {
     "metrics",
     "networks",
     "plots",
+    "plugins",
     "preprocessing",
     "pretrained",
     "protocols",

@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+__all__ = ["attach"]
+
 #: Import name of an optional package -> extra of dipedl that installs it.
 EXTRAS = {
     "torch": "torch",
@@ -90,7 +92,37 @@ def plugin_files(folder: Path) -> list[Path]:
 def attach(
     package: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Lazy ``__getattr__``, ``__dir__`` and ``__all__`` (PEP 562) for a plug-in folder."""
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that lists its own files.
+
+    A file is imported once one of its names is used (PEP 562).
+
+    Parameters
+    ----------
+    package : str
+        ``__name__`` of the package.
+    file : str
+        Its ``__file__``.
+
+    Returns
+    -------
+    tuple
+        The three, in this order.
+
+    Raises
+    ------
+    ImportError
+        If two files export the same name.
+
+    Examples
+    --------
+    The whole ``__init__.py`` of such a package:
+
+    >>> import dipedl
+    >>> from dipedl.plugins import attach
+    >>> __getattr__, __dir__, __all__ = attach("dipedl.density", dipedl.density.__file__)
+    >>> "KNNDensity" in __all__
+    True
+    """
     folder = Path(file).parent
     names = public_names(folder)
 

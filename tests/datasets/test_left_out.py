@@ -3,8 +3,7 @@ import pytest
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
-from dipedl.datasets import Dataset, Provenance, leave_class_out, load_digits
-from dipedl.datasets.dataset import stratified
+from dipedl.datasets import Dataset, Provenance, leave_class_out, load_digits, split_stratified
 
 
 def rows(*parts):
@@ -73,7 +72,7 @@ def test_copies_stay_on_one_side_and_classes_keep_their_shares():
     distinct, y = rng.normal(size=(200, 2)), np.repeat([0, 1], [150, 50])
     copies = rng.integers(0, 200, 300)
     X, labels = np.concatenate([distinct, distinct[copies]]), np.concatenate([y, y[copies]])
-    (X_train, y_train), (X_test, y_test) = stratified(X, labels, 0.2, 0)
+    (X_train, y_train), (X_test, y_test) = split_stratified(X, labels, 0.2, 0)
     assert not set(rows(X_train)) & set(rows(X_test))
     assert rows(X_train, X_test) == rows(X)
     of = {row.tobytes(): label for row, label in zip(X, labels, strict=True)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dipedl.writing.files import write_file
+from .writing import write_file
 
 SUMS = "SHA256SUMS"
 

@@ -7,7 +7,6 @@ import tarfile
 import pooch
 import pytest
 
-from dipedl.writing import live_line
 from dipedl_bench.datasets import files
 from dipedl_bench.datasets.files import TextProgress, fetch
 
@@ -304,8 +303,6 @@ def test_progress_only_on_a_terminal(mirror, published, monkeypatch, capsys, tty
 
 def test_progress_text(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    seconds = iter(range(9))
-    monkeypatch.setattr(live_line.time, "monotonic", lambda: float(next(seconds)))
     progress = TextProgress("file")
     progress.update(500_000)
     progress.total = 2_000_000
@@ -315,7 +312,7 @@ def test_progress_text(capsys, monkeypatch):
     progress.update(2_000_000)
     progress.close()
     assert capsys.readouterr().err == (
-        "\rfile: 0.5 MB\rfile:  50% of 2.0 MB" + 3 * "\rfile: 100% of 2.0 MB" + "\n"
+        "\rfile: 0.5 MB\rfile:  50% of 2.0 MB\rfile: 100% of 2.0 MB\n"
     )
 
 

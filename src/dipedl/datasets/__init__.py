@@ -5,7 +5,8 @@ Every loader returns a `Dataset`: immutable arrays, OOD sets and provenance. Fun
 """
 
 from ..plugins import attach
-from .dataset import Dataset as Dataset  # return type of every loader in __all__
+from .dataset import Dataset as Dataset
 from .dataset import Provenance as Provenance
+from .dataset import split_stratified as split_stratified
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

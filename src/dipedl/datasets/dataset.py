@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["Dataset", "Provenance", "split_stratified"]
+
 #: Inputs (n, d) and labels (n,).
 Part = tuple[NDArray[Any], NDArray[np.int64]]
 
@@ -156,12 +158,40 @@ def unit_pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return rows
 
 
-def stratified(
+def split_stratified(
     X: NDArray[Any], y: NDArray[np.int64], test_size: float, random_state: int
 ) -> tuple[Part, Part]:
-    """Training part (X, y) and test part (X, y); stratified over distinct rows.
+    """Split rows by class, with equal rows in the same part: no test row is a training row.
 
-    Equal rows are in the same part, so no test row is in the training part.
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+        Inputs.
+    y : ndarray of int64, shape (n,)
+        Classes; the shares of the parts are of the distinct rows.
+    test_size : float
+        Share of the distinct rows that are test rows, in (0, 1).
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    train, test : tuple of ndarray
+        X and y of each part.
+
+    Raises
+    ------
+    ValueError
+        If `test_size` is no such share, or a class has fewer than two distinct rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.datasets import split_stratified
+    >>> X, y = np.arange(8.0)[:, None] // 2, np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    >>> train, test = split_stratified(X, y, 0.5, random_state=0)
+    >>> set(train[0].flat) & set(test[0].flat)
+    set()
     """
     from sklearn.model_selection import train_test_split
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .dataset import Dataset, Provenance, stratified
+from .dataset import Dataset, Provenance, split_stratified
 
 __all__ = ["load_digits"]
 
@@ -62,7 +62,7 @@ def load_digits(
     X = (X / 16).astype(np.float32)
     known = np.isin(digit, kept)
     y = np.searchsorted(kept, digit[known]).astype(np.int64)
-    train, test = stratified(X[known], y, test_size, random_state)
+    train, test = split_stratified(X[known], y, test_size, random_state)
     return Dataset(
         "digits",
         *train,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import Dataset, Provenance, stratified
+from .dataset import Dataset, Provenance, split_stratified
 
 __all__ = ["leave_class_out"]
 
@@ -84,7 +84,7 @@ def leave_class_out(
         )
     X, classes, y, names = _labelled(data)
     out = _index(label, classes, names)
-    train, test = stratified(
+    train, test = split_stratified(
         X[y != out], _renumbered(y, out), 0.3 if test_size is None else test_size, random_state
     )
     return Dataset(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.nn.utils import parametrize
 
-__all__ = ["spectrally_normalised"]
+__all__ = ["remove_spectral_norm", "spectrally_normalised"]
 
 _WARM_UP = 15
 _EPS = 1e-12
@@ -69,7 +69,26 @@ def spectrally_normalised(
 
 
 def remove_spectral_norm(module: Module) -> Module:
-    """Return the module itself, in eval mode, with plain weights for the normalised ones."""
+    """Put plain weights in place of normalised ones, and the module into eval mode.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        As `spectrally_normalised` left it; changed.
+
+    Returns
+    -------
+    torch.nn.Module
+        The same module; its answers are those of before in eval mode.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import remove_spectral_norm, spectrally_normalised
+    >>> layer = spectrally_normalised(torch.nn.Linear(5, 3), torch.Generator().manual_seed(0))
+    >>> sorted(remove_spectral_norm(layer).state_dict())
+    ['bias', 'weight']
+    """
     module.eval()
     for layer in list(module.modules()):
         if parametrize.is_parametrized(layer, "weight"):

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dipedl.apps.cli.terminal import echo, names_in
-from dipedl.plugins import explain_missing
-from dipedl.writing.cells import error_text
-from dipedl.writing.files import writable_target, write_file
-from dipedl.writing.numbers import plain
+from ..writing import error_text, plain, write_file
 
 if TYPE_CHECKING:
     from ..results.parts import Parts
@@ -136,7 +132,6 @@ def report(
     not set.
     """
     with explained():
-        writable_target(file)
         from ..report.page import render
 
         write_file(file, render(_store(suite, profile, out)))
@@ -312,7 +307,7 @@ def _by_set(what: str, lines: Sequence[Line]) -> Iterator[str]:
 
 def fail(message: str) -> NoReturn:
     """Print an error in one line, and exit with code 2."""
-    echo(f"dipedl-bench: {message}", err=True)
+    typer.echo(f"dipedl-bench: {message}", err=True)
     raise typer.Exit(2)
 
 
@@ -327,7 +322,7 @@ def check_data(folder: Path | None) -> None:
 
 def chosen(typed: str) -> list[str] | None:
     """Names between commas; None for "all"."""
-    return None if typed == "all" else names_in(typed)
+    return None if typed == "all" else [name.strip() for name in typed.split(",") if name.strip()]
 
 
 @contextmanager
@@ -337,7 +332,7 @@ def explained() -> Iterator[None]:
         with warnings.catch_warnings(record=True) as seen:
             yield
     except ImportError as error:
-        fail(str(explain_missing(error, "dipedl-bench")))
+        fail(f"{error}: pip install -e research, in the top folder, brings what is needed")
     except (ValueError, LookupError, OSError) as error:
         fail(error_text(error))
     for text in dict.fromkeys(str(warning.message) for warning in seen):

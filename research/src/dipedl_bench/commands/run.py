@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dipedl.writing.cells import error_text
-
+from ..writing import error_text
 from .results import (
     DataFolder,
     Out,

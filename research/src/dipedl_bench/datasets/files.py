@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,8 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dipedl.datasets.dataset import Provenance
-from dipedl.writing.live_line import LiveLine
+from dipedl.datasets import Provenance
 
 DataDir = str | os.PathLike[str] | None
 
@@ -246,10 +246,10 @@ def download(file: RemoteFile, path: Path, name: str) -> Path:
 
 
 class TextProgress:
-    """Progress of a download on one line, with the interface that pooch expects."""
+    """Progress of a download on a line of a terminal, with the interface that pooch expects."""
 
     def __init__(self, label: str) -> None:
-        self.label, self.line = label, LiveLine()
+        self.label, self.text = label, ""
         self.total = 0
         self.done = 0
 
@@ -259,7 +259,10 @@ class TextProgress:
         shown = min(self.done, self.total) if self.total else self.done
         share = f"{shown / self.total:4.0%} of " if self.total else ""
         amount = self.total or shown
-        self.line.show(f"{self.label}: {share}{amount / 1e6:.1f} MB")
+        text = f"{self.label}: {share}{amount / 1e6:.1f} MB"
+        if text != self.text and sys.stderr.isatty():
+            print(f"\r{text}", end="", file=sys.stderr, flush=True)
+        self.text = text
 
     def reset(self, *_: Any) -> None:
         """Count from zero again; pooch does so before its last update."""
@@ -267,4 +270,5 @@ class TextProgress:
 
     def close(self) -> None:
         """End the line."""
-        self.line.close()
+        if self.text and sys.stderr.isatty():
+            print(file=sys.stderr)

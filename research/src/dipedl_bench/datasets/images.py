@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dipedl.datasets.dataset import Dataset, unit_pixels
+from dipedl.datasets import Dataset
 
 from .files import PROVENANCE, TABLES, DataDir, fetch
 
@@ -126,7 +126,7 @@ def load_images(
     target_names: tuple[str, ...] = ()
     for part in _PARTS[split]:
         images, labels, _, names = read_part(name, part, data_dir)
-        X = unit_pixels(images)
+        X = images.reshape(len(images), math.prod(shape)) / np.float32(255)
         parts[part] = (1 - X if inverted else X), labels
         target_names = tuple(names)
     attached = [_out_of_distribution(other, data_dir) for other in others]

@@ -19,12 +19,11 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from dipedl.apps.spectra import read_paper_files
-from dipedl.apps.spectra.spectra import Spectra
-from dipedl.datasets.dataset import Dataset, Provenance
-from dipedl.writing.files import sha256_of, whole_file
+from dipedl.apps.spectra import Spectra, read_paper_files
+from dipedl.datasets import Dataset, Provenance
 
 from ..checksums import read_sums, write_sums
+from ..writing import sha256_of, whole_file
 from .files import DataDir, RemoteFile, cache_folder, download, offline_folder
 
 __all__ = ["lamost_spectra", "load_lamost"]

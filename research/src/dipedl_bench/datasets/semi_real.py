@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dipedl.apps.spectra.spectra import CLASSES, Spectra
-from dipedl.maths.arrays import check_integer
+from dipedl.apps.spectra import Spectra
 
 __all__ = ["generate_semi_real"]
+
+#: Names of the labels 0, 1, 2 of all spectra.
+CLASSES = ("GALAXY", "QSO", "STAR")
 
 Array = NDArray[np.float64]
 
@@ -106,13 +108,13 @@ def generate_semi_real(
     >>> generate_semi_real(ingredients, 5000)  # doctest: +SKIP
     Spectra(n=5000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    n = check_integer("n", n, 1)
-    seed = check_integer("random_state", random_state, 0)
+    if n < 1:
+        raise ValueError(f"n must be >= 1, got {n!r}; raise it")
     parts = parts_of(ingredients)
     label = np.repeat(np.arange(len(CLASSES)), _counts(mix, n)).astype(np.int64)
-    _chance(seed, 0).shuffle(label)
+    _chance(random_state, 0).shuffle(label)
     wanted = np.arange(n) if rows is None else _rows(rows, n)
-    return _generate(parts, label, wanted, seed)
+    return _generate(parts, label, wanted, random_state)
 
 
 def _generate(

@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dipedl.apps.spectra.resampling import fill_gaps
-from dipedl.apps.spectra.spectra import CLASSES, Spectra
-from dipedl.apps.spectra.toy import toy_spectra
-from dipedl.datasets.dataset import Dataset, Provenance
-from dipedl.maths.arrays import check_integer
+from dipedl.apps.spectra import Spectra, fill_gaps, toy_spectra
+from dipedl.datasets import Dataset, Provenance
 
 from .files import INGREDIENTS, PROVENANCE, DataDir, fetch
-from .semi_real import generate_semi_real
+from .semi_real import CLASSES, generate_semi_real
 
 __all__ = [
     "load_real_spectra",
@@ -313,7 +310,7 @@ def supernova_spectra(
     Spectra(n=224, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
     levels = _levels(snr)
-    rng = np.random.default_rng(check_integer("random_state", random_state, 0))
+    rng = np.random.default_rng(random_state)
     content = arrays("spectra/ood_supernovae.npz", data_dir)
     curves = arrays(INGREDIENTS, data_dir)["noise_shape"]
     rows = content["coverage"] > FULL_COVERAGE

@@ -149,7 +149,8 @@ def _loader(name: str) -> Callable[..., Dataset]:
 
 def check_loader(name: str, where: str) -> None:
     """ValueError with the name that was probably meant if there is no such loader."""
-    refuse_unknown("loader", [name], [*library.__all__, *datasets.__all__, *_BUNCHES], where)
+    loaders = [n for n in (*library.__all__, *datasets.__all__) if n.startswith("load_")]
+    refuse_unknown("loader", [name], [*loaders, *_BUNCHES], where)
 
 
 def _arguments(config: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dipedl.datasets.dataset import Dataset, stratified
-from dipedl.datasets.left_out import leave_class_out
+from dipedl.datasets import Dataset, leave_class_out, split_stratified
 
 from .files import PROVENANCE, DataDir, fetch
 
@@ -149,7 +148,7 @@ def load_segment(
     """
     X, y = _read_segment(fetch("tabular/segment_id.csv", data_dir))
     sky, _ = _read_segment(fetch("tabular/segment_ood_sky.csv", data_dir))
-    train, test = stratified(X, y, test_size, random_state)
+    train, test = split_stratified(X, y, test_size, random_state)
     return Dataset(
         "segment",
         *train,

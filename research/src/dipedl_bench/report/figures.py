@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import expit
 
-from dipedl.apps.demo.report.figures import Entry, Panel, panel, panel_axes
+from dipedl.apps.demo.report import COLORS, LINES, Entry, Panel, panel, panel_axes
 from dipedl.plots import uncertainty_histogram
-from dipedl.plots.canvas import COLORS, LINES
 
 from ..results.known_truth import LEVELS
 from ..results.parts import Parts

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from dipedl.apps.demo.report.inline import svg, templates
-from dipedl.writing.cells import error_text
+from dipedl.apps.demo.report import svg, templates
 
 from ..results.parts import Parts
 from ..results.store import Arrays, Store
@@ -51,6 +50,7 @@ from ..tables.pairs import (
 from ..tables.provenance import receipts
 from ..tables.table import BenchTable, bench_table, is_higher_better, latest, paper_suite
 from ..tables.trivial import with_trivial
+from ..writing import error_text
 from . import spectra
 from .figures import (
     arrays_from_parts,

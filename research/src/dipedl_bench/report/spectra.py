@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from dipedl.apps.demo.report.figures import Entry, Panel, panel, panel_axes
+from dipedl.apps.demo.report import COLORS, LINES, Entry, Panel, panel, panel_axes
 from dipedl.apps.spectra import Spectra, spectrum_plot, spectrum_title
 from dipedl.plots import (
     UnknownCounts,
@@ -18,14 +18,13 @@ from dipedl.plots import (
     unknown_matrix,
     vacuity_against,
 )
-from dipedl.plots.canvas import COLORS, LINES
-from dipedl.writing.cells import error_text
 
 from ..datasets import spectra_splits as spectra_data
 from ..datasets.spectra_splits import CLASSES, SPECTRA, Looked
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..results.store import Arrays, Store
 from ..tables.formatting import set_title
+from ..writing import error_text
 from .figures import legend_entries, vacuity_of
 
 #: Whose predictions are shown: the first of these that was run.

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dipedl.writing.files import sha256_of
-
 from ..checksums import SUMS, read_sums, write_sums
+from ..writing import sha256_of
 
 _AGAIN = "run the suite again: it makes what is damaged again, and nothing else"
 

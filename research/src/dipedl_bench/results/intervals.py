@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dipedl.metrics.metric import check_proba, check_scores, check_share
-
 __all__ = ["error_correlation", "interval_coverage", "interval_score"]
 
 #: A true probability this far outside an interval is rounding.
@@ -31,7 +29,7 @@ def interval_coverage(truth: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.Arr
     Raises
     ------
     ValueError, TypeError
-        If shapes differ, `truth` is not on the simplex, or an end is NaN or above the other.
+        If shapes differ, or an end is NaN or above the other.
 
     Examples
     --------
@@ -79,7 +77,8 @@ def interval_score(
     >>> round(interval_score([[0.3, 0.7]], [[0.1, 0.2]], [[0.4, 0.6]], level=0.8), 3)
     0.85
     """
-    check_share("level", level, one_allowed=False)
+    if not 0 < level < 1:
+        raise ValueError(f"level must be in (0, 1), got {level!r}; 0.95 is usual")
     P, low, high = _checked(truth, lower, upper)
     outside = np.maximum(low - P, 0) + np.maximum(P - high, 0)
     return float((high - low + 2 / (1 - level) * outside).mean())
@@ -105,7 +104,7 @@ def error_correlation(
     Raises
     ------
     ValueError, TypeError
-        If shapes differ, a row is not on the simplex, or an uncertainty is NaN.
+        If shapes differ.
 
     Examples
     --------
@@ -113,7 +112,7 @@ def error_correlation(
     >>> round(error_correlation([0.1, 0.9], [[0.5, 0.5]] * 2, [[0.5, 0.5], [0.9, 0.1]]), 3)
     1.0
     """
-    u, P, T = check_scores("uncertainty", uncertainty), check_proba(proba), check_proba(truth)
+    u, P, T = (np.asarray(given, dtype=np.float64) for given in (uncertainty, proba, truth))
     if not len(u) == len(P) or P.shape != T.shape:
         raise ValueError(
             "uncertainty, proba and truth must describe the same inputs and classes, got "
@@ -132,8 +131,7 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 
 def _checked(truth: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> list[np.ndarray]:
-    P = check_proba(truth)
-    low, high = (np.asarray(end, dtype=np.float64) for end in (lower, upper))
+    P, low, high = (np.asarray(given, dtype=np.float64) for given in (truth, lower, upper))
     if not P.shape == low.shape == high.shape:
         raise ValueError(
             "truth, lower and upper must have one shape (n, k), got "

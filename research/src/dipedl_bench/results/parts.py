@@ -12,8 +12,8 @@ from scipy.special import softmax
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import log_evidence
 from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
-from dipedl.writing.files import whole_file
 
+from ..writing import whole_file
 from .damage import read_npz
 
 __all__ = ["Parts", "read_parts", "score_dirichlets", "write_parts"]

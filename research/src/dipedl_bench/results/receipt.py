@@ -9,10 +9,14 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from dipedl import __version__
 
 #: Vector instructions that change the rounding of a training, the widest last.
 _INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
@@ -44,11 +48,11 @@ def machine_of(receipt: Mapping[str, Any]) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    # here: reading rows must not import scikit-learn
-    from dipedl.io.container import versions
-
-    found = versions("numpy", "scipy", "scikit-learn", "torch", "zuko")
-    return {name: version for name, version in found.items() if version}
+    found = {"dipedl": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "scikit-learn", "torch", "zuko"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 @cache

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dipedl.writing.files import sync_folder, whole_file, write_file
-
+from ..writing import whole_file, write_file
 from .damage import damaged_files, read_json, read_npz, read_weights, seal
 from .rows import RowFile, as_line
 
@@ -308,7 +307,6 @@ class Store:
             seal(partial)
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
-            sync_folder(folder.parent)
 
     def load(self, name: str, config_hash: str, seed: int) -> Arrays:
         """Arrays of a part: split -> name -> array."""

@@ -15,10 +15,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
-
-from dipedl.inputs import weight_argument
 
 
 @dataclass
@@ -57,6 +56,12 @@ def rounded(steps: Mapping[str, Spent], digits: int) -> dict[str, dict[str, floa
     }
 
 
+def weight_argument(model: Any, w: Any) -> dict[str, Any]:
+    """Return the argument of ``model.fit`` with weights of the rows; none without weights."""
+    step = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    return {} if w is None else {f"{step}sample_weight": w}
+
+
 @dataclass(repr=False)
 class Memory:
     """Fits and predictions of classifiers, by the rows that they were fitted on and applied to."""
@@ -76,7 +81,7 @@ class Memory:
 
     def fit(self, estimator: Any, X: Any, y: Any, w: Any = None) -> Any:
         """A copy of the classifier, fitted on X, y and weights, if any."""
-        weights = {} if w is None else weight_argument(estimator, w)
+        weights = weight_argument(estimator, w)
         key = " ".join([f"fit {estimator!r}", *map(_digest, (X, y, *weights.values()))])
         model, spent = self._found(key, lambda: clone(estimator).fit(X, y, **weights))
         self.fitting = self.fitting + spent

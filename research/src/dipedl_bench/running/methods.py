@@ -16,9 +16,6 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
-from dipedl.dirichlet import max_prob, uncertainty_of
-from dipedl.inputs import weight_argument
-
 from ..datasets.splits import Splits, make_splits
 from ..results.known_truth import distances, of_samples
 from ..results.receipt import receipt
@@ -26,7 +23,7 @@ from ..results.scores import score
 from ..spec.build import accepts
 from ..spec.entries import Method
 from ..spec.plan import built_method, kinds_of
-from .memo import Memoised, Memory, Spent, rounded
+from .memo import Memoised, Memory, Spent, rounded, weight_argument
 from .steps import DataError, Say, Step
 from .training import restored
 
@@ -206,7 +203,11 @@ def _predicted(
     found = {}
     for row, kind in kinds_of(name, method).items():
         with _alone(spent if row == name else {}, "score", memory):
-            u = max_prob(P) if bare else _uncertainty(model, rows, kind, dirichlet, scores)
+            if bare:
+                # One minus the largest, added up: as a difference it is 0 for all confident rows.
+                u = np.sort(P, axis=1)[:, :-1].sum(axis=1)
+            else:
+                u = _uncertainty(model, rows, kind, dirichlet, scores)
         found[row] = np.asarray(u, dtype=np.float64)
     return {"probabilities": np.asarray(P, dtype=np.float64)}, found
 
@@ -222,14 +223,11 @@ def _uncertainty(
     model: Any, rows: np.ndarray, kind: str | None, dirichlet: Any, scores: Any
 ) -> np.ndarray:
     """As ``model.uncertainty``; what the Dirichlet already holds is not computed again."""
-    if dirichlet is None or kind is None:
-        return np.asarray(model.uncertainty(rows, **({} if kind is None else {"kind": kind})))
-    return uncertainty_of(
-        kind,
-        lambda: dirichlet,
-        lambda: model.proba_and_scores(rows)[0],
-        lambda: np.asarray(scores),
-    )
+    if dirichlet is not None and kind == "log_density":
+        return -np.asarray(scores)
+    if dirichlet is not None and kind is not None and hasattr(dirichlet, kind):
+        return np.asarray(getattr(dirichlet, kind))
+    return np.asarray(model.uncertainty(rows, **({} if kind is None else {"kind": kind})))
 
 
 @contextmanager

@@ -337,7 +337,7 @@ def restored(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, n
     """
     import torch
 
-    from dipedl.networks.spectral_norm import remove_spectral_norm
+    from dipedl.networks import remove_spectral_norm
 
     network.validate_fit(X, y, None)
     module = remove_spectral_norm(network.build_network(len(network.classes_), seed=0))

@@ -47,12 +47,14 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, *, calibration: tuple[Any, Any] | None = None) -> Self:
         """Learn from features of training rows X (n, d), y (n,), and of held-out rows if given."""
-        from dipedl.networks.device import resolve_device
+        import torch
+
         from dipedl.pretrained import ClassGaussians, DIPModule
 
         trained = self.network.estimator
         self.classes_ = trained.classes_
-        self.device_ = resolve_device(trained.training_settings().device)
+        device, gpu = trained.training_settings().device, torch.cuda.is_available()
+        self.device_ = torch.device(("cuda" if gpu else "cpu") if device == "auto" else device)
         module = DIPModule(
             deepcopy(trained.module_.head).to(self.device_),
             density=ClassGaussians(
@@ -114,9 +116,9 @@ class _Batches:
         self.X, self.y = X, y
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        from dipedl.networks.device import as_tensor
+        import torch
 
         for start in range(0, len(self.X), _CHUNK):
             rows = slice(start, start + _CHUNK)
-            labels = None if self.y is None else as_tensor(self.y[rows])
-            yield as_tensor(self.X[rows]), labels
+            labels = None if self.y is None else torch.tensor(self.y[rows])
+            yield torch.tensor(self.X[rows]), labels

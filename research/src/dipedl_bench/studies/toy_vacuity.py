@@ -87,9 +87,11 @@ def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
 
     Bars reach from the smallest to the largest vacuity.
     """
-    from dipedl.plots.canvas import COLORS, axes_or_new
+    from matplotlib.figure import Figure
 
-    ax = axes_or_new(ax)
+    from dipedl.apps.demo.report import COLORS
+
+    ax = ax or Figure(figsize=(4.5, 3.4), layout="constrained").add_subplot()
     nu = np.array([row["nu"] for row in rows])
     line = np.geomspace(nu.min() / 1.5, nu.max() * 1.5, 200)
     ax.plot(line, 2 / (2 + line), color="0.5", linewidth=1, linestyle=":", label="2 / (2 + nu)")

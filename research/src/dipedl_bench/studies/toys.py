@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from dipedl.writing.files import write_file
-
 from ..results.damage import read_json
 from ..results.store import make_root
+from ..writing import write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +53,7 @@ def run_toys(
     `progress` is called with a line of text after each step; `sizes` are ``n_points`` and ``steps``
     of the vacuity experiment.
     """
-    from dipedl.apps.demo.report.inline import svg
+    from dipedl.apps.demo.report import svg
 
     from . import toy_vacuity, two_moons
 

@@ -124,10 +124,11 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
     the moons are the density's: a small flow that stretches one blob into two moons leaves such
     bridges, and DIP-EDL is as sure there as the density is wrong.
     """
-    from dipedl.plots import plane_map
-    from dipedl.plots.canvas import figure_or_new
+    from matplotlib.figure import Figure
 
-    fig = figure_or_new(fig, (9.5, 8.0))
+    from dipedl.plots import plane_map
+
+    fig = fig or Figure(figsize=(9.5, 8.0), layout="constrained")
     axes = fig.subplots(len(moons.maps), len(KINDS), sharex=True, sharey=True, squeeze=False)
     largest = max(float(maps["epistemic"].max()) for maps in moons.maps.values())
     tops = {"vacuity": 1.0, "aleatoric": float(np.log(2)), "epistemic": largest}

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from dipedl.writing.numbers import plain
-
 from ..results.paper import Published, published, published_rows, same_method
 from ..results.rows import line_of, was_resumed
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..spec.captions import captions_of, data_note, is_beside_paper
 from ..spec.entries import GROUPS
+from ..writing import plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dipedl.writing.cells import error_text
-from dipedl.writing.files import write_file
-
 from ..datasets.splits import LOADERS, make_splits
 from ..results.damage import read_json
 from ..results.scores import RANKED
 from ..results.store import Store
+from ..writing import error_text, write_file
 from .table import BenchTable, Line, cell_over_seeds
 
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]

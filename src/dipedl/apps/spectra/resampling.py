@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Resampled", "resample"]
+__all__ = ["Resampled", "fill_gaps", "resample"]
 
 Floats = NDArray[np.float64]
 
@@ -143,7 +143,30 @@ class _Overlap:
 
 
 def fill_gaps(flux: NDArray[Any], bad: NDArray[np.bool_], grid: NDArray[Any]) -> NDArray[Any]:
-    """Flux (..., p), changed in place: interpolated where `bad`, beyond good pixels repeated."""
+    """Interpolate bad pixels from the good ones beside them, in place.
+
+    Parameters
+    ----------
+    flux : ndarray, shape (..., p)
+        Each spectrum has a good pixel at least.
+    bad : ndarray of bool, shape (..., p)
+        Pixels to fill; those before the first and after the last good one get its value.
+    grid : ndarray, shape (p,)
+        Wavelengths, increasing.
+
+    Returns
+    -------
+    ndarray, shape (..., p)
+        The flux.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl.apps.spectra import fill_gaps
+    >>> bad = np.array([False, True, False, True])
+    >>> fill_gaps(np.array([1.0, np.nan, 3.0, np.nan]), bad, np.arange(4.0))
+    array([1., 2., 3., 3.])
+    """
     rows, gaps = flux.reshape(-1, len(grid)), bad.reshape(-1, len(grid))
     for i in np.flatnonzero(gaps.any(axis=1)):
         good = ~gaps[i]
