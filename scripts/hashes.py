@@ -21,7 +21,7 @@ BUILD = ["hatchling", "editables"]
 SETS = {
     "demo": ["-e", ".[cli,report]", *BUILD],
     "dev": [
-        *("-e", ".[torch,flows,data,onnx,spectra,tables]"),
+        *("-e", ".[torch,flows,data,onnx,spectra,tables]", "-e", "research"),
         *("--group", "test", "--group", "lint", *BUILD),
     ],
     "docs": ["--group", "docs"],

@@ -18,7 +18,6 @@ __all__ = ["attach"]
 EXTRAS = {
     "torch": "torch",
     "zuko": "flows",
-    "pooch": "data",
     "PIL": "data",
     "typer": "cli",
     "rich": "cli",

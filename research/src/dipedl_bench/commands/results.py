@@ -132,6 +132,8 @@ def report(
     not set.
     """
     with explained():
+        if not (folder := file.absolute().parent).is_dir():
+            raise FileNotFoundError(f"--file: the folder {folder} does not exist; create it")
         from ..report.page import render
 
         write_file(file, render(_store(suite, profile, out)))

@@ -87,7 +87,7 @@ def load_covertype(
         )
     with np.load(fetch("tabular/covtype_15k.npz", data_dir), allow_pickle=False) as content:
         data = Bunch(data=content["X"], target=content["y"], target_names=_FORESTS)
-    return leave_class_out(
+    made: Dataset = leave_class_out(
         data,
         _FORESTS[left_out - 1],
         name="covertype",
@@ -95,6 +95,7 @@ def load_covertype(
         random_state=random_state,
         provenance=(PROVENANCE["covertype"],),
     )
+    return made
 
 
 _SEGMENT_INPUTS = 18
