@@ -853,13 +853,6 @@ MUTANTS = [
         "research/tests/test_spectra_report.py::test_the_threshold_comes_from_validation_rows_alone",
     ),
     Mutant(
-        "classes balanced without their number",
-        "src/dipedl/networks/torch_classifier.py",
-        "len(targets) / (len(classes) * np.bincount(targets))",
-        "len(targets) / np.bincount(targets)",
-        "tests/networks/test_class_weight.py::test_balanced_is_that_of_scikit_learn",
-    ),
-    Mutant(
         "weights of classes left out of evidential losses",
         "src/dipedl/networks/torch_classifier.py",
         "if self.class_weight is None:\n            return losses.mean()",

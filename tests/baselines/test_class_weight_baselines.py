@@ -112,16 +112,6 @@ def test_balance_finds_the_rare_class(method, rare):
     assert np.mean(found["balanced"]) > np.mean(found[None])
 
 
-@ids
-def test_wrong_weights(method, rare):
-    for given, words in [
-        ("frequent", "class_weight must be None, 'balanced'"),
-        ({2: 1.0}, r"keys \[2\], which are no labels of y; its classes are \[0, 1\]"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            fitted(method, *rare, class_weight=given)
-
-
 def test_errors_on_validation_rows_are_weighted(rare):
     X, y = rare
     model = clone(METHODS[0]).set_params(class_weight={1: 5.0}, training=QUICK)

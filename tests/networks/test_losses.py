@@ -166,7 +166,7 @@ def test_labels_that_are_no_classes_are_refused(name):
         (
             torch.tensor([0, 4, 1]),
             ValueError,
-            r"y must hold class indices 0\.\.3, got 0\.\.4",
+            r"y must be class indices 0\.\.3, got 0\.\.4",
         ),
         (torch.tensor([0, -1, 1]), ValueError, r"got -1\.\.1"),
         (torch.tensor([0, 1]), ValueError, r"one label per row, shape \(3,\), got \(2,\)"),

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 from torch import multiprocessing  # noqa: E402
 
-from dipedl.gaussians.moments import Moments  # noqa: E402
+from dipedl.gaussians.moments import Moments, pool  # noqa: E402
 from dipedl.networks.class_moments import (  # noqa: E402
     ClassMoments,
     DiagonalScatter,
@@ -80,7 +80,7 @@ def test_the_tied_scatter_is_that_of_the_residuals(data):
     pooled = total.pool()
     assert pooled.weight == len(y)
     np.testing.assert_allclose(pooled.scatter, residuals.T @ residuals, atol=1e-7 * len(y))
-    assert_same(pooled, streamed(FullScatter, X, y).pool())
+    assert_same(pooled, pool(streamed(FullScatter, X, y).per_class()))
 
 
 def test_rows_that_are_all_the_same_have_no_scatter_at_all():
@@ -88,11 +88,6 @@ def test_rows_that_are_all_the_same_have_no_scatter_at_all():
     for scatter in (FullScatter, DiagonalScatter):
         moments = streamed(scatter, X, np.zeros(9, int), [1, 4])
         assert not moments.scatter.sums.any()
-
-
-def test_moments_per_class_need_a_scatter_of_each_class():
-    with pytest.raises(TypeError, match="TiedScatter holds no scatter per class"):
-        next(blank(TiedScatter).per_class())
 
 
 def part(rank, offset):
@@ -113,24 +108,22 @@ def process(rank, folder):
     for covariance, offset in itertools.product(FORMS, (0.0, 1e6)):
         density, (X, y) = density_of(covariance), part(rank, offset)
         density.update(X[:20], y[:20], K)
-        density.synchronise()
+        density.finish(dist.group.WORLD)
         if rank:
             # the other has nothing new to tell
             density.update(X[20:], y[20:], K)
-        density.synchronise()
-        density.finish()
+        density.finish(dist.group.WORLD)
         scores[covariance, offset] = (density(X), density.n_)
     one_sided = density_of("full")
     if rank:
         one_sided.update(torch.cat([part(r, 0.0)[0] for r in (0, 1)]), _labels(), K)
-    one_sided.synchronise()
-    scores["one sided"] = one_sided.finish()(part(0, 0.0)[0])
+    scores["one sided"] = one_sided.finish(dist.group.WORLD)(part(0, 0.0)[0])
     for name, p in (("none", 0), ("different", P + rank)):
         density = density_of("full")
         if p:
             density.update(torch.zeros(1, p), torch.tensor([0]), K)
         try:
-            density.synchronise()
+            density.finish(dist.group.WORLD)
         except ValueError as error:
             scores[name] = str(error)
     torch.save(scores, f"{folder}/{rank}.pt")
@@ -161,21 +154,3 @@ def test_two_processes_end_with_the_density_of_one(tmp_path):
         torch.testing.assert_close(scores["one sided"], wanted, rtol=1e-10, atol=0)
         assert scores["none"].endswith("got (classes, features) [None, None]")
         assert scores["different"].endswith("[(3, 4), (3, 5)]")
-
-
-@pytest.mark.parametrize("covariance", ["full", "low-rank"])
-def test_rows_after_a_synchronisation_count_without_another(tmp_path, covariance):
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/one", rank=0, world_size=1)
-    try:
-        (A, a), (B, b) = part(0, 0.0), part(1, 0.0)
-        density = density_of(covariance)
-        density.update(A, a, K)
-        density.synchronise()
-        density.update(B, b, K)
-        scores = density.finish()(A)
-        density.synchronise()
-        torch.testing.assert_close(density.finish()(A), scores, rtol=1e-12, atol=0)
-    finally:
-        dist.destroy_process_group()
-    with pytest.raises(ValueError, match="init_process_group"):
-        density.synchronise()

@@ -192,7 +192,7 @@ def test_batches_that_are_not_understood():
         (nn.functional.one_hot(Y), ValueError, r"int64 of shape \(300, 3\).*argmax"),
         (Y > 0, ValueError, "torch.bool"),
         (["cat"] * 300, TypeError, "class indices.*classes="),
-        (Y + 1, ValueError, r"0\.\.2, as the network gives 3 logits, got 1\.\.3"),
+        (Y + 1, ValueError, r"0\.\.2, got 1\.\.3"),
         (Y - 1, ValueError, r"got -1\.\.1"),
         (Y[:100], ValueError, "300 rows of features, 300 of logits and 100 labels"),
     ],
@@ -266,11 +266,11 @@ class Scaled(nn.Module):
 def test_features_that_are_not_finite():
     bad = X.clone()
     bad[62, 1] = torch.nan
-    with pytest.raises(ValueError, match="features of batch 1 of loader, row 12, hold nan; drop"):
+    with pytest.raises(ValueError, match=r"features of batch 1 of loader.* row 12 holds nan"):
         fit(batched(bad, Y))
-    with pytest.raises(ValueError, match="features of batch 1 of calibration, row 12"):
+    with pytest.raises(ValueError, match=r"features of batch 1 of calibration.* row 12"):
         fit(batched(X, Y), calibration=batched(bad, Y))
-    with pytest.raises(ValueError, match=r"inf: float16 ends at 65504.*bfloat16"):
+    with pytest.raises(ValueError, match=r"inf; float16 overflows at 65504.*bfloat16"):
         fit([(X, Y)], Scaled(1e6, torch.float16).eval())
 
 

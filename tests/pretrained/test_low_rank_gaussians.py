@@ -32,8 +32,8 @@ def fitted(X, y, *, cuts=(), absorb=True, **settings):
     density = ClassGaussians("low-rank", **{"dtype": torch.float64} | settings)
     for rows in np.split(np.arange(len(y)), cuts):
         density.update(torch.as_tensor(X[rows]), torch.as_tensor(y[rows]), K)
-        if absorb and density._local is not None:
-            density._local.scatter.decompose()
+        if absorb and density._moments is not None:
+            density._moments.scatter.decompose()
     return density.finish()
 
 

@@ -66,12 +66,33 @@ def label_mask(alpha: Tensor, y: Any) -> Tensor:
         raise TypeError(f"y must be a tensor of int64, got {getattr(y, 'dtype', type(y))}")
     if y.shape != (n,):
         raise ValueError(f"y must have one label per row, shape ({n},), got {tuple(y.shape)}")
-    if n and not 0 <= int(y.min()) <= int(y.max()) < k:
-        raise ValueError(
-            f"y must hold class indices 0..{k - 1}, got {int(y.min())}..{int(y.max())}; number the "
-            "classes from 0"
-        )
+    check_class_indices("y", y, k)
     return F.one_hot(y, k).bool()
+
+
+def check_class_indices(name: str, y: Tensor, k: int) -> None:
+    """Raise ValueError unless the integers y (n,) lie in 0..k-1."""
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < k:
+        raise ValueError(
+            f"{name} must be class indices 0..{k - 1}, got {int(y.min())}..{int(y.max())}; number "
+            "the classes from 0"
+        )
+
+
+def check_finite_rows(name: str, values: Tensor) -> None:
+    """Raise ValueError if a number of `values` (n, p) is not finite; names the first such row."""
+    finite = torch.isfinite(values).all(dim=1)
+    if bool(finite.all()):
+        return
+    row = int(torch.nonzero(~finite)[0])
+    bad = values[row][~torch.isfinite(values[row])][0].item()
+    remedy = "drop such inputs, or mend the network (its weights, a division by zero)"
+    if values.dtype == torch.float16:
+        remedy = (
+            "float16 overflows at 65504: use bfloat16 (torch.autocast(device, "
+            "dtype=torch.bfloat16)) or float32"
+        )
+    raise ValueError(f"{name} must be finite, and row {row} holds {bad}; {remedy}")
 
 
 def check_data(name: str, data: Any) -> None:

@@ -5,9 +5,10 @@ Their factors are made by the code of `dipedl.density.GDADensity`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, Self
+from io import BytesIO
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,10 +16,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ..gaussians.factor import GaussianFactor, factorise
-from ..gaussians.moments import Moments, Shrinkage, class_shrinkage, pool
+from ..gaussians.moments import Moments, Shrinkage, class_shrinkage
 from ..maths.arrays import to_numpy
+from .checks import check_class_indices
 
-Group = dist.ProcessGroup | None
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
@@ -32,7 +33,7 @@ class ClassMoments:
     The American Statistician 37 (1983).
     """
 
-    def __init__(self, scatter: Scatter, origin: Tensor) -> None:
+    def __init__(self, scatter: Any, origin: Tensor) -> None:
         self.scatter, self.origin = scatter, origin
         self.weight = origin.new_zeros(len(origin))
         self.offset = torch.zeros_like(origin)
@@ -74,53 +75,16 @@ class ClassMoments:
         self.weight = total[:, 0]
         return self
 
-    def all_reduce(self, group: Group = None) -> None:
-        """Replace the moments by those of the rows of all processes."""
-        mine = self.weight[:, None].clone()
-        self._share_origin(group)
-        dist.all_reduce(self.weight, group=group)
-        mean = mine * self.offset
-        dist.all_reduce(mean, group=group)
-        mean /= self.weight[:, None].clamp_min(1)
-        # About the mean of all, sums of all processes simply add up.
-        e = torch.where(mine > 0, self.offset - mean, 0.0)
-        self.scatter.append(e * mine.sqrt(), _classes(mine))
-        self.scatter.all_reduce(group)
-        self.offset = mean
-
-    def _share_origin(self, group: Group) -> None:
-        """Hold each class about the origin of the first process that has seen it."""
-        weights = [torch.empty_like(self.weight) for _ in range(dist.get_world_size(group))]
-        dist.all_gather(weights, self.weight, group=group)
-        first = (torch.stack(weights) > 0).to(torch.int64).argmax(0) == dist.get_rank(group)
-        origin = torch.where(first[:, None], self.origin, 0.0)
-        dist.all_reduce(origin, group=group)
-        seen = self.weight[:, None] > 0
-        self.offset = torch.where(seen, self.offset + (self.origin - origin), 0.0)
-        self.origin = origin
-
     def per_class(self) -> Iterator[Moments]:
         """Yield the moments of each class as numpy arrays; of a full or diagonal scatter."""
-        sums = self.scatter_per_class().sums
-        for c in range(len(self.weight)):
-            yield self._as_numpy(sums[c], c)
-
-    def scatter_per_class(self) -> FullScatter | DiagonalScatter:
-        """Return the scatter; TypeError if it is not held per class."""
-        if isinstance(self.scatter, FullScatter | DiagonalScatter):
-            return self.scatter
-        raise TypeError(f"{type(self.scatter).__name__} holds no scatter per class")
-
-    def _as_numpy(self, sums: Tensor, c: int) -> Moments:
-        origin, offset, scatter = map(to_numpy, (self.origin[c], self.offset[c], sums))
-        return Moments(float(self.weight[c]), origin, offset, scatter)
+        for c, weight in enumerate(self.weight.tolist()):
+            origin, offset, scatter = self.origin[c], self.offset[c], self.scatter.sums[c]
+            yield Moments(weight, to_numpy(origin), to_numpy(offset), to_numpy(scatter))
 
     def pool(self) -> Moments:
-        """Return the moments of the residuals from the class means."""
-        if isinstance(self.scatter, TiedScatter):
-            zero = np.zeros(self.origin.shape[1])
-            return Moments(float(self.weight.sum()), zero, zero, to_numpy(self.scatter.sums))
-        return pool(self.per_class())
+        """Return the moments of the residuals from the class means; of a tied scatter."""
+        zero = np.zeros(self.origin.shape[1])
+        return Moments(float(self.weight.sum()), zero, zero, to_numpy(self.scatter.sums))
 
 
 def _classes(like: Tensor) -> Tensor:
@@ -134,7 +98,7 @@ def _sums_by(index: Tensor, values: Tensor, classes: Tensor) -> Tensor:
 
 def class_factors(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[GaussianFactor]:
     """Yield the factor of each class; of a full or diagonal scatter."""
-    trace, weight = moments.scatter_per_class().trace(), float(moments.weight.sum())
+    trace, weight = moments.scatter.trace(), float(moments.weight.sum())
     pooled = None if shrinkage in (None, 0) else trace / weight / moments.origin.shape[1]
     for c, m in enumerate(moments.per_class()):
         yield _factor(m, *class_shrinkage(m, shrinkage, pooled), f"class {c}")
@@ -157,19 +121,6 @@ def _factor(moments: Moments, intensity: float, target: float, who: str) -> Gaus
         raise ValueError(remedy) from None
 
 
-class Scatter(Protocol):
-    """Sums of outer products of centred rows of k classes, changed in place."""
-
-    def append(self, rows: Tensor, classes: Tensor) -> None:
-        """Add rows (m, p) of `classes` (m,)."""
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of others."""
-
-    def all_reduce(self, group: Group) -> None:
-        """Replace the sums by those of all processes."""
-
-
 class _Sums:
     """Sums that are added to merge them."""
 
@@ -177,9 +128,6 @@ class _Sums:
 
     def merge(self, other: Self) -> None:
         self.sums += other.sums
-
-    def all_reduce(self, group: Group) -> None:
-        dist.all_reduce(self.sums, group=group)
 
 
 class FullScatter(_Sums):
@@ -255,24 +203,6 @@ def check_features(features: Any, p: int | None = None) -> None:
         raise ValueError(f"features must have {p} columns, as in the fit, got {features.shape[1]}")
 
 
-def check_finite(features: Tensor) -> None:
-    """Raise if `features` hold NaN or infinity, and say what half precision has to do with it."""
-    wrong = ~features.isfinite()
-    if not wrong.any():
-        return
-    rows = wrong.any(1).nonzero()[:5, 0].tolist()
-    remedy = "look for NaN or overflow in the inputs or the network"
-    if features.dtype == torch.float16:
-        remedy = (
-            "float16 overflows at 65504: compute features in bfloat16, or with autocast off while "
-            "fitting"
-        )
-    raise ValueError(
-        f"features must be finite, got {int(wrong.sum())} NaN or infinite values of "
-        f"{features.dtype} (first rows {rows} of the batch); {remedy}"
-    )
-
-
 def check_labels(labels: Any, features: Tensor, n_classes: int) -> Tensor:
     """Return labels as int64 on the device of the features; raise unless each row has one."""
     if labels is None:
@@ -289,36 +219,30 @@ def check_labels(labels: Any, features: Tensor, n_classes: int) -> Tensor:
             f"{tuple(labels.shape)}"
         )
     indices: Tensor = labels.to(features.device, torch.int64)
-    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n_classes:
-        raise ValueError(
-            f"labels must be class indices 0..{n_classes - 1}, got "
-            f"{int(indices.min())}..{int(indices.max())}; number the classes from 0"
-        )
+    check_class_indices("labels", indices, n_classes)
     return indices
 
 
-def merge_over(
-    group: Group, local: ClassMoments | None, start: Callable[[Tensor], ClassMoments]
-) -> ClassMoments:
-    """Merge the moments of all processes; `start` makes those of no row, like origins (k, p)."""
-    if not (dist.is_available() and dist.is_initialized()):
-        raise ValueError(
-            "synchronise needs a process group: call torch.distributed.init_process_group first, "
-            "or do without it in a single process"
-        )
+def merge_over(group: dist.ProcessGroup, local: ClassMoments | None) -> ClassMoments:
+    """Merge the moments of all processes of a group, in the order of their ranks."""
     sizes: list[tuple[int, ...] | None] = [None] * dist.get_world_size(group)
     mine = None if local is None else tuple(local.origin.shape)
     dist.all_gather_object(sizes, mine, group=group)
-    known = {size for size in sizes if size is not None}
-    if len(known) != 1:
+    if len({size for size in sizes if size is not None}) != 1:
         raise ValueError(
-            "synchronise needs rows, with the same numbers of classes and features in every "
+            "finish(group) needs rows, with the same numbers of classes and features in every "
             f"process that has any; got (classes, features) {sizes}"
         )
-    if local is None:
-        # Collectives of NCCL take tensors on the device of their process.
-        on_gpu = dist.get_backend(group) == "nccl"
-        device = f"cuda:{torch.cuda.current_device()}" if on_gpu else "cpu"
-        local = start(torch.zeros(known.pop(), dtype=torch.float64, device=device))
-    local.all_reduce(group)
-    return local
+    device = torch.device("cpu") if local is None else local.origin.device
+    merged: ClassMoments | None = None
+    for rank, size in enumerate(sizes):
+        if size is not None:
+            buffer = BytesIO()
+            if rank == dist.get_rank(group):
+                torch.save(local, buffer)
+            data: list[Any] = [buffer.getvalue()]
+            dist.broadcast_object_list(data, dist.get_global_rank(group, rank), group)
+            part = torch.load(BytesIO(data[0]), device, weights_only=False)
+            merged = part if merged is None else merged.__iadd__(part)
+    assert merged is not None
+    return merged

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..gaussians.moments import Shrinkage, oas_intensity
 from ..maths.arrays import EPS
-from .class_moments import ClassMoments, Group, by_class
+from .class_moments import ClassMoments, by_class
 from .distances import BufferedDistance, squared_distances, squared_gaps
 
 # Of the directions of a sketch, this share guards the others (see `SketchScatter`).
@@ -70,17 +69,6 @@ class SketchScatter:
             self.append(rows.flatten(0, 1), part.repeat_interleave(rows.shape[1]))
         self.energy = energy
 
-    def all_reduce(self, group: Group) -> None:
-        """Replace the sums by those of all processes: the same in each, merged in their order."""
-        self.decompose()
-        dist.all_reduce(self.energy, group=group)
-        world = dist.get_world_size(group)
-        for mine in torch.split(self.sketch, _CLASSES_AT_ONCE):
-            everyone = [torch.empty_like(mine) for _ in range(world)]
-            dist.all_gather(everyone, mine.contiguous(), group=group)
-            for sketch, rows in zip(mine, torch.cat(everyone, dim=1), strict=True):
-                sketch.copy_(leading_rows(rows, len(sketch), self.rank))
-
     def decompose(self) -> None:
         """Add the waiting rows to the sketches."""
         if not self._rows:
@@ -125,9 +113,7 @@ def principal_parts(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[Pri
     what the exact trace leaves for each direction that is not held. Tipping, Bishop, "Probabilistic
     principal component analysis", JRSS B 61 (1999), eq. 7-8.
     """
-    scatter = moments.scatter
-    if not isinstance(scatter, SketchScatter):
-        raise TypeError(f"principal parts need a sketch, got {type(scatter).__name__}")
+    scatter: SketchScatter = moments.scatter
     scatter.decompose()
     p = moments.origin.shape[1]
     pooled = float(scatter.energy.sum() / moments.weight.sum()) / p

@@ -15,6 +15,7 @@ import torch
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
@@ -35,35 +36,26 @@ __all__ = ["TorchClassifier"]
 ClassWeight = str | Mapping[Any, float] | None
 
 
-def class_weights(setting: ClassWeight, classes: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Weight of each of the classes (k,), for the class numbers `targets` (n,) of training rows.
+def class_weights(setting: ClassWeight, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Weight of each of the `classes` (k,) for labels y (n,), as in scikit-learn.
 
-    "balanced" gives every class the same total, ``n / (k n_c)``; a label that a mapping lacks has
-    weight 1.
+    Raises
+    ------
+    ValueError
+        If a label of a mapping is no label of y, or its weight not positive.
     """
-    if setting is None:
-        return np.ones(len(classes))
-    if isinstance(setting, str):
-        if setting != "balanced":
+    if isinstance(setting, Mapping):
+        labels = classes.tolist()
+        unknown = [label for label in setting if label not in labels]
+        if unknown:
             raise ValueError(
-                f"class_weight must be None, 'balanced' or a mapping of labels, got {setting!r}"
+                f"class_weight has the keys {unknown}, which are no labels of y; its classes are "
+                f"{labels}"
             )
-        return len(targets) / (len(classes) * np.bincount(targets))
-    if not isinstance(setting, Mapping):
-        raise TypeError(
-            "class_weight must be None, 'balanced' or a mapping such as {0: 1.0, 1: 3.0}, "
-            f"got {setting!r}"
-        )
-    labels = classes.tolist()
-    unknown = [label for label in setting if label not in labels]
-    if unknown:
-        raise ValueError(
-            f"class_weight has the keys {unknown}, which are no labels of y; its classes are "
-            f"{labels}"
-        )
-    for label, weight in setting.items():
-        check_number(f"class_weight[{label!r}]", weight, "> 0", lambda w: w > 0)
-    return np.array([float(setting.get(label, 1.0)) for label in labels])
+        for label, weight in setting.items():
+            check_number(f"class_weight[{label!r}]", weight, "> 0", lambda w: w > 0)
+        setting = dict(setting)
+    return np.asarray(compute_class_weight(setting, classes=classes, y=y))
 
 
 _CHUNK = 512
@@ -239,7 +231,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         if len(self.classes_) < 2:
             only = self.classes_.tolist()[0]
             raise ValueError(f"y must hold at least 2 classes, got one class: {only!r}")
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, targets)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y)
         return X, targets, None if validation is None else self._checked_validation(validation)
 
     def _checked_validation(self, validation: Any) -> Pair:

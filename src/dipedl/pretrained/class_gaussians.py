@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -14,19 +13,18 @@ import numpy as np
 import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 
 from ..gaussians.factor import explain_rows
 from ..gaussians.moments import Shrinkage
 from ..maths.arrays import LOG_2PI, to_numpy
-from ..networks.checks import check_choice, check_integer
+from ..networks.checks import check_choice, check_finite_rows, check_integer
 from ..networks.class_moments import (
     ClassMoments,
     DiagonalScatter,
     FullScatter,
-    Group,
     TiedScatter,
     check_features,
-    check_finite,
     check_labels,
     class_factors,
     exact,
@@ -111,9 +109,8 @@ class ClassGaussians(nn.Module):
     tensor([ -1.6121,  -1.6121, -13.4189])
     """
 
-    #: Moments of the rows since the last `synchronise`, and of those that it has merged.
-    _local: ClassMoments | None = None
-    _everywhere: ClassMoments | None = None
+    #: Moments of the rows seen, on the device that they came from unless it has no float64.
+    _moments: ClassMoments | None = None
     _device: torch.device | None = None
 
     def __init__(
@@ -168,53 +165,45 @@ class ClassGaussians(nn.Module):
             If the moments of k classes do not fit.
         """
         check_features(features)
-        check_finite(features)
+        check_finite_rows("features", features)
         self._check_size(features.shape[1], n_classes)
         labels = check_labels(labels, features, n_classes)
         if not len(features):
             return
         features = self._coordinates(features)
         with exact(features.device):
-            if self._local is None:
+            if self._moments is None:
                 self._device = features.device
                 # Apple's GPUs have no float64.
                 on = "cpu" if features.device.type == "mps" else features.device
                 origin = torch.zeros(n_classes, features.shape[1], dtype=torch.float64, device=on)
-                self._local = self._start(origin)
-            self._local.add(features, labels)
+                self._moments = self._start(origin)
+            self._moments.add(features, labels)
 
-    def synchronise(self, group: Group = None) -> None:
-        """Take in what every process of `group` has seen since the last call.
-
-        A collective operation of `torch.distributed`: all processes must call it, before `finish`.
-        All end up with the same moments, those of one process that has seen all rows.
-
-        Raises
-        ------
-        ValueError
-            If no process has seen rows, or their numbers of features or classes differ.
-        """
-        device = None if self._local is None else self._local.origin.device
-        with exact(device or torch.device("cpu")):
-            merged = merge_over(group, self._local, self._start)
-            if self._everywhere is None:
-                self._everywhere = merged
-            else:
-                self._everywhere += merged
-        self._local = None
-
-    def finish(self) -> Self:
+    def finish(self, group: ProcessGroup | None = None) -> Self:
         """Factor the covariances of what was seen; more batches may follow, and `finish` again.
+
+        Parameters
+        ----------
+        group : ProcessGroup, optional
+            Processes of ``torch.distributed`` that have each seen a part of the rows and all call
+            this: each ends with the density of one process that has seen all rows.
 
         Raises
         ------
         NotFittedError
             If no row was seen.
         ValueError
-            If a class has no row or a covariance is singular.
+            If a class has no row, a covariance is singular, or the processes have seen no rows or
+            other numbers of features or classes.
         """
-        with torch.inference_mode(False), torch.no_grad():
-            moments = self._moments()
+        with exact(torch.device("cpu") if self._moments is None else self._moments.origin.device):
+            moments = self._moments if group is None else merge_over(group, self._moments)
+            if moments is None:
+                raise NotFittedError(
+                    "finish needs rows, and none came: call update(features, labels, n_classes) "
+                    "for each batch first"
+                )
             counts = moments.weight
             if len(empty := (counts == 0).nonzero()):
                 raise ValueError(
@@ -226,7 +215,7 @@ class ClassGaussians(nn.Module):
 
     def drop_moments(self) -> None:
         """Free the moments: what scores stays, and no more rows can be taken in."""
-        self._local = self._everywhere = None
+        self._moments = None
 
     def forward(self, features: Tensor) -> Tensor:
         """Log-density in nats of features (n, p), shape (n,), in the type of scoring.
@@ -306,7 +295,7 @@ class ClassGaussians(nn.Module):
 
     def _check_size(self, p: int, n_classes: int) -> None:
         check_integer("n_classes", n_classes)
-        seen = self._local or self._everywhere
+        seen = self._moments
         if seen is None:
             if self._fitted:
                 raise ValueError(
@@ -337,19 +326,6 @@ class ClassGaussians(nn.Module):
                 f"{origin.shape[1]} features does not fit in memory; use covariance={other}, or "
                 "'low-rank' of a small rank"
             ) from error
-
-    def _moments(self) -> ClassMoments:
-        """Return the moments of all rows seen."""
-        if self._local is not None and self._everywhere is not None:
-            total = deepcopy(self._everywhere)
-            total += self._local
-            return total
-        if (seen := self._local or self._everywhere) is None:
-            raise NotFittedError(
-                "finish needs rows, and none came: call update(features, labels, n_classes) for "
-                "each batch first"
-            )
-        return seen
 
     def _log_density(self, features: Tensor) -> Tensor:
         squared: Tensor = self.distance(self.centre(features))

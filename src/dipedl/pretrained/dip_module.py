@@ -313,9 +313,7 @@ class DIPModule(Decisions, nn.Module):
         density = self.density_.blank()
         learned = run_together(lambda: self._learn_density(density, loader, read, split), group)
         hashes, memorised = zip(*learned, strict=True)
-        if group is not None:
-            density.synchronise(group)
-        density.finish().drop_moments()
+        density.finish(group).drop_moments()
         rows = (loader, "loader") if calibration is None else (calibration, "calibration")
         held_out = partial(read, *rows) if split is None else split.rows
         seen = sample_hashes(np.concatenate(hashes))
@@ -392,7 +390,7 @@ class DIPModule(Decisions, nn.Module):
 
         `hashes` are the smallest of the features that the density has learned from, if known.
         """
-        fusion, head = self.fusion.blank(), deepcopy(self.head)
+        fusion, head = deepcopy(self.fusion), deepcopy(self.head)
         whole = head.needs_proba or fusion.needs_logits or origin != "in-sample"
         found = run_together(lambda: self._predictions(density, held_out, whole), group)
         columns = [np.concatenate(parts) for parts in zip(*chain(*found), strict=True)]

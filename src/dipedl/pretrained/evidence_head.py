@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,16 +73,6 @@ PASSTHROUGH = "passthrough"
 #: Normalisers whose map is in `evidence.normalizers`; Identity is affine.
 _BOUNDED = (CautionBudget, QuantileEvidence)
 _MAPS: tuple[Any, ...] = (*_BOUNDED, ZScore, RobustZScore, Identity)
-_NUMBERS = (
-    "temperature",
-    "location",
-    "scale",
-    "log_odds",
-    "log_full",
-    "offset",
-    "sharp_from",
-    "sharp_in_full",
-)
 
 
 class EvidenceHead(nn.Module):
@@ -126,9 +117,9 @@ class EvidenceHead(nn.Module):
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
         self.strength = None if spread is None else Strength(spread, dtype)
-        self.register_buffer("prior", torch.empty(0, dtype=dtype, device="cpu"))
-        for name in _NUMBERS:
+        for name in type(self).__annotations__:
             self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
+        self.prior = self.temperature.new_empty(0)
 
     @property
     def is_fitted(self) -> bool:
@@ -336,9 +327,6 @@ class DensityAlone(nn.Module):
     def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
         return log_density
 
-    def blank(self) -> DensityAlone:
-        return DensityAlone()
-
 
 class ConfidenceFusion(nn.Module):
     r"""``s = -sqrt(-2 [log Phi(z_d + 1) + log Phi(z_c)]) + 1e-3 (z_d + z_c) / 2``.
@@ -371,7 +359,7 @@ class ConfidenceFusion(nn.Module):
         self._tabulate(log_density, sure)
         scores, block = np.empty(len(sure)), np.arange(len(sure)) % _BLOCKS
         for own in (block == b for b in np.unique(block)):
-            others = self.blank()
+            others = deepcopy(self)
             others._tabulate(log_density[~own], sure[~own])
             scores[own] = others._scores(log_density[own], logits[own])
         return scores
@@ -391,9 +379,6 @@ class ConfidenceFusion(nn.Module):
         with torch.no_grad():
             rows = (torch.from_numpy(part).to(self.knots) for part in (log_density, logits))
             return to_numpy(self(*rows))
-
-    def blank(self) -> ConfidenceFusion:
-        return ConfidenceFusion(self.knots.dtype).to(self.knots.device)
 
     def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
         """Score (n,) of log-densities (n,) and logits (n, k), in standard deviations."""

@@ -29,6 +29,7 @@ from ..networks.batches import (
     takes_arguments,
     tensors,
 )
+from ..networks.checks import check_class_indices, check_finite_rows
 from ..networks.device import is_out_of_memory
 
 __all__ = []
@@ -488,29 +489,6 @@ def _check_rows(rows: Rows, where: str) -> None:
             f"{where}: {len(rows.features)} rows of features, {n} of logits and "
             f"{len(rows.labels)} labels; there must be one of each an input"
         )
-    if not n:
-        return
     for name, values in (("features", rows.features), ("logits", rows.logits)):
-        finite = torch.isfinite(values).all(dim=1)
-        if not bool(finite.all()):
-            raise _finite_error(name, values, int(torch.nonzero(~finite)[0]), where)
-    low, high = int(rows.labels.min()), int(rows.labels.max())
-    if low < 0 or high >= k:
-        raise ValueError(
-            f"labels of {where} must be class indices 0..{k - 1}, as the network gives {k} logits, "
-            f"got {low}..{high}; number the classes from 0, and give their names as classes="
-        )
-
-
-def _finite_error(name: str, values: Tensor, row: int, where: str) -> ValueError:
-    bad = values[row][~torch.isfinite(values[row])][0].item()
-    message = f"{name} of {where}, row {row}, hold {bad}"
-    if values.dtype == torch.float16:
-        return ValueError(
-            f"{message}: float16 ends at 65504 and half precision overflowed; use bfloat16 "
-            "(torch.autocast(device, dtype=torch.bfloat16)) or float32"
-        )
-    return ValueError(
-        f"{message}; drop inputs that are not finite, or mend the network (its weights, a division "
-        "by zero)"
-    )
+        check_finite_rows(f"{name} of {where}", values)
+    check_class_indices(f"labels of {where}", rows.labels, k)
