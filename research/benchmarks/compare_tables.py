@@ -1,4 +1,4 @@
-"""Write the tables of docs/comparison.md from its receipt; a test fails if they are stale."""
+"""Write the tables of both pages of the comparison; a test fails if they are stale."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from harness import receipt, table, where
 from dipedl_bench.writing import write_file
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT.parent / "docs" / "comparison.md"
+PAGES = ROOT.parent / "docs" / "comparison.md", ROOT / "docs" / "comparison.md"
 NAMES = {
     "dipedl": "dipedl",
     "probly": "probly",
@@ -147,12 +147,14 @@ PARTS = {"versions": versions, "offers": offers, "lines": lines, "task": task}
 
 
 def page(text: str) -> str:
-    """The page with its generated parts made anew; each lies between two comments."""
+    """Return the page with its generated parts made anew; each lies between two comments."""
     for name, make in PARTS.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")
-        text = before + start + make() + "".join(rest.partition("<!-- end -->")[1:])
+        if start:
+            text = before + start + make() + "".join(rest.partition("<!-- end -->")[1:])
     return text
 
 
 if __name__ == "__main__":
-    write_file(PAGE, page(PAGE.read_text(encoding="utf-8")))
+    for path in PAGES:
+        write_file(path, page(path.read_text(encoding="utf-8")))
