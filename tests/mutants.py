@@ -710,7 +710,7 @@ MUTANTS = [
         "src/dipedl/networks/backbones/deep_cnns.py",
         "self.residual(X) + self.shortcut(X)",
         "self.residual(X) + self.shortcut(torch.relu(X))",
-        "tests/networks/test_cifar_networks.py::test_a_wide_block_by_hand",
+        "tests/networks/test_backbones.py::test_a_wide_block_by_hand",
     ),
     Mutant(
         "SVHN labels off by one",
@@ -864,7 +864,7 @@ MUTANTS = [
         "src/dipedl/networks/backbones/branch_cnn.py",
         "nn.MaxPool2d((1, _POOL))",
         "nn.AvgPool2d((1, _POOL))",
-        "tests/networks/test_branch_cnn.py::test_outputs_and_gradients_are_those_of_plain_convolutions",
+        "tests/networks/test_backbones.py::test_outputs_and_gradients_are_those_of_plain_convolutions",
     ),
     Mutant(
         "patterns of dropout after the first pass forgotten",

@@ -408,7 +408,9 @@ class WhitenedCNN(Backbone):
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; its patches are whitened when training begins."""
         check_size("WhitenedCNN", input_shape, 9)
-        whitening = _Whitening(input_shape[0])
+        with torch.random.fork_rng(devices=[]):
+            # PyTorch draws weights, which are replaced below.
+            whitening = _Whitening(input_shape[0])
         widths = (whitening.out_channels, self.width, self.features, self.features)
         body = nn.Sequential(whitening, nn.GELU(), *pooled_blocks(widths, _Norm, self.residual))
         last = empty(nn.Linear, self.features, n_outputs, bias=False)
