@@ -871,7 +871,7 @@ MUTANTS = [
         "src/dipedl/baselines/mc_dropout.py",
         "        generator.manual_seed(seed)\n",
         "",
-        "tests/baselines/test_as_published_spectra.py::test_the_passes_of_dropout_share_the_convolutions",
+        "tests/baselines/test_mc_dropout.py::test_the_passes_of_dropout_share_the_convolutions",
     ),
     Mutant(
         "even window one pixel off",

@@ -7,8 +7,8 @@ from scipy.special import softmax
 from torch import nn
 
 from dipedl.baselines import MCDropout
-from dipedl.baselines.mc_dropout import check_dropout, sampled_outputs
-from dipedl.networks import MLP, FastCNN, Training, WhitenedCNN
+from dipedl.baselines.mc_dropout import _with_dropout, check_dropout, sampled_outputs
+from dipedl.networks import MLP, BranchCNN, FastCNN, Training, WhitenedCNN
 from dipedl.networks.backbones.network import Network
 
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
@@ -188,3 +188,21 @@ def test_less_sure_away_from_the_data():
     mc = MCDropout(MLP((64, 64), dropout=0.3), training).fit(X, y)
     assert mc.score(X, y) == 1
     assert mc.uncertainty([[0.0, 0.0]])[0] > 5 * np.median(mc.uncertainty(X))
+
+
+def test_the_passes_of_dropout_share_the_convolutions():
+    backbone = BranchCNN((3,), channels=4, hidden=(8, 6), dropout=0.5)
+    X = np.random.default_rng(0).normal(size=(20, 54))
+    model = MCDropout(backbone, Training(1, 10, n_jobs=1), n_samples=7, precision="float64")
+    model.fit(X, np.arange(20) % 2)
+    calls = []
+    model.module_.body[0].register_forward_hook(lambda *given: calls.append(1))
+    samples = model.sample_proba(X)
+    assert len(calls) == 1
+    # the reference: the whole network, once for each pattern
+    for seed, sample in zip(model.sample_seeds_, samples, strict=True):
+        generator = torch.Generator()
+        whole = _with_dropout(model.module_, generator)
+        generator.manual_seed(seed)
+        logits = whole(torch.from_numpy(X)).detach().numpy()
+        np.testing.assert_allclose(sample, softmax(logits, axis=1), rtol=1e-12)

@@ -505,7 +505,7 @@ ERRORS = [
     (partial(MLP, ()), ValueError, r"hidden must hold integers >= 1, at least one, got \(\)"),
     (partial(MLP, (4, 0)), ValueError, "hidden must hold integers"),
     (partial(BranchCNN, hidden=()), ValueError, "hidden must hold integers >= 1"),
-    *((partial(BranchCNN, k), ValueError, "kernels must hold odd") for k in [(), (3, 4), (0,)]),
+    *((partial(BranchCNN, k), ValueError, "kernels must hold") for k in [(), (3, 4), (0,)]),
     (partial(SmallCNN, n_features=0), ValueError, f"n_features {INTEGER} 0"),
     (partial(ConvLin, features="all"), ValueError, r"features must be one of \['conv', 'hidden'\]"),
     (partial(WideResNet, depth=27), ValueError, "depth must be 4 more .* got 27; such as 10"),

@@ -1,6 +1,5 @@
 """What fit_density takes from loaders, which rows it holds out, and what it refuses."""
 
-import re
 from collections import namedtuple
 
 import numpy as np
@@ -159,55 +158,74 @@ def fit(loader, network=None, **settings):
     return DIPModule(network or mlp(), **model).fit_density(loader, **settings)
 
 
-def test_no_labels():
-    for loader in (
-        [X],
-        [(X,)],
-        [{"ids": X}],
-        [(X, None)],
-        torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X), batch_size=9),
-    ):
-        with pytest.raises(ValueError, match=r"batch 0 of loader holds no labels.*unpack="):
-            fit(loader)
+class Scaled(nn.Module):
+    def __init__(self, factor, dtype):
+        super().__init__()
+        self.factor, self.head = factor, nn.Linear(4, 3).to(dtype)
+
+    def forward(self, x):
+        return self.head(x.to(self.head.weight.dtype) * self.factor)
 
 
-def test_batches_that_are_not_understood():
-    with pytest.raises(TypeError, match=r"tuple of 3; say how to take it apart: unpack="):
-        fit([(X, Y, Y)])
-    with pytest.raises(TypeError, match="got int"):
-        fit([3])
-    with pytest.raises(ValueError, match=r"several labels, \['labels', 'y'\]"):
-        fit([{"x": X, "y": Y, "labels": Y}])
-    with pytest.raises(TypeError, match=r"unpack must give a tuple .*got a tensor"):
-        fit([(X, Y)], unpack=lambda batch: batch[0])
-    for loader in (3, X, {"x": X}):
-        with pytest.raises(TypeError, match=r"loader must yield batches.*pass \[\(inputs"):
-            fit(loader)
+BAD = X.clone()
+BAD[62, 1] = torch.nan
+WIDE = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 3)).eval()
+NO_LABELS = r"batch 0 of loader holds no labels.*unpack="
+NO_BATCHES = r"loader must yield batches.*pass \[\(inputs"
+DATASET = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X), batch_size=9)
+USED = iter([(X, Y)])
+list(USED)
+#: Loader, settings, error, and what it names.
+REFUSED = [
+    *((loader, {}, ValueError, NO_LABELS) for loader in ([X], [(X,)], [{"ids": X}], [(X, None)])),
+    (DATASET, {}, ValueError, NO_LABELS),
+    *((loader, {}, TypeError, NO_BATCHES) for loader in (3, X, {"x": X})),
+    ([(X, Y, Y)], {}, TypeError, "tuple of 3; say how to take it apart: unpack="),
+    ([3], {}, TypeError, "got int"),
+    ([{"x": X, "y": Y, "labels": Y}], {}, ValueError, r"several labels, \['labels', 'y'\]"),
+    ([(X, Y)], {"unpack": lambda batch: X}, TypeError, "unpack must give a tuple .*got a tensor"),
+    ([(X, Y.double())], {}, ValueError, r"class indices.*float64 of shape \(300,\)"),
+    ([(X, nn.functional.one_hot(Y))], {}, ValueError, r"int64 of shape \(300, 3\).*argmax"),
+    ([(X, Y > 0)], {}, ValueError, "torch.bool"),
+    ([(X, ["cat"] * 300)], {}, TypeError, "class indices.*classes="),
+    ([(X, Y + 1)], {}, ValueError, r"labels of batch 0.* 0\.\.2, got 1\.\.3"),
+    ([(X, Y - 1)], {}, ValueError, r"got -1\.\.1"),
+    ([(X, Y[:100])], {}, ValueError, "300 rows of features, 300 of logits and 100 labels"),
+    ([(X, Y)], {"classes": ["a", "b"]}, ValueError, "must name the 3 classes.*got 2 names"),
+    ([(X, Y % 2)], {}, ValueError, r"classes \[2\] have no row"),
+    *(
+        (loader, {}, ValueError, "loader gave no rows.*at least one batch")
+        for loader in ([], USED, [(X[:0], Y[:0])])
+    ),
+    ([(X, Y)], {"calibration": []}, ValueError, "calibration gave no rows"),
+    ([(X[:4], Y[:4])], {}, ValueError, "none of the 4 rows of the loader is held out"),
+    (batched(BAD, Y), {}, ValueError, "features of batch 1 of loader.* row 12 holds nan"),
+    (
+        batched(X, Y),
+        {"calibration": batched(BAD, Y)},
+        ValueError,
+        "features of batch 1 of calibration.* row 12",
+    ),
+    (
+        [(X, Y)],
+        {"network": Scaled(1e6, torch.float16).eval()},
+        ValueError,
+        "inf; float16 overflows at 65504.*bfloat16",
+    ),
+    (
+        [blobs(60)],
+        {"network": WIDE, "density": ClassGaussians(shrinkage=None)},
+        ValueError,
+        "singular",
+    ),
+    ([(X[:, :2], Y)], {}, RuntimeError, "mat1 and mat2"),
+]
 
 
-@pytest.mark.parametrize(
-    ("labels", "error", "message"),
-    [
-        (Y.double(), ValueError, r"class indices.*float64 of shape \(300,\)"),
-        (nn.functional.one_hot(Y), ValueError, r"int64 of shape \(300, 3\).*argmax"),
-        (Y > 0, ValueError, "torch.bool"),
-        (["cat"] * 300, TypeError, "class indices.*classes="),
-        (Y + 1, ValueError, r"0\.\.2, got 1\.\.3"),
-        (Y - 1, ValueError, r"got -1\.\.1"),
-        (Y[:100], ValueError, "300 rows of features, 300 of logits and 100 labels"),
-    ],
-    ids=["float", "one-hot", "bool", "text", "too high", "negative", "too few"],
-)
-def test_labels_that_do_not_fit(labels, error, message):
+@pytest.mark.parametrize(("loader", "settings", "error", "message"), REFUSED)
+def test_what_a_fit_refuses(loader, settings, error, message):
     with pytest.raises(error, match=message):
-        fit([(X, labels)])
-
-
-def test_classes_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"classes must name the 3 classes.*got 2 names"):
-        fit([(X, Y)], classes=["a", "b"])
-    with pytest.raises(ValueError, match=r"classes \[2\] have no row"):
-        fit([(X, Y % 2)])
+        fit(loader, **settings)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -234,18 +252,6 @@ def test_log_probabilities_are_logits():
     torch.testing.assert_close(found[0].log_evidence, found[1].log_evidence)
 
 
-def test_empty_loaders():
-    used = iter(batched(X, Y))
-    list(used)
-    for loader in ([], used, [(X[:0], Y[:0])]):
-        with pytest.raises(ValueError, match=r"loader gave no rows.*at least one batch"):
-            fit(loader)
-    with pytest.raises(ValueError, match="calibration gave no rows"):
-        fit([(X, Y)], calibration=[])
-    with pytest.raises(ValueError, match=r"none of the 4 rows of the loader is held out"):
-        fit([(X[:4], Y[:4])])
-
-
 def test_a_generator_is_enough_for_one_pass_but_not_for_two():
     fit(iter(batched(X, Y)))
     module = DIPModule.paper(mlp())
@@ -254,32 +260,8 @@ def test_a_generator_is_enough_for_one_pass_but_not_for_two():
     assert module.fit_density(batched(X, Y)).n_ == 300
 
 
-class Scaled(nn.Module):
-    def __init__(self, factor, dtype):
-        super().__init__()
-        self.factor, self.head = factor, nn.Linear(4, 3).to(dtype)
-
-    def forward(self, x):
-        return self.head(x.to(self.head.weight.dtype) * self.factor)
-
-
-def test_features_that_are_not_finite():
-    bad = X.clone()
-    bad[62, 1] = torch.nan
-    with pytest.raises(ValueError, match=r"features of batch 1 of loader.* row 12 holds nan"):
-        fit(batched(bad, Y))
-    with pytest.raises(ValueError, match=r"features of batch 1 of calibration.* row 12"):
-        fit(batched(X, Y), calibration=batched(bad, Y))
-    with pytest.raises(ValueError, match=r"inf; float16 overflows at 65504.*bfloat16"):
-        fit([(X, Y)], Scaled(1e6, torch.float16).eval())
-
-
 def test_fewer_rows_than_dimensions():
-    wide = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 3)).eval()
-    rows = blobs(60)
-    assert fit([rows], wide).density_.n_features_ == 64
-    with pytest.raises(ValueError, match="singular"):
-        fit([rows], wide, density=ClassGaussians(shrinkage=None))
+    assert fit([blobs(60)], WIDE).density_.n_features_ == 64
 
 
 class Greedy(nn.Module):
@@ -350,11 +332,6 @@ def test_named_tuples_keep_their_type():
     found = DIPModule(Net().eval()).fit_density([({"pair": pair}, Y)])
     plain = DIPModule(mlp()).fit_density([(X, Y)])
     assert torch.equal(found(pair).mean, plain(X).mean)
-
-
-def test_other_errors_of_the_network_come_as_they_are():
-    with pytest.raises(RuntimeError, match=re.escape("mat1 and mat2")):
-        fit([(X[:, :2], Y)])
 
 
 def test_a_fit_that_fails_leaves_the_module_as_it_was():

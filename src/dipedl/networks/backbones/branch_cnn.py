@@ -10,8 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..checks import check_dropout, check_integer
-from .network import Network, Shape, empty, initialise
+from .network import Network, Shape, check_settings, empty, initialise
 
 __all__ = ["BranchCNN"]
 
@@ -66,15 +65,12 @@ class BranchCNN:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.kernels or any(k < 1 or k % 2 == 0 for k in self.kernels):
+        check_settings(self)
+        if any(kernel % 2 == 0 for kernel in self.kernels):
             raise ValueError(
-                "kernels must hold odd integers >= 1, at least one: an even kernel shifts its "
-                f"output by half a number; got {self.kernels!r}"
+                "kernels must hold odd integers: an even kernel shifts its output by half a "
+                f"number; got {self.kernels!r}"
             )
-        check_integer("channels", self.channels)
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden must hold integers >= 1, at least one, got {self.hidden!r}")
-        check_dropout(self.dropout)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the last dense layer, before dropout."""

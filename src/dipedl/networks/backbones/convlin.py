@@ -11,7 +11,7 @@ from torch import nn
 
 from ..checks import check_choice
 from ..spectral_norm import spectrally_normalised
-from .network import Network, Shape, check_size, empty, initialise
+from .network import Network, Shape, check_settings, check_size, empty, initialise
 
 __all__ = ["ConvLin", "ConvLin1d"]
 
@@ -29,6 +29,7 @@ class ConvLinBackbone:
     features: str = "hidden"
 
     def __post_init__(self) -> None:
+        check_settings(self)
         check_choice("features", self.features, ("conv", "hidden"))
 
     def _network(

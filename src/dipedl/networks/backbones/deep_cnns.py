@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..checks import check_dropout, check_integer
 from ..spectral_norm import spectrally_normalised
-from .network import Backbone, Network, Shape, check_size, convolution, empty, initialise
+from .network import (
+    Backbone,
+    Network,
+    Shape,
+    check_settings,
+    check_size,
+    convolution,
+    empty,
+    initialise,
+)
 
 __all__ = ["VGG16", "WideResNet"]
 
@@ -44,16 +51,6 @@ class Normalise(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return (images - self.mean) / self.sd
-
-
-def check_normalisation(mean: Any, sd: Any) -> None:
-    """Raise unless both are tuples of numbers, those of `sd` positive."""
-    for name, values, least in (("mean", mean, float("-inf")), ("sd", sd, 0.0)):
-        wanted = "a tuple of numbers" + (" > 0" if name == "sd" else "")
-        if not isinstance(values, tuple) or not all(isinstance(v, float | int) for v in values):
-            raise TypeError(f"{name} must be {wanted}, got {values!r}")
-        if not values or not all(least < v < float("inf") for v in values):
-            raise ValueError(f"{name} must be {wanted}, at least one and finite, got {values!r}")
 
 
 #: Convolutions of a block, and their channels in units of `width`; each block ends with pooling.
@@ -104,10 +101,7 @@ class VGG16(Backbone):
     mean: tuple[float, ...] = CIFAR_MEAN
     sd: tuple[float, ...] = CIFAR_SD
 
-    def __post_init__(self) -> None:
-        check_dropout(self.dropout)
-        check_integer("width", self.width)
-        check_normalisation(self.mean, self.sd)
+    __post_init__ = check_settings
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network."""
@@ -195,15 +189,12 @@ class WideResNet(Backbone):
     sd: tuple[float, ...] = CIFAR_SD
 
     def __post_init__(self) -> None:
-        check_integer("depth", self.depth)
+        check_settings(self)
         if self.depth < 10 or self.depth % 6 != 4:
             raise ValueError(
                 f"depth must be 4 more than a multiple of 6, and at least 10, got {self.depth}; "
                 "such as 10, 16, 22, 28"
             )
-        check_integer("width", self.width)
-        check_dropout(self.dropout)
-        check_normalisation(self.mean, self.sd)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the mean channels of the last stage."""

@@ -10,8 +10,8 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from ..checks import check_choice, check_dropout
-from .network import Network, Shape, empty, initialise
+from ..checks import check_choice
+from .network import Network, Shape, check_settings, empty, initialise
 
 __all__ = ["MLP"]
 
@@ -47,10 +47,8 @@ class MLP:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden must hold integers >= 1, at least one, got {self.hidden!r}")
+        check_settings(self)
         check_choice("activation", self.activation, _ACTIVATIONS)
-        check_dropout(self.dropout)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the last hidden layer, before dropout."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
+
+from ..checks import check_dropout, check_flag, check_integer
 
 __all__ = []
 
@@ -56,6 +59,27 @@ class Backbone(Protocol):
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; its weights come from `generator` alone."""
         ...
+
+
+def check_settings(backbone: Any) -> None:
+    """Refuse settings of a backbone by their types; each integer must be at least 1."""
+    for setting in fields(backbone):
+        name, value = setting.name, getattr(backbone, setting.name)
+        if setting.type == "int":
+            check_integer(name, value)
+        elif setting.type == "bool":
+            check_flag(name, value)
+        elif name == "dropout":
+            check_dropout(value)
+        elif setting.type == "tuple[int, ...]" and (not value or min(value) < 1):
+            raise ValueError(f"{name} must hold integers >= 1, at least one, got {value!r}")
+        elif setting.type == "tuple[float, ...]":
+            wanted = "a tuple of numbers" + (" > 0" if name == "sd" else "")
+            if not isinstance(value, tuple) or not all(isinstance(v, float | int) for v in value):
+                raise TypeError(f"{name} must be {wanted}, got {value!r}")
+            least = 0.0 if name == "sd" else -math.inf
+            if not value or not all(least < v < math.inf for v in value):
+                raise ValueError(f"{name} must be {wanted}, at least one and finite, got {value!r}")
 
 
 def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:

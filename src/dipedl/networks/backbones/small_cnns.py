@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, pad
 
-from ..checks import check_dropout, check_flag, check_integer
 from ..spectral_norm import spectrally_normalised
 from .network import (
     Backbone,
     Network,
     Shape,
+    check_settings,
     check_size,
     convolution,
     empty,
@@ -51,9 +51,7 @@ class SmallCNN(Backbone):
     channels: int = 16
     n_features: int = 64
 
-    def __post_init__(self) -> None:
-        check_integer("channels", self.channels)
-        check_integer("n_features", self.n_features)
+    __post_init__ = check_settings
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the hidden layer."""
@@ -103,8 +101,7 @@ class LeNet5(Backbone):
 
     dropout: float = 0.5
 
-    def __post_init__(self) -> None:
-        check_dropout(self.dropout)
+    __post_init__ = check_settings
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the 500 hidden units before dropout."""
@@ -146,9 +143,7 @@ class FastCNN(Backbone):
     width: int = 24
     dropout: float = 0.0
 
-    def __post_init__(self) -> None:
-        check_integer("width", self.width)
-        check_dropout(self.dropout)
+    __post_init__ = check_settings
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the pooled channels."""
@@ -196,8 +191,7 @@ class ResNet18(Backbone):
     spectral_norm: bool = False
     width: int = 64
 
-    def __post_init__(self) -> None:
-        check_integer("width", self.width)
+    __post_init__ = check_settings
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the pooled channels of the last stage."""
@@ -305,10 +299,7 @@ class PoolCNN(Backbone):
     features: int = 192
     dropout: float = 0.0
 
-    def __post_init__(self) -> None:
-        check_integer("width", self.width)
-        check_integer("features", self.features)
-        check_dropout(self.dropout)
+    __post_init__ = check_settings
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network."""
@@ -397,13 +388,7 @@ class WhitenedCNN(Backbone):
     mirrored: bool = False
     shifted: bool = False
 
-    def __post_init__(self) -> None:
-        check_integer("width", self.width)
-        check_integer("features", self.features)
-        check_dropout(self.dropout)
-        check_flag("residual", self.residual)
-        check_flag("mirrored", self.mirrored)
-        check_flag("shifted", self.shifted)
+    __post_init__ = check_settings
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; its patches are whitened when training begins."""
