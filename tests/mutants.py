@@ -322,7 +322,7 @@ MUTANTS = [
     Mutant(
         "neighbour distance as the fast search gives it",
         "src/dipedl/density/knn.py",
-        "_smallest_positive(self._nearest(X[some])[0][:, -1])",
+        "_smallest_positive(nearest_rows(self.neighbors_, X[some])[0][:, -1])",
         "_smallest_positive(self.neighbors_.kneighbors(X[some])[0][:, -1])",
         "tests/density/test_knn.py::test_copies_of_training_rows_get_the_smallest_positive_radius",
     ),
@@ -925,7 +925,7 @@ MUTANTS = [
     Mutant(
         "rows take part in their own normal scores",
         "src/dipedl/density/ensemble.py",
-        "t.leave_one_out(scores[name], sample_weight)",
+        "t.leave_one_out(scores[name], w)",
         "t.transform(scores[name])",
         "tests/density/test_fused.py::test_the_lowest_held_out_row_scores_as_if_it_were_new",
     ),

@@ -228,7 +228,7 @@ def test_a_fusion_whose_voters_are_blind_is_blind(rng):
     selector.estimators_, selector.failed_ = dict.fromkeys(held), {}
     selector.blind_ = {"unit"}
     selector.reach_ = Reach.of(np.zeros((2, 1)))
-    selector.fit_combiner(held, np.zeros(500, int), pseudo_outliers={"one": made})
+    selector.fit_combiner(held, {"one": made})
     blind = {row["name"]: row["blind"] for row in selector.ranking_}
     assert blind == {"seeing": False, "unit": True, "fused": True}
     assert selector.choice_ == "seeing"

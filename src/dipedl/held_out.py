@@ -183,7 +183,6 @@ class HeldOut:
 class FoldPredictions:
     """Predictions of a fold: of an ensemble the components, by name, and candidates that failed."""
 
-    size: int
     rows: np.ndarray | None
     scores: Any
     proba: np.ndarray | None
@@ -244,7 +243,7 @@ class Fold:
         else:
             scores = log_density(density, self.Z, P)
         failed = getattr(density, "failed_", {})
-        return FoldPredictions(len(self.Z), self.rows, scores, P, self.y, self.w, failed, made)
+        return FoldPredictions(self.rows, scores, P, self.y, self.w, failed, made)
 
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Components of pseudo-outliers made of the rows, by kind.
@@ -431,15 +430,9 @@ def predict_held_out(
     columns, names = None, ()
     if ensemble:
         components = density.merge_folds([p.failed for p in parts], [p.scores for p in parts])
-        m = sum(part.size for part in parts)
-        density.fit_combiner(
-            components,
-            np.zeros(m, int) if labels is None else labels,
-            # Errors of the classifier are known only where labels are.
-            proba=None if labels is None else proba,
-            sample_weight=weights,
-            pseudo_outliers=parts[0].pseudo_outliers,
-        ).warn_if_blind()
+        # Errors of the classifier are known only where labels are.
+        wrong = None if labels is None or proba is None else proba.argmax(axis=1) != labels
+        density.fit_combiner(components, parts[0].pseudo_outliers, weights, wrong).warn_if_blind()
         columns, names = np.column_stack(list(components.values())), tuple(components)
         scores = density.combine_held_out(components, weights)
     else:

@@ -26,7 +26,6 @@ EXTRAS = {
     "jinja2": "report",
     "safetensors": "save",
     "skops": "save",
-    "faiss": "ann",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",

@@ -21,8 +21,7 @@ def settled(density, held, pseudo_outliers, blind=(), **more):
     density.estimators_, density.failed_ = dict.fromkeys(n for n in held if n != "classifier"), {}
     density.blind_ = set(blind)
     density.reach_ = Reach.of(np.zeros((2, 1)))
-    m = len(next(iter(held.values())))
-    return density.fit_combiner(held, np.zeros(m, int), pseudo_outliers=pseudo_outliers, **more)
+    return density.fit_combiner(held, pseudo_outliers, **more)
 
 
 @pytest.fixture
@@ -154,8 +153,7 @@ def test_auroc_is_that_of_scikit_learn(rng):
 
 def ranked(held, outlying, wrong, **parameters):
     """A selector settled on components, with a classifier that errs on the rows `wrong`."""
-    P = np.where(wrong[:, None], [[0.1, 0.9]], [[0.9, 0.1]])
-    return settled(DensitySelector(**parameters), held, outlying, proba=P)
+    return settled(DensitySelector(**parameters), held, outlying, wrong=wrong)
 
 
 def test_the_criterion_is_the_mean_of_errors_and_pseudo_outliers(rng):
@@ -285,13 +283,13 @@ def test_the_lowest_held_out_row_scores_as_if_it_were_new(rng):
     density, reach = FusedDensity(), Reach.of(np.zeros((2, 1)))
     density.estimators_, density.failed_, density.reach_ = dict.fromkeys(columns), {}, reach
     made = {"noised": {name: column - 2 for name, column in columns.items()}}
-    density.fit_combiner(columns, np.zeros(200, int), pseudo_outliers=made)
+    density.fit_combiner(columns, made)
     found = density.combine_held_out(columns)
     for i in (0, 100):
         rest = {name: np.delete(column, i) for name, column in columns.items()}
         other = FusedDensity()
         other.estimators_, other.failed_, other.reach_ = dict.fromkeys(columns), {}, reach
-        other.fit_combiner(rest, np.zeros(199, int), pseudo_outliers=made)
+        other.fit_combiner(rest, made)
         row = {name: column[i : i + 1] for name, column in columns.items()}
         # The unit of the tail is that of all rows.
         assert found[i] == pytest.approx(other.combine(row)[0], rel=0.02)

@@ -140,15 +140,3 @@ def test_floor_from_a_thousand_of_the_rows_is_no_smaller(rng):
     radius = density.neighbors(X)[0][:, -1]
     assert radius.min() <= density.radius_floor_ <= np.quantile(radius, 0.01)
     assert KNNDensity(5).fit(X[::-1]).radius_floor_ == pytest.approx(density.radius_floor_)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"index": "tree"}, r"index must be one of \('exact', 'faiss'\), got 'tree'"),
-        ({"probe": 0}, r"probe must lie in \(0, 1\], got 0"),
-    ],
-)
-def test_index_is_checked(rng, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        KNNDensity(2, **arguments).fit(rng.normal(size=(6, 2)))

@@ -32,7 +32,7 @@ def test_every_pinned_package_has_a_hash_of_the_same_version():
 def test_each_extra_is_asked_for_by_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     source = "".join(p.read_text("utf-8") for p in (ROOT / "src").rglob("*.py"))
-    modules = {"pillow": "PIL", "faiss-cpu": "faiss", "prometheus-client": "prometheus_client"}
+    modules = {"pillow": "PIL", "prometheus-client": "prometheus_client"}
     for extra, packages in project["optional-dependencies"].items():
         names = [re.match(r"[\w-]+", p)[0] for p in packages if not p.startswith("dipedl[")]
         for name in names:

@@ -39,6 +39,8 @@ NEIGHBOUR_ROWS = 8_000
 
 Candidates = list[tuple[str, Any]]
 Rows = np.ndarray
+#: Scores of some rows, by the name of the component that gives them.
+Scores = Mapping[str, np.ndarray]
 _FOLDS = 5
 _FAILURES = (ValueError, TypeError, FloatingPointError, MemoryError)
 #: How far out a ray is asked whether the score still falls, and how many axes are rays.
@@ -119,14 +121,12 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             made = make_pseudo_outliers(
                 X[first], y[first], sample_weight=_take(w, first), random_state=number
             )
+        outliers = {kind: folds[0].component_scores(Z) for kind, Z in made.items()}
         rows = np.concatenate([held for _, held in pairs])
-        return self.fit_combiner(
-            self.merge_folds([fold.failed_ for fold in folds], scores),
-            np.unique(y, return_inverse=True)[1][rows],
-            proba=_take(P, rows),
-            sample_weight=_take(w, rows),
-            pseudo_outliers={kind: folds[0].component_scores(Z) for kind, Z in made.items()},
-        ).warn_if_blind()
+        classes = np.unique(y, return_inverse=True)[1]
+        wrong = None if P is None else P[rows].argmax(axis=1) != classes[rows]
+        merged = self.merge_folds([fold.failed_ for fold in folds], scores)
+        return self.fit_combiner(merged, outliers, _take(w, rows), wrong).warn_if_blind()
 
     def fit_estimators(
         self, X: Rows, y: Rows, w: Rows | None = None, watch: Stopwatch | None = None
@@ -269,17 +269,15 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
     @abstractmethod
     def fit_combiner(
         self,
-        scores: Mapping[str, Rows],
-        y: Rows,
-        *,
-        proba: Rows | None = None,
-        sample_weight: Rows | None = None,
-        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
+        scores: Scores,
+        outliers: Mapping[str, Scores],
+        w: Rows | None = None,
+        wrong: Rows | None = None,
     ) -> Self:
-        """Learn how to use the components from those of m held-out rows, with class indices y.
+        """Learn how to use the components from those of m held-out rows with weights.
 
-        `proba` (m, k) are the classifier's; `pseudo_outliers` are the components of pseudo-outliers
-        made of those rows, by kind.
+        `outliers` are the components of pseudo-outliers made of those rows, by kind; `wrong` (m,)
+        says where the classifier errs, if that is known.
         """
 
     @property
@@ -299,13 +297,11 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         return self
 
     @abstractmethod
-    def combine(self, scores: Mapping[str, Rows]) -> Rows:
+    def combine(self, scores: Scores) -> Rows:
         """Return one score per row, shape (n,), from components; higher is more typical."""
 
     @abstractmethod
-    def combine_held_out(
-        self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
-    ) -> Rows:
+    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
         """`combine` for the rows that the combiner was learned from, scored as new ones are."""
 
 
@@ -385,12 +381,10 @@ class FusedDensity(DensityEnsemble):
 
     def fit_combiner(
         self,
-        scores: Mapping[str, Rows],
-        y: Rows,
-        *,
-        proba: Rows | None = None,
-        sample_weight: Rows | None = None,
-        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
+        scores: Scores,
+        outliers: Mapping[str, Scores],
+        w: Rows | None = None,
+        wrong: Rows | None = None,
     ) -> Self:
         """Learn the normal scores and the weights of the components; see `DensityEnsemble`."""
         if not (np.isfinite(self.margin) and self.margin >= 0):
@@ -398,7 +392,7 @@ class FusedDensity(DensityEnsemble):
         self.normal_scores_: dict[str, NormalScores] = {}
         for name, column in scores.items():
             try:
-                self.normal_scores_[name] = NormalScores().fit(column, sample_weight)
+                self.normal_scores_[name] = NormalScores().fit(column, w)
             except ValueError as error:
                 self.estimators_.pop(name, None)
                 self.failed_[name] = str(error)
@@ -408,13 +402,11 @@ class FusedDensity(DensityEnsemble):
         self.with_classifier_ = CLASSIFIER in scores
         self.component_names_ = tuple(self.normal_scores_)
         self.pseudo_outlier_auroc_ = {
-            name: _auroc_by_kind(
-                scores[name], {k: made[name] for k, made in pseudo_outliers.items()}, sample_weight
-            )
+            name: _auroc_by_kind(scores[name], _of_component(name, outliers), w)
             for name in self.component_names_
         }
         self.weights_ = _weights(self.pseudo_outlier_auroc_)
-        self.reach_ = self.reach_.below(self.combine(scores), sample_weight)
+        self.reach_ = self.reach_.below(self.combine(scores), w)
         return self
 
     @property
@@ -422,21 +414,19 @@ class FusedDensity(DensityEnsemble):
         """The densities of positive weight."""
         return tuple(name for name in self.estimators_ if self.weights_[name] > 0)
 
-    def combine(self, scores: Mapping[str, Rows]) -> Rows:
+    def combine(self, scores: Scores) -> Rows:
         """Return the fused score s, shape (n,), in standard deviations."""
         tables = self.normal_scores_.items()
         return self._fuse([table.transform(scores[name]) for name, table in tables])
 
-    def combine_held_out(
-        self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
-    ) -> Rows:
+    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
         """`combine`, with normal scores of each row that were learned without it.
 
         A row that takes part in its own normal score is never beyond the rows seen, as new ones
         are: thresholds from such scores would be crossed too often.
         """
         tables = self.normal_scores_.items()
-        return self._fuse([t.leave_one_out(scores[name], sample_weight) for name, t in tables])
+        return self._fuse([t.leave_one_out(scores[name], w) for name, t in tables])
 
     def _fuse(self, z: Sequence[Rows]) -> Rows:
         names = list(self.normal_scores_)
@@ -520,32 +510,23 @@ class DensitySelector(DensityEnsemble):
 
     def fit_combiner(
         self,
-        scores: Mapping[str, Rows],
-        y: Rows,
-        *,
-        proba: Rows | None = None,
-        sample_weight: Rows | None = None,
-        pseudo_outliers: Mapping[str, Mapping[str, Rows]],
+        scores: Scores,
+        outliers: Mapping[str, Scores],
+        w: Rows | None = None,
+        wrong: Rows | None = None,
     ) -> Self:
         """Rank the candidates and choose; see `DensityEnsemble`."""
         fusion = FusedDensity(self.candidates, random_state=self.random_state)
         fusion.estimators_, fusion.failed_ = self.estimators_, self.failed_
         fusion.reach_ = self.reach_
         # It also drops the candidates whose scores are of no use: both share `estimators_`.
-        fusion.fit_combiner(scores, y, sample_weight=sample_weight, pseudo_outliers=pseudo_outliers)
+        fusion.fit_combiner(scores, outliers, w)
         self.with_classifier_ = fusion.with_classifier_
-        candidates = {name: scores[name] for name in self.estimators_}
-        outlying = {n: {k: made[n] for k, made in pseudo_outliers.items()} for n in candidates}
-        told_apart = {name: fusion.pseudo_outlier_auroc_[name] for name in candidates}
+        judged = {n: (scores[n], _of_component(n, outliers)) for n in self.estimators_}
         if self.fuse:
-            candidates[FUSED] = fusion.combine(scores)
-            outlying[FUSED] = {k: fusion.combine(made) for k, made in pseudo_outliers.items()}
-            told_apart[FUSED] = _auroc_by_kind(candidates[FUSED], outlying[FUSED], sample_weight)
-        wrong = None if proba is None else proba.argmax(axis=1) != y
-        rows = [
-            _judge(name, s, wrong, sample_weight, outlying[name], told_apart[name])
-            for name, s in candidates.items()
-        ]
+            of_fusion = {kind: fusion.combine(made) for kind, made in outliers.items()}
+            judged[FUSED] = fusion.combine(scores), of_fusion
+        rows = [_judge(name, s, made, w, wrong) for name, (s, made) in judged.items()]
         fused = {FUSED: fusion.voting_}
         for row in rows:
             row["blind"] = self.blind_.issuperset(fused.get(row["name"], [row["name"]]))
@@ -561,7 +542,7 @@ class DensitySelector(DensityEnsemble):
         self.runner_up_ = str(rows[1]["name"]) if len(rows) > 1 else None
         self.fusion_ = fusion if self.choice_ == FUSED else None
         self.component_names_ = fusion.component_names_ if self.fusion_ else (self.choice_,)
-        self.reach_ = self.reach_.below(self.combine(scores), sample_weight)
+        self.reach_ = self.reach_.below(self.combine(scores), w)
         return self
 
     @property
@@ -569,28 +550,27 @@ class DensitySelector(DensityEnsemble):
         """The choice, or the densities of positive weight in it."""
         return (self.choice_,) if self.fusion_ is None else self.fusion_.voting_
 
-    def combine(self, scores: Mapping[str, Rows]) -> Rows:
+    def combine(self, scores: Scores) -> Rows:
         """Return the score of the choice, shape (n,)."""
         return scores[self.choice_] if self.fusion_ is None else self.fusion_.combine(scores)
 
-    def combine_held_out(
-        self, scores: Mapping[str, Rows], sample_weight: Rows | None = None
-    ) -> Rows:
+    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
         """`combine` for the rows that the combiner was learned from, scored as new ones are."""
         if self.fusion_ is None:
             return self.combine(scores)
-        return self.fusion_.combine_held_out(scores, sample_weight)
+        return self.fusion_.combine_held_out(scores, w)
+
+
+def _of_component(name: str, outliers: Mapping[str, Scores]) -> dict[str, Rows]:
+    """Return the scores that one component gives pseudo-outliers, by their kind."""
+    return {kind: made[name] for kind, made in outliers.items()}
 
 
 def _judge(
-    name: str,
-    scores: Rows,
-    wrong: Rows | None,
-    weights: Rows | None,
-    outlying: Mapping[str, Rows],
-    by_kind: Mapping[str, float],
+    name: str, scores: Rows, outlying: Scores, weights: Rows | None, wrong: Rows | None
 ) -> dict[str, Any]:
-    """Return one row of the ranking, by the AUROC for each kind of the `outlying` scores."""
+    """Return one row of the ranking; `outlying` are the scores of pseudo-outliers by kind."""
+    by_kind = _auroc_by_kind(scores, outlying, weights)
     errors, pairs = np.nan, []
     if wrong is not None:
         w = np.ones(len(wrong)) if weights is None else weights
@@ -613,9 +593,7 @@ def _judge(
     }
 
 
-def _auroc_by_kind(
-    scores: Rows, outlying: Mapping[str, Rows], weights: Rows | None
-) -> dict[str, float]:
+def _auroc_by_kind(scores: Rows, outlying: Scores, weights: Rows | None) -> dict[str, float]:
     """Return how well scores tell the rows from each kind of `outlying` ones."""
     if not outlying:
         return {}

@@ -1,4 +1,4 @@
-"""Density of the k nearest neighbours; their search: exact, or through faiss."""
+"""Density of the k nearest neighbours, and their exact search."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from ..calibration.crossfit import row_hash
 from ..fitting import atomic
 from ..maths.seeds import seed
 from ..maths.threads import one_blas_thread
-from ..plugins import explain_missing
 from .base import LogDensityMixin, check_rows, check_training_rows
 
 __all__ = ["KNNDensity"]
 
 _COPIES = 0.05
 _PROBES = 1000
-_INDEXES = ("exact", "faiss")
 #: Up to so many rows products of all are faster than a tree, and with more features always.
 _PRODUCTS, _TREE_FEATURES = 10_000, 15
 _CHUNK_BYTES = 1 << 22
@@ -39,13 +37,10 @@ _BLOCK, _GROUPS = 16, 64
 _ROUNDING = float(np.finfo(np.float32).eps)
 #: Below this float32 has no full precision.
 _SMALLEST = float(np.finfo(np.float32).tiny)
-#: The centre of a cell of faiss is learned from this many rows.
-_ROWS_PER_CELL = 40
 
-#: Blocks of rows, or the index of faiss, of each fitted NearestNeighbors, with the factor that
-#: scales the rows: outside the model, so that they are neither pickled nor saved.
+#: Blocks of rows of each fitted NearestNeighbors, with the factor that scales the rows: outside
+#: the model, so that they are neither pickled nor saved.
 _BLOCKS: WeakKeyDictionary[NearestNeighbors, tuple[np.ndarray, float]] = WeakKeyDictionary()
-_CELLS: WeakKeyDictionary[NearestNeighbors, tuple[Any, float]] = WeakKeyDictionary()
 
 
 class KNNDensity(LogDensityMixin, BaseEstimator):
@@ -59,16 +54,8 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     n_neighbors : int, default=10
         Which neighbour among the training rows, k; at most their number.
     n_jobs : int or None, default=None
-        Processes for the search in a tree, as in scikit-learn. Matrix products and faiss take the
-        threads that ``OMP_NUM_THREADS`` names.
-    index : {"exact", "faiss"}, default="exact"
-        "exact" searches all rows: a tree for more than 10,000 rows of up to 15 features, else
-        matrix products in float32, and float64 for the rows that these leave possible. "faiss"
-        (extra ``ann``) searches the cells of an inverted file that lie near: its answers are
-        approximate.
-    probe : float, default=0.1
-        Share of the cells that "faiss" searches, in (0, 1]. More finds more of the neighbours and
-        takes longer; "exact" has no use for it.
+        Processes for the search in a tree, as in scikit-learn. Matrix products take the threads
+        that ``OMP_NUM_THREADS`` names.
     max_rows : int or None, default=None
         Rows to keep at most; of more, each class keeps its share, and k that of all rows (at least
         2). Which ones depends on what they hold, not on their order. None keeps all.
@@ -84,7 +71,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     n_neighbors_ : int
         Which neighbour among these; k if all are kept.
     neighbors_ : NearestNeighbors
-        The fitted index of these rows, centred, also where faiss searches them.
+        The fitted index of these rows, centred.
     radius_floor_ : float
         Smallest positive k-th distance among the training rows, or among a thousand of them (if all
         are zero, as for ``n_neighbors=1``: smallest distance to a distinct row). No row is scored
@@ -101,17 +88,14 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     nearest neighbours. Rows of one direction are copies then, and so are rows of zeros, which stay
     zero, at distance one from the others.
 
-    Memory is 8 n p bytes for the rows; faiss takes about 4 n p more. A neighbour that faiss misses
-    is replaced by one farther away, so a score can only be too low; which one is missed may hang on
-    the last digit of a distance in float32, and so on the rows asked with. The index of faiss is
-    not part of a saved or pickled model: the rows are, and it is built again, alike, when first
-    asked.
+    The search is exact: in a tree for more than 10,000 rows of up to 15 features, else by matrix
+    products in float32, and in float64 for the rows that these leave possible. Memory is 8 n p
+    bytes for the rows.
 
     References
     ----------
     Loftsgaarden, Quesenberry, Ann. Math. Statist. 36 (1965); Sun et al., "Out-of-distribution
-    detection with deep nearest neighbors", ICML (2022); Jégou, Douze, Schmid, "Product quantization
-    for nearest neighbor search", IEEE TPAMI 33 (2011), section IV, the inverted file.
+    detection with deep nearest neighbors", ICML (2022).
 
     Examples
     --------
@@ -128,15 +112,11 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         self,
         n_neighbors: int = 10,
         n_jobs: int | None = None,
-        index: str = "exact",
-        probe: float = 0.1,
         max_rows: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.n_jobs = n_jobs
-        self.index = index
-        self.probe = probe
         self.max_rows = max_rows
         self.random_state = random_state
 
@@ -149,8 +129,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         ValueError
             If a parameter or a number of X is out of range, or more than 5 % of the rows have
             `n_neighbors` copies or more.
-        ImportError
-            If faiss is asked for and missing; names the extra.
         """
         return self.fit_checked(*check_training_rows(self, X, y, None))
 
@@ -169,7 +147,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         self.neighbors_ = self._exact(X, self.n_neighbors_)
         some = np.argsort(keys, kind="stable")[:_PROBES]
         self.radius_floor_ = (
-            _smallest_positive(self._nearest(X[some])[0][:, -1])
+            _smallest_positive(nearest_rows(self.neighbors_, X[some])[0][:, -1])
             or self._smallest_gap(X, keys)
             or 1.0
         )
@@ -177,7 +155,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
-        radius = np.maximum(self._nearest(self._centre(Z))[0][:, -1], self.radius_floor_)
+        radius = np.maximum(
+            nearest_rows(self.neighbors_, self._centre(Z))[0][:, -1], self.radius_floor_
+        )
         return np.asarray(self.log_constant_ - Z.shape[1] * np.log(radius))
 
     def neighbors(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -190,16 +170,16 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         rows : ndarray of int, shape (n, `n_neighbors_`)
             Numbers of the training rows, nearest first. A training row is its own neighbour.
         """
-        distances, rows = self._nearest(self._centre(check_rows(self, X)))
+        distances, rows = nearest_rows(self.neighbors_, self._centre(check_rows(self, X)))
         return distances, self.row_numbers_[rows]
 
     def for_own_rows(self) -> Self:
         """Return the fitted density as it scores rows of its fit: none is its own neighbour.
 
-        Itself where faiss searches, or a part of the rows is kept.
+        Itself where a part of the rows is kept.
         """
         k = self.n_neighbors_ + 1
-        if self.index == "faiss" or k <= self.n_neighbors or k > len(self.row_numbers_):
+        if k <= self.n_neighbors or k > len(self.row_numbers_):
             return self
         density = copy(self)
         density.neighbors_ = copy(self.neighbors_).set_params(n_neighbors=k)
@@ -226,12 +206,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
                 f"max_rows must be None or at least n_neighbors = {self.n_neighbors}, "
                 f"got {self.max_rows!r}"
             )
-        if self.index not in _INDEXES:
-            raise ValueError(f"index must be one of {_INDEXES}, got {self.index!r}")
-        if not 0 < self.probe <= 1:
-            raise ValueError(f"probe must lie in (0, 1], got {self.probe!r}")
-        if self.index == "faiss":
-            import_faiss()
 
     def _draw(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Draw the numbers of the rows to keep; each class keeps its share.
@@ -248,17 +222,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         return np.sort(order[(2 * np.arange(size) + 1) * n // (2 * size)])
 
     def _exact(self, X: np.ndarray, k: int) -> NearestNeighbors:
-        # faiss searches for itself: a tree beside it would be a waste.
-        tree = self.index == "exact" and len(X) > _PRODUCTS and X.shape[1] <= _TREE_FEATURES
+        tree = len(X) > _PRODUCTS and X.shape[1] <= _TREE_FEATURES
         algorithm = "auto" if tree else "brute"
         return NearestNeighbors(n_neighbors=k, algorithm=algorithm, n_jobs=self.n_jobs).fit(X)
-
-    def _nearest(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances and numbers of the kept rows that are nearest to centred X, (n, k)."""
-        if self.index != "faiss":
-            return nearest_rows(self.neighbors_, X)
-        found = approximate_rows(self.neighbors_, X, self.n_neighbors_, self.probe)
-        return sort_by_distance(self.neighbors_, X, found)
 
     def _check_copies(self, keys: np.ndarray) -> None:
         """Refuse data of which many rows have their k nearest other rows at distance zero."""
@@ -461,53 +427,3 @@ def _decide(
     padded[who, place] = distances
     chosen = first[:, None] + np.argsort(padded, axis=1, kind="stable")[:, :k]
     return distances[chosen], which[chosen]
-
-
-def approximate_rows(index: NearestNeighbors, X: np.ndarray, k: int, share: float) -> np.ndarray:
-    """Return the numbers (n, k) of about the k nearest rows in `index` of each row of X (n, p).
-
-    An inverted file of faiss is built once, and again after loading; `share` of its cells is
-    searched, and with 1 only float32 rounding is left.
-    """
-    faiss = import_faiss()
-    if index not in _CELLS:
-        rows = index._fit_X
-        scale = 1.0 / (float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max())) or 1.0)
-        _CELLS[index] = _inverted_file(faiss, np.asarray(rows * scale, dtype=np.float32)), scale
-    cells, scale = _CELLS[index]
-    # A query far away keeps its direction: in float32 its square would be infinite.
-    with np.errstate(over="ignore", invalid="ignore"):
-        longest = np.abs(X).max(axis=1, keepdims=True)
-        queries = np.where(longest * scale > 1e6, X / longest * 1e6, X * scale)
-    queries = np.ascontiguousarray(queries, dtype=np.float32)
-
-    def search(queries: np.ndarray, probes: int) -> np.ndarray:
-        parameters = faiss.SearchParametersIVF(nprobe=probes)
-        return np.asarray(cells.search(queries, k, params=parameters)[1])
-
-    found = search(queries, max(1, round(share * cells.nlist)))
-    short = (found < 0).any(axis=1)
-    if short.any():
-        found[short] = search(queries[short], cells.nlist)
-    return found
-
-
-def _inverted_file(faiss: Any, rows: np.ndarray) -> Any:
-    n, p = rows.shape
-    cells = max(1, min(round(2 * np.sqrt(n)), n // _ROWS_PER_CELL))
-    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(p), p, cells)
-    # More rows than these would sharpen the centres little, and cost most of the building.
-    index.cp.max_points_per_centroid = _ROWS_PER_CELL
-    # faiss seeds its k-means itself, always alike.
-    index.train(rows)
-    index.add(rows)
-    return index
-
-
-def import_faiss() -> Any:
-    """Import the module faiss, or raise an ImportError that names the extra."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise explain_missing(error, "KNNDensity(index='faiss')") from error
-    return faiss

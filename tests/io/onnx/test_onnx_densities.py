@@ -162,8 +162,6 @@ def test_rows_of_all_parts_count_together():
 def test_what_cannot_be_exported_is_named_with_what_can():
     with pytest.raises(TypeError, match=r"density CustomDensity cannot.*GDADensity.*KNNDensity"):
         graph_of(CustomDensity(GaussianDensity()).fit(X))
-    with pytest.raises(TypeError, match=r"index='faiss'.*refit with index='exact'"):
-        graph_of(KNNDensity().fit(X).set_params(index="faiss"))
     with pytest.raises(TypeError, match="density CustomDensity cannot"):
         graph_of(RelativeDensity(GDADensity(), CustomDensity(GaussianDensity())).fit(X, Y))
 

@@ -54,6 +54,8 @@ class Entry:
         Relations between attributes; raise ValueError.
     dropped : set of str
         Attributes that are not saved: the next fit makes them again.
+    gone : set of str
+        Parameters of older versions, which are read and left out.
     restore : function of the object or None
         Called once all attributes are there, to make those that the constructor of a part makes.
     """
@@ -63,6 +65,7 @@ class Entry:
     parameters: Mapping[str, Check] = field(default_factory=dict)
     where: Sequence[Callable[[Any, Sizes], None]] = ()
     dropped: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
     restore: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +89,7 @@ class Entry:
 
     def make(self, cls: type, state: Mapping[str, Any]) -> Any:
         """The object of such attributes, checked."""
+        state = {name: value for name, value in state.items() if name not in self.gone}
         self._check_names(cls, state)
         names = self._parameter_names(cls)
         made: Set[str] = frozenset()

@@ -193,9 +193,9 @@ ENTRIES: dict[str, Entry] = {
             "neighbors_": c.is_a("sklearn.neighbors.NearestNeighbors", d="d"),
             "radius_floor_": c.number(_LEAST, _MOST),
         },
-        parameters={"index": c.one_of("exact", "faiss"), "probe": c.SHARE}
-        | {"n_neighbors": c.count(least=1)},
+        parameters={"n_neighbors": c.count(least=1)},
         where=(_neighbours_fit,),
+        gone=frozenset({"index", "probe"}),
     ),
     "density.GaussianMixtureDensity": Entry(
         WIDE | {"scaler_": _SCALER, "mixture_": c.is_a("sklearn.mixture.GaussianMixture", d="d")},

@@ -22,11 +22,6 @@ _SPARE = 8
 
 def neighbours(density: KNNDensity, Z: Tensor) -> Tensor:
     """Log-density (n,) by the distance to the k-th nearest training row."""
-    if density.index != "exact":
-        raise TypeError(
-            f"KNNDensity(index={density.index!r}) cannot be exported to ONNX: its approximate "
-            "search is not part of the format; refit with index='exact'"
-        )
     rows: np.ndarray = density.neighbors_._fit_X
     centred = Z - density.center_
     stored = Z.graph.rows(rows, f"KNNDensity({density.n_neighbors})")
