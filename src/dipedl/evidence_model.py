@@ -440,7 +440,7 @@ def calibrate_in_share(calibrator: Any, proba: np.ndarray, share: np.ndarray) ->
     Surer are a larger largest probability or a smaller entropy. A temperature applies in that share
     of its inverse; what any other calibrator gives is mixed with `proba`.
     """
-    if type(calibrator) is Temperature and calibrator.kind_ == "probabilities":
+    if type(calibrator) is Temperature:
         if calibrator.temperature_ == 1:
             return proba
         with np.errstate(divide="ignore"):

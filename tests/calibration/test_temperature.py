@@ -15,9 +15,13 @@ from dipedl.evidence_model import calibrate_in_share
 def overconfident(rng, factor=3.0, m=3000, k=4):
     """Logits that are `factor` times too large, and labels of the right ones."""
     logits = 1.5 * rng.normal(size=(m, k))
-    proba = special.softmax(logits, axis=1)
+    proba = softmax(logits)
     y = np.minimum((proba.cumsum(axis=1) < rng.random((m, 1))).sum(axis=1), k - 1)
     return factor * logits, y
+
+
+def softmax(logits):
+    return special.softmax(logits, axis=1)
 
 
 def nll(t, logits, y, n):
@@ -30,7 +34,7 @@ def nll(t, logits, y, n):
 @pytest.mark.parametrize("factor", [0.4, 3.0])
 def test_it_finds_the_factor_that_spoiled_the_logits(factor, rng):
     logits, y = overconfident(rng, factor)
-    model = Temperature(confidence=0).fit(logits, y, kind="logits")
+    model = Temperature(confidence=0).fit(softmax(logits), y)
     assert model.temperature_ == model.minimiser_ == pytest.approx(factor, rel=0.06)
     best = optimize.minimize_scalar(
         nll, bounds=(0.05, 20), args=(logits, y, 3000), method="bounded"
@@ -40,24 +44,11 @@ def test_it_finds_the_factor_that_spoiled_the_logits(factor, rng):
     assert model.bare_nll_ == pytest.approx(nll(1.0, logits, y, 3000))
 
 
-def test_logits_and_their_probabilities_give_the_same_model(rng):
-    logits, y = overconfident(rng)
-    a = Temperature().fit(logits, y, kind="logits")
-    b = Temperature().fit(special.softmax(logits, axis=1), y)
-    assert a.temperature_ == pytest.approx(b.temperature_, rel=1e-6)
-    np.testing.assert_allclose(
-        a.transform(logits), b.transform(special.softmax(logits, axis=1)), rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        a.transform(logits), special.softmax(logits / a.temperature_, axis=1), rtol=1e-12
-    )
-
-
 def test_calibrated_probabilities_are_given_back_bit_for_bit(rng):
     kept = 0
     for seed in range(20):
         logits, y = overconfident(np.random.default_rng(seed), 1.0, m=400)
-        proba = special.softmax(logits, axis=1)
+        proba = softmax(logits)
         model = Temperature().fit(proba, y)
         if model.temperature_ == 1:
             kept += 1
@@ -70,11 +61,12 @@ def test_calibrated_probabilities_are_given_back_bit_for_bit(rng):
 def test_below_one_it_is_the_end_of_the_confidence_interval(rng):
     logits, y = overconfident(rng, 0.4, m=200)
     for confidence in (0.5, 0.95, 0.999):
-        model = Temperature(confidence=confidence).fit(logits, y, kind="logits")
+        model = Temperature(confidence=confidence).fit(softmax(logits), y)
         lost = 200 * (model.nll_ - nll(model.minimiser_, logits, y, 200))
         assert lost == pytest.approx(stats.chi2.ppf(confidence, 1) / 2, abs=1e-5)
         assert model.minimiser_ < model.temperature_ < 1
-    above = Temperature().fit(*overconfident(rng, 3.0, m=200), kind="logits")
+    logits, y = overconfident(rng, 3.0, m=200)
+    above = Temperature().fit(softmax(logits), y)
     assert above.temperature_ == above.minimiser_ > 1
 
 
@@ -93,8 +85,8 @@ def test_new_rows_are_predicted_no_worse_than_by_the_bare_classifier(factor, m):
     bare = nll(1.0, new, labels, m)
     gains = []
     for seed in range(60):
-        rows = overconfident(np.random.default_rng(seed + 1), factor, m=m)
-        t = Temperature().fit(*rows, kind="logits").temperature_
+        logits, y = overconfident(np.random.default_rng(seed + 1), factor, m=m)
+        t = Temperature().fit(softmax(logits), y).temperature_
         gains.append(bare - nll(t, new, labels, m) if t != 1 else 0.0)
     error = np.std(gains) / np.sqrt(len(gains))
     # Of a classifier that is nearly right a test at 5 % leaves a loss, of at most 1.5 % here.
@@ -132,7 +124,7 @@ def test_confidence_is_refused_out_of_range(wrong):
 )
 def test_never_worse_on_the_rows_it_saw_and_within_its_bounds(seed, m, hard, n):
     logits, y = overconfident(np.random.default_rng(seed), m=m)
-    proba = special.softmax(logits, axis=1)
+    proba = softmax(logits)
     proba = np.eye(4)[proba.argmax(axis=1)] if hard else proba
     model = Temperature((0.5, 2.0)).fit(proba, y, n=n)
     assert 0.5 * (1 - 1e-9) <= model.temperature_ <= 2 * (1 + 1e-9)
@@ -155,8 +147,8 @@ def test_a_weight_repeats_a_row(rng):
     logits, y = overconfident(rng, m=300)
     w = rng.integers(0, 3, 300)
     rows = np.repeat(np.arange(300), w)
-    weighted = Temperature().fit(logits, y, w, kind="logits")
-    repeated = Temperature().fit(logits[rows], y[rows], kind="logits")
+    weighted = Temperature().fit(softmax(logits), y, w)
+    repeated = Temperature().fit(softmax(logits[rows]), y[rows])
     assert weighted.temperature_ == pytest.approx(repeated.temperature_, rel=1e-6)
     assert weighted.n_ == repeated.n_ == w.sum()
 
@@ -167,11 +159,9 @@ GOOD = np.array([[0.9, 0.1], [0.2, 0.8]])
 @pytest.mark.parametrize(
     ("scores", "y", "options", "message"),
     [
-        ([[3.0, 1.0], [0.0, 1.0]], [0, 1], {}, "must be probabilities.*give kind='logits'"),
-        ([[2.0, -1.0], [0.0, 1.0]], [0, 1], {}, "-1 as lowest.*give kind='logits'"),
-        (GOOD, [0, 1], {"kind": "logits"}, "are probabilities.*give kind='probabilities'"),
-        (GOOD, [0, 1], {"kind": "scores"}, "kind must be one of.*got 'scores'"),
-        ([[np.nan, 1.0], [0.0, 1.0]], [0, 1], {}, "scores must be finite, got nan"),
+        ([[3.0, 1.0], [0.0, 1.0]], [0, 1], {}, "proba must sum to 1, got .* softmax"),
+        ([[2.0, -1.0], [0.0, 1.0]], [0, 1], {}, "proba must hold .* from -1 to 2; .*softmax"),
+        ([[np.nan, 1.0], [0.0, 1.0]], [0, 1], {}, "proba must hold finite"),
         ([[1.0], [1.0]], [0, 0], {}, r"shape \(m, k\).*got \(2, 1\)"),
         ([0.5, 0.5], [0, 0], {}, r"shape \(m, k\).*got \(2,\)"),
         (np.empty((0, 2)), [], {}, r"got \(0, 2\)"),
@@ -204,9 +194,3 @@ def test_it_is_a_plain_estimator():
         Temperature().transform(GOOD)
     model = clone(Temperature((0.2, 5.0)))
     assert model.bounds == (0.2, 5.0)
-    model.fit(GOOD, np.array([0, 1]))
-    # One row of logits may sum to one by chance: only `fit` can tell that all of them do.
-    spread = Temperature().fit(5 * GOOD, np.array([0, 1]), kind="logits").transform(GOOD)
-    np.testing.assert_allclose(spread, special.softmax(GOOD, axis=1))
-    with pytest.raises(ValueError, match="give kind='logits'"):
-        Temperature().fit(GOOD, np.array([0, 1])).transform(5 * GOOD)

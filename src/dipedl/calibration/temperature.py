@@ -1,4 +1,4 @@
-"""Temperature scaling of class probabilities or logits."""
+"""Temperature scaling of class probabilities."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
-from ..maths.arrays import class_indices, drop_mask, on_simplex
+from ..maths.arrays import check_simplex, class_indices, drop_mask
 
 __all__ = ["Temperature"]
 
-_KINDS = ("probabilities", "logits")
 _STARTS = 25
 
 
@@ -46,8 +45,6 @@ class Temperature(BaseEstimator):
         T.
     minimiser_ : float
         Where the held-out negative log-likelihood is lowest.
-    kind_ : {"probabilities", "logits"}
-        What was fitted, and what `transform` takes.
     n_ : float
         Number of held-out rows (sum of their weights).
     nll_, bare_nll_ : float
@@ -79,38 +76,30 @@ class Temperature(BaseEstimator):
     @atomic
     def fit(
         self,
-        scores: np.ndarray,
+        proba: np.ndarray,
         y: np.ndarray,
         sample_weight: np.ndarray | None = None,
         *,
-        kind: str = "probabilities",
         n: float | None = None,
     ) -> Self:
         """Learn T from rows that the classifier was not fitted on.
 
         Parameters
         ----------
-        scores : ndarray, shape (m, k)
-            Class probabilities or logits.
+        proba : ndarray, shape (m, k)
+            Class probabilities; of logits their softmax.
         y : ndarray of int, shape (m,)
             Labels, as indices of the columns.
         sample_weight : ndarray, shape (m,), optional
             How many inputs each row stands for.
-        kind : {"probabilities", "logits"}, default="probabilities"
-            What `scores` are.
         n : float, optional
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
         low, high = _checked_bounds(self.bounds)
         margin = _checked_margin(self.confidence)
-        log_p = _log_probabilities(scores, kind)
+        log_p = _log_probabilities(proba)
         if not len(log_p):
-            raise ValueError(f"scores must have shape (m, k) with m >= 1, got {log_p.shape}")
-        if kind == "logits" and on_simplex(scores).all():
-            raise ValueError(
-                "scores are probabilities (rows sum to one), and kind='logits' was said; "
-                "give kind='probabilities'"
-            )
+            raise ValueError(f"proba must have shape (m, k) with m >= 1, got {log_p.shape}")
         labels = class_indices(y, *log_p.shape)
         weights = check_weights(sample_weight, log_p)
         total = float(len(labels) if weights is None else weights.sum())
@@ -126,16 +115,14 @@ class Temperature(BaseEstimator):
         chosen = _nearest_to_one(nll, best, lowest + margin / total)
         self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
         self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
-        self.kind_, self.n_ = kind, total
+        self.n_ = total
         return self
 
-    def transform(self, scores: np.ndarray) -> np.ndarray:
-        """Class probabilities (n, k) at `temperature_`, from scores (n, k) of the fitted kind."""
+    def transform(self, proba: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, k) at `temperature_`, of probabilities (n, k)."""
         check_is_fitted(self, "temperature_")
-        log_p = _log_probabilities(scores, self.kind_)
-        if self.temperature_ == 1 and self.kind_ == "probabilities":
-            return np.asarray(scores)
-        return _tempered(log_p, self.temperature_)
+        log_p = _log_probabilities(proba)
+        return np.asarray(proba) if self.temperature_ == 1 else _tempered(log_p, self.temperature_)
 
 
 def _tempered(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
@@ -182,22 +169,11 @@ def _checked_margin(confidence: Any) -> float:
     return float(stats.chi2.ppf(confidence, 1) / 2)
 
 
-def _log_probabilities(scores: np.ndarray, kind: str) -> np.ndarray:
-    """Logarithms of class probabilities (m, k), -inf where one is zero."""
-    if kind not in _KINDS:
-        raise ValueError(f"kind must be one of {_KINDS}, got {kind!r}")
-    S = np.asarray(drop_mask("scores", scores), dtype=np.float64)
-    if S.ndim != 2 or S.shape[1] < 2:
-        raise ValueError(f"scores must have shape (m, k) with k >= 2, got {S.shape}")
-    if not np.isfinite(S).all():
-        raise ValueError(f"scores must be finite, got {S[~np.isfinite(S)][0]}")
-    if kind == "logits":
-        return np.asarray(special.log_softmax(S, axis=1))
-    if not on_simplex(S).all():
-        raise ValueError(
-            f"scores must be probabilities, rows >= 0 that sum to one, got {S.min():.6g} as lowest "
-            f"entry and row sums from {S.sum(axis=1).min():.6g} to {S.sum(axis=1).max():.6g}; "
-            "if they are logits give kind='logits'"
-        )
+def _log_probabilities(proba: np.ndarray) -> np.ndarray:
+    """Return logarithms of class probabilities (m, k), -inf where one is zero."""
+    P = np.asarray(drop_mask("proba", proba), dtype=np.float64)
+    if P.ndim != 2 or P.shape[1] < 2:
+        raise ValueError(f"proba must have shape (m, k) with k >= 2, got {P.shape}")
+    check_simplex("proba", P)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(S / S.sum(axis=1, keepdims=True)))
+        return np.asarray(np.log(P / P.sum(axis=1, keepdims=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -344,15 +344,10 @@ class ClassConditionalGaussians(BaseEstimator):
 
     def _set_moments(self, classes: np.ndarray, moments: Sequence[Moments]) -> None:
         self.classes_, self.moments_, self._factors_ = classes, moments, None
-        weights = weights_of(moments)
-        self._set_weights(weights)
         # An announced class without samples is refused when scoring.
-        if (weights > 0).all():
+        if (weights_of(moments) > 0).all():
             tied = self.covariance_type == "tied"
             self.shrinkage_, self.target_ = class_shrinkages(moments, self.shrinkage, tied=tied)
-
-    def _set_weights(self, weights: np.ndarray) -> None:
-        """Keep what a mixture makes of the weights of the classes, (k,)."""
 
     def clone_with_selected(self) -> Self:
         """Return an unfitted copy with the shrinkage that all rows settled on.
@@ -438,15 +433,10 @@ class GDADensity(LogDensityMixin, ClassConditionalGaussians):
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         return mixture_log_density(self.factors_, self.log_weights_, Z)
 
-    @cached_property
+    @property
     def log_weights_(self) -> np.ndarray:
         """Logarithms of the mixture weights, shape (k,)."""
-        return self._log_shares(weights_of(self.moments_))
-
-    def _set_weights(self, weights: np.ndarray) -> None:
-        self.__dict__["log_weights_"] = self._log_shares(weights)
-
-    def _log_shares(self, weights: np.ndarray) -> np.ndarray:
+        weights = weights_of(self.moments_)
         weights = np.ones_like(weights) if self.class_weights == "equal" else weights
         # An announced class without samples is refused when scoring.
         with np.errstate(divide="ignore"):

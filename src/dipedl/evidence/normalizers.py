@@ -7,23 +7,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import atomic
-from ..inputs import check_positive_number, check_weights
+from ..inputs import check_positive_number, check_rate, check_weights, require_fitted
 from ..maths.arrays import Array, drop_mask, namespace
-
-__all__ = [
-    "Identity",
-    "QuantileEvidence",
-    "RankNormal",
-    "RobustZScore",
-    "ZScore",
-    "alarm_threshold",
-    "check_increasing",
-    "log_evidence",
-    "weighted_quantile",
-]
 
 SOURCE = "the log-densities given to fit"
 #: Share of ID scores below which the lower tail is measured.
@@ -51,9 +38,8 @@ def log_evidence(
     ----------
     Carlotti, Gligić, Farahi, Definition 3.1 and the appendix on underflow.
     """
-    for name, number in (("n", n), ("gamma", gamma)):
-        if not (np.isfinite(number) and number > 0):
-            raise ValueError(f"{name} must be finite and > 0, got {number!r}")
+    check_positive_number("n", n)
+    check_positive_number("gamma", gamma)
     value = np.log(n) + np.log(gamma) + np.asarray(z, dtype=np.float64)
     return np.asarray(value if max_evidence is None else np.minimum(value, np.log(max_evidence)))
 
@@ -105,8 +91,7 @@ class BaseNormalizer(BaseEstimator):
 
     def transform(self, log_density: np.ndarray) -> np.ndarray:
         """Normalised log-density z, shape (n,); strictly increasing in `log_density`."""
-        if not hasattr(self, "source_"):
-            check_is_fitted(self, "source_")
+        require_fitted(self, "source_")
         return self._apply(np.asarray(log_density, dtype=np.float64))
 
     def _learned(self, weights: np.ndarray, source: str) -> Self:
@@ -211,7 +196,7 @@ class ZScore(BaseNormalizer):
         if not isinstance(other, ZScore):
             return NotImplemented
         for part in (self, other):
-            check_is_fitted(part, "source_")
+            require_fitted(part, "source_")
         n = self.n_ + other.n_
         share, gap = other.n_ / n, other.location_ - self.location_
         variance = (1 - share) * self.scale_**2 + share * other.scale_**2
@@ -238,8 +223,7 @@ class RobustZScore(BaseNormalizer):
         require_spread(median, scale, type(self).__name__, "a median absolute deviation of")
         self.location_, self.scale_ = float(median), scale
 
-    def _apply(self, scores: np.ndarray) -> np.ndarray:
-        return np.asarray(affine(scores, self.location_, self.scale_))
+    _apply = ZScore._apply
 
 
 class RankNormal(BaseNormalizer):
@@ -306,9 +290,7 @@ def lower_tail_unit(scores: np.ndarray, weights: np.ndarray, name: str) -> float
     median = weighted_quantile(scores, 0.5, weights)
     unit = (median - weighted_quantile(scores, q, weights)) / -special.ndtri(q)
     if not unit > 1e-12 * max(1.0, abs(median)):
-        mean = np.average(scores, weights=weights)
-        unit = np.sqrt(np.average((scores - mean) ** 2, weights=weights))
-    require_spread(median, unit, name, "a spread of")
+        unit = _mean_and_deviation(scores, weights, name)[1]
     return float(unit)
 
 
@@ -366,8 +348,7 @@ class QuantileEvidence(BaseNormalizer):
             As of `CautionBudget.fit`, but the scores are finite and `prior` has a number for each
             class. Without `n` or `prior` the half-point is where half of the full evidence is left.
         """
-        if not 0 < self.quantile < 1:
-            raise ValueError(f"quantile must lie strictly between 0 and 1, got {self.quantile!r}")
+        check_rate(self.quantile, "quantile")
         check_positive_number("slope", self.slope)
         scores, weights = weighted_scores(log_density, sample_weight)
         require_finite(scores, type(self).__name__, source)
@@ -402,9 +383,18 @@ def check_increasing(normalizer: Any, scores: np.ndarray) -> None:
     >>> scores = np.array([-3.0, -1.0, 0.5])
     >>> check_increasing(ZScore().fit(scores), scores)
     """
-    points = _probes(np.asarray(scores, dtype=np.float64))
-    z = _transformed(normalizer, points)
-    name = type(normalizer).__name__
+    points, name = _probes(np.asarray(scores, dtype=np.float64)), type(normalizer).__name__
+    z = np.asarray(normalizer.transform(points), dtype=np.float64)
+    if z.shape != points.shape:
+        raise ValueError(
+            f"normalizer {name} must give one z per score, shape {points.shape}, got {z.shape}"
+        )
+    bad = np.flatnonzero(np.isnan(z) | (z == np.inf))
+    if len(bad):
+        raise ValueError(
+            f"normalizer {name} gives z = {z[bad[0]]} for the score {points[bad[0]]:.6g}; "
+            "z must be finite, or -inf for no evidence"
+        )
     # Steps of rounding size are no turn; inf - inf, both at -inf, is a tie.
     with np.errstate(invalid="ignore"):
         step = np.nan_to_num(np.diff(z), nan=0.0)
@@ -433,23 +423,6 @@ def _probes(scores: np.ndarray) -> np.ndarray:
     outside = span * np.array([1.0, 10.0, 100.0])
     between = (finite[1:] + finite[:-1]) / 2
     return np.unique(np.concatenate([finite, between, finite[0] - outside, finite[-1] + outside]))
-
-
-def _transformed(normalizer: Any, points: np.ndarray) -> np.ndarray:
-    z = np.asarray(normalizer.transform(points), dtype=np.float64)
-    name = type(normalizer).__name__
-    if z.shape != points.shape:
-        raise ValueError(
-            f"normalizer {name} must give one z per score, shape {points.shape}, got {z.shape}"
-        )
-    bad = np.isnan(z) | (z == np.inf)
-    if bad.any():
-        i = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"normalizer {name} gives z = {z[i]} for the score {points[i]:.6g}; "
-            "z must be finite, or -inf for no evidence"
-        )
-    return z
 
 
 def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:

@@ -104,13 +104,7 @@ class GaussianFactor:
         cls, moments: Moments, whitener: np.ndarray | ThinWhitener, log_det: float
     ) -> GaussianFactor:
         """Place the factor of a covariance at the mean of `moments`."""
-        mean = moments.origin + moments.offset
-        rest = (moments.origin - mean) + moments.offset
-        if isinstance(whitener, ThinWhitener):
-            shift = np.sqrt(whitener.squared(rest[None].copy()))
-        else:
-            shift = whitener * rest if whitener.ndim == 1 else whitener @ rest
-        return cls(mean, rest if np.abs(shift).max() > NEGLIGIBLE else None, whitener, log_det)
+        return cls(*_mean_and_rest(moments, whitener), whitener, log_det)
 
     @property
     def array(self) -> np.ndarray:
@@ -209,6 +203,19 @@ class GaussianFactor:
         trmm(1.0, self.whitener, D.T, lower=1, overwrite_b=1)
 
 
+def _mean_and_rest(
+    moments: Moments | TiedMoments, whitener: np.ndarray | ThinWhitener
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the mean, (p,) or (k, p), and what rounding takes from it, or None if negligible."""
+    mean = moments.origin + moments.offset
+    rest = (moments.origin - mean) + moments.offset
+    if isinstance(whitener, ThinWhitener):
+        shift = np.sqrt(whitener.squared(np.array(rest, ndmin=2)))
+    else:
+        shift = rest * whitener if whitener.ndim == 1 else rest @ whitener.T
+    return mean, rest if np.abs(shift).max() > NEGLIGIBLE else None
+
+
 def factorise(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
     """Factor the shrunk covariance, or say what is singular and what to do; never adds jitter.
 
@@ -280,14 +287,8 @@ class TiedFactors(Sequence[GaussianFactor]):
     @classmethod
     def of(cls, moments: TiedMoments, shared: GaussianFactor) -> TiedFactors:
         """Place the factor of the covariance of `moments` at the mean of each class."""
-        mean, whitener = moments.origin + moments.offset, shared.whitener
-        rest = (moments.origin - mean) + moments.offset
-        if isinstance(whitener, ThinWhitener):
-            shift = np.sqrt(whitener.squared(rest.copy()))
-        else:
-            shift = rest @ whitener.T
-        held = rest if np.abs(shift).max() > NEGLIGIBLE else None
-        return cls(mean, held, whitener, shared.log_det)
+        whitener = shared.whitener
+        return cls(*_mean_and_rest(moments, whitener), whitener, shared.log_det)
 
     @property
     def thin(self) -> bool:
@@ -364,8 +365,7 @@ class BasisFactors(Sequence[GaussianFactor]):
                 check_regular(m, 0.0, intensity, name)
         along = np.stack([m.mean for m in moments]) * moments.scale
         mean = moments.centre + along @ moments.basis
-        held = np.stack(variance)
-        return cls(mean, held, moments.basis, np.log(held).sum(axis=1))
+        return cls(mean, np.stack(variance), moments.basis, np.log(variance).sum(axis=1))
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -419,13 +419,12 @@ def class_factors(
 ) -> Sequence[GaussianFactor]:
     """Factor k covariances of `class_moments`, shrunk by (k,) towards (k,), as `factorise` does."""
     if covariance_type == "tied":
-        held = moments if isinstance(moments, TiedMoments) else TiedMoments.pooling(moments)
-        shared = factorise(held.within, shrinkage[0], target[0], "the tied covariance")
-        return TiedFactors.of(held, shared)
+        tied = moments if isinstance(moments, TiedMoments) else TiedMoments.pooling(moments)
+        shared = factorise(tied.within, shrinkage[0], target[0], "the tied covariance")
+        return TiedFactors.of(tied, shared)
     if isinstance(moments, BasisMoments):
         return BasisFactors.of(moments, shrinkage, target, who)
-    parts = zip(moments, shrinkage, target, who, strict=True)
-    return [factorise(*part) for part in parts]
+    return [factorise(*part) for part in zip(moments, shrinkage, target, who, strict=True)]
 
 
 def mixture_log_density(

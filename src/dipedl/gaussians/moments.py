@@ -377,7 +377,10 @@ def _ledoit_wolf(m: Moments, level: float) -> float:
 def _oas(m: Moments, level: float) -> float:
     cov, p = m.gram / level, len(m.offset)
     if m.diagonal:
-        return _oas_of_variances(cov, m.weight)
+        # Under a Gaussian each variance s^2 has the sampling error 2 s^4 / n.
+        error = float((2 * cov * cov).sum() / m.weight)
+        spread = float(((cov - cov.mean()) ** 2).sum())
+        return error / (error + spread) if error > 0 else 1.0
     return oas_intensity(float((cov * cov).sum()) / p**2, m.weight, p)
 
 
@@ -385,13 +388,6 @@ def oas_intensity(mean_square: float, n: float, p: int) -> float:
     """OAS of n rows and p features, from the mean square of the covariance over its level."""
     denominator = (n + 1) * (mean_square - 1 / p)
     return min((mean_square + 1) / denominator, 1.0) if denominator > 0 else 1.0
-
-
-def _oas_of_variances(variance: np.ndarray, n: float) -> float:
-    """OAS of variances alone: under a Gaussian each has the sampling error 2 s^4 / n."""
-    error = float((2 * variance * variance).sum() / n)
-    spread = float(((variance - variance.mean()) ** 2).sum())
-    return error / (error + spread) if error > 0 else 1.0
 
 
 _ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
@@ -416,20 +412,16 @@ def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
                 f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
                 f"got {shrinkage!r}"
             )
-        return _estimated(moments, _ESTIMATED[shrinkage])
+        level = mean_variance(moments)
+        if not np.isfinite(level):
+            raise ValueError("the covariance of the features overflows; rescale the features")
+        if len(moments.offset) == 1:
+            return 0.0
+        # Relative to its own level a covariance can be squared in any unit.
+        return _ESTIMATED[shrinkage](moments, level) if level > 0 else 1.0
     if not 0 <= shrinkage <= 1:
         raise ValueError(f"shrinkage must lie in [0, 1], got {shrinkage!r}")
     return float(shrinkage)
-
-
-def _estimated(moments: Moments, rule: Callable[[Moments, float], float]) -> float:
-    level = mean_variance(moments)
-    if not np.isfinite(level):
-        raise ValueError("the covariance of the features overflows; rescale the features")
-    if len(moments.offset) == 1:
-        return 0.0
-    # Relative to its own level a covariance can be squared in any unit.
-    return rule(moments, level) if level > 0 else 1.0
 
 
 def mean_variance(moments: Moments) -> float:
@@ -548,11 +540,8 @@ class TiedMoments(Sequence[Moments]):
     @classmethod
     def pooling(cls, moments: Sequence[Moments]) -> TiedMoments:
         """Pool moments of each class, none of them diagonal."""
-        weight = np.array([m.weight for m in moments])
-        origin, offset = (
-            np.stack([getattr(m, of) for m in moments]) for of in ("origin", "offset")
-        )
-        return cls(weight, origin, offset, replace(pool(moments), higher=None))
+        origin, offset = np.stack([(m.origin, m.offset) for m in moments], axis=1)
+        return cls(weights_of(moments), origin, offset, replace(pool(moments), higher=None))
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -648,9 +637,9 @@ class BasisMoments(Sequence[Moments]):
         scale = np.sqrt(values.clip(target * EPS))
         turn = vectors / scale
         step = max(_BLOCK_NUMBERS // X.shape[1], 4 * len(classes))
-        blocks = (slice(start, start + step) for start in range(0, len(X), step))
         along: Any = None
-        for rows in blocks:
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
             w = None if weights is None else weights[rows]
             turned = (X[rows] - centre) @ turn
             new = moments_by_class(turned, y[rows], w, classes, diagonal=True, higher=higher)

@@ -55,7 +55,7 @@ class Entry:
     dropped : set of str
         Attributes that are not saved: the next fit makes them again.
     gone : set of str
-        Parameters of older versions, which are read and left out.
+        Attributes that older versions saved; they are left out.
     restore : function of the object or None
         Called once all attributes are there, to make those that the constructor of a part makes.
     """

@@ -94,8 +94,6 @@ def _gaussians(**parameters: c.Check) -> Entry:
             **parameters,
         },
         where=(_classes_are_complete, _form_fits),
-        dropped=frozenset({"log_weights_"}),
-        restore=lambda density: getattr(density, "log_weights_", None),
     )
 
 

@@ -60,8 +60,6 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
     width = getattr(evidence.density_, "n_features_in_", None)
     if evidence.features_ is None and columns is not None and width is not None:
         c.need(width == len(columns.names), "have a density of another width")
-    kind = getattr(evidence.calibrator_, "kind_", "probabilities")
-    c.need(kind == "probabilities", "have a calibrator of logits")
     c.need(np.diff(evidence.sharpening_) > 0, "sharpen from above")
     from ...evidence import check_increasing
 
@@ -137,9 +135,9 @@ ENTRIES: dict[str, Entry] = {
         },
     ),
     "calibration.Temperature": Entry(
-        {"temperature_ minimiser_ n_": c.SIZE, "nll_ bare_nll_": c.real()}
-        | {"kind_": c.one_of("probabilities", "logits")},
+        {"temperature_ minimiser_ n_": c.SIZE, "nll_ bare_nll_": c.real()},
         parameters={"bounds": c.either(c.fields(c.SIZE, c.SIZE), c.each(c.SIZE, 2))},
+        gone=frozenset({"kind_"}),
     ),
     "evidence.CautionBudget": Entry(
         _BOUNDED | {"exhausted_": c.flag, "full_loss_ lowest_loss_ loss_ allowed_loss_": c.real()},

@@ -26,7 +26,7 @@ def calibrated(
     """Class probabilities P (n, k) after a fitted calibrator, for inputs of `scores` (n,)."""
     if calibrator is None:
         return P
-    if type(calibrator) is not Temperature or calibrator.kind_ != "probabilities":
+    if type(calibrator) is not Temperature:
         raise TypeError(
             f"calibrator {calibrator!r} cannot be exported to ONNX; "
             "use Temperature() (the default) or calibrator='passthrough'"
