@@ -344,7 +344,7 @@ class Decisions:
         Returns
         -------
         list of Card, or of BaselineCard for a baseline, length n
-            ``print(card)``, ``card.to_dict()``, ``card.plot()``; a notebook shows the first ten.
+            ``print(card)``, ``card.to_dict()``; a notebook shows the first ten.
 
         See Also
         --------

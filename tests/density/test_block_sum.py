@@ -20,12 +20,11 @@ def rows(rng):
     return rng.normal(size=(120, 6)) * np.arange(1, 7) + y[:, None], y
 
 
-@pytest.mark.parametrize("blocks", [WIDTHS, SLICES])
 @pytest.mark.parametrize("density", [GDADensity(), GaussianDensity(), KNNDensity(5)])
-def test_naive_sum(rows, blocks, density):
+def test_naive_sum(rows, density):
     X, y = rows
     total = sum(clone(density).fit(X[:, s], y).score_samples(X[:, s]) for s in SLICES)
-    fitted = BlockSumDensity(blocks, density).fit(X, y)
+    fitted = BlockSumDensity(WIDTHS, density).fit(X, y)
     np.testing.assert_allclose(fitted.score_samples(X), total, rtol=1e-12)
     np.testing.assert_allclose(fitted.block_scores(X).sum(axis=1), total, rtol=1e-12)
     assert [range(6)[b] for b in fitted.blocks_] == [range(6)[b] for b in SLICES]
@@ -77,12 +76,10 @@ def test_a_wide_block_no_longer_drowns_a_narrow_one(rng):
     ("blocks", "error", "message"),
     [
         ([3, 2], ValueError, r"add up to the 6 columns of X, got 5: \[3, 2\]"),
-        ([], ValueError, "at least one width or slice"),
-        ([6, 0], TypeError, "widths > 0 or slices"),
-        ([slice(0, 3), 3], TypeError, "widths > 0 or slices"),
-        ([slice(4, 9)], ValueError, r"within the 6 columns of X, got slice\(4, 9, None\)"),
-        ([slice(3, 3)], ValueError, "within the 6 columns"),
-        ([2.0, 4.0], TypeError, "widths > 0 or slices"),
+        ([], ValueError, "add up to the 6 columns"),
+        ([6, 0], TypeError, "blocks must hold widths > 0"),
+        ([slice(0, 3), 3], TypeError, "blocks must hold widths > 0"),
+        ([2.0, 4.0], TypeError, "blocks must hold widths > 0"),
     ],
 )
 def test_blocks_are_checked(rows, blocks, error, message):
@@ -122,7 +119,7 @@ def test_it_integrates_to_one_where_its_parts_do():
     assert not BlockSumDensity(None, GaussianDensity(), cv=5).normalized
 
 
-@pytest.mark.parametrize("blocks", [WIDTHS, SLICES])
+@pytest.mark.parametrize("blocks", [WIDTHS, None])
 def test_saved_and_loaded(rows, tmp_path, blocks):
     pytest.importorskip("skops")
     X, y = rows

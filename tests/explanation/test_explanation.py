@@ -11,7 +11,6 @@ from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -237,39 +236,6 @@ def test_an_input_beyond_all_numbers(data, gaussian):
     assert json.loads(json.dumps(card.to_dict(), allow_nan=False))["score"] == "-inf"
     assert "dose = " in str(card)
     assert str(card).startswith(f"Answer {card.label!r}: {card.label} 33.3%")
-
-
-def test_plot(data, gaussian):
-    figure = pytest.importorskip("matplotlib.figure")
-    (card,) = explain(gaussian, data[0].iloc[:1])
-    ax = card.plot()
-    heights = [bar.get_height() for bar in ax.patches]
-    np.testing.assert_allclose(heights, card.mean)
-    marks = next(line for line in ax.lines if line.get_marker() == "_")
-    np.testing.assert_allclose(marks.get_ydata(), card.classifier_proba)
-    low, high = ax.get_ylim()
-    assert low < 0 and high > 1  # a mark at 0 or 1 is not cut in half
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "with the evidence, 95 % interval",
-        "classifier alone",
-    ]
-    mine = figure.Figure().add_subplot()
-    assert card.plot(mine) is mine
-
-
-def test_plot_of_many_classes_gathers_the_improbable_ones(rng):
-    pytest.importorskip("matplotlib")
-    centers = 20 * rng.normal(size=(30, 3))
-    y = np.repeat(np.arange(30), 10)
-    X = centers[y] + rng.normal(size=(300, 3))
-    clf = DIPClassifier(GaussianNB(), GDADensity("tied")).fit(X, y)
-    (card,) = clf.explain(centers[7:8])
-    ax = card.plot()
-    heights = [bar.get_height() for bar in ax.patches]
-    names = [text.get_text() for text in ax.get_xticklabels()]
-    assert len(heights) == 12 and names[-1] == "other 19" and "7" in names
-    np.testing.assert_allclose(sum(heights), 1)
-    np.testing.assert_allclose(heights[names.index("7")], card.mean[7])
 
 
 def test_bad_input(data, gaussian):

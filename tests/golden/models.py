@@ -155,7 +155,7 @@ def relative():
 
 
 def blocks():
-    density = BlockSumDensity([slice(0, 5), slice(5, 9), slice(9, 13)], GaussianDensity(), cv=3)
+    density = BlockSumDensity([5, 4, 4], GaussianDensity(), cv=3)
     return classifier(WINE, boosting(), density, random_state=0)
 
 

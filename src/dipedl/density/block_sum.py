@@ -36,10 +36,9 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    blocks : sequence of int or slice, optional
+    blocks : sequence of int, optional
         Widths of consecutive blocks, which add up to the number of columns, such as those of
-        `dipedl.networks.LayerFeatures.widths_`; or slices, which may overlap and leave columns out.
-        None makes every column a block.
+        `dipedl.networks.LayerFeatures.widths_`. None makes every column a block.
     density : density estimator, optional
         Fitted on each block; None is ``GDADensity()``.
     cv : None, int or cross-validation splitter, default=None
@@ -83,7 +82,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     """
 
     def __init__(
-        self, blocks: Sequence[int | slice] | None = None, density: Any = None, cv: Any = None
+        self, blocks: Sequence[int] | None = None, density: Any = None, cv: Any = None
     ) -> None:
         self.blocks = blocks
         self.density = density
@@ -180,21 +179,12 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
 
 def _slices(blocks: Any, p: int) -> list[slice]:
     """Return the column slices of the blocks, checked against the number of columns p."""
-    given = [1] * p if blocks is None else list(blocks)
-    if not given:
-        raise ValueError("blocks must hold at least one width or slice, got an empty sequence")
-    slices = [b for b in given if isinstance(b, slice)]
-    if len(slices) == len(given):
-        found = [slice(*b.indices(p)) for b in slices]
-        for b, columns in zip(slices, found, strict=True):
-            if (b.stop or 0) > p or len(range(p)[columns]) == 0:
-                raise ValueError(f"blocks must lie within the {p} columns of X, got {b}")
-        return found
-    if not all(isinstance(b, int | np.integer) and b > 0 for b in given):
-        raise TypeError(f"blocks must hold widths > 0 or slices, got {blocks!r}")
-    if sum(given) != p:
+    widths = [1] * p if blocks is None else list(blocks)
+    if not all(isinstance(width, int | np.integer) and width > 0 for width in widths):
+        raise TypeError(f"blocks must hold widths > 0, got {blocks!r}")
+    if sum(widths) != p:
         raise ValueError(
-            f"the widths in blocks must add up to the {p} columns of X, got {sum(given)}: {given}"
+            f"the widths in blocks must add up to the {p} columns of X, got {sum(widths)}: {widths}"
         )
-    ends = np.cumsum(given).tolist()
-    return [slice(end - width, end) for end, width in zip(ends, given, strict=True)]
+    ends = np.cumsum(widths).tolist()
+    return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]

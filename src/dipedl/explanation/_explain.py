@@ -40,8 +40,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     Returns
     -------
     list of Card, or of `BaselineCard` for a baseline, length n
-        ``print(card)``, ``card.to_dict()``; of a `Card` also ``card.plot()``. A notebook shows the
-        first ten.
+        ``print(card)``, ``card.to_dict()``; a notebook shows the first ten.
 
     Raises
     ------

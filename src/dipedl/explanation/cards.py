@@ -1,4 +1,4 @@
-"""Cards: why one input got its answer, as values, as text, for a notebook and as a picture."""
+"""Cards: why one input got its answer, as values, as text and for a notebook."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..dirichlet import Dirichlet, leading_classes, sum_other_classes
-from ..plugins import explain_missing
 from ..writing.notebook import bar, frame, probability, table
 from ..writing.numbers import number_text, plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_CLASSES = 3
 #: With more classes, this many have bars and the others are summed.
@@ -132,23 +128,14 @@ class Card:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json.dump`` takes; what is not finite becomes text."""
+        names = "evidence n vacuity p_value held_out false_alarm_rate flagged score typical_score"
         values = {
             "label": self.label,
-            "proba": dict(zip(self.class_names, self.mean.tolist(), strict=True)),
-            "classifier_proba": dict(
-                zip(self.class_names, self.classifier_proba.tolist(), strict=True)
-            ),
-            "evidence": self.evidence,
-            "n": self.n,
-            "vacuity": self.vacuity,
-            "p_value": self.p_value,
-            "held_out": self.held_out,
-            "false_alarm_rate": self.false_alarm_rate,
-            "flagged": self.flagged,
-            "score": self.score,
-            "typical_score": self.typical_score,
-            "parts": list(self.parts),
-            "news": list(self.news),
+            "proba": dict(zip(self.class_names, self.mean, strict=True)),
+            "classifier_proba": dict(zip(self.class_names, self.classifier_proba, strict=True)),
+            **{name: getattr(self, name) for name in names.split()},
+            "parts": self.parts,
+            "news": self.news,
         }
         return dict(plain(values))
 
@@ -159,33 +146,6 @@ class Card:
     def _repr_html_(self) -> str:
         """The card for a notebook."""
         return frame(_as_html(self))
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the class probabilities, before and after the evidence; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; default: a new figure.
-        """
-        try:
-            from ..plots import dirichlet_bars
-
-            dirichlet, names, P = _leading(self)
-            ax = dirichlet_bars(dirichlet, class_names=names, ax=ax)
-        except ImportError as error:
-            raise explain_missing(error, "Card.plot") from error
-        ax.patches[-1].set_label("with the evidence, 95 % interval")
-        (dashes,) = ax.plot(np.arange(len(P)), P, "_", label="classifier alone")
-        dashes.set(color="#D55E00", markersize=16, markeredgewidth=2)
-        ax.set_ylim(-0.03, 1.03)  # room for a dash at either end
-        ax.legend(fontsize="small")
-        ax.set(xlabel="class", ylabel="probability")
-        if len(P) > 6:
-            ax.tick_params(axis="x", rotation=45)
-        evidence = f"{_count(self.evidence)} of {self.n:,.0f} samples"
-        ax.set_title(f"{self.label}: {evidence}, p = {self.p_value:.2g}", fontsize="small")
-        return ax
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,18 +188,14 @@ class BaselineCard:
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json.dump`` takes; what is not finite becomes text."""
         vacuity = {} if self.dirichlet is None else {"vacuity": float(self.dirichlet.vacuity[0])}
+        names = "uncertainty typical_uncertainty p_value held_out false_alarm_rate flagged"
         values = {
             "method": self.method,
             "label": self.label,
-            "proba": dict(zip(self.class_names, self.proba.tolist(), strict=True)),
+            "proba": dict(zip(self.class_names, self.proba, strict=True)),
             **vacuity,
-            "uncertainty": self.uncertainty,
-            "typical_uncertainty": self.typical_uncertainty,
-            "p_value": self.p_value,
-            "held_out": self.held_out,
-            "false_alarm_rate": self.false_alarm_rate,
-            "flagged": self.flagged,
-            "parts": list(self.parts),
+            **{name: getattr(self, name) for name in names.split()},
+            "parts": self.parts,
         }
         return dict(plain(values))
 
@@ -273,31 +229,23 @@ class Cards(list[Card]):
         return frame(*map(_as_html, head), more * (len(self) > len(head)))
 
 
-def _leading(card: Card) -> tuple[Dirichlet, list[str], np.ndarray]:
-    """Answer, names and the classifier's probabilities: leading classes, and all others as one."""
-    alpha, P, names = card.dirichlet.concentration, card.classifier_proba, card.class_names
-    first = leading_classes(np.stack([card.mean, P]), _MOST_BARS)
-    left = len(names) - len(first)
-    names = (*(names[i] for i in first), *[f"other {left}"] * (left > 0))
-    return (
-        Dirichlet(sum_other_classes(alpha, first)),
-        list(names),
-        sum_other_classes(P[None], first)[0],
-    )
-
-
 def _as_html(card: Card) -> str:
     head, *facts = (*card.summary().splitlines(), *_details(card))
-    parts = "\n".join(_all_parts(card))
-    dirichlet, names, P = _leading(card)
+    # Of many classes the leading ones have bars, and all others one.
+    first = leading_classes(np.stack([card.mean, card.classifier_proba]), _MOST_BARS)
+    left = len(card.class_names) - len(first)
+    names = [*(card.class_names[i] for i in first), *[f"other {left}"] * (left > 0)]
+    dirichlet = Dirichlet(sum_other_classes(card.dirichlet.concentration, first))
+    alone = sum_other_classes(card.classifier_proba[None], first)[0]
     low, high = dirichlet.credible_interval()
     ends = zip(dirichlet.mean[0], low[0], high[0], strict=True)
     rows = (
         [escape(name), bar(name, *of, _BAR, mark=p), *(escape(probability(x)) for x in (of[0], p))]
-        for name, of, p in zip(names, ends, P, strict=True)
+        for name, of, p in zip(names, ends, alone, strict=True)
     )
     flag = "<mark>flagged as OOD</mark>" if card.flagged else ""
-    folded = f"<details><summary>What the density saw</summary>{_text(parts)}</details>"
+    parts = _text("\n".join(_all_parts(card)))
+    folded = f"<details><summary>What the density saw</summary>{parts}</details>"
     return "".join([table(head, _COLUMNS, rows), flag, _text("\n".join(facts)), folded])
 
 
@@ -306,8 +254,9 @@ def _text(lines: str) -> str:
 
 
 def _evidence(card: Card) -> str:
+    evidence = f"{card.evidence:,.0f}" if card.evidence >= 10 else f"{card.evidence:.2g}"
     return (
-        f"  evidence: {_count(card.evidence)} of {card.n:,.0f} equivalent training samples; "
+        f"  evidence: {evidence} of {card.n:,.0f} equivalent training samples; "
         f"{card.vacuity:.1%} of the answer is the prior"
     )
 
@@ -330,10 +279,8 @@ def _answer_line(label: str, names: Sequence[str], P: np.ndarray, order: np.ndar
 def _rarity_line(card: Card | BaselineCard) -> str:
     """Say how rare the input of a card is, and whether it is flagged."""
     verdict = "flagged as OOD" if card.flagged else "not flagged"
-    fewer, held_out = (
-        card.p_value * (card.held_out + 1) - 1,
-        f"{card.held_out:,.0f} held-out inputs",
-    )
+    fewer = card.p_value * (card.held_out + 1) - 1
+    held_out = f"{card.held_out:,.0f} held-out inputs"
     among = (
         f"none of {held_out} is less typical"
         if fewer < 0.5
@@ -428,8 +375,3 @@ def _neighbours(part: dict[str, Any]) -> Iterator[str]:
         f"    distance to number {part['kth']}: {part['kth_distance']:.4g}, typically "
         f"{part['typical_kth_distance']:.4g}"
     )
-
-
-def _count(value: float) -> str:
-    """Return an amount of evidence as text, with as many digits as a reader wants."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

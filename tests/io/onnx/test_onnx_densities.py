@@ -48,7 +48,7 @@ DENSITIES = {
     "relative": RelativeDensity(),
     "relative-knn": RelativeDensity(KNNDensity(3), GaussianDensity()),
     "blocks": BlockSumDensity([1, 3]),
-    "blocks-standardised": BlockSumDensity([slice(0, 2), slice(1, 4)], KNNDensity(), cv=3),
+    "blocks-standardised": BlockSumDensity([2, 2], KNNDensity(), cv=3),
     "fused": FusedDensity(random_state=0),
     "selector": DensitySelector(random_state=0),
     "frozen": FrozenEstimator(GDADensity().fit(X, Y)),
