@@ -20,6 +20,8 @@ from .normalizers import (
     weighted_scores,
 )
 
+__all__ = ["CautionBudget"]
+
 #: Standard deviations below the median from which a held-out row is like no other, by the quantile
 #: of a normal that few such rows do not move; and the most of them that are left out.
 _FAR, _QUANTILE, _NORMAL, _MOST_FAR = 10.0, 0.1, 1.2815515655446004, 0.01

@@ -12,6 +12,18 @@ from ..fitting import atomic
 from ..inputs import check_positive_number, check_rate, check_weights, require_fitted
 from ..maths.arrays import Array, drop_mask, namespace
 
+__all__ = [
+    "Identity",
+    "QuantileEvidence",
+    "RankNormal",
+    "RobustZScore",
+    "ZScore",
+    "alarm_threshold",
+    "check_increasing",
+    "log_evidence",
+    "weighted_quantile",
+]
+
 SOURCE = "the log-densities given to fit"
 #: Share of ID scores below which the lower tail is measured.
 _TAIL = 0.01
