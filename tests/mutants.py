@@ -756,7 +756,7 @@ MUTANTS = [
     ),
     Mutant(
         "arrays with another checksum than when they were written taken for whole",
-        "research/src/dipedl_bench/results/damage.py",
+        "research/src/dipedl_bench/results/files.py",
         "sha256_of(folder / name) != sums[name]",
         "False",
         "research/tests/test_store.py::test_a_flipped_bit_and_a_missing_file_are_named",

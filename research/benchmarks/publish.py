@@ -24,7 +24,7 @@ from pages.source import Source
 from pages.toys import page_of_toys
 
 from dipedl_bench import Store, suite_names
-from dipedl_bench.results.damage import read_json
+from dipedl_bench.results.files import read_file
 from dipedl_bench.results.parts import write_parts
 from dipedl_bench.results.rows import as_line
 from dipedl_bench.spec.captions import captions_of
@@ -106,7 +106,7 @@ def keep_sweeps(stores: list[Store], target: Store, rows: list[Mapping[str, Any]
             write_parts(sweeps.parts_file(target, row), parts[row["seed"]])
     hashes = sorted({row["config_hash"] for row in mine})
     files = [s.folder / "sweeps.json" for s in stores if (s.folder / "sweeps.json").exists()]
-    known = [of for of in map(read_json, files) if set(of["hashes"]) <= set(hashes)]
+    known = [of for of in map(read_file, files) if set(of["hashes"]) <= set(hashes)]
     kept = max(known, key=lambda of: len(of["seeds"]), default={"seeds": []})
     if len(parts) >= max(1, len(kept["seeds"])):
         ordered, paper = [parts[seed] for seed in sorted(parts)], paper_suite(rows)
@@ -129,7 +129,7 @@ def keep_diagnoses(stores: list[Store], target: Path) -> None:
     """Where the predictions of a row are gone, a diagnosis that was made of them stays as it is."""
     file, made = target / "diagnosis.json", diagnosed(stores)
     if made:
-        kept = read_json(file) if file.exists() else {}
+        kept = read_file(file) if file.exists() else {}
         found = {name: {**kept.get(name, {}), **made.get(name, {})} for name in {**kept, **made}}
         text = json.dumps(found, indent=1, allow_nan=False) + "\n"
         write_file(file, text.encode())

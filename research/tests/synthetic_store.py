@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import softmax
 
 from dipedl_bench.results.receipt import config_hash
-from dipedl_bench.results.rows import make_row
 from dipedl_bench.results.store import Arrays, Store
+from dipedl_bench.running.runner import make_row
 
 __all__ = ["write_synthetic_store"]
 
@@ -90,7 +90,7 @@ def _write(store: Store, made: _Made, seed: int, n_resamples: int) -> None:
         "config": made.config,
         "config_hash": digest,
     }
-    store.append(make_row(head, arrays=own, own=receipt, parts=below, n_resamples=n_resamples))
+    store.append(make_row(head, own, receipt, below, n_resamples))
 
 
 def _labels(n: int, k: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from dipedl.baselines import DDU, Energy, MaxSoftmax
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.networks import MLP, TorchClassifier, Training
-from dipedl_bench.running.cached import CachedClassifier, CachedDensity, row_numbers, stacked
+from dipedl_bench.running.cached import CachedClassifier, CachedDensity, row_numbers, stack
 from dipedl_bench.spec.build import accepts, build, class_of
 
 
@@ -82,9 +82,9 @@ def trained():
     }
     order = list(X)
     names = ("probabilities", "logits", "features")
-    stored = {name: stacked(arrays, order, name) for name in names}
+    stored = {name: stack(arrays, order, name) for name in names}
     cached = CachedClassifier(np.arange(3), stored)
-    table = CachedDensity(stacked(arrays, order, "log_density"))
+    table = CachedDensity(stack(arrays, order, "log_density"))
     rows = row_numbers({s: len(v) for s, v in X.items()})
     return net, density, X, y["train"], cached, table, rows
 

@@ -6,9 +6,10 @@ import pytest
 
 pytest.importorskip("pydantic")
 
+
 from dipedl_bench import load_rows, load_suite
-from dipedl_bench.results.changed import changes
 from dipedl_bench.results.receipt import config_hash
+from dipedl_bench.running.verify import changes
 from dipedl_bench.spec.plan import method_parts, plan
 
 ROOT = Path(__file__).parent.parent / "results" / "bench"

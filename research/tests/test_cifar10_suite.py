@@ -13,7 +13,7 @@ import torch
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from synthetic_store import write_synthetic_store
-from tiny_suite import TINY, step_of
+from tiny_suite import TINY, train
 
 from dipedl.baselines import MCDropout
 from dipedl.datasets import load_mini_mnist
@@ -21,9 +21,8 @@ from dipedl.networks import MLP, FastCNN, TorchClassifier, Training
 from dipedl.pretrained import ClassGaussians, DIPModule
 from dipedl_bench import Store
 from dipedl_bench.datasets.splits import load_colour_digits, make_splits
-from dipedl_bench.results.merge import merge
-from dipedl_bench.running.training import restored, train_part, weights_of
-from dipedl_bench.spec.plan import method_parts, plan, trained_parts
+from dipedl_bench.running.training import restore, weights_of
+from dipedl_bench.spec.plan import method_parts, parts_of, plan
 from dipedl_bench.spec.suite import parse_suite
 from dipedl_bench.tables.table import bench_table
 from dipedl_bench.tables.trivial import trivial_lines
@@ -99,7 +98,7 @@ def test_a_restored_network_answers_with_the_same_bits():
     X, y = rng.random((60, 64)), np.arange(60) % 3
     trained = TorchClassifier(FastCNN(width=4), QUICK).fit(X, y)
     weights = weights_of(trained)
-    again = restored(TorchClassifier(FastCNN(width=4), QUICK, random_state=5), X, y, weights)
+    again = restore(TorchClassifier(FastCNN(width=4), QUICK, random_state=5), X, y, weights)
     np.testing.assert_array_equal(again.logits(X), trained.logits(X))
     np.testing.assert_array_equal(again.transform(X), trained.transform(X))
     assert weights_of(LogisticRegression().fit(X, y)) is None
@@ -143,16 +142,16 @@ def shared(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("shared"), "tiny", "smoke")
     found = {}
     for method in method_parts(suite, "smoke", ["layers", "mc-dropout", "module"], "tiny.toml"):
-        for part in trained_parts(method):
+        for part in parts_of(method):
             if not store.has_arrays(part.name, part.digest, 1):
-                train_part(step_of(store, part, 1))
+                train(store, part, 1)
         found[method.name] = store.load(method.name, method.digest, 1)
     net = method.below["classifier"]
     splits = make_splits(net.config["data"], 1)
     backbone = MLP((16, 8), dropout=0.2)
     untrained = TorchClassifier(backbone, replace(QUICK, learning_rate=1e-3))
     weights = store.network(net.name, net.digest, 1)
-    network = restored(untrained, splits.X["train"], splits.y["train"], weights)
+    network = restore(untrained, splits.X["train"], splits.y["train"], weights)
     return found, splits, network, store.load(net.name, net.digest, 1)
 
 
@@ -179,8 +178,8 @@ def test_a_method_takes_what_the_network_was_stored_to_answer(tmp_path, monkeypa
 
     monkeypatch.setattr(TorchClassifier, "apply_network", counted)
     (method,) = method_parts(parse_suite(METHODS, "tiny.toml"), "smoke", [name], "tiny.toml")
-    for part in trained_parts(method):
-        train_part(step_of(Store(tmp_path, "tiny", "smoke"), part, 1))
+    for part in parts_of(method):
+        train(Store(tmp_path, "tiny", "smoke"), part, 1)
     sizes = [len(rows) for rows in make_splits(method.config["data"], 1).X.values()]
     assert [n for n in passes if n in sizes] == sizes  # once each, by the classifier
 
@@ -205,15 +204,6 @@ def test_pixels_need_a_classifier_and_no_density():
     broken = METHODS.replace('density = "layers"\n', 'density = "layers"\nsees = "pixels"\n')
     with pytest.raises(ValueError, match=r"methods.layers.sees: 'pixels' needs a classifier, and"):
         method_parts(parse_suite(broken, "tiny.toml"), "smoke", ["layers"], "tiny.toml")
-
-
-def test_rows_from_elsewhere_are_taken_once(tmp_path):
-    there = write_synthetic_store(tmp_path / "there", methods=["edl"], seeds=[10, 20])
-    assert merge([there.rows_file], tmp_path / "here") == (2, 0)
-    assert merge([there.rows_file], tmp_path / "here") == (0, 2)
-    assert Store(tmp_path / "here", "mnist", "smoke").rows() == there.rows()
-    with pytest.raises(FileNotFoundError, match="no file"):
-        merge([tmp_path / "nowhere.jsonl"], tmp_path / "here")
 
 
 def test_unusual_photographs():

@@ -13,7 +13,6 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 from test_crossed_table import invented
-from tiny_crossed import TINY_CROSSED
 from typer.testing import CliRunner
 
 from dipedl_bench import Store
@@ -95,18 +94,6 @@ def test_table_and_report_of_a_crossed_suite(stored, tmp_path):
     file = tmp_path / "page.html"
     assert dipedl("report", "defaults", "--out", stored, "--file", file).exit_code == 0
     assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
-def test_a_crossed_suite_runs_from_its_file(tmp_path):
-    path, out = tmp_path / "tiny.toml", tmp_path / "out"
-    path.write_text(TINY_CROSSED)
-    options = ("--datasets", "flowers", "--seeds", "1", "--methods", "energy", "--out", out)
-    done = dipedl("run", path, *options)
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout == "1 new rows, 0 were there before.\n"
-    assert "flowers, logistic, seed 1" in done.stderr
-    again = dipedl("run", path, *options, "--quiet")
-    assert (again.stdout, again.stderr) == ("0 new rows, 1 were there before.\n", "")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ pytest.importorskip("pydantic")
 from tiny_crossed import TINY_CROSSED
 
 from dipedl_bench import load_suite
-from dipedl_bench.spec.plan import crossed_methods, plan
+from dipedl_bench.spec.plan import plan
 from dipedl_bench.spec.suite import parse_suite
 
 
@@ -132,7 +132,7 @@ def test_a_loader_a_class_or_an_argument_that_is_not_there_is_said_before_anythi
 def test_a_method_that_cannot_be_made_is_said_before_anything(old, new, message):
     suite = tiny(**{old: new})
     with pytest.raises(ValueError, match=r"tiny\.toml: methods\.") as refused:
-        crossed_methods(suite, "smoke", suite.methods, "tiny.toml")
+        cells(suite)
     assert message in str(refused.value)
 
 

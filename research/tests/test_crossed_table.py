@@ -11,9 +11,9 @@ pytest.importorskip("pydantic")
 
 
 from dipedl_bench import load_suite
-from dipedl_bench.spec.entries import MeasureEntry
+from dipedl_bench.spec.suite import MeasureEntry
 from dipedl_bench.tables.markdown import markdown
-from dipedl_bench.tables.measures import evaluated, measures, pairs_of
+from dipedl_bench.tables.measures import evaluate, measures, pairs_of
 from dipedl_bench.tables.pairs import regret, summary, values
 from dipedl_bench.tables.table import bench_table
 
@@ -198,7 +198,7 @@ def test_timid_classifiers_are_those_that_temperature_scaling_sharpens():
     worse = sum(a > b for a, b in list(zip(ours, bare, strict=True))[2:])
     assert 0 < worse < 3
     for share, met in (((3 - worse) / 3 - 0.01, True), ((3 - worse) / 3 + 0.01, False)):
-        judged = evaluated(asked.model_copy(update={"good_share": share}), found)
+        judged = evaluate(asked.model_copy(update={"good_share": share}), found)
         assert judged.met is met and len(judged.misses) == worse
 
 
@@ -212,8 +212,8 @@ def test_data_sets_that_were_never_looked_at_are_not_compared_with_an_earlier_de
         entry = MeasureEntry(
             statement="", what="earlier", earlier={"forest": before}, least=0, found="{min:.2f}"
         )
-        assert evaluated(entry, found).met is met
-        assert evaluated(entry, found).found.startswith(f"{forest - before:.2f};")
+        assert evaluate(entry, found).met is met
+        assert evaluate(entry, found).found.startswith(f"{forest - before:.2f};")
 
 
 def test_every_miss_is_named_with_its_number():

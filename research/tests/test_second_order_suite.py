@@ -21,31 +21,31 @@ from dipedl_bench.report.page import render
 from dipedl_bench.results.known_truth import distances, of_samples
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.methods import run_methods
-from dipedl_bench.running.steps import Step, steps_of
 from dipedl_bench.running.training import train_part
-from dipedl_bench.spec.entries import MeasureEntry
 from dipedl_bench.spec.plan import plan
+from dipedl_bench.spec.suite import MeasureEntry
 from dipedl_bench.tables.markdown import markdown
-from dipedl_bench.tables.measures import evaluated
+from dipedl_bench.tables.measures import evaluate
 from dipedl_bench.tables.pairs import interval_rows, problem_rows, with_intervals
 from dipedl_bench.tables.table import bench_table
 
 SUITE = load_suite("second-order")
 
 
-def work(out, methods, dataset="gaussians-3-200", classifier="logistic", profile="smoke"):
+def cell_of(methods, dataset="gaussians-3-200", classifier="logistic", profile="smoke"):
     """The cell of a data set and a classifier with some methods."""
     axes = {"methods": methods, "datasets": [dataset], "classifiers": [classifier]}
     (cell,) = plan(SUITE, profile, "second-order.toml", **axes)
-    return Step(Store(out, "second-order", profile), None, cell)
+    return cell
 
 
-def run_cell(step):
-    """Do all steps of a cell here; gives why a method has no row."""
-    for part in steps_of(step.cell, step.store)[:-1]:
-        if not step.store.has_arrays(*part.key):
-            train_part(part)
-    return run_methods(step)
+def run_cell(cell, out):
+    """Do all parts of a cell here; gives why a method has no row."""
+    store = Store(out, "second-order", cell.heads[0]["profile"])
+    for part in cell.parts[:-1]:
+        if not store.has_arrays(*cell.key(part)):
+            train_part(cell, part, store)
+    return run_methods(cell, store)
 
 
 def data_of(cell):
@@ -55,9 +55,9 @@ def data_of(cell):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    assert run_cell(work(out, ["default", "paper"])) == {}
+    assert run_cell(cell_of(["default", "paper"]), out) == {}
     own = ["default", "deep-ensemble", "mc-dropout", "edl", "postnet"]
-    assert run_cell(work(out, own, classifier="network")) == {}
+    assert run_cell(cell_of(own, classifier="network"), out) == {}
     return out
 
 
@@ -86,8 +86,8 @@ def test_the_halves_have_no_truth_in_common():
         assert when == ({"by design"} if name == "design" else {"later", "never"})
 
 
-def test_the_truth_goes_with_its_rows_and_inputs_are_standardised(tmp_path):
-    splits = make_splits(data_of(work(tmp_path, ["default"]).cell), 0)
+def test_the_truth_goes_with_its_rows_and_inputs_are_standardised():
+    splits = make_splits(data_of(cell_of(["default"])), 0)
     given = load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=200, n_test=500)
     scaler = StandardScaler().fit(given.X_train)
     for split, X, P in (
@@ -100,9 +100,9 @@ def test_the_truth_goes_with_its_rows_and_inputs_are_standardised(tmp_path):
         np.testing.assert_array_equal(splits.truth[split], P[at])
 
 
-def test_rows_say_how_often_the_truth_lies_in_the_intervals(stored, tmp_path):
+def test_rows_say_how_often_the_truth_lies_in_the_intervals(stored):
     """Against a model that is fitted here, and thirds that are sorted here."""
-    splits = make_splits(data_of(work(tmp_path, ["default"]).cell), 0)
+    splits = make_splits(data_of(cell_of(["default"])), 0)
     X, y = (np.concatenate([of["train"], of["validation"]]) for of in (splits.X, splits.y))
     model = LogisticRegression(max_iter=500, random_state=0)
     found = DIPClassifier(model, random_state=0).fit(X, y).predict_dirichlet(splits.X["test"])
@@ -145,10 +145,10 @@ def test_distances_are_those_to_the_tenth_neighbour():
 @pytest.mark.slow
 def test_a_frozen_classifier_is_not_fitted_on_the_rows_that_are_given(tmp_path):
     """Against the first half of the rows, and the second, put together here."""
-    made = work(tmp_path, ["frozen"])
-    assert run_cell(made) == {}
+    cell = cell_of(["frozen"])
+    assert run_cell(cell, tmp_path) == {}
     (row,) = load_rows("second-order", "smoke", tmp_path)
-    splits = make_splits(data_of(made.cell), 0)
+    splits = make_splits(data_of(cell), 0)
     X, y = (np.concatenate([of["train"], of["validation"]]) for of in (splits.X, splits.y))
     model = LogisticRegression(max_iter=500, random_state=0).fit(X[:100], y[:100])
     clf = DIPClassifier(FrozenEstimator(model), spread=Rehearsal(), random_state=0)
@@ -165,13 +165,13 @@ def test_a_network_of_its_own_has_backbone_and_training_of_the_classifier(tmp_pa
 
     seen = []
     monkeypatch.setattr(EDL, "fit", lambda self, X, y: seen.append(self) or 1 / 0)
-    run_cell(work(tmp_path, ["edl"], classifier="network"))
+    run_cell(cell_of(["edl"], classifier="network"), tmp_path)
     assert seen[0].backbone.hidden == (64,) and seen[0].training.epochs == 1
 
 
 def test_selected_rows_weigh_what_they_stand_for(tmp_path):
     dataset = "weighted-gaussians-2500"
-    data = data_of(work(tmp_path, ["default"], dataset, profile="cpu").cell)
+    data = data_of(cell_of(["default"], dataset, profile="cpu"))
     whole = {key: value for key, value in data.items() if key != "selected"}
     some, every = (make_splits(config, 1) for config in (data, whole))
     y = np.concatenate([some.y[s] for s in ("train", "validation")])
@@ -181,7 +181,7 @@ def test_selected_rows_weigh_what_they_stand_for(tmp_path):
     # Binomial shares of 1/4, weighed by 4: 5 standard deviations.
     assert (abs(np.bincount(y, w) - counts) <= 5 * np.sqrt(3 * counts)).all()
     assert set(w) == {1.0, 4.0}
-    assert run_cell(work(tmp_path, ["paper", "bootstrap"], dataset, profile="cpu")) == {}
+    assert run_cell(cell_of(["paper", "bootstrap"], dataset, profile="cpu"), tmp_path) == {}
     paper, bootstrap = load_rows("second-order", "cpu", tmp_path)
     assert paper["metrics"]["coverage_95"] > 0
     assert "does not take it" in bootstrap["refused"]
@@ -222,9 +222,9 @@ def test_a_measure_may_be_on_another_method(stored):
     mean = np.mean([row["metrics"]["coverage_95"] for row in rows if row["method"] == "default"])
     asked = {"what": "value", "metric": "coverage_95", "judged": "mean", "found": "{mean:.6f}"}
     entry = MeasureEntry(statement="s", method="default", least=0.0, **asked)
-    assert evaluated(entry, found).found == f"{mean:.6f}"
+    assert evaluate(entry, found).found == f"{mean:.6f}"
     missing = MeasureEntry(statement="s", method="frozen", **asked)
-    assert evaluated(missing, found).met is None
+    assert evaluate(missing, found).met is None
 
 
 def test_a_measure_against_every_baseline_knows_what_is_better(stored):
@@ -243,6 +243,6 @@ def test_a_measure_against_every_baseline_knows_what_is_better(stored):
             for row in default
         ]
         entry = MeasureEntry(statement="s", what="baselines", metric=metric, found="{best:.3f}")
-        measure = evaluated(entry, bench_table([*default, *ours]))
+        measure = evaluate(entry, bench_table([*default, *ours]))
         best = np.mean([row["metrics"][metric] for row in default])
         assert (measure.met, measure.found.partition(";")[0]) == (met, f"{best:.3f}")

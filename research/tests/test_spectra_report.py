@@ -19,8 +19,8 @@ from dipedl_bench.report import spectra as report
 from dipedl_bench.report.page import render
 from dipedl_bench.report.spectra import Shelf
 from dipedl_bench.results.receipt import config_hash
-from dipedl_bench.results.rows import make_row
 from dipedl_bench.results.store import Store
+from dipedl_bench.running.runner import make_row
 from headless import Page, chromium
 
 SIZES = {"validation": 60, "test": 90, "ood/stars": 400, "ood/real_stars": 40, "shifted/real": 30}
@@ -54,7 +54,7 @@ def write(root, methods=("dip-edl-default", "edl"), seeds=(20, 10), suite="spect
             store.save_arrays(method, digest, seed, arrays, COST)
             row = {"suite": suite, "profile": "scarce", "method": method, "title": method.upper()}
             row |= {"seed": seed, "config": config, "config_hash": digest}
-            store.append(make_row(row, arrays=arrays, own=COST, parts={}, n_resamples=0))
+            store.append(make_row(row, arrays, COST, {}, 0))
     return store
 
 

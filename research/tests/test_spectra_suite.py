@@ -3,12 +3,12 @@
 import os
 import shutil
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("pydantic")
+
 
 from dipedl.apps.spectra import spectral_features, toy_spectra
 from dipedl.baselines import EDL
@@ -16,13 +16,12 @@ from dipedl_bench import datasets, load_suite, run
 from dipedl_bench.datasets import spectra_splits as spectra_data
 from dipedl_bench.datasets.spectra_splits import _drawn, drop_damaged, flux_of, looked_at
 from dipedl_bench.datasets.splits import make_splits
-from dipedl_bench.results.damage import seal
+from dipedl_bench.results.files import seal
 from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.runner import StoppedError
-from dipedl_bench.running.steps import DataError, steps_of
-from dipedl_bench.running.training import check_data_there, check_files
-from dipedl_bench.spec.build import described
+from dipedl_bench.running.training import DataError, check_data_there, check_files
+from dipedl_bench.spec.build import describe
 from dipedl_bench.spec.plan import data_config, method_parts, plan
 from dipedl_bench.spec.suite import parse_suite
 
@@ -195,8 +194,8 @@ def test_a_shifted_set_that_is_not_there_is_named():
 
 
 def test_settings_younger_than_published_rows_change_no_config():
-    assert "class_weight" not in described(EDL())["settings"]
-    assert described(EDL(class_weight="balanced"))["settings"]["class_weight"] == "balanced"
+    assert "class_weight" not in describe(EDL())["settings"]
+    assert describe(EDL(class_weight="balanced"))["settings"]["class_weight"] == "balanced"
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -249,13 +248,12 @@ def test_made_up_spectra_need_neither_files_nor_pooch(monkeypatch):
 def test_kept_features_need_no_files(tmp_path, monkeypatch):
     axes = {"seeds": [10], "methods": ["max-softmax"]}
     (cell,) = plan(load_suite("spectra"), "scarce", "spectra.toml", **axes)
-    step = steps_of(cell, Store(tmp_path, "spectra", "scarce"), str(tmp_path))[0]
+    part, store = cell.parts[0], Store(tmp_path, "spectra", "scarce")
     with pytest.raises(DataError, match=r"lacks 'spectra/ood_supernovae\.npz'"):
-        check_data_there(step)
-    folder = spectra_data._folder(step.unit.config["data"], 10, tmp_path / "features")
+        check_data_there(part, 10, store, str(tmp_path))
+    folder = spectra_data._folder(part.config["data"], 10, store.features)
     folder.mkdir(parents=True)
     (folder / "plan.npz").touch()
-    check_data_there(step)
-    other = replace(step, cell=replace(cell, seed=20))
+    check_data_there(part, 10, store, str(tmp_path))
     with pytest.raises(DataError):
-        check_data_there(other)
+        check_data_there(part, 20, store, str(tmp_path))

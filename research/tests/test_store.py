@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from synthetic_store import write_synthetic_store
 
 from dipedl_bench import load_arrays, load_rows, read_rows
+from dipedl_bench.results.rows import as_line, merge
 from dipedl_bench.results.store import Store
 
 
@@ -74,26 +75,6 @@ def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
         load_arrays("mnist", "smoke", "edl", 20, out=tmp_path, part="flow")
 
 
-def test_a_folder_is_only_suggested_to_who_named_none_or_another(tmp_path, monkeypatch):
-    """Results are published below the current folder in a clone of the repository alone."""
-    published = tmp_path / "results" / "bench"
-    (published / "mnist").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DIPEDL_BENCH", "elsewhere")
-    told = "or name their folder with --out"
-    for out, said in (
-        (None, f"{told}, such as {published.relative_to(tmp_path)}"),
-        ("other", f"{told}, such as {published.relative_to(tmp_path)}"),
-        (published, ""),
-        (published.relative_to(tmp_path), ""),
-    ):
-        with pytest.raises(FileNotFoundError) as caught:
-            load_rows("mnist", "paper", out)
-        assert str(caught.value).partition(", or ")[2] == said.removeprefix("or ")
-    with pytest.raises(FileNotFoundError, match=rf"{told}$"):
-        load_rows("cifar", "paper")
-
-
 def test_rows_without_arrays_name_the_command_that_makes_them(store, tmp_path):
     shutil.rmtree(store.folder / "arrays")
     command = "dipedl-bench run mnist --profile smoke --methods edl --out FOLDER"
@@ -106,15 +87,15 @@ def test_a_row_is_never_there_twice(store):
     assert not store.append(row_of(store, time="later"))
     assert store.rows_file.read_bytes() == before
     assert store.append(row_of(store, config_hash="another"))
-    assert store.has_row("dip-edl", "another", 10)
+    assert store.missing([row_of(store, config_hash="another")]) == {}
 
 
 @pytest.mark.parametrize("cut", [1, 30, 500])
-def test_a_torn_last_line_is_told_left_out_and_repaired(store, cut):
+def test_a_torn_last_line_is_named_left_out_and_repaired(store, cut):
     rows = store.rows()
     whole = store.rows_file.read_bytes()
     store.rows_file.write_bytes(whole[:-cut])
-    with pytest.warns(UserWarning, match="torn last line"):
+    with pytest.warns(UserWarning, match="line 4, is damaged"):
         assert store.rows() == rows[:-1]
     assert store.append(rows[-1])
     with warnings.catch_warnings():
@@ -123,27 +104,27 @@ def test_a_torn_last_line_is_told_left_out_and_repaired(store, cut):
     assert store.rows_file.read_bytes() == whole
 
 
-def test_a_line_that_is_no_row_is_named(store):
-    with store.rows_file.open("ab") as file:
-        file.write(b'{"suite": "mnist"}\n')
-    with pytest.raises(ValueError, match=r"rows.jsonl.*got line 5: .*delete that line"):
-        store.rows()
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"seed": "ten"}, "seed must be of type int, got 'ten'"),
-        ({"config": None}, "config must be of type dict"),
         ({"n": None}, "n must be of type dict"),
-        ({"cpu_seconds": 3.0}, "cpu_seconds must be of type dict"),
-        ({"title": 3}, "title must be of type str"),
         ({"intervals": {"accuracy": [1]}}, "not enough values to unpack"),
+        ({"method": "MISSING"}, "'method'"),
     ],
 )
-def test_a_row_that_lacks_what_readers_need_is_named(store, changed, said):
-    store.rows_file.write_text(json.dumps(row_of(store, **changed)) + "\n")
-    with pytest.raises(ValueError, match=rf"got line 1: .*{said}.*delete that line"):
+def test_a_row_that_lacks_a_key_of_readers_is_named_and_the_others_are_read(store, changed, said):
+    rows = store.rows()
+    bad = {key: v for key, v in (rows[1] | changed).items() if v != "MISSING"}
+    store.rows_file.write_bytes(b"".join(map(as_line, [rows[0], bad, *rows[2:]])))
+    with pytest.warns(UserWarning, match=f"line 2, is damaged .*{said}"):
+        assert store.rows() == [rows[0], *rows[2:]]
+    assert store.append(rows[1]) and len(store.rows()) == 4
+
+
+def test_a_row_of_a_newer_version_is_refused(store):
+    store.append(row_of(store, config={"format": 99}, config_hash="newer"))
+    with pytest.raises(ValueError, match=r"line 5: a row of format 99.*upgrade"):
         store.rows()
 
 
@@ -258,20 +239,6 @@ def test_no_space_for_a_row_leaves_a_torn_line_that_the_next_write_repairs(store
     assert store.rows()[:-1] == before
 
 
-def test_rows_are_changed_at_once_or_not_at_all(store):
-    assert store.change_rows(lambda row: {**row, "title": "new"}) == 4
-    assert {row["title"] for row in store.rows()} == {"new"}
-
-    def fails_in_the_middle(row):
-        if row["seed"] == 20:
-            raise RuntimeError
-        return {**row, "title": "newer"}
-
-    with pytest.raises(RuntimeError):
-        store.change_rows(fails_in_the_middle)
-    assert {row["title"] for row in store.rows()} == {"new"}
-
-
 def _append_many(root, worker):
     store = Store(root, "mnist", "smoke")
     base = store.rows()[0]
@@ -308,3 +275,20 @@ def test_a_lock_goes_with_the_process_that_is_killed(store):
     start = time.monotonic()
     assert store.append(row_of(store, config_hash="after the kill"))
     assert time.monotonic() - start < 5
+
+
+def test_rows_from_elsewhere_are_taken_once(store, tmp_path):
+    here = tmp_path / "here"
+    assert merge([store.rows_file], here) == (4, 0)
+    assert merge([store.rows_file], here) == (0, 4)
+    assert Store(here, "mnist", "smoke").rows() == store.rows()
+    with pytest.raises(FileNotFoundError, match="no file"):
+        merge([tmp_path / "nowhere.jsonl"], here)
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "/tmp", "", 3, None])
+def test_merged_rows_stay_below_the_folder_of_results(store, tmp_path, name):
+    (tmp_path / "rows.jsonl").write_bytes(as_line(row_of(store, suite=name)))
+    with pytest.raises(ValueError, match="whose suite is no name"):
+        merge([tmp_path / "rows.jsonl"], tmp_path / "results")
+    assert not (tmp_path / "results").exists()

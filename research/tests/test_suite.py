@@ -26,12 +26,12 @@ def planned(suite, methods=("dip-edl",), profile="smoke"):
     ("old", "new", "message"),
     [
         ("seeds =", "seads =", "tiny.toml: suite: unknown key 'seads', did you mean 'seeds'"),
-        ("seeds = [1, 2]", "", "tiny.toml: suite.seeds: this key is missing"),
+        ("seeds = [1, 2]", "", "tiny.toml: seeds: this key is missing"),
         ("seeds = [1, 2]", "seeds = []", "seeds: Tuple should have at least 1 item"),
         ('name = "tiny"', 'name = "../x"', "suite.name: must be of letters, digits, .*'../x'"),
         ("[profiles.smoke]", '[profiles."/tmp"]', "profiles: must be of letters, .*'/tmp'"),
         ("dataset =", "datset =", "profiles.smoke: unknown key 'datset', did you mean 'dataset'"),
-        ("train = 200", "trian = 200", "profiles.smoke.limit: unknown key 'trian', did you mean"),
+        ("train = 200", "trian = 200", "profiles.smoke.limit.trian.*'train'"),
         ('"mini-mnist"', '"mini-mnst"', "profiles.smoke.dataset: unknown data set 'mini-mnst'"),
         ('ood = ["kmnist"]', 'ood = ["kmnits"]', "ood: unknown OOD set 'kmnits', did you mean 'km"),
         ("train = 200", "train = 0", "profiles.smoke.limit.train: .* got 0"),
@@ -86,9 +86,9 @@ def test_keys_that_a_method_cannot_use_are_refused():
 def test_unknown_method_and_profile_name_the_known_ones():
     suite = tiny()
     with pytest.raises(ValueError, match=r"unknown method 'edll', did you mean 'edl'.*'dip-edl'"):
-        suite.chosen_methods("smoke", ["edll"])
+        suite.choose_methods("smoke", ["edll"])
     with pytest.raises(ValueError, match="'tiny': unknown profile 'smok', did you mean 'smoke'"):
-        suite.chosen_methods("smok")
+        suite.choose_methods("smok")
     with pytest.raises(ValueError, match="unknown suite 'mnst', did you mean 'mnist'"):
         load_suite("mnst")
 
@@ -116,8 +116,8 @@ def test_a_suite_file_may_begin_with_a_byte_order_mark(tmp_path):
 
 
 def test_methods_come_once_each_in_the_order_of_the_file():
-    assert tiny().chosen_methods("smoke", ["edl", "dip-edl", "edl"]) == ("dip-edl", "edl")
-    assert tiny().chosen_methods("smoke", ["all"]) == tiny().method_names("smoke")
+    assert tiny().choose_methods("smoke", ["edl", "dip-edl", "edl"]) == ("dip-edl", "edl")
+    assert tiny().choose_methods("smoke", ["all"]) == tiny().method_names("smoke")
     left_out = tiny("resamples = 0", 'without = ["edl"]')
     assert "edl" not in left_out.method_names("smoke")
 

@@ -7,7 +7,7 @@ from sklearn.frozen import FrozenEstimator
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from tiny_suite import TINY, step_of
+from tiny_suite import TINY, train
 
 from dipedl import DIPClassifier
 from dipedl.baselines import EDL, DeepEnsemble
@@ -18,8 +18,8 @@ from dipedl.preprocessing import LogitPixels
 from dipedl_bench import Store
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.running.memo import Spent
-from dipedl_bench.running.training import classifier_arrays, method_arrays, train_part
-from dipedl_bench.spec.plan import method_parts, trained_parts
+from dipedl_bench.running.training import classifier_arrays, method_arrays
+from dipedl_bench.spec.plan import method_parts, parts_of
 from dipedl_bench.spec.suite import parse_suite
 
 SEED = 1
@@ -51,9 +51,9 @@ def trained(tmp_path_factory):
     store = Store(root, "tiny", "smoke")
     arrays, said = {}, []
     for method in methods:
-        for part in trained_parts(method):
+        for part in parts_of(method):
             if not store.has_arrays(part.name, part.digest, SEED):
-                train_part(step_of(store, part, SEED), said.append)
+                train(store, part, SEED, None, said.append)
             found = store.load(part.name, part.digest, SEED)
             arrays[method.name, part.role] = found
     return make_splits(methods[0].config["data"], SEED), arrays, said

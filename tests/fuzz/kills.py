@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 
 from dipedl import DIPClassifier, load, save
 from dipedl.density import GDADensity
-from dipedl_bench.results.rows import RowFile
+from dipedl_bench.results.rows import append_row, parse_rows
 
 X, Y = load_iris(return_X_y=True)
 #: In memory where there is such a folder: a busy disk makes each write wait.
@@ -71,15 +71,15 @@ def row(seed: int) -> dict[str, Any]:
 def appending(folder: Path, seconds: float) -> str:
     """Rows are appended; a later process goes on after a torn one."""
     path = folder / "rows.jsonl"
-    RowFile(path).append(row(-1))
+    append_row(path, row(-1))
     numbers = iter(range(10**9))
-    killed(lambda: RowFile(path).append(row(next(numbers))), seconds)
-    n = len(RowFile(path).read()[0])
-    RowFile(path).append(row(-2))
-    rows, torn = RowFile(path).read()
+    killed(lambda: append_row(path, row(next(numbers))), seconds)
+    n = len(parse_rows(path)[0])
+    append_row(path, row(-2))
+    rows, damaged = parse_rows(path)
     expected = [row(seed) for seed in [-1, *range(n - 1), -2]]
     path.unlink()
-    return "rows whole" if rows == expected and not torn else "rows lost"
+    return "rows whole" if rows == expected and not damaged else "rows lost"
 
 
 def run(seed: int, tries: int) -> Counter[str]:

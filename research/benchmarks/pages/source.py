@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dipedl_bench.results.damage import read_json
+from dipedl_bench.results.files import read_file
 from dipedl_bench.results.parts import Parts
 from dipedl_bench.results.store import Store
 from dipedl_bench.studies.sweeps import parts_file, parts_of
@@ -24,7 +24,7 @@ def largest_changes(suite: str) -> dict[str, str]:
     """By how much rows that were trained again moved at most, by kind of metric, from receipts."""
     found: dict[str, float] = {}
     for path in _RECEIPTS.glob(f"verify_{suite.replace('-', '_')}*.json"):
-        for name, of in (item for row in read_json(path) for item in row["metrics"].items()):
+        for name, of in (item for row in read_file(path) for item in row["metrics"].items()):
             kind = name.partition("/")[0]
             found[kind] = max(found.get(kind, 0.0), abs(of["again"] - of["published"]))
     return {kind: f"{by:.4f}".lstrip("0") for kind, by in found.items()}
@@ -52,7 +52,7 @@ class Source:
     def kept(self, profile: str, file: str) -> Mapping[str, Any]:
         """What a file beside the rows holds; {} without one."""
         path = self._store(profile).folder / file
-        found: Mapping[str, Any] = read_json(path) if path.exists() else {}
+        found: Mapping[str, Any] = read_file(path) if path.exists() else {}
         return found
 
     def parts(self, profile: str) -> dict[int, Parts]:

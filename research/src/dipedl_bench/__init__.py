@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .results.store import Store, load_arrays, load_rows, read_rows
+    from .results.rows import load_rows, read_rows
+    from .results.store import Store, load_arrays
     from .running.runner import RunResult, run
     from .spec.suite import Suite, load_suite, suite_names
 
@@ -31,8 +32,8 @@ _HOME = {
     "run": "running.runner",
     "Store": "results.store",
     "load_arrays": "results.store",
-    "load_rows": "results.store",
-    "read_rows": "results.store",
+    "load_rows": "results.rows",
+    "read_rows": "results.rows",
     "Suite": "spec.suite",
     "load_suite": "spec.suite",
     "suite_names": "spec.suite",

@@ -1,34 +1,25 @@
-"""``dipedl-bench``: run a suite, and compute its rows again."""
+"""``dipedl-bench``: run a suite, and tables, sweeps, the report and a check of what a run left."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ..writing import error_text
-from .results import (
-    DataFolder,
-    Out,
-    SuiteName,
-    check_data,
-    chosen,
-    explained,
-    fail,
-    merge,
-    report,
-    sweep,
-    table,
-    toys,
-    verify,
-)
+from ..writing import error_text, plain, write_file
 
 if TYPE_CHECKING:
-    from ..running.runner import RunResult
+    from ..results.store import Store
     from ..spec.suite import Suite
+    from ..tables.table import BenchTable, Line
 
 bench = typer.Typer(
     help="Compare methods: trains what is missing, keeps every per-sample answer.",
@@ -36,27 +27,57 @@ bench = typer.Typer(
     rich_markup_mode=None,
 )
 
-#: So many of what a budget left are named.
-_NAMED = 12
+SuiteName = Annotated[str, typer.Argument(help="Name of a suite, or the path of a TOML file.")]
+Methods = Annotated[str, typer.Option(help="all, or names: dip-edl,edl.")]
+DataSets = Annotated[str, typer.Option(help="Of a crossed suite: all, or names: mnist,wine-1.")]
+Classifiers = Annotated[str, typer.Option(help="Of a crossed suite: all, or names.")]
 ProfileName = Annotated[
     str | None,
-    typer.Option(help="How much of everything: smoke, cpu, paper, ...  [default: smoke]"),
+    typer.Option(
+        help="Default: the only one that there are results of; of several the first of the suite's "
+        "page of results."
+    ),
 ]
-_DEFAULT = "smoke"
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Every cell, for machines.")]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the data sets; default: $DIPEDL_DATA, else downloaded."),
+]
+
+#: So many rows that a budget left are named.
+_NAMED = 12
+_OVER_SEEDS = "± is the population standard deviation over seeds; the paper ran once."
+#: The sweeps, and how to read ± and the paper's numbers below each.
+_SWEEPS = {
+    "ablation": _OVER_SEEDS,
+    "gamma": _OVER_SEEDS,
+    "sigma": "± is the standard deviation over the draws of noise, as in the paper. * marks a mean "
+    "more than two standard deviations, of ours and the paper's together, from the paper's.",
+}
+
+
+def main() -> None:
+    """Run the command ``dipedl-bench``."""
+    bench(prog_name="dipedl-bench")
 
 
 @bench.command()
 def run(
     suite: SuiteName,
-    methods: Annotated[str, typer.Option(help="all, or names: dip-edl,edl.")] = "all",
-    datasets: Annotated[
-        str, typer.Option(help="Of a crossed suite: all, or names: mnist,wine-1.")
-    ] = "all",
-    classifiers: Annotated[str, typer.Option(help="Of a crossed suite: all, or names.")] = "all",
+    methods: Methods = "all",
+    datasets: DataSets = "all",
+    classifiers: Classifiers = "all",
     seeds: Annotated[
         str | None, typer.Option(help="Such as --seeds 10,20,30; default: those of the suite.")
     ] = None,
-    profile: ProfileName = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(help="How much of everything: smoke, cpu, paper, ...  [default: smoke]"),
+    ] = None,
     budget: Annotated[
         float | None,
         typer.Option(help="Seconds; a training pauses in time, and the same command goes on."),
@@ -69,73 +90,267 @@ def run(
 
     May be killed at any time: the same command goes on.
     """
-    check_data(data)
-    with explained():
+    _check_data(data)
+    with _explain_errors():
         from .. import load_suite
 
         # names first: the runner takes seconds to import
         loaded = load_suite(suite)
         profile = profile or _default_profile(loaded)
-        loaded.chosen_methods(profile, chosen(methods))
+        loaded.choose_methods(profile, _names(methods))
+        numbers = None if seeds is None else [_seed(word) for word in seeds.split(",")]
         from ..running import runner
+    start = time.monotonic()
+
+    def progress(text: str) -> None:
+        minutes, seconds = divmod(int(time.monotonic() - start), 60)
+        typer.echo(f"[{minutes:3d}:{seconds:02d}] {text}", err=True)
+
     try:
         result = runner.run(
             suite,
             profile=profile,
-            datasets=chosen(datasets),
-            classifiers=chosen(classifiers),
-            methods=chosen(methods),
-            seeds=None if seeds is None else [_seed(word) for word in seeds.split(",")],
+            datasets=_names(datasets),
+            classifiers=_names(classifiers),
+            methods=_names(methods),
+            seeds=numbers,
             out=out,
             budget=budget,
             data_dir=data,
-            progress=None if quiet else _Progress(),
+            progress=None if quiet else progress,
         )
     except (ValueError, ImportError, OSError, runner.StoppedError) as error:
-        fail(error_text(error))
+        _fail(error_text(error))
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. What is finished is kept; to go on: {_command()}", err=True)
         raise typer.Exit(130) from None
-    _print_result(result)
-    if result.failed:
-        raise typer.Exit(1)
-
-
-def _print_result(result: RunResult) -> None:
-    """Say what a run did."""
     typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
     for (method, seed), why in result.failed.items():
         typer.echo(f"dipedl-bench: no row of {method}, seed {seed}: {why}", err=True)
     if result.left:
         names = [f"{method} ({seed})" for method, seed in result.left]
         more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
-        told = ", ".join([*names[:_NAMED], *more])
-        typer.echo(f"Rows that the budget left: {told}.\nTo go on: {_command()}")
+        left = ", ".join([*names[:_NAMED], *more])
+        typer.echo(f"Rows that the budget left: {left}.\nTo go on: {_command()}")
+    if result.failed:
+        raise typer.Exit(1)
 
 
 @bench.command()
-def rescore(suite: SuiteName, profile: ProfileName = None, out: Out = None) -> None:
-    """Compute the metrics of rows again from the stored arrays; trains nothing."""
-    with explained():
-        from .. import load_suite
-        from ..running import runner
+def table(
+    suite: SuiteName,
+    profile: ProfileName = None,
+    out: Out = None,
+    as_json: Json = False,
+    trivial: Annotated[
+        bool,
+        typer.Option(
+            help="Also detectors that need no model; looks once at the images (downloads them)."
+        ),
+    ] = True,
+) -> None:
+    """Print methods by metrics, ours beside the paper's, and what each method cost, as Markdown."""
+    with _explain_errors():
+        made = _table(_store(suite, profile, out), trivial)
+    if as_json:
+        found = made.as_json()
+        if made.crossed:
+            from ..tables.pairs import summary
 
-        count = runner.rescore(
-            suite, profile=profile or _default_profile(load_suite(suite)), out=out
+            found |= {"summary": plain(summary(made).to_dict("records"))}
+        typer.echo(json.dumps(found, indent=1, allow_nan=False))
+    else:
+        from ..tables.markdown import markdown
+
+        typer.echo(markdown(made), nl=False)
+
+
+@bench.command()
+def sweep(
+    suite: SuiteName,
+    what: Annotated[str, typer.Argument(help="ablation, gamma or sigma.")],
+    method: Annotated[str, typer.Option(help="A method with classifier and density.")] = "dip-edl",
+    profile: ProfileName = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
+    with _explain_errors():
+        from ..names import refuse_unknown
+        from ..spec.suite import load_suite, suite_names
+        from ..studies import sweeps
+        from ..tables.table import paper_suite
+
+        refuse_unknown("sweep", [what], _SWEEPS)
+        store = _store(suite, profile, out)
+        rows = store.rows()
+        if any("dataset" in row for row in rows):
+            raise ValueError(
+                f"suite {store.suite!r} crosses data sets with classifiers; a sweep is of one of "
+                "each, such as dipedl-bench sweep mnist gamma"
+            )
+        if store.suite in suite_names():
+            known = {*load_suite(store.suite).methods, *(row["method"] for row in rows)}
+            refuse_unknown("method", [method], sorted(known))
+        of_seeds = sweeps.stored_parts(store, method)
+        parts = list(of_seeds.values())
+        published = paper_suite(rows)
+        lines = getattr(sweeps, f"{what}_lines")(parts, published)
+    if as_json:
+        cells = {ln.name: {k: c.as_json() for k, c in ln.cells.items()} for ln in lines}
+        typer.echo(json.dumps(cells, indent=1, allow_nan=False))
+        return
+    typer.echo(f"{method}, seeds {', '.join(str(seed) for seed in of_seeds)}\n")
+    blocks = list(_sweep_tables(what, lines))
+    if what == "ablation":
+        blocks.append("The same ranked in float32: rounding noise where there should be ties")
+        blocks += _sweep_tables(what, sweeps.float32_lines(parts, published))
+    typer.echo("\n\n".join([*blocks, _SWEEPS[what]]))
+
+
+def _sweep_tables(what: str, lines: Sequence[Line]) -> Iterator[str]:
+    """Yield heading and table of each set on which a sweep was scored."""
+    from ..tables.formatting import difference, grid, measured, metric_title, printed, set_title
+
+    names: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for line in lines for name in line.cells):
+        names.setdefault(name.partition("/")[2], []).append(name)
+    for split, of_set in names.items():
+        heads = [what]
+        rows = [[line.title] for line in lines]
+        for name in of_set:
+            cells = [line.cells.get(name) for line in lines]
+            beside = any(cell and cell.paper for cell in cells)
+            heads += [metric_title(name), *(["paper", "difference"] if beside else [])]
+            for row, cell in zip(rows, cells, strict=True):
+                row += [measured(cell), *([printed(cell), difference(cell)] if beside else [])]
+        yield f"## {set_title(split)}\n\n{grid(heads, rows)}"
+
+
+@bench.command()
+def toys(
+    out: Out = None,
+    points: Annotated[
+        int, typer.Option(help="Points of the first experiment; an even number.", min=2)
+    ] = 100_000,
+) -> None:
+    """Run the two toy experiments, vacuity under interpolation and two moons, for the report."""
+    with _explain_errors():
+        if points % 2:
+            raise ValueError(f"--points must be even, half for each class, got {points}")
+        from ..results.rows import default_root
+        from ..studies.toy_vacuity import table as as_text
+        from ..studies.toys import run_toys
+
+        found = run_toys(
+            out or default_root(), lambda text: typer.echo(text, err=True), n_points=points
         )
-    typer.echo(f"{count} rows computed again; those without arrays stay as they are.")
+    typer.echo(as_text(found.vacuity))
 
 
-for _command_of in (table, sweep, toys, report, merge, verify):
-    bench.command()(_command_of)
+@bench.command()
+def report(
+    suite: SuiteName,
+    profile: ProfileName = None,
+    out: Out = None,
+    file: Annotated[Path, typer.Option(help="Where to write it.")] = Path("bench.html"),
+) -> None:
+    """Write one HTML page with all tables and figures; it loads nothing when it is opened.
+
+    Detectors that need no model look at the images once; those are downloaded if DIPEDL_DATA is
+    not set.
+    """
+    with _explain_errors():
+        if not (folder := file.absolute().parent).is_dir():
+            raise FileNotFoundError(f"--file: the folder {folder} does not exist; create it")
+        from ..report.page import render
+
+        write_file(file, render(_store(suite, profile, out)))
+    typer.echo(f"Report: {file}")
+
+
+@bench.command()
+def merge(
+    files: Annotated[list[Path], typer.Argument(help="rows.jsonl files of other machines.")],
+    out: Out = None,
+) -> None:
+    """Merge rows of another machine into the results of this one."""
+    with _explain_errors():
+        from ..results import rows
+
+        new, present = rows.merge(files, out)
+    typer.echo(f"{new} new rows, {present} were there before.")
+
+
+@bench.command()
+def verify(
+    suite: SuiteName,
+    methods: Methods = "all",
+    seed: Annotated[int | None, typer.Option(help="Default: the smallest that has rows.")] = None,
+    profile: ProfileName = None,
+    datasets: DataSets = "all",
+    classifiers: Classifiers = "all",
+    data: DataFolder = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Train rows again, in a folder that is thrown away, and say which metrics agree.
+
+    Exit code 1 if one does not. Tolerances are those of docs/protocol.md.
+    """
+    _check_data(data)
+    with _explain_errors():
+        from ..running import verify as module
+        from ..running.runner import StoppedError
+
+        try:
+            found = module.verify(
+                suite,
+                profile=_store(suite, profile, out).profile,
+                methods=_names(methods),
+                datasets=_names(datasets),
+                classifiers=_names(classifiers),
+                seed=seed,
+                out=out,
+                data_dir=data,
+                progress=lambda text: typer.echo(text, err=True),
+            )
+        except StoppedError as error:
+            _fail(str(error))
+    if as_json:
+        typer.echo(json.dumps(found, indent=1))
+    else:
+        typer.echo("\n".join(line for row in found for line in _verified_lines(row)))
+    if not all(row["agrees"] for row in found):
+        raise typer.Exit(1)
+
+
+def _verified_lines(row: dict[str, Any]) -> Iterator[str]:
+    place = f"{row['data']}/{row['classifier']}: " if row["data"] else ""
+    name = f"{place}{row['method']}, seed {row['seed']}"
+    if row["why"]:
+        yield f"{name}: not compared: {row['why']}"
+        return
+    how = "the same machine, versions and threads: equal bits are expected"
+    if not row["same"]:
+        how = f"then on {row['then']}; now on {row['now']}"
+    agree = sum(of["agrees"] for of in row["metrics"].values())
+    yield f"{name}: {agree} of {len(row['metrics'])} metrics agree ({how})"
+    for metric, of in row["metrics"].items():
+        if not of["agrees"]:
+            again = "gone" if of["again"] is None else f"{of['again']:.4f}"
+            within = f"tolerance {of['tolerance']:g}"
+            yield f"  {metric}: {of['published']:.4f} published, {again} now, {within}"
+
+
+# ---------------------------------------------------------------------------- what is typed
 
 
 def _default_profile(suite: Suite) -> str:
-    """The profile where none was typed."""
-    if _DEFAULT not in suite.profiles:
+    if "smoke" not in suite.profiles:
         known = ", ".join(suite.profiles)
         raise ValueError(f"suite {suite.name!r} must be given a profile with --profile: {known}")
-    return _DEFAULT
+    return "smoke"
 
 
 def _seed(word: str) -> int:
@@ -144,15 +359,17 @@ def _seed(word: str) -> int:
     return int(word)
 
 
-class _Progress:
-    """Lines on stderr, each with the minutes since the start."""
+def _names(typed: str) -> list[str] | None:
+    """Names between commas; None for "all"."""
+    return None if typed == "all" else [name.strip() for name in typed.split(",") if name.strip()]
 
-    def __init__(self) -> None:
-        self.start = time.monotonic()
 
-    def __call__(self, text: str) -> None:
-        minutes, seconds = divmod(int(time.monotonic() - self.start), 60)
-        typer.echo(f"[{minutes:3d}:{seconds:02d}] {text}", err=True)
+def _check_data(folder: Path | None) -> None:
+    if folder is not None and not folder.is_dir():
+        _fail(
+            "--data must be the folder that holds mnist/, kmnist/, cifar10/ and so on, "
+            f"but {str(folder)!r} is no folder"
+        )
 
 
 def _command() -> str:
@@ -160,6 +377,65 @@ def _command() -> str:
     return shlex.join(["dipedl-bench", *sys.argv[1:]])
 
 
-def main() -> None:
-    """Run the command ``dipedl-bench``."""
-    bench(prog_name="dipedl-bench")
+def _store(suite: str, profile: str | None, out: Path | None) -> Store:
+    """Return the results of a suite; of several profiles those of the first of the suite's page."""
+    from ..names import refuse_unknown
+    from ..results.rows import default_root, load_rows
+    from ..results.store import Store
+    from ..spec.captions import captions_of
+    from ..spec.suite import load_suite, suite_names
+
+    root, is_file = out or default_root(), suite.endswith(".toml")
+    if not is_file:
+        there = (file.parent.parent.name for file in root.glob("*/*/rows.jsonl"))
+        refuse_unknown("suite", [suite], sorted({*suite_names(), *there}))
+    if is_file or suite in suite_names():
+        loaded = load_suite(suite)
+        suite = loaded.name
+        if profile is not None:
+            loaded.profile(profile)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a damaged line is named once, when the rows are used
+        found = sorted({row["profile"] for row in load_rows(suite, profile, out)})
+    if len(found) == 1:
+        return Store(root, suite, found[0])
+    page = captions_of(suite).page
+    first = next((name for name in page.profiles if name in found), None) if page else None
+    if first is None:
+        raise ValueError(f"there are results of the profiles {found}; choose one with --profile")
+    others = ", ".join(name for name in found if name != first)
+    typer.echo(f"dipedl-bench: this is profile {first}; with --profile also: {others}", err=True)
+    return Store(root, suite, first)
+
+
+def _table(store: Store, trivial: bool) -> BenchTable:
+    from ..tables.table import bench_table
+    from ..tables.trivial import with_trivial
+
+    made = bench_table(store.rows())
+    if made.crossed or not trivial:
+        return made
+    made, missing = with_trivial(made, store)
+    if missing:
+        typer.echo(f"dipedl-bench: no trivial detectors: {missing}", err=True)
+    return made
+
+
+def _fail(message: str) -> NoReturn:
+    """Print an error in one line, and exit with code 2."""
+    typer.echo(f"dipedl-bench: {message}", err=True)
+    raise typer.Exit(2)
+
+
+@contextmanager
+def _explain_errors() -> Iterator[None]:
+    """Turn what users can mend into one line and exit code 2."""
+    try:
+        with warnings.catch_warnings(record=True) as seen:
+            yield
+    except ImportError as error:
+        _fail(f"{error}: pip install -e research, in the top folder, brings what is needed")
+    except (ValueError, LookupError, OSError) as error:
+        _fail(error_text(error))
+    for text in dict.fromkeys(str(warning.message) for warning in seen):
+        typer.echo(f"dipedl-bench: {text}", err=True)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dipedl.apps.spectra import Spectra, read_paper_files
 from dipedl.datasets import Dataset, Provenance
 
-from ..checksums import read_sums, write_sums
+from ..results.files import read_sums, write_sums
 from ..writing import sha256_of, whole_file
 from .files import DataDir, RemoteFile, cache_folder, download, offline_folder
 

@@ -20,7 +20,7 @@ from dipedl.apps import spectra
 from dipedl.apps.spectra import Spectra, toy_spectra
 
 from .. import datasets
-from ..results.damage import damaged_files, read_npy, read_npz, seal
+from ..results.files import damaged_files, read_file, seal
 from ..results.receipt import config_hash
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..writing import whole_file
@@ -118,7 +118,7 @@ def spectra_splits(
     """
     with _kept(config, seed, keep) as folder:
         plan = _read(folder)
-        X = {split: read_npy(folder / _file(split)) for split in plan}
+        X = {split: read_file(folder / _file(split)) for split in plan}
         y = {
             split: looked.label
             for split, looked in plan.items()
@@ -320,7 +320,7 @@ def _looked(source: Spectra, rows: np.ndarray) -> Looked:
 
 
 def _read(folder: Path) -> dict[str, Looked]:
-    known = read_npz(folder / _PLAN)
+    known = read_file(folder / _PLAN)
     splits = dict.fromkeys(name.partition(" ")[0] for name in known)
     return {
         split: Looked(*(known[f"{split} {name}"] for name in Looked._fields)) for split in splits

@@ -70,7 +70,7 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
 
     `config` holds "dataset" (or "loader", "arguments" and "leave_out"), "ood", "shifted" (if any),
     "validation_fraction", and "limit": rows of each split, or None; "standardise" and "selected" of
-    `dipedl_bench.spec.entries.CrossedData`, if set.
+    `dipedl_bench.spec.suite.Data`, if set.
     """
     if config.get("dataset") in SPECTRA:
         return Splits(*spectra_splits(config, seed, keep))

@@ -14,7 +14,7 @@ from dipedl.evidence import log_evidence
 from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
 
 from ..writing import whole_file
-from .damage import read_npz
+from .files import read_file
 
 __all__ = ["Parts", "read_parts", "score_dirichlets", "write_parts"]
 
@@ -57,7 +57,7 @@ def write_parts(path: Path, parts: Parts) -> None:
 
 def read_parts(path: Path) -> Parts:
     """Return the parts that `write_parts` kept; probabilities to about six digits."""
-    found = read_npz(path)
+    found = read_file(path)
     splits = [name.removeprefix("z/") for name in found if name.startswith("z/")]
     logs = {split: found[f"log_p/{split}"].astype(np.float64) for split in splits}
     return Parts(

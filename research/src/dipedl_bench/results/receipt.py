@@ -18,6 +18,9 @@ from typing import Any
 
 from dipedl import __version__
 
+#: Numbers in every configuration, of suites with one data set a profile and of crossed ones: raised
+#: when stored arrays or rows change their meaning, so that none of an older kind are taken for new.
+FORMAT, CROSSED_FORMAT = 1, 3
 #: Vector instructions that change the rounding of a training, the widest last.
 _INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 

@@ -1,8 +1,8 @@
-"""A row: what one method did with one seed, what it cost, the receipt; and the file of rows.
+"""Rows: what one method did with one seed, what it cost, and the receipt; one JSON line each.
 
-A file holds a JSON line for each row, written at once to the end, so that a kill can tear the last
-line only; that is left out on reading, and cut off before the next write. Rows of a crossed suite
-say "dataset" and "classifier" too.
+A file of rows holds a line for each, written at once to the end. A line that is damaged, as a kill
+tears the last one, is left out with a warning; it is cut out before the next write, so that the
+next run makes its row again. Rows of a crossed suite say "dataset" and "classifier" too.
 """
 
 from __future__ import annotations
@@ -10,71 +10,33 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from filelock import FileLock
 
+from ..names import is_folder_name
 from ..writing import plain, write_file
-from .receipt import receipt
-from .scores import score
+from .receipt import CROSSED_FORMAT
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Row", "append_row", "as_line", "key_of", "line_of", "load_rows", "read_rows", "rows_in"]
+
+Row = dict[str, Any]
 _KEY = ("suite", "profile", "method", "config_hash", "seed")
-#: What readers of a row rely on; those that follow only where it has metrics.
-_HELD = {"title": str, "seed": int, "config": dict, "versions": dict}
-_OF_METRICS = {"n": dict, "seconds": dict, "cpu_seconds": dict}
+#: Types that readers of a row rely on; those that follow only where it has metrics.
+_TYPES = {"title": str, "seed": int, "config": dict, "versions": dict}
+_TYPES_OF_METRICS = {"n": dict, "seconds": dict, "cpu_seconds": dict}
+_SPLIT_OFF = "its end is missing, as after a run that was killed while it wrote"
 
 
-class RowFile:
-    """The rows of one suite and profile; the file need not exist."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._keys: tuple[tuple[int, ...], frozenset[tuple[Any, ...]]] | None = None
-
-    def keys(self) -> frozenset[tuple[Any, ...]]:
-        """Keys of all whole rows; the file is read again only when it has changed."""
-        if not self.path.exists():
-            return frozenset()
-        stat = self.path.stat()
-        state = stat.st_ino, stat.st_size, stat.st_mtime_ns
-        if self._keys is None or self._keys[0] != state:
-            self._keys = state, frozenset(map(key_of, self.read()[0]))
-        return self._keys[1]
-
-    def read(self) -> tuple[list[dict[str, Any]], int]:
-        """Whole rows, and the number of bytes of a torn last line."""
-        if not self.path.exists():
-            return [], 0
-        data = self.path.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        return list(_parsed(whole, self.path)), len(data) - len(whole)
-
-    def append(self, row: Mapping[str, Any]) -> bool:
-        """Write one row to the end; False if a row of its key is there already."""
-        line = as_line(row)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self._lock):
-            rows, torn = self.read()
-            if any(key_of(old) == key_of(row) for old in rows):
-                return False
-            if torn:
-                os.truncate(self.path, self.path.stat().st_size - torn)
-            _append(self.path, line)
-        return True
-
-    def change(self, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> int:
-        """Write all rows anew, changed, at once or not at all; gives how many there are."""
-        with FileLock(self._lock):
-            rows = [change(row) for row in self.read()[0]]
-            write_file(self.path, b"".join(as_line(row) for row in rows))
-        return len(rows)
-
-    @property
-    def _lock(self) -> Path:
-        return self.path.with_suffix(".lock")
+def default_root() -> Path:
+    """Folder of results: the environment variable ``DIPEDL_BENCH``, else ``./bench-results``."""
+    return Path(os.environ.get("DIPEDL_BENCH") or "bench-results")
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -87,89 +49,229 @@ def line_of(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row.get("dataset", ""), row.get("classifier", ""), row["method"]
 
 
-def as_line(row: Mapping[str, Any]) -> bytes:
-    """A row as one line of JSON; numbers that are not finite, which JSON lacks, as text."""
-    return json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-def _append(path: Path, line: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        if os.write(descriptor, line) < len(line):  # the disk filled up in the middle of the line
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _parsed(data: bytes, path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(data.splitlines(), start=1):
-        try:
-            row = _with_numbers(json.loads(line))
-            key_of(row)
-            _check(row)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(
-                f"{str(path)!r} must hold one JSON object a line, got line {number}: "
-                f"{line[:60]!r} ({type(error).__name__}: {error}); if it is the rows.jsonl of a "
-                "run, delete that line: the next run computes its row again from the arrays"
-            ) from error
-        yield row
-
-
-def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
-    metrics = {name: float(value) for name, value in row["metrics"].items()}
-    intervals = {name: [float(a), float(b)] for name, (a, b) in row["intervals"].items()}
-    return {**row, "metrics": metrics, "intervals": intervals}
-
-
-def _check(row: Mapping[str, Any]) -> None:
-    for name, kind in (_HELD | (_OF_METRICS if row["metrics"] else {})).items():
-        if not isinstance(row[name], kind):
-            raise TypeError(f"{name} must be of type {kind.__name__}, got {row[name]!r}")
-
-
-def make_row(
-    head: Mapping[str, Any],
-    *,
-    arrays: Mapping[str, Mapping[str, np.ndarray]],
-    own: Mapping[str, Any],
-    parts: Mapping[str, Mapping[str, Any]],
-    n_resamples: int,
-) -> dict[str, Any]:
-    """The row of a method and a seed; `head` says which, with the config and its hash.
-
-    `own` is what the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
-    "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split; `parts`
-    holds by role the name, hash and cost of each trained part below it.
-    """
-    return {
-        **head,
-        **score(arrays, n_resamples),
-        "n": dict(own["n"]),
-        **_total_cost(own, parts),
-        "own": dict(own),
-        "parts": {role: dict(part) for role, part in parts.items()},
-        **receipt(),
-    }
-
-
-def _total_cost(own: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Costs of a method with all its parts, as if nothing had been shared with other methods."""
-    costs = [own, *parts.values()]
-    added: dict[str, Any] = {
-        kind: {step: round(sum(c[kind][step] for c in costs), 3) for step in ("train", "score")}
-        for kind in ("seconds", "cpu_seconds")
-    }
-    return {
-        **added,
-        "peak_memory_mb": max(c["peak_memory_mb"] for c in costs),
-        "forward_passes": own["forward_passes"],
-        "n_parameters": sum(c["n_parameters"] or 0 for c in costs) or None,
-    }
+def trained_parts_of(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the receipts of the method itself and of each part below it, as far as there."""
+    return [row.get("own", {}), *row.get("parts", {}).values()]
 
 
 def was_resumed(row: Mapping[str, Any]) -> bool:
     """Return whether a part of a row was trained by more than one process."""
-    parts = [row.get("own", {}), *row.get("parts", {}).values()]
-    return any(part.get("resumed") for part in parts)
+    return any(part.get("resumed") for part in trained_parts_of(row))
+
+
+# ------------------------------------------------------------------------------- files of rows
+
+
+def as_line(row: Mapping[str, Any]) -> bytes:
+    """Write a row as one line of JSON; numbers that are not finite, which JSON lacks, as text."""
+    return json.dumps(plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def parse_rows(path: Path) -> tuple[list[Row], dict[int, str]]:
+    """Return the rows of a file, and what is wrong with each damaged line, by its number.
+
+    A file that does not exist has none. ValueError if a row was made by a newer version.
+    """
+    rows: list[Row] = []
+    damaged = {}
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            if not line.endswith(b"\n"):
+                raise ValueError(_SPLIT_OFF)
+            row = _parse_row(line)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            damaged[number] = f"{type(error).__name__}: {error}"
+            continue
+        if row["config"].get("format", 0) > CROSSED_FORMAT:
+            raise ValueError(
+                f"{str(path)!r}, line {number}: a row of format {row['config']['format']}, this "
+                f"version reads up to {CROSSED_FORMAT}; upgrade dipedl-bench"
+            )
+        rows.append(row)
+    return rows, damaged
+
+
+def _parse_row(line: bytes) -> Row:
+    row = json.loads(line)
+    metrics = {name: float(value) for name, value in row["metrics"].items()}
+    intervals = {name: [float(a), float(b)] for name, (a, b) in row["intervals"].items()}
+    key_of(row)
+    for name, kind in (_TYPES | (_TYPES_OF_METRICS if metrics else {})).items():
+        if not isinstance(row[name], kind):
+            raise TypeError(f"{name} must be of type {kind.__name__}, got {row[name]!r}")
+    return {**row, "metrics": metrics, "intervals": intervals}
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> bool:
+    """Write one row to the end of a file, safe against a kill; False if its key is there already.
+
+    Damaged lines are cut out.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        rows, damaged = parse_rows(path)
+        if key_of(row) in set(map(key_of, rows)):
+            return False
+        if damaged:
+            lines = enumerate(path.read_bytes().splitlines(keepends=True), start=1)
+            write_file(path, b"".join(line for number, line in lines if number not in damaged))
+        line = as_line(row)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            if os.write(descriptor, line) < len(line):  # the disk filled up in the middle
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    return True
+
+
+def rows_in(folder: Path) -> list[Row]:
+    """Return the rows in the folder of a profile; a warning names each damaged line.
+
+    ValueError if a row is of another suite or profile than the folder.
+    """
+    path = folder / "rows.jsonl"
+    rows, damaged = parse_rows(path)
+    for number, why in damaged.items():
+        warnings.warn(
+            f"{str(path)!r}, line {number}, is damaged ({why}); it is left out, and the next run "
+            "makes this row again, and no other",
+            stacklevel=3,
+        )
+    for row in rows:
+        if (row["suite"], row["profile"]) != (folder.parent.name, folder.name):
+            raise ValueError(
+                f"{str(path)!r} holds a row of suite {row['suite']!r}, profile {row['profile']!r}; "
+                "to put rows where they belong, move the file and run: dipedl-bench merge FILE"
+            )
+    return rows
+
+
+def load_rows(
+    suite: str, profile: str | None = None, out: str | os.PathLike[str] | None = None
+) -> list[Row]:
+    """Rows of a suite, in the order in which they were written.
+
+    `profile` None gives those of all profiles; `out` is the root of the results, by default
+    ``DIPEDL_BENCH``, else ``./bench-results``. FileNotFoundError if there are none of this suite
+    (or profile), with the command that makes some; a UserWarning names each damaged line, which is
+    left out.
+
+    Returns
+    -------
+    list of dict
+        One dict per row: "suite", "profile", "method", "title", "seed", "config", "config_hash",
+        "metrics" (name to float), "intervals" (name to [low, high], bootstrap over the test rows),
+        "baselines" (name to the AUPR of guessing), "n" (rows of each split), "seconds" ({"train",
+        "score"}, with all parts below the method), "cpu_seconds", "peak_memory_mb",
+        "forward_passes", "n_parameters", "parts" (name, hash and cost of each trained part), and
+        the receipt: "versions", "commit", "device", "instructions", "threads", "time". The latest
+        config of a (method, seed) comes last.
+    """
+    folder = Path(out or default_root()) / suite
+    files = sorted(folder.glob(f"{profile or '*'}/rows.jsonl"))
+    rows = [row for file in files for row in rows_in(file.parent)]
+    if not rows:
+        command = f"dipedl-bench run {suite} --profile {profile or 'PROFILE'}"
+        raise FileNotFoundError(
+            f"no results of suite {suite!r}{f', profile {profile!r},' if profile else ''} in "
+            f"{str(folder)!r}; make some with: {command}{f' --out {out}' if out else ''}, or name "
+            "their folder with --out"
+        )
+    return rows
+
+
+#: Tables of numbers in a row, a column for each number.
+_NUMBERS = ("metrics", "baselines", "n", "seconds", "cpu_seconds")
+
+
+def read_rows(folder: str | os.PathLike[str] | None = None) -> DataFrame:
+    """Return all rows below a folder as a frame, in the order in which they were written.
+
+    `folder` is the root of all results, the folder of a suite, or that of a suite and profile;
+    default: ``DIPEDL_BENCH``, else ``./bench-results``. FileNotFoundError if there are no rows.
+
+    Returns
+    -------
+    DataFrame
+        One line for each row, whatever its suite: "suite", "profile", "dataset", "classifier",
+        "method", "title", "group", "seed", "config_hash", the receipt, and one column for each
+        number: "metrics.accuracy", "metrics.auroc/kmnist", "low.auroc/kmnist" and
+        "high.auroc/kmnist" (ends of the interval over test rows), "baselines.aupr/kmnist",
+        "n.test", "seconds.train", "cpu_seconds.train"; NaN where a row does not have it. "config",
+        "own", "parts" and "versions" hold a dict, `row` the whole row as a dict. In a suite with
+        one data set a profile, "dataset" is that of the profile, "classifier" the trained part
+        below the method, or "", and "group" is "".
+
+    Examples
+    --------
+    >>> from dipedl_bench import read_rows
+    >>> rows = read_rows("research/results/bench/mnist")  # doctest: +SKIP
+    >>> rows.groupby("method")["metrics.accuracy"].mean()  # doctest: +SKIP
+    """
+    from pandas import DataFrame
+
+    root = Path(folder or default_root())
+    rows = [row for file in sorted(root.rglob("rows.jsonl")) for row in rows_in(file.parent)]
+    if not rows:
+        raise FileNotFoundError(f"no rows in {str(root)!r}; name the folder of results of a run")
+    return DataFrame([_as_columns(row) for row in rows])
+
+
+def _as_columns(row: Row) -> Row:
+    found = {"suite": row["suite"], "profile": row["profile"], "dataset": "", "classifier": ""}
+    if "dataset" not in row:
+        found["dataset"] = row["config"].get("data", {}).get("dataset", "")
+        found["classifier"] = row.get("parts", {}).get("classifier", {}).get("name", "")
+    found |= {"method": row["method"], "title": row["title"], "group": "", "refused": ""}
+    found |= {k: v for k, v in row.items() if k not in (*_NUMBERS, "intervals")}
+    for table in _NUMBERS:
+        found |= {f"{table}.{name}": value for name, value in row.get(table, {}).items()}
+    for name, (low, high) in row["intervals"].items():
+        found |= {f"low.{name}": low, f"high.{name}": high}
+    return found | {"row": row}
+
+
+def merge(
+    files: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str] | None = None
+) -> tuple[int, int]:
+    """Append the rows of ``rows.jsonl`` files; returns how many were new, and how many were there.
+
+    Rows without their arrays are enough for every table, but for no sweep. FileNotFoundError if a
+    file is missing, ValueError if a line is no row.
+    """
+    root, new, present = Path(out or default_root()), 0, 0
+    for file in map(Path, files):
+        if not file.is_file():
+            raise FileNotFoundError(f"no file {str(file)!r}; name a rows.jsonl of a run")
+        rows, damaged = parse_rows(file)
+        for number, why in damaged.items():
+            raise ValueError(
+                f"{str(file)!r} must hold the row of a run in each line, but line {number} is none "
+                f"({why}); delete that line"
+            )
+        for row in rows:
+            for key in ("suite", "profile"):  # else the row would lie in a folder elsewhere
+                if not isinstance(row[key], str) or not is_folder_name(row[key]):
+                    raise ValueError(
+                        f"{str(file)!r} has a row whose {key} is no name: {row[key]!r}"
+                    )
+            make_root(root)
+            added = append_row(root / row["suite"] / row["profile"] / "rows.jsonl", row)
+            new, present = new + added, present + (not added)
+    return new, present
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of all results if it is missing; an OSError names --out if it cannot be."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(root, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise OSError(
+            errno.EACCES, f"--out must be a folder that can be written to, got {str(root)!r}: {why}"
+        )

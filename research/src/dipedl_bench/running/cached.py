@@ -26,7 +26,7 @@ def row_numbers(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
     }
 
 
-def stacked(
+def stack(
     arrays: Mapping[str, Mapping[str, np.ndarray]], splits: Sequence[str], name: str
 ) -> np.ndarray | None:
     """The array `name` of all splits, one after the other; None if the part has no such array."""

@@ -48,7 +48,7 @@ class Spent:
         return Spent(self.wall - other.wall, self.processor - other.processor)
 
 
-def rounded(steps: Mapping[str, Spent], digits: int) -> dict[str, dict[str, float]]:
+def as_seconds(steps: Mapping[str, Spent], digits: int) -> dict[str, dict[str, float]]:
     """Seconds and processor seconds of steps, as rows and receipts have them."""
     return {
         "seconds": {name: round(spent.wall, digits) for name, spent in steps.items()},

@@ -20,30 +20,32 @@ from ..datasets.splits import Splits, make_splits
 from ..results.known_truth import distances, of_samples
 from ..results.receipt import receipt
 from ..results.scores import score
+from ..results.store import Store
 from ..spec.build import accepts
-from ..spec.entries import Method
-from ..spec.plan import built_method, kinds_of
-from .memo import Memoised, Memory, Spent, rounded, weight_argument
-from .steps import DataError, Say, Step
-from .training import restored
+from ..spec.plan import Cell, build_method, kinds_of
+from ..spec.suite import Method
+from .memo import Memoised, Memory, Spent, as_seconds, weight_argument
+from .training import DataError, Say, restore
 
 Rows = Mapping[str, np.ndarray]
 #: The method that is fitted with an unfitted classifier: it needs predictions on held-out rows.
 _OURS = "DIPClassifier"
 
 
-def run_methods(step: Step, say: Say = lambda text: None) -> dict[str, str]:
+def run_methods(
+    cell: Cell, store: Store, deadline: float | None = None, say: Say = lambda text: None
+) -> dict[str, str]:
     """Run the methods of a cell that lack a row, and write rows; gives why one has none, by method.
 
     No method is begun after the deadline. A method that may refuse, and does with a ValueError or a
     TypeError, has rows without numbers.
     """
-    cell, store = step.cell, step.store
+    part = cell.parts[-1]
     try:
-        splits = make_splits(step.unit.config["data"], cell.seed)
+        splits = make_splits(part.config["data"], cell.seed)
     except Exception as error:
         raise DataError(str(error)) from error
-    given = _given(step, splits)
+    given = _given(cell, store, splits)
     scored = {s: rows for s, rows in splits.X.items() if s not in ("train", "validation")}
     targets = _targets(splits, given.X, scored)
     failed = {}
@@ -52,10 +54,10 @@ def run_methods(step: Step, say: Say = lambda text: None) -> dict[str, str]:
         kinds = {row: kind for row, kind in kinds_of(name, method).items() if row in missing}
         if not kinds:
             continue
-        if step.deadline is not None and time.monotonic() > step.deadline:
+        if deadline is not None and time.monotonic() > deadline:
             break
         start = time.perf_counter()
-        where = f"{step.unit.where.partition(':')[0]}: methods.{name}"
+        where = f"{part.where.partition(':')[0]}: methods.{name}"
         made: dict[str, dict[str, Any]] = {}
         try:
             try:
@@ -119,15 +121,14 @@ class Given:
         return {"estimator": self.fitted, "features": StandardScaler()}
 
 
-def _given(step: Step, splits: Splits) -> Given:
+def _given(cell: Cell, store: Store, splits: Splits) -> Given:
     """The classifier of a cell, fitted or restored, and the rows for the methods."""
-    X, y, cell = splits.X, splits.y, step.cell
-    recipe = step.unit.built(cell.seed)
+    X, y, part = splits.X, splits.y, cell.parts[-1]
+    recipe = part.build(cell.seed)
     memory = Memory()
-    if cell.frozen:
-        untrained = step.unit.built(cell.seed)
-        weights = step.store.network(*step.key)
-        network = restored(untrained, X["train"], y["train"], weights)
+    if part.below["classifier"] in cell.parts:
+        weights = store.network(*cell.key(part))
+        network = restore(part.build(cell.seed), X["train"], y["train"], weights)
         frozen = FrozenEstimator(Memoised.of(network, memory))
         held, w = (X["validation"], y["validation"]), splits.weights.get("train")
         return Given(X["train"], y["train"], w, held, recipe, frozen, frozen, frozen, memory)
@@ -165,7 +166,7 @@ def _rows(
     """
     n, memory = len(given.y), given.memory
     own = given if method.held_out is None else given.frozen(method.held_out)
-    model = built_method(method, where, random_state=seed, **own.parts(method))
+    model = build_method(method, where, random_state=seed, **own.parts(method))
     spent: dict[str, Spent] = {}
     fitting = memory.fitting
     with _alone(spent, "train", memory):
@@ -183,7 +184,7 @@ def _rows(
             named = {**shared, "uncertainty": u, **targets.get(split, {})}
             arrays.setdefault(row, {})[split] = named
     sizes = {"train": n, **{split: len(rows) for split, rows in X.items()}}
-    common = {"n": sizes, **rounded(spent, 4), **_about(model)}
+    common = {"n": sizes, **as_seconds(spent, 4), **_about(model)}
     return {row: score(of, resamples) | common for row, of in arrays.items()}
 
 

@@ -1,4 +1,4 @@
-"""A process for each step: its peak memory is that of the step, and a kill ends the step alone."""
+"""A process for each part: its peak memory is that of the part, and a kill ends the part alone."""
 
 from __future__ import annotations
 
@@ -8,65 +8,61 @@ import multiprocessing
 import os
 import signal
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from ..results.store import Store
+from ..spec.plan import Cell, Part
 from .methods import run_methods
-from .steps import DataError, Say, Step
-from .training import train_part
+from .training import DataError, train_part
 
-#: Imported once by the server that processes are forked from; those not installed are left out.
-_PRELOADED = ("sklearn.ensemble", "sklearn.mixture", "sklearn.neighbors", __name__, "torch")
+#: Takes a line of progress.
+Say = Callable[[str], None]
+#: How a part ended, and a message: "done", with why some methods have no row, as JSON; "paused",
+#: with a checkpoint to go on from; "failed" or "killed"; "data" or "space".
+Outcome = tuple[str, str]
+PAUSED = "paused"
 #: Kinds of failure after which no other part can succeed either.
 FATAL = ("data", "space")
-#: A training that stopped in time, with a checkpoint to go on from.
-PAUSED = "paused"
+#: Imported once by the server that processes are forked from; those not installed are left out.
+_PRELOADED = ("sklearn.ensemble", "sklearn.mixture", "sklearn.neighbors", __name__, "torch")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a step ended: "done", "paused", "data", "space", "failed" or "killed"; and a message.
+def run_in_process(
+    cell: Cell, part: Part, store: Store, data_dir: str | None, deadline: float | None, say: Say
+) -> Outcome:
+    """Make a part of a cell in a new process; `say` gets its progress.
 
-    The message of methods that are done is why some have no row, as JSON.
-    """
-
-    kind: str
-    message: str = ""
-
-
-def run_in_process(step: Step, say: Say) -> Outcome:
-    """Run a step in a new process; `say` gets its progress.
-
-    The process dies with this one, however that ends. In a script of your own, the call that leads
-    here must stand below ``if __name__ == "__main__":``, as with every use of `multiprocessing`.
+    `deadline` is a time of ``time.monotonic()``, which processes share. The process dies with this
+    one, however that ends. In a script of your own, the call that leads here must stand below
+    ``if __name__ == "__main__":``, as with every use of `multiprocessing`.
     """
     forks = "forkserver" in multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
     if forks:
         context.set_forkserver_preload(list(_PRELOADED))
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_run_step, args=(step, theirs))
+    process = context.Process(target=_work, args=(cell, part, store, data_dir, deadline, theirs))
     process.start()
     theirs.close()
     try:
-        last = _last_message(ours, say)
+        outcome = _last_message(ours, say)
         process.join()
     finally:
         if process.is_alive():
             process.kill()
             process.join()
         ours.close()
-    if last is not None:
-        return last
+    if outcome is not None:
+        return outcome
     if process.exitcode == -signal.SIGKILL:
-        return Outcome(
-            "killed",
+        return "killed", (
             "its process was killed, most likely because the machine ran out of memory; lower "
-            f"training.batch_size of {step.unit.where}, or the rows by the profile's limit",
+            f"training.batch_size of {part.where}, or the rows by the profile's limit"
         )
-    return Outcome("killed", f"its process ended without a word, exit code {process.exitcode}")
+    return "killed", f"its process ended without a word, exit code {process.exitcode}"
 
 
 def _last_message(pipe: Connection, say: Say) -> Outcome | None:
@@ -77,25 +73,32 @@ def _last_message(pipe: Connection, say: Say) -> Outcome | None:
         except (EOFError, OSError):
             return None
         if kind != "progress":
-            return Outcome(kind, message)
+            return kind, message
         say(message)
 
 
-def _run_step(step: Step, pipe: Connection) -> None:
+def _work(
+    cell: Cell,
+    part: Part,
+    store: Store,
+    data_dir: str | None,
+    deadline: float | None,
+    pipe: Connection,
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    if step.data_dir is not None:
-        os.environ["DIPEDL_DATA"] = step.data_dir
+    if data_dir is not None:
+        os.environ["DIPEDL_DATA"] = data_dir
 
     def say(text: str) -> None:
         pipe.send(("progress", text))
 
     try:
         failed: dict[str, str] = {}
-        if step.part is None:
-            failed = run_methods(step, say)
+        if part.role == "methods":
+            failed = run_methods(cell, store, deadline, say)
         else:
-            train_part(step, say)
+            train_part(cell, part, store, deadline, say)
     except BaseException as error:
         pipe.send(failure(error))
     else:
@@ -104,8 +107,8 @@ def _run_step(step: Step, pipe: Connection) -> None:
         pipe.close()
 
 
-def failure(error: BaseException) -> tuple[str, str]:
-    """Return the kind of a failure, and what is said of it."""
+def failure(error: BaseException) -> Outcome:
+    """Return the kind of a failure, and its message."""
     if isinstance(error, DataError):
         return "data", str(error)
     # a TrainingPaused: the class comes with torch, which not every part needs

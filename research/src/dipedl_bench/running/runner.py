@@ -1,4 +1,4 @@
-"""Runs a suite: what is missing, one step at a time, each in a process of its own."""
+"""Runs a suite: what is missing, one part at a time, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from ..datasets.spectra_splits import SPECTRA, drop_damaged
-from ..results.rows import make_row
+from ..results.receipt import receipt
+from ..results.rows import Row, default_root, make_root
 from ..results.scores import score
-from ..results.store import Store, default_root, load_rows, make_root
-from ..spec.plan import Cell, plan
+from ..results.store import Arrays, Store
+from ..spec.plan import Cell, Part, plan
 from ..spec.suite import file_of, load_suite
-from .process import FATAL, PAUSED, Outcome, run_in_process
-from .steps import DataError, Say, Step, steps_of
-from .training import check_data_there
+from .process import FATAL, PAUSED, Outcome, Say, run_in_process
+from .training import DataError, check_data_there
 
-__all__ = ["RunResult", "StoppedError", "rescore", "run", "run_cells"]
+__all__ = ["RunResult", "StoppedError", "make_row", "run", "run_cells"]
 
-Row = dict[str, Any]
-#: Seconds between two looks at what another run is at work on, and between two epochs that are
-#: told.
+#: Seconds between two looks at what another run is at work on, and between two epochs in progress.
 _PAUSE, _SELDOM = 2.0, 20.0
 
 
 class StoppedError(RuntimeError):
     """Nothing more can be run: data is missing, or there is no space; what is there is kept."""
+
+
+class _BusyError(Exception):
+    """Another run is at work on a part."""
+
+
+class _OutOfTimeError(Exception):
+    """The budget is over, or a training paused in time."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class RunResult:
     #: How many rows were there before, none of their arrays damaged.
     present: int = 0
     #: Why there is no row of a (method, seed); in a crossed suite a method is named with data set
-    #: and classifier, "wine-1, forest: knn".
+    #: and classifier, "wine-1/forest: knn".
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     #: Methods and seeds that the budget left for the next run.
     left: list[tuple[str, int]] = field(default_factory=list)
@@ -108,47 +114,23 @@ def run(
         raise ValueError(f"budget must be > 0 seconds, got {budget!r}")
     deadline = None if budget is None else time.monotonic() + budget
     loaded = load_suite(suite)
-    say = progress or (lambda text: None)
-    data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
     store = Store(out or default_root(), loaded.name, profile)
     axes: dict[str, Any] = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
     cells = plan(loaded, profile, file_of(suite), seeds=seeds, **axes)
-    return run_cells(cells, store, data, deadline, say)
-
-
-def rescore(
-    suite: str | os.PathLike[str],
-    *,
-    profile: str,
-    out: str | os.PathLike[str] | None = None,
-) -> int:
-    """Compute the metrics of rows again from their arrays; gives the number of these rows.
-
-    Rows that have no arrays stay as they are.
-    """
-    loaded = load_suite(suite)
-    resamples = loaded.profile(profile).resamples
-    store = Store(out or default_root(), loaded.name, profile)
-    load_rows(loaded.name, profile, out)  # says so if there are none
-    again = 0
-
-    def rescored(row: Row) -> Row:
-        nonlocal again
-        if not store.has_arrays(row["method"], row["config_hash"], row["seed"]):
-            return row
-        again += 1
-        return {**row, **score(store.arrays_of(row), resamples)}
-
-    store.change_rows(rescored)
-    return again
+    return run_cells(cells, store, data_dir, deadline, progress or (lambda text: None))
 
 
 def run_cells(
-    cells: list[Cell], store: Store, data_dir: str | None, deadline: float | None, say: Say
+    cells: list[Cell],
+    store: Store,
+    data_dir: str | os.PathLike[str] | None,
+    deadline: float | None,
+    say: Say,
 ) -> RunResult:
     """Do what is missing of the cells: train their parts, run their methods, write their rows."""
     make_root(store.root)
-    return _Run(store, data_dir, deadline, say).go(cells)
+    data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
+    return _Run(store, data, deadline, say).go(cells)
 
 
 @dataclass
@@ -157,50 +139,50 @@ class _Run:
     data_dir: str | None
     deadline: float | None
     say: Say
-    #: Why a step failed, by its key.
+    #: Why a part failed, by its key.
     broken: dict[tuple[str, str, int], str] = field(default_factory=dict)
 
     def go(self, cells: list[Cell]) -> RunResult:
         self._forget_damaged(cells)
-        missing = sum(len(self._missing(cell)) for cell in cells)
+        todo = [cell for cell in cells if self._missing(cell)]
+        missing = sum(len(self._missing(cell)) for cell in todo)
         result = RunResult(present=sum(len(cell.heads) for cell in cells) - missing)
         seeds = ", ".join(str(seed) for seed in dict.fromkeys(cell.seed for cell in cells))
         self.say(
             f"{self.store.suite}, profile {self.store.profile}: seeds {seeds}; {result.present} "
             f"rows are there, {missing} to do; in {self.store.folder}"
         )
-        todo = [cell for cell in cells if self._missing(cell)]
         while todo:
-            waiting = [cell for cell in todo if not self._finished(cell, result)]
-            if len(waiting) == len(todo):
-                names = "; ".join(dict.fromkeys(str(self._steps(cell)[-1]) for cell in waiting))
+            busy = [cell for cell in todo if not self._finish(cell, result)]
+            if len(busy) == len(todo):
+                names = "; ".join(dict.fromkeys(cell.label(cell.parts[-1]) for cell in busy))
                 self.say(f"another run is at work on {names}; waiting for it")
                 time.sleep(_PAUSE)
-            todo = waiting
+            todo = busy
         return result
-
-    def _steps(self, cell: Cell) -> list[Step]:
-        return steps_of(cell, self.store, self.data_dir)
 
     def _missing(self, cell: Cell) -> dict[str, Row]:
         """Rows that are not there, or, without `methods`, whose arrays wait to be made again."""
-        missing = self.store.missing(cell.heads)
-        keys = ((part.name, part.digest, cell.seed) for part in cell.parts)
-        if not cell.methods and any(self.store.is_waiting(*key) for key in keys):
+        if not cell.methods and any(self.store.is_waiting(*cell.key(part)) for part in cell.parts):
             return {head["method"]: head for head in cell.heads}
-        return missing
+        return self.store.missing(cell.heads)
 
     def _forget_damaged(self, cells: list[Cell]) -> None:
         """Name what is damaged, and let it wait to be made again."""
-        needed = [cell for cell in cells if not cell.methods or self._missing(cell)]
-        steps = {s.key: s for cell in needed for s in self._steps(cell) if s.part is not None}
-        for key, step in steps.items():
+        stored = {
+            cell.key(part): cell.label(part)
+            for cell in cells
+            if not cell.methods or self._missing(cell)
+            for part in cell.parts
+            if part.role != "methods"
+        }
+        for key, label in stored.items():
             # most have nothing wrong: looked at without the lock, which would leave a file
             if self.store.damage(*key):
-                with self._lock(step) as free:
+                with self._lock(key) as free:
                     problems = self.store.damage(*key) if free else []
                     for problem in problems:
-                        self.say(f"{step}: {problem}; it is made again")
+                        self.say(f"{label}: {problem}; it is made again")
                     if problems:
                         self.store.forget_arrays(*key)
         features = {}
@@ -209,66 +191,68 @@ class _Run:
             if data.get("dataset") in SPECTRA and self._missing(cell):
                 features[json.dumps(data), cell.seed] = data
         for (_, seed), data in features.items():
-            for problem in drop_damaged(data, seed, self.store.root / "features"):
+            for problem in drop_damaged(data, seed, self.store.features):
                 self.say(f"features of seed {seed}: {problem}; they are made again")
 
-    def _finished(self, cell: Cell, result: RunResult) -> bool:
-        """Do a cell, and tell the result of it; False if another run is at work on it."""
+    def _finish(self, cell: Cell, result: RunResult) -> bool:
+        """Do a cell, and add what came of it to the result; False if another run is at work."""
         before = self._missing(cell)
         if not before:
             return True
-        why = self._failures(cell)
-        if why is None:
+        why: dict[str, str] = {}
+        try:
+            why = self._make(cell)
+        except _BusyError:
             return False
+        except _OutOfTimeError:
+            pass
         result.rows.extend(self._new_rows(cell, before))
-        for method in dict.fromkeys(name.partition(":")[0] for name in self._missing(cell)):
+        for method in _methods_of(self._missing(cell)):
             if method in why:
                 result.failed[cell.title(method), cell.seed] = why[method]
             else:
                 result.left.append((cell.title(method), cell.seed))
         return True
 
-    def _failures(self, cell: Cell) -> dict[str, str] | None:
-        """Do the steps that are missing, while there is time; gives why methods have no row.
-
-        None says that another run is at work on a step.
-        """
-        for step in self._steps(cell):
-            if step.key not in self.broken:
-                with self._lock(step) as free:
-                    if self._is_done(step, free):
+    def _make(self, cell: Cell) -> dict[str, str]:
+        """Make the parts of a cell that are missing; return why methods have no row."""
+        for part in cell.parts:
+            key = cell.key(part)
+            if key not in self.broken:
+                with self._lock(key) as free:
+                    if self._is_made(cell, part, free):
                         continue
                     if not free:
-                        return None
+                        raise _BusyError
                     if self.deadline is not None and time.monotonic() > self.deadline:
-                        return {}
-                    outcome = self._outcome(step)
-                if outcome.kind == PAUSED:
-                    return {}
-                if outcome.kind == "done":
-                    failed: dict[str, str] = json.loads(outcome.message or "{}")
+                        raise _OutOfTimeError
+                    kind, message = self._run_part(cell, part)
+                if kind == PAUSED:
+                    raise _OutOfTimeError
+                if kind == "done":
+                    failed: dict[str, str] = json.loads(message)
                     if failed:
                         return failed
                     continue
-                self.broken[step.key] = f"{step.title}: {outcome.message}"
-            names = (name.partition(":")[0] for name in self._missing(cell))
-            return dict.fromkeys(names, self.broken[step.key])
+                self.broken[key] = f"{part.role} {part.name}: {message}"
+            return dict.fromkeys(_methods_of(self._missing(cell)), self.broken[key])
         return {}
 
-    def _is_done(self, step: Step, alone: bool) -> bool:
-        """Return whether a step is done; `alone` says that no other run is at work on it."""
-        if step.part is None:
-            return not self._missing(step.cell)
-        done = self.store.has_arrays(*step.key)
-        if done and alone:  # killed between its last two actions
-            self.store.forget_checkpoint(*step.key)
-        return done
+    def _is_made(self, cell: Cell, part: Part, free: bool) -> bool:
+        """Return whether a part is made; `free` says that no other run is at work on it."""
+        if part.role == "methods":
+            return not self._missing(cell)
+        made = self.store.has_arrays(*cell.key(part))
+        if made and free:  # killed between its last two actions
+            self.store.forget_checkpoint(*cell.key(part))
+        return made
 
-    def _outcome(self, step: Step) -> Outcome:
-        """Do a step in a process of its own, and say how it went."""
-        self.say(str(step))
+    def _run_part(self, cell: Cell, part: Part) -> Outcome:
+        """Make a part in a process of its own, and say how it went."""
+        label = cell.label(part)
+        self.say(label)
         try:
-            check_data_there(step)
+            check_data_there(part, cell.seed, self.store, self.data_dir)
         except DataError as error:
             raise StoppedError(str(error)) from error
         start = last = time.monotonic()
@@ -277,16 +261,15 @@ class _Run:
             nonlocal last
             if not text.startswith("epoch ") or time.monotonic() - last >= _SELDOM:
                 last = time.monotonic()
-                self.say(f"{step}: {text}")
+                self.say(f"{label}: {text}")
 
-        outcome = run_in_process(replace(step, deadline=self.deadline), progress)
-        if outcome.kind in FATAL:
-            raise StoppedError(outcome.message)
-        if outcome.kind == "done":
-            self.say(f"{step}: {time.monotonic() - start:.1f} s")
-        else:
-            failed = "" if outcome.kind == PAUSED else "FAILED: "
-            self.say(f"{step}: {failed}{outcome.message}")
+        outcome = run_in_process(cell, part, self.store, self.data_dir, self.deadline, progress)
+        kind, message = outcome
+        if kind in FATAL:
+            raise StoppedError(message)
+        took = f"{time.monotonic() - start:.1f} s"
+        said = {"done": took, PAUSED: message}.get(kind, f"FAILED: {message}")
+        self.say(f"{label}: {said}")
         return outcome
 
     def _new_rows(self, cell: Cell, before: Mapping[str, Row]) -> list[Row]:
@@ -294,34 +277,29 @@ class _Run:
 
         Nothing is written while a part is not trained.
         """
-        store, seed = self.store, cell.seed
+        store = self.store
         if cell.methods:
-            new = {(name, head["config_hash"], seed) for name, head in before.items()}
+            new = {(name, head["config_hash"], cell.seed) for name, head in before.items()}
             rows = store.rows() if len(self._missing(cell)) < len(before) else []
             return [r for r in rows if (r["method"], r["config_hash"], r["seed"]) in new]
-        keys = [(part.name, part.digest, seed) for part in cell.parts]
-        if not all(store.has_arrays(*key) for key in keys):
+        keys = {part.role: cell.key(part) for part in cell.parts}
+        if not all(store.has_arrays(*key) for key in keys.values()):
             return []
         receipts = {
-            part.role: {"name": key[0], "config_hash": key[1], **store.receipt(*key)}
-            for part, key in zip(cell.parts, keys, strict=True)
+            role: {"name": key[0], "config_hash": key[1], **store.receipt(*key)}
+            for role, key in keys.items()
         }
-        row = make_row(
-            cell.heads[0],
-            arrays=store.load(*keys[-1]),
-            own=receipts.pop("method"),
-            parts=receipts,
-            n_resamples=cell.resamples,
-        )
+        own = receipts.pop("method")
+        row = make_row(cell.heads[0], store.load(*keys["method"]), own, receipts, cell.resamples)
         return [row] if store.append(row) else []
 
     @contextmanager
-    def _lock(self, step: Step) -> Iterator[bool]:
-        """Hold the lock of a step if it is free; gives whether it was.
+    def _lock(self, key: tuple[str, str, int]) -> Iterator[bool]:
+        """Hold the lock of a part if it is free; gives whether it was.
 
         It vanishes with the process that holds it, also when that is killed.
         """
-        folder = self.store.arrays_folder(*step.key)
+        folder = self.store.arrays_folder(*key)
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(f".{folder.name}.lock"))
         try:
@@ -333,3 +311,41 @@ class _Run:
             yield True
         finally:
             lock.release()
+
+
+def _methods_of(rows: Iterable[str]) -> list[str]:
+    """Names of methods, of which other kinds of uncertainty are rows ``method:kind``."""
+    return list(dict.fromkeys(name.partition(":")[0] for name in rows))
+
+
+def make_row(
+    head: Mapping[str, Any],
+    arrays: Arrays,
+    own: Mapping[str, Any],
+    parts: Mapping[str, Mapping[str, Any]],
+    n_resamples: int,
+) -> Row:
+    """The row of a method and a seed; `head` says which, with the config and its hash.
+
+    `own` is what the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
+    "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split; `parts`
+    holds by role the name, hash and cost of each trained part below it. Costs are those of all
+    parts, as if nothing had been shared with other methods.
+    """
+    costs = [own, *parts.values()]
+    added: dict[str, Any] = {
+        kind: {step: round(sum(c[kind][step] for c in costs), 3) for step in ("train", "score")}
+        for kind in ("seconds", "cpu_seconds")
+    }
+    return {
+        **head,
+        **score(arrays, n_resamples),
+        "n": dict(own["n"]),
+        **added,
+        "peak_memory_mb": max(c["peak_memory_mb"] for c in costs),
+        "forward_passes": own["forward_passes"],
+        "n_parameters": sum(c["n_parameters"] or 0 for c in costs) or None,
+        "own": dict(own),
+        "parts": {role: dict(part) for role, part in parts.items()},
+        **receipt(),
+    }

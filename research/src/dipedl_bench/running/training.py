@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,42 +18,59 @@ from ..datasets.spectra_splits import SPECTRA, are_kept, check_spectra_there
 from ..datasets.splits import LABELLED, Splits, make_splits
 from ..results.receipt import receipt
 from ..results.scores import OOD_PREFIX, score
+from ..results.store import Store
 from ..spec.build import accepts, settings_named, transformer_of
-from ..spec.plan import Part
-from .cached import CachedClassifier, CachedDensity, row_numbers, stacked
-from .memo import Memoised, Memory, Spent, rounded
-from .steps import DataError, Say, Step
+from ..spec.plan import Cell, Part
+from .cached import CachedClassifier, CachedDensity, row_numbers, stack
+from .memo import Memoised, Memory, Spent, as_seconds
 
 Rows = Mapping[str, np.ndarray]
 Arrays = dict[str, dict[str, np.ndarray]]
+Say = Callable[[str], None]
 #: Inputs by split, labels of the labelled ones, and arguments for the constructor.
 Inputs = tuple[Rows, Rows, dict[str, Any]]
 #: Method of a classifier -> name of the array of its answers.
 OUTPUTS = {"predict_proba": "probabilities", "logits": "logits", "transform": "features"}
 
 
-def train_part(step: Step, say: Say = lambda text: None) -> None:
-    """Train a part, apply it to every split, and store its arrays and its receipt.
+class DataError(Exception):
+    """The data of a suite cannot be had: nothing can be trained."""
 
-    Of the network of a crossed suite the weights are stored alone.
+
+def train_part(
+    cell: Cell,
+    part: Part,
+    store: Store,
+    deadline: float | None = None,
+    say: Say = lambda text: None,
+) -> None:
+    """Train a part of a cell, apply it to every split, and store its arrays and its receipt.
+
+    Of the network of a crossed suite the weights are stored alone. `deadline` is a time of
+    ``time.monotonic()``, which processes share.
     """
-    part, crossed = step.unit, step.cell.classifier is not None
-    X, y, given = _inputs_of(step)
+    key = cell.key(part)
+    X, y, given = _inputs_of(part, store, cell.seed)
     train, scoring = Spent(), Spent()
-    model = part.built(step.cell.seed, **given)
-    folder = step.checkpoint.parent
-    resumed = any(folder.glob(f"{step.checkpoint.name}*"))
-    folder.mkdir(parents=True, exist_ok=True)
+    model = part.build(cell.seed, **given)
+    checkpoint = store.checkpoint(*key)
+    resumed = any(checkpoint.parent.glob(f"{checkpoint.name}*"))
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    options = {
+        "checkpoint": checkpoint,
+        "deadline": deadline,
+        "progress": lambda report: say(epoch_text(report)),
+    }
     with train.counted():
-        _fit(model, step, X, y, lambda report: say(epoch_text(report)))
-    arrays = {} if crossed else _predictions(model, part, X, scoring)
+        _fit(model, part, X, y, options)
+    arrays = {} if cell.methods else _predictions(model, part, X, scoring)
     for split, labels in y.items():
         if split in arrays:
             arrays[split]["y"] = labels
     if part.role == "method":
         score(arrays)  # what cannot be scored must not be stored
     note = {
-        **rounded({"train": train, "score": scoring}, 6),
+        **as_seconds({"train": train, "score": scoring}, 6),
         "peak_memory_mb": round(_peak_memory_mb(), 1),
         **_gpu(),
         "forward_passes": _forward_passes(model),
@@ -68,8 +84,8 @@ def train_part(step: Step, say: Say = lambda text: None) -> None:
     if amp := set(settings_named("amp", own)):
         note["precision"] = "bfloat16" if True in amp else "float32"
     weights = weights_of(model) if part.role == "classifier" else None
-    step.store.save_arrays(*step.key, arrays, note, weights)
-    step.store.forget_checkpoint(*step.key)
+    store.save_arrays(*key, arrays, note, weights)
+    store.forget_checkpoint(*key)
 
 
 def epoch_text(report: Mapping[str, Any]) -> str:
@@ -78,22 +94,14 @@ def epoch_text(report: Mapping[str, Any]) -> str:
     return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
 
 
-def _fit(
-    model: Any, step: Step, X: Rows, y: Rows, progress: Callable[[Mapping[str, Any]], object]
-) -> None:
+def _fit(model: Any, part: Part, X: Rows, y: Rows, options: dict[str, Any]) -> None:
     held = (X["validation"], y["validation"])
-    spec = step.unit.spec
-    learned = spec is not None and spec.statistics == "validation"
-    whole = learned and spec is not None and spec.sees == "pixels"
-    options = {
-        # a density has no labels to validate with
-        "validation": X["validation"] if step.unit.role == "density" else held,
-        "checkpoint": step.checkpoint,
-        "deadline": step.deadline,
-        "progress": progress,
-    }
-    # the density is fitted too: held-out rows say which
-    options |= {"calibration": held} if whole else {}
+    learned = part.spec is not None and part.spec.statistics == "validation"
+    whole = learned and part.spec is not None and part.spec.sees == "pixels"
+    # a density has no labels to validate with
+    options["validation"] = X["validation"] if part.role == "density" else held
+    if whole:  # the density is fitted too: held-out rows say which
+        options["calibration"] = held
     taken = {name: value for name, value in options.items() if accepts(model.fit, name)}
     model.fit(X["train"], y["train"], **taken)
     if learned and not whole:
@@ -103,12 +111,11 @@ def _fit(
 # ------------------------------------------------------------------------------------- inputs
 
 
-def check_data_there(step: Step) -> None:
-    """Raise DataError if a data set that the step loads is missing, before its process begins."""
-    data = step.unit.config["data"]
-    if "dataset" in data and not step.unit.below:
-        if not are_kept(data, step.cell.seed, _kept_features(step)):
-            check_files(data, step.data_dir)
+def check_data_there(part: Part, seed: int, store: Store, data_dir: str | None) -> None:
+    """Raise DataError if a data set that a part loads is missing, before its process begins."""
+    data = part.config["data"]
+    if "dataset" in data and not part.below and not are_kept(data, seed, store.features):
+        check_files(data, data_dir)
 
 
 def check_files(data: Mapping[str, Any], folder: str | None) -> None:
@@ -126,75 +133,56 @@ def check_files(data: Mapping[str, Any], folder: str | None) -> None:
         raise DataError(str(error)) from error
 
 
-def _inputs_of(step: Step) -> Inputs:
+def _inputs_of(part: Part, store: Store, seed: int) -> Inputs:
     """Inputs and labels by split, and the trained parts for the constructor."""
-    part = step.unit
     if not part.below:
-        splits = _splits(step)
-        return _transformed(splits.X, part)[0], splits.y, {}
+        splits = _splits(part, store, seed)
+        return _transform(splits.X, part)[0], splits.y, {}
     pixels = part.spec is not None and part.spec.sees == "pixels"
     if pixels or (part.role == "density" and "features" in part.table):
-        return _with_network(step)
-    return _with_predictions(step)
+        return _with_network(part, store, seed)
+    return _with_predictions(part, store, seed)
 
 
-def _kept_features(step: Step) -> Path:
-    return step.store.root / "features"
-
-
-def _with_predictions(step: Step) -> Inputs:
+def _with_predictions(part: Part, store: Store, seed: int) -> Inputs:
     """The stored predictions of the parts below stand for them, and row numbers for the pixels."""
-    below = {
-        role: step.store.load(part.name, part.digest, step.cell.seed)
-        for role, part in step.unit.below.items()
-    }
+    below = {role: store.load(other.name, other.digest, seed) for role, other in part.below.items()}
     arrays = below["classifier"]
     order = [*LABELLED, *(split for split in arrays if split not in LABELLED)]
     y = {split: arrays[split]["y"] for split in order if "y" in arrays[split]}
-    if step.unit.role == "density":
+    if part.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
     X = row_numbers({split: len(arrays[split]["probabilities"]) for split in order})
     return X, y, _cached(below, order, y["train"])
 
 
-def _with_network(step: Step) -> Inputs:
-    """The trained network itself, and pixels."""
-    splits = _splits(step)
-    network = _network(step, splits)
-    if step.unit.role == "density":
-        X, transformer = _transformed(splits.X, step.unit, estimator=FrozenEstimator(network))
+def _with_network(part: Part, store: Store, seed: int) -> Inputs:
+    """The trained network below itself, and pixels."""
+    splits, below = _splits(part, store, seed), part.below["classifier"]
+    weights = store.network(below.name, below.digest, seed)
+    network = restore(below.build(seed), splits.X["train"], splits.y["train"], weights)
+    if part.role == "density":
+        X, transformer = _transform(splits.X, part, estimator=FrozenEstimator(network))
         return X, splits.y, {"blocks": getattr(transformer, "widths_", None)}
-    memoised = FrozenEstimator(Memoised.of(network, _remembered(step, network, splits.X)))
+    # answers for whole splits are stored; the network answers other rows once
+    stored, memory = store.load(below.name, below.digest, seed), Memory()
+    for split, rows in splits.X.items():
+        for method, name in OUTPUTS.items():
+            if name in stored[split]:
+                memory.keep(network, method, rows, stored[split][name].astype(np.float64))
+    memoised = FrozenEstimator(Memoised.of(network, memory))
     given = {"network": FrozenEstimator(network), "estimator": memoised, "features": memoised}
     return splits.X, splits.y, {**given, "stored": memoised}
 
 
-def _remembered(step: Step, network: Any, X: Rows) -> Memory:
-    """Return stored answers of the network for whole splits; it answers other rows once."""
-    part, memory = step.unit.below["classifier"], Memory()
-    stored = step.store.load(part.name, part.digest, step.cell.seed)
-    for split, rows in X.items():
-        for method, name in OUTPUTS.items():
-            if name in stored[split]:
-                memory.keep(network, method, rows, stored[split][name].astype(np.float64))
-    return memory
-
-
-def _splits(step: Step) -> Splits:
+def _splits(part: Part, store: Store, seed: int) -> Splits:
     try:
-        return make_splits(step.unit.config["data"], step.cell.seed, _kept_features(step))
+        return make_splits(part.config["data"], seed, store.features)
     except Exception as error:
         raise DataError(str(error)) from error
 
 
-def _network(step: Step, splits: Splits) -> Any:
-    """The network below, made of its kept weights."""
-    part = step.unit.below["classifier"]
-    weights = step.store.network(part.name, part.digest, step.cell.seed)
-    return restored(part.built(step.cell.seed), splits.X["train"], splits.y["train"], weights)
-
-
-def _transformed(X: Rows, part: Part, **given: Any) -> tuple[Rows, Any]:
+def _transform(X: Rows, part: Part, **given: Any) -> tuple[Rows, Any]:
     """Inputs as the part sees them: through its transformer, if it has one."""
     if "features" not in part.table:
         return X, None
@@ -204,7 +192,7 @@ def _transformed(X: Rows, part: Part, **given: Any) -> tuple[Rows, Any]:
 
 def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
     stored = {
-        name: stacked(below["classifier"], order, name)
+        name: stack(below["classifier"], order, name)
         for name in ("probabilities", "logits", "features")
     }
     given = {"estimator": FrozenEstimator(CachedClassifier(np.unique(y), stored))}
@@ -277,12 +265,12 @@ def _once(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The same function, which is not called again for the array it was last called for."""
     last: list[Any] = [None, None]
 
-    def asked(rows: Any) -> Any:
+    def predict(rows: Any) -> Any:
         if last[0] is not rows:
             last[:] = rows, answer(rows)
         return last[1]
 
-    return asked
+    return predict
 
 
 def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -330,7 +318,7 @@ def weights_of(model: Any) -> dict[str, np.ndarray] | None:
     return {name: value.cpu().contiguous().numpy() for name, value in state.items()}
 
 
-def restored(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, np.ndarray]) -> Any:
+def restore(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, np.ndarray]) -> Any:
     """A network classifier with its settings, fitted: with these weights in place of a training.
 
     Shapes and classes are those of the training rows X (n, d) and y (n,).

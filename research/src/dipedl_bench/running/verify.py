@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dipedl import __version__
-
 from ..names import refuse_unknown
-from ..results.changed import changes
 from ..results.receipt import machine_of
-from ..results.rows import line_of, was_resumed
-from ..results.store import Store, load_rows
+from ..results.rows import Row, line_of, load_rows, trained_parts_of, was_resumed
+from ..results.store import Store
 from ..spec.plan import plan, refuse_axes
 from ..spec.suite import file_of, load_suite
+from .process import Say
 from .runner import run_cells
-from .steps import Say
 
-__all__ = ["ACROSS", "EXACT", "Comparison", "Verified", "verify"]
+__all__ = ["ACROSS", "EXACT", "changes", "verify"]
 
 #: On the same kind of machine with the same versions and threads: float64 of the same bits, up to
 #: the order of sums over rows.
@@ -50,55 +47,8 @@ ACROSS = {
     "squared_error": 0.01,
 }
 
-Row = Mapping[str, Any]
 #: What a receipt says of the machine of a training.
 _CONDITIONS = ("device", "instructions", "threads")
-Key = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A metric as published and again, and how far apart they may be."""
-
-    published: float
-    again: float | None
-    tolerance: float
-
-    @property
-    def agrees(self) -> bool:
-        """Return whether it is there again, and no further apart; infinite ones must be equal."""
-        if self.again is None:
-            return False
-        return self.again == self.published or abs(self.again - self.published) <= self.tolerance
-
-
-@dataclass(frozen=True)
-class Verified:
-    """A published row, trained again; `why` says why it could not be.
-
-    `data` and `classifier` are those of a crossed suite. `same` says whether machine, number of
-    threads and versions are those of then, so that tolerances are those of equal bits.
-    """
-
-    method: str
-    seed: int
-    data: str = ""
-    classifier: str = ""
-    then: str = ""
-    now: str = ""
-    same: bool = False
-    why: str = ""
-    metrics: Mapping[str, Comparison] = field(default_factory=dict)
-
-    @property
-    def agrees(self) -> bool:
-        """Return whether every metric does."""
-        return not self.why and all(one.agrees for one in self.metrics.values())
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it, as plain values."""
-        metrics = {name: {**vars(one), "agrees": one.agrees} for name, one in self.metrics.items()}
-        return {**vars(self), "agrees": self.agrees, "metrics": metrics}
 
 
 def verify(
@@ -112,16 +62,25 @@ def verify(
     out: str | os.PathLike[str] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     progress: Say | None = None,
-) -> list[Verified]:
+) -> list[dict[str, Any]]:
     """Train rows of a suite again and compare every metric; nothing is written to the results.
 
     Parameters are those of `run`; `out` holds the published rows. `profile` None takes the only one
     that has rows, `seed` None their smallest. Methods of the suite that have no row are left out.
 
+    Returns
+    -------
+    list of dict
+        For each row "method", "seed", "data" and "classifier" (of a crossed suite); "then" and
+        "now", the machines of both trainings; "same", whether machine, number of threads and
+        versions are those of then, so that equal bits are expected; "why" it could not be made
+        again; "metrics", by name {"published", "again", "tolerance", "agrees"}; and whether all of
+        it "agrees".
+
     Raises
     ------
     ValueError
-        If nothing chosen has a row, or a row was made by a newer version of dipedl.
+        If nothing chosen has a row, or a row was made by a newer version.
     FileNotFoundError
         If there are no rows of this suite and profile.
     StoppedError
@@ -132,96 +91,66 @@ def verify(
     if profile is not None:
         loaded.profile(profile)
     there = load_rows(loaded.name, profile, out)
-    profile = profile or _profile(there)
-    chosen = loaded.chosen_methods(profile, methods)
+    profiles = sorted({row["profile"] for row in there})
+    if len(profiles) != 1:
+        raise ValueError(f"there are rows of the profiles {profiles}; choose one with --profile")
     axes: dict[str, Any] = {
+        "methods": loaded.choose_methods(profiles[0], methods),
         "datasets": None if datasets is None else list(datasets),
         "classifiers": None if classifiers is None else list(classifiers),
     }
-    rows = _published(there, chosen, axes, seed)
+    rows = _published(there, axes, seed)
     of_seed = next(iter(rows.values()))["seed"]
-    say = progress or (lambda text: None)
-    with TemporaryDirectory(prefix="dipedl-verify-") as folder:
-        data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
-        store, names = Store(folder, loaded.name, profile), {_method(key) for key in rows}
-        where, seeds = file_of(suite), [of_seed]
-        cells = plan(loaded, profile, where, seeds=seeds, methods=names, **axes)
-        today = {line_of(head): head for cell in cells for head in cell.heads}
-        why = {key: _why_not(row, today.get(key)) for key, row in rows.items()}
-        again = {key for key in rows if not why[key]}
-        wanted = [
-            replace(cell, heads=tuple(head for head in cell.heads if line_of(head) in again))
-            for cell in cells
-            if any(line_of(head) in again for head in cell.heads)
-        ]
-        failed: Mapping[tuple[str, int], str] = {}
-        if wanted:
-            failed = run_cells(wanted, store, data, None, say).failed
-        made = {line_of(row): row for row in store.rows()}
-    for key in again - made.keys():
-        name = f"{key[0]}, {key[1]}: {_method(key)}" if key[0] else key[2]
-        why[key] = failed.get((name, of_seed), "it gave no row")
-    return [_compared(row, made.get(key), why[key]) for key, row in rows.items()]
+    axes["methods"] = {_method(row) for row in rows.values()}
+    cells = plan(loaded, profiles[0], file_of(suite), seeds=[of_seed], **axes)
+    today = {line_of(head): head for cell in cells for head in cell.heads}
+    why = {key: _why_not(row, today.get(key)) for key, row in rows.items()}
+    made: dict[Any, Row] = {}
+    wanted = [
+        replace(cell, heads=heads)
+        for cell in cells
+        if (heads := tuple(head for head in cell.heads if why.get(line_of(head)) == ""))
+    ]
+    if wanted:
+        with TemporaryDirectory(prefix="dipedl-verify-") as folder:
+            store = Store(folder, loaded.name, profiles[0])
+            say = progress or (lambda text: None)
+            failed = run_cells(wanted, store, data_dir, None, say).failed
+            made = {line_of(row): row for row in store.rows()}
+        titles = {line_of(head): cell for cell in wanted for head in cell.heads}
+        for key in titles.keys() - made.keys():
+            title = titles[key].title(_method(rows[key]))
+            why[key] = failed.get((title, of_seed), "it gave no row")
+    return [_compare(row, made.get(key), why[key]) for key, row in rows.items()]
 
 
-def _profile(rows: Iterable[Row]) -> str:
-    """The only profile that there are rows of; ValueError if there are several."""
-    found = sorted({row["profile"] for row in rows})
-    if len(found) != 1:
-        raise ValueError(f"there are rows of the profiles {found}; choose one with --profile")
-    return str(found[0])
-
-
-def _method(key: Key) -> str:
+def _method(row: Mapping[str, Any]) -> str:
     """Name of the method; rows of other kinds of its uncertainty are called ``method:kind``."""
-    return key[2].partition(":")[0]
+    return str(row["method"]).partition(":")[0]
 
 
-def _published(
-    rows: Iterable[Row],
-    methods: Iterable[str],
-    axes: Mapping[str, list[str] | None],
-    seed: int | None,
-) -> dict[Key, Row]:
+def _published(rows: list[Row], axes: Mapping[str, Any], seed: int | None) -> dict[Any, Row]:
     """The latest row of each chosen method with a seed, by place and method."""
-    methods, rows = tuple(methods), list(rows)
-    found = [row for row in rows if _method(line_of(row)) in methods and row["metrics"]]
-    for axis, name in (("datasets", "dataset"), ("classifiers", "classifier")):
+    found = [row for row in rows if _method(row) in axes["methods"] and row["metrics"]]
+    for axis, name, title in (
+        ("datasets", "dataset", "data set"),
+        ("classifiers", "classifier", "classifier"),
+    ):
         if (names := axes[axis]) is not None:
-            refuse_unknown(name, names, sorted({row[name] for row in rows}))
+            refuse_unknown(title, names, sorted({row[name] for row in rows}))
             found = [row for row in found if row[name] in names]
-    seeds = sorted({row["seed"] for row in found})
     if not found:
-        raise ValueError(
-            f"no row of {', '.join(methods)} to verify; there are rows of {_by_method(rows)}"
-        )
+        of: dict[str, set[int]] = {}
+        for row in rows:
+            of.setdefault(_method(row), set()).add(row["seed"])
+        known = "; ".join(f"{name} (seeds {sorted(seeds)})" for name, seeds in of.items())
+        wanted = ", ".join(axes["methods"])
+        raise ValueError(f"no row of {wanted} to verify; there are rows of {known}")
+    seeds = sorted({row["seed"] for row in found})
     of_seed = [row for row in found if row["seed"] == (seeds[0] if seed is None else seed)]
     if not of_seed:
         raise ValueError(f"no row with seed {seed} to verify; those chosen have the seeds {seeds}")
-    for row in of_seed:
-        _refuse_newer(row)
     return {line_of(row): row for row in of_seed}
-
-
-def _by_method(rows: Iterable[Row]) -> str:
-    """Methods that have rows, and their seeds."""
-    seeds: dict[str, set[int]] = {}
-    for row in rows:
-        seeds.setdefault(_method(line_of(row)), set()).add(row["seed"])
-    return "; ".join(f"{name} (seeds {sorted(of)})" for name, of in seeds.items())
-
-
-def _refuse_newer(row: Row) -> None:
-    theirs = str(row.get("versions", {}).get("dipedl", "0"))
-    # major, minor and patch: a candidate of a release counts as this release
-    own, other = (
-        [int(part) for part in re.findall(r"\d+", of)[:3]] for of in (__version__, theirs)
-    )
-    if other > own:
-        raise ValueError(
-            f"the row of {row['method']}, seed {row['seed']}, was made by dipedl {theirs}, newer "
-            f"than this {__version__}; upgrade dipedl to verify it"
-        )
 
 
 def _why_not(row: Row, head: Row | None) -> str:
@@ -230,22 +159,33 @@ def _why_not(row: Row, head: Row | None) -> str:
         return "the suite no longer has it"
     if head["config_hash"] == row["config_hash"]:
         return ""
-    said = "; ".join(changes(row["config"], head["config"])) or "another hash of the same settings"
-    return f"its settings are not today's: {said}"
+    told = "; ".join(changes(row["config"], head["config"])) or "another hash of the same settings"
+    return f"its settings are not today's: {told}"
 
 
-def _compared(then: Row, now: Row | None, why: str) -> Verified:
+def _compare(then: Row, now: Row | None, why: str) -> dict[str, Any]:
     data, classifier, method = line_of(then)
-    head = Verified(method, then["seed"], data, classifier, then=machines_of(then), why=why)
-    if now is None:
-        return head
-    kind = conditions_of(then)
-    same = kind is not None and kind == conditions_of(now)
-    metrics = {
-        name: Comparison(value, now["metrics"].get(name), EXACT if same else tolerance_of(name))
-        for name, value in then["metrics"].items()
+    kind, metrics = conditions_of(then), {}
+    same = now is not None and kind is not None and kind == conditions_of(now)
+    for name, value in then["metrics"].items() if now else ():
+        again = now["metrics"].get(name) if now else None
+        tolerance = EXACT if same else tolerance_of(name)
+        # infinite ones must be equal
+        agrees = again is not None and (again == value or abs(again - value) <= tolerance)
+        metrics[name] = {"published": value, "again": again, "tolerance": tolerance}
+        metrics[name]["agrees"] = agrees
+    return {
+        "method": method,
+        "seed": then["seed"],
+        "data": data,
+        "classifier": classifier,
+        "then": machines_of(then),
+        "now": "" if now is None else machines_of(now),
+        "same": same,
+        "why": why,
+        "metrics": metrics,
+        "agrees": not why and all(of["agrees"] for of in metrics.values()),
     }
-    return replace(head, now=machines_of(now), same=same, metrics=metrics)
 
 
 def tolerance_of(metric: str) -> float:
@@ -256,17 +196,17 @@ def tolerance_of(metric: str) -> float:
 
 
 def machines_of(row: Row) -> str:
-    """Where the parts of a row were trained."""
+    """Return where the parts of a row were trained."""
     made = set()
-    for part in _trained(row):
-        told = machine_of(part), part.get("gpu"), f"threads: {part.get('threads', 'unknown')}"
-        made.add(", ".join(filter(None, told)))
+    for part in _trainings(row):
+        facts = machine_of(part), part.get("gpu"), f"threads: {part.get('threads', 'unknown')}"
+        made.add(", ".join(filter(None, facts)))
     return "; ".join(sorted(made))
 
 
 def conditions_of(row: Row) -> tuple[Any, ...] | None:
     """Conditions of equal bits; None if the row lacks them, was resumed or used a GPU."""
-    parts = _trained(row)
+    parts = _trainings(row)
     known = all(part.keys() >= set(_CONDITIONS) and "gpu" not in part for part in parts)
     if was_resumed(row) or not known:
         return None
@@ -274,7 +214,41 @@ def conditions_of(row: Row) -> tuple[Any, ...] | None:
     return {tuple(part.get(name) for name in _CONDITIONS) for part in parts}, versions
 
 
-def _trained(row: Row) -> list[Row]:
+def _trainings(row: Row) -> list[Mapping[str, Any]]:
     """Receipts of the parts that were trained for a row; the row's own in a crossed suite."""
-    parts = [row.get("own", {}), *row.get("parts", {}).values()]
-    return [part for part in parts if "device" in part] or [row]
+    return [part for part in trained_parts_of(row) if "device" in part] or [row]
+
+
+# ---------------------------------------------------- settings in which two configurations differ
+
+#: Keys that lead to settings and are none.
+_LEVELS = ("arguments", "settings", "below")
+_NOTHING = object()
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return settings that differ, as ``training.amp was true and is false now``; [] if none does.
+
+    The same change in several parts is told once.
+    """
+    pairs = _pairs(old, new)
+    return list(dict.fromkeys(f"`{key}` was {a} and is {b} now" for key, a, b in pairs))
+
+
+def _pairs(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            inner = old.get(key, _NOTHING), new.get(key, _NOTHING)
+            level = key in _LEVELS and all(isinstance(value, Mapping) for value in inner)
+            yield from _pairs(*inner, place if level else f"{place}.{key}")
+    elif (before := _as_toml(old)) != (now := _as_toml(new)):
+        yield ".".join(place.split(".")[-2:]).removeprefix("."), before, now
+
+
+def _as_toml(value: Any) -> str:
+    """A value as TOML has it; of an object its class."""
+    if value is _NOTHING:
+        return "not there"
+    if isinstance(value, Mapping):
+        return str(value.get("class", "a table"))
+    return json.dumps(value)

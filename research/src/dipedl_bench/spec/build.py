@@ -86,13 +86,13 @@ def transformer_of(table: Mapping[str, Any], where: str, **given: Any) -> Any:
     return transformer
 
 
-def described(value: Any) -> Any:
+def describe(value: Any) -> Any:
     """Plain values for an object: its class and all its settings, for a config.
 
     Seeds and threads are left out: they are no part of what is trained.
     """
     if isinstance(value, list | tuple):
-        return [described(item) for item in value]
+        return [describe(item) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if hasattr(value, "get_params"):
@@ -102,7 +102,7 @@ def described(value: Any) -> Any:
     else:
         return getattr(value, "__qualname__", type(value).__qualname__)
     kept = {
-        key: described(item)
+        key: describe(item)
         for key, item in settings.items()
         if key not in _NO_SETTING and not (key in _YOUNG and item == _YOUNG[key])
     }

@@ -12,7 +12,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from .typed_toml import Frozen, read_tables, validated
+from .toml import Frozen, read_model, read_tables
 
 #: Captions that hold for every suite, unless its own say otherwise.
 _BASE = "every_suite"
@@ -128,8 +128,8 @@ def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
     """Captions of a suite by its name; those named `otherwise` where it has none of its own."""
     tables = _tables(suite if _file(suite).is_file() else otherwise)
     page = tables.pop("page", None)
-    whole = {**_unwrapped(tables), "page": page}
-    return validated(Captions, whole, f"captions of {suite}", "captions")
+    whole = {**_unwrap(tables), "page": page}
+    return read_model(Captions, whole, f"captions of {suite}", "captions")
 
 
 def is_beside_paper(row: Mapping[str, Any]) -> bool:
@@ -169,8 +169,8 @@ def _tables(suite: str) -> dict[str, Any]:
     return {**below, **own, "sets": {**below.get("sets", {}), **own.get("sets", {})}}
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     """Sentences without the line breaks of their file."""
     if isinstance(value, dict):
-        return {key: _unwrapped(item) for key, item in value.items()}
+        return {key: _unwrap(item) for key, item in value.items()}
     return " ".join(value.split()) if isinstance(value, str) else value

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets.splits import check_loader
 from ..names import refuse_unknown
-from ..results.receipt import config_hash
-from .build import accepts, build, class_of, described, transformer_of
-from .entries import CrossedClassifier, CrossedData, Limit, Method, Profile
-from .suite import Suite, chosen, gathered
-from .typed_toml import validated
-
-#: Raised when stored arrays, or rows of a crossed suite, change their meaning, so that none of an
-#: older kind are taken for new.
-_FORMAT, _CROSSED_FORMAT = 1, 3
-#: Own key of a density: what it sees.
-_SEES = ("pixels", "network")
+from ..results.receipt import CROSSED_FORMAT, FORMAT, config_hash
+from .build import accepts, build, class_of, describe, transformer_of
+from .suite import (
+    PART_KEYS,
+    SPLITS,
+    Data,
+    Limits,
+    Method,
+    Profile,
+    Suite,
+    choose,
+    gather_arguments,
+)
+from .toml import read_model
 
 Table = dict[str, Any]
 Names = Iterable[str] | None
@@ -30,11 +35,12 @@ Names = Iterable[str] | None
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Something that is trained once a seed: a classifier, a density or a method (its `role`).
+    """Something that is made once a seed, after the parts `below`: what, is its `role`.
 
-    `name` is that of its folder, `table` holds its class and arguments, `config` everything that
-    its arrays depend on, data and the parts `below` included; those have to be trained before it.
-    `spec` is the entry of a method in the suite.
+    "classifier", "density" and "method" are trained, and their arrays stored. "methods" are all
+    methods of a crossed suite that are run with the classifier below. `name` is that of its folder,
+    `table` holds its class and arguments, `config` everything that its arrays depend on, data and
+    the parts below included. `spec` is the entry of a method in the suite.
     """
 
     role: str
@@ -45,13 +51,11 @@ class Part:
     below: Mapping[str, Part]
     spec: Method | None = None
 
-    def built(self, seed: int, **given: Any) -> Any:
-        """The estimator, unfitted; of `given`, what it does not take is left out."""
+    def build(self, seed: int, **given: Any) -> Any:
+        """Return the estimator, unfitted; of `given`, what it does not take is left out."""
         made = self.table["estimator"], self.table["arguments"]
         model = build(*made, self.where, random_state=seed, **given)
-        if self.table.get("standardise"):
-            model = make_pipeline(StandardScaler(), model)
-        return model
+        return make_pipeline(StandardScaler(), model) if self.table.get("standardise") else model
 
     @cached_property
     def digest(self) -> str:
@@ -64,33 +68,29 @@ class Cell:
     """Rows that are made together: data, a classifier, a seed, and what is trained for them.
 
     `heads` are the first keys of each row: suite, profile, method, title, seed, config, hash and,
-    in a crossed suite, data set, classifier and group. `parts` are trained and stored one after
-    the other. In a suite with one data set a profile the last of them is the method, and its arrays
-    give the row. In a crossed suite `methods` are run together afterwards, with the `classifier`,
-    which is one of the parts if it is a network, and is fitted on the way if it is not.
+    in a crossed suite, data set, classifier and group. `parts` are made one after the other. In a
+    suite with one data set a profile the last of them is the method, and its arrays give the row.
+    In a crossed suite the last one runs `methods` with the classifier below it, which is another of
+    the parts if it is a network, and is fitted on the way if it is not.
     """
 
     seed: int
     heads: tuple[Table, ...]
     parts: tuple[Part, ...]
     resamples: int
-    classifier: Part | None = None
     methods: Mapping[str, Method] = field(default_factory=dict)
 
-    @property
-    def place(self) -> str:
-        """Data set and classifier of a crossed suite, for readers; "" in any other."""
-        head = self.heads[0]
-        return f"{head['dataset']}, {head['classifier']}" if "dataset" in head else ""
+    def key(self, part: Part) -> tuple[str, str, int]:
+        """Return name, hash and seed of a part, by which the store knows it."""
+        return part.name, part.digest, self.seed
 
-    @property
-    def frozen(self) -> bool:
-        """Return whether the methods of a crossed suite get the classifier trained, as it is."""
-        return self.classifier in self.parts
+    def label(self, part: Part) -> str:
+        """Return the work on a part, for readers."""
+        return f"seed {self.seed}  {part.role} {part.name}"
 
     def title(self, method: str) -> str:
-        """A method for readers, with data set and classifier of a crossed suite."""
-        return f"{self.place}: {method}" if self.place else method
+        """Return a method for readers, with data set and classifier of a crossed suite."""
+        return f"{self.parts[-1].name}: {method}" if self.methods else method
 
 
 def plan(
@@ -112,14 +112,19 @@ def plan(
         seeds = tuple(dict.fromkeys(seeds))
         if not seeds or min(seeds) < 0:
             raise ValueError(f"seeds must be integers >= 0, at least one, got {list(seeds)}")
-    names = suite.chosen_methods(profile, methods)
+    names = suite.choose_methods(profile, methods)
     if suite.crossed:
-        made = crossed_methods(suite, profile, names, where)
-        found = _crossed_cells(suite, profile, where, made, datasets, classifiers, seeds)
+        cells = _crossed_cells(suite, profile, where, names, datasets, classifiers)
     else:
         refuse_axes(suite, datasets=datasets, classifiers=classifiers)
-        found = _cells(suite, profile, method_parts(suite, profile, names, where), seeds)
-    return [cell for _, cell in sorted(found, key=lambda pair: pair[0])]
+        cells = _method_cells(suite, profile, where, names)
+    default = suite.profile(profile).seeds or suite.seeds
+    seeded = [
+        (i, replace(cell, seed=seed, heads=tuple({**head, "seed": seed} for head in cell.heads)))
+        for cell, own in cells
+        for i, seed in enumerate(seeds or own or default)
+    ]
+    return [cell for _, cell in sorted(seeded, key=itemgetter(0))]
 
 
 def refuse_axes(suite: Suite, **given: Names) -> None:
@@ -133,34 +138,69 @@ def refuse_axes(suite: Suite, **given: Names) -> None:
             )
 
 
-def _with_seeds(cell: Cell, seeds: Iterable[int]) -> Iterator[tuple[int, Cell]]:
-    for i, seed in enumerate(seeds):
-        heads = tuple({**head, "seed": seed} for head in cell.heads)
-        yield i, replace(cell, seed=seed, heads=heads)
-
-
 # ------------------------------------------------------------------- suites that cross data sets
 
 
-def crossed_methods(
-    suite: Suite, profile: str, names: Iterable[str], where: str
-) -> dict[str, Method]:
-    """Methods of a crossed suite by name, checked: every class exists and takes its arguments."""
-    setting, own = suite.profile(profile), Method.keys(crossed=True)
-    found = {}
-    for name in names:
-        place = f"{where}: methods.{name}"
-        table = completed(suite.methods[name], setting.methods.get(name, {}), own, setting)
-        method = validated(Method, table, place, "suite")
-        made = built_method(method, place)
-        if method.kinds and not accepts(class_of(method.estimator, place).uncertainty, "kind"):
-            raise ValueError(f"{place}.kinds: {type(made).__name__} has one kind only")
-        found[name] = method
-    return found
+def _crossed_cells(
+    suite: Suite,
+    profile: str,
+    where: str,
+    names: Iterable[str],
+    datasets: Names,
+    classifiers: Names,
+) -> Iterator[tuple[Cell, tuple[int, ...] | None]]:
+    """Cells without their seed, and the seeds of their own that they have."""
+    setting = suite.profile(profile)
+    methods = {name: _crossed_method(suite, setting, name, where) for name in names}
+    settings = {
+        name: to_lists(describe(build_method(method, f"{where}: methods.{name}")))
+        for name, method in methods.items()
+    }
+    wanted = choose("classifier", classifiers, suite.classifiers)
+    for dataset in choose("data set", datasets, setting.datasets):
+        data = suite.datasets[dataset]
+        check_loader(data.loader, f"{where}: datasets.{dataset}")
+        for name in (name for name in data.classifiers if name in wanted):
+            part = _crossed_part(suite, setting, dataset, name, where)
+            mine = {
+                key: method
+                for key, method in methods.items()
+                if method.classifiers is None or name in method.classifiers
+            }
+            place: Table = {"suite": suite.name, "profile": profile}
+            place |= {"dataset": dataset, "classifier": name}
+            heads = []
+            for key, method in mine.items():
+                for row, kind in kinds_of(key, method).items():
+                    config = {**part.config, "method": _method_config(method, kind, settings[key])}
+                    ranked = "" if row == key else f", ranked by {kind}"
+                    head = place | {"method": row, "title": method.title + ranked}
+                    head |= {"group": method.group, "seed": -1}
+                    heads.append({**head, "config": config, "config_hash": config_hash(config)})
+            if heads:
+                run = replace(part, role="methods", below={"classifier": part})
+                parts = (part, run) if part.table.get("frozen") else (run,)
+                yield (
+                    Cell(-1, tuple(heads), parts, data.resamples, mine),
+                    setting.seeds or data.seeds,
+                )
 
 
-def built_method(method: Method, where: str, **given: Any) -> Any:
-    """A method of a crossed suite, unfitted; of `given`, what it does not take is left out."""
+def _crossed_method(suite: Suite, setting: Profile, name: str, where: str) -> Method:
+    """Return a method, checked: its class exists and takes its arguments."""
+    place = f"{where}: methods.{name}"
+    own, over = Method.keys(crossed=True), setting.methods.get(name, {})
+    method = read_model(
+        Method, complete_table(suite.methods[name], over, own, setting), place, "suite"
+    )
+    made = build_method(method, place)
+    if method.kinds and not accepts(class_of(method.estimator, place).uncertainty, "kind"):
+        raise ValueError(f"{place}.kinds: {type(made).__name__} has one kind only")
+    return method
+
+
+def build_method(method: Method, where: str, **given: Any) -> Any:
+    """Return a method, unfitted; of `given`, what it does not take is left out."""
     return build(method.estimator, method.arguments, where, preset=method.preset, **given)
 
 
@@ -170,47 +210,6 @@ def kinds_of(name: str, method: Method) -> dict[str, str | None]:
     return {name: first, **{f"{name}:{kind}": kind for kind in others}}
 
 
-def _crossed_cells(
-    suite: Suite,
-    profile: str,
-    where: str,
-    methods: Mapping[str, Method],
-    datasets: Names,
-    classifiers: Names,
-    seeds: Iterable[int] | None,
-) -> Iterator[tuple[int, Cell]]:
-    setting = suite.profile(profile)
-    wanted = chosen("classifier", classifiers, suite.classifiers)
-    settings = {
-        name: plain(described(built_method(method, f"{where}: methods.{name}")))
-        for name, method in methods.items()
-    }
-    for dataset in suite.chosen_datasets(profile, datasets):
-        data = suite.datasets[dataset]
-        check_loader(data.loader, f"{where}: datasets.{dataset}")
-        of_data = tuple(seeds or setting.seeds or data.seeds or suite.seeds)
-        for name in (name for name in data.classifiers if name in wanted):
-            part, entry = _recipe(suite, setting, dataset, name, where)
-            given = {
-                key: method
-                for key, method in methods.items()
-                if method.classifiers is None or name in method.classifiers
-            }
-            heads = []
-            for key, method in given.items():
-                for row, kind in kinds_of(key, method).items():
-                    config = {**part.config, "method": _method_config(method, kind, settings[key])}
-                    ranked = "" if row == key else f", ranked by {kind}"
-                    place: Table = {"suite": suite.name, "profile": profile, "dataset": dataset}
-                    place |= {"classifier": name, "method": row, "title": method.title + ranked}
-                    place |= {"group": method.group, "seed": -1}
-                    heads.append({**place, "config": config, "config_hash": config_hash(config)})
-            if heads:
-                parts = (part,) if entry.frozen else ()
-                cell = Cell(-1, tuple(heads), parts, data.resamples, part, given)
-                yield from _with_seeds(cell, of_data)
-
-
 def _method_config(method: Method, kind: str | None, settings: Table) -> Table:
     """Everything that a row depends on beside data, classifier and seed."""
     own: Table = {"answers": method.answers, "calibrate": method.calibrate, "kind": kind}
@@ -218,32 +217,28 @@ def _method_config(method: Method, kind: str | None, settings: Table) -> Table:
     return {**settings, **own, "preset": method.preset}
 
 
-def _recipe(
-    suite: Suite, profile: Profile, dataset: str, name: str, where: str
-) -> tuple[Part, CrossedClassifier]:
-    """The classifier of a cell, whose class and arguments are checked, and its entry."""
-    data, place = suite.datasets[dataset], f"{where}: classifiers.{name}"
-    own = tuple(CrossedClassifier.model_fields)
-    table = completed(suite.classifiers[name], profile.classifiers.get(name, {}), own, profile)
-    entry = validated(CrossedClassifier, table, place, "suite")
-    made = {key: getattr(entry, key) for key in ("estimator", "arguments", "standardise")}
-    part = Part("classifier", f"{dataset}/{name}", place, made, {}, {})
+def _crossed_part(suite: Suite, profile: Profile, dataset: str, name: str, where: str) -> Part:
+    """Return the classifier of a cell, whose class and arguments are checked."""
+    _, table, place = _part_table(suite, profile, "classifiers", name, where)
+    data = suite.datasets[dataset]
+    part = Part("classifier", f"{dataset}/{name}", place, table, {}, {})
+    limits = (data.limit, table.get("limit", {}), profile.limit)
     config = {
-        "format": _CROSSED_FORMAT,
-        "data": _crossed_data(data, [data.limit, entry.limit, profile.limit]),
-        "classifier": plain(described(part.built(0))),
+        "format": CROSSED_FORMAT,
+        "data": _crossed_data(data, limits),
+        "classifier": to_lists(describe(part.build(0))),
     }
-    return replace(part, config=config), entry
+    return replace(part, config=config)
 
 
-def _crossed_data(data: CrossedData, limits: list[Limit]) -> Table:
+def _crossed_data(data: Data, limits: Iterable[Limits]) -> Table:
     rows = {
-        split: min((n for n in (getattr(limit, split) for limit in limits) if n), default=None)
-        for split in Limit.model_fields
+        split: min((limit[split] for limit in limits if split in limit), default=None)
+        for split in SPLITS
     }
     return {
         "loader": data.loader,
-        "arguments": plain(data.arguments),
+        "arguments": to_lists(data.arguments),
         "leave_out": data.leave_out,
         "ood": list(data.ood),
         "validation_fraction": data.validation_fraction,
@@ -256,24 +251,30 @@ def _crossed_data(data: CrossedData, limits: list[Limit]) -> Table:
 # ------------------------------------------------------------ suites with one data set a profile
 
 
-def method_parts(suite: Suite, profile: str, methods: Iterable[str], where: str) -> list[Part]:
-    """Methods with all parts below them, checked: every class exists and takes its keys."""
-    setting = suite.profile(profile)
-    planner = _Planner(suite, setting, data_config(suite, setting))
-    return [planner.method(name, where) for name in methods]
-
-
-def _cells(
-    suite: Suite, profile: str, parts: Iterable[Part], seeds: Iterable[int] | None
-) -> Iterator[tuple[int, Cell]]:
-    setting = suite.profile(profile)
-    for part in parts:
+def _method_cells(
+    suite: Suite, profile: str, where: str, names: Iterable[str]
+) -> Iterator[tuple[Cell, tuple[int, ...] | None]]:
+    """Cells without their seed, and the seeds of their own that they have."""
+    for part in method_parts(suite, profile, names, where):
         assert part.spec is not None
         head: Table = {"suite": suite.name, "profile": profile, "method": part.name}
         head |= {"title": part.spec.title, "seed": -1}
         head |= {"config": part.config, "config_hash": part.digest}
-        cell = Cell(-1, (head,), tuple(trained_parts(part)), setting.resamples)
-        yield from _with_seeds(cell, seeds or part.spec.seeds or setting.seeds or suite.seeds)
+        resamples = suite.profile(profile).resamples
+        yield Cell(-1, (head,), tuple(parts_of(part)), resamples), part.spec.seeds
+
+
+def method_parts(suite: Suite, profile: str, methods: Iterable[str], where: str) -> list[Part]:
+    """Methods with all parts below them, checked: every class exists and takes its keys."""
+    setting = suite.profile(profile)
+    return [_method(suite, setting, name, where) for name in methods]
+
+
+def parts_of(part: Part) -> Iterator[Part]:
+    """The part and all below it, each after what it needs."""
+    for below in part.below.values():
+        yield from parts_of(below)
+    yield part
 
 
 def data_config(suite: Suite, profile: Profile) -> Table:
@@ -282,78 +283,87 @@ def data_config(suite: Suite, profile: Profile) -> Table:
         "dataset": profile.dataset,
         "ood": list(suite.ood_of(profile)),
         "validation_fraction": suite.validation_fraction,
-        "limit": profile.limit.model_dump(),
+        "limit": {split: profile.limit.get(split) for split in SPLITS},
         **({"shifted": list(profile.shifted)} if profile.shifted else {}),
     }
 
 
-@dataclass(frozen=True)
-class _Planner:
-    """Makes methods and parts of a suite with a profile, on its data."""
-
-    suite: Suite
-    profile: Profile
-    data: Table
-
-    def method(self, name: str, where: str) -> Part:
-        place = f"{where}: methods.{name}"
-        own, over = Method.keys(crossed=False), self.profile.methods.get(name, {})
-        table = completed(self.suite.methods[name], over, own, self.profile)
-        spec = validated(Method, table, place, "suite")
-        below: dict[str, Part] = {}
-        if spec.classifier is not None:
-            below["classifier"] = self._classifier(spec.classifier, place)
-        if spec.density is not None:
-            below["density"] = self._density(spec.density, below, place)
-        _check_method(spec, below, place)
-        made = {"estimator": spec.estimator, "arguments": spec.arguments}
-        config = _config(made, self.data, below, place) | _choices(spec)
-        return Part("method", name, place, made, config, below, spec)
-
-    def _classifier(self, given: str | Table, where: str) -> Part:
-        name, table, place = self._found(given, "classifiers", ("estimator",), where)
-        return Part("classifier", name, place, table, _config(table, self.data, {}, place), {})
-
-    def _density(self, given: str | Table, below: Mapping[str, Part], where: str) -> Part:
-        name, table, place = self._found(given, "densities", ("estimator", "features"), where)
-        sees = table.pop("features", "pixels")
-        if isinstance(sees, Mapping):
-            transformer = transformer_of(sees, f"{place}.features", estimator=None)
-            of_network = accepts(type(transformer), "estimator")
-            table["features"] = dict(sees)
-            sees = "network" if of_network else "pixels"
-        elif sees not in _SEES:
+def _method(suite: Suite, profile: Profile, name: str, where: str) -> Part:
+    place, data = f"{where}: methods.{name}", data_config(suite, profile)
+    own, over = Method.keys(crossed=False), profile.methods.get(name, {})
+    table = complete_table(suite.methods[name], over, own, profile)
+    spec = read_model(Method, table, place, "suite")
+    below: dict[str, Part] = {}
+    if spec.classifier is not None:
+        found = _part_table(suite, profile, "classifiers", spec.classifier, place)
+        below["classifier"] = _part("classifier", *found, data)
+    if spec.density is not None:
+        key, table, at = _part_table(suite, profile, "densities", spec.density, place)
+        network = {"classifier": below.get("classifier")} if _sees_network(table, at) else {}
+        if None in network.values():
             raise ValueError(
-                f"{place}.features: must be one of {list(_SEES)}, or a table that names a "
-                'transformer of pixels, such as { name = "LogitPixels" }; '
-                f"got {sees!r}"
+                f"{at}.features: 'network' needs a classifier; give {place} one, or write 'pixels'"
             )
-        if sees == "network" and "classifier" not in below:
-            raise ValueError(
-                f"{place}.features: 'network' needs a classifier; give {where} one, or write "
-                "'pixels'"
-            )
-        network = {"classifier": below["classifier"]} if sees == "network" else {}
-        config = _config(table, self.data, network, place)
-        return Part("density", name, place, table, config, network)
+        below["density"] = _part("density", key, table, at, data, network)
+    _check_method(spec, below, place)
+    made = {"estimator": spec.estimator, "arguments": spec.arguments}
+    part = _part("method", name, made, place, data, below)
+    return replace(part, spec=spec, config=part.config | _choices(spec))
 
-    def _found(
-        self, given: str | Table, section: str, own: tuple[str, ...], where: str
-    ) -> tuple[str, Table, str]:
-        """Name, completed table and place of a part that is given by name or in place."""
-        known: dict[str, Table] = getattr(self.suite, section)
-        if isinstance(given, Mapping):
-            name, table, over, place = "", dict(given), {}, f"{where}.{section}"
-        else:
-            refuse_unknown(section, [given], known, where)
-            name, table, over = given, known[given], getattr(self.profile, section).get(given, {})
-            place = f"{where.partition(':')[0]}: {section}.{given}"
-        found = completed(table, over, own, self.profile)
-        if not isinstance(found.get("estimator"), str):
-            raise ValueError(
-                f'{place}: a table must say its class, such as estimator = "GDADensity"'
-            )
-        return name or found["estimator"], found, place
+
+def _part(
+    role: str,
+    name: str,
+    table: Table,
+    where: str,
+    data: Table,
+    below: Mapping[str, Any] | None = None,
+) -> Part:
+    """Return a part, with every setting in its config, those left at their defaults too."""
+    made = build(table["estimator"], table["arguments"], where)
+    own = {key: table[key] for key in ("features",) if key in table}
+    own |= {"estimator": table["estimator"], "arguments": describe(made)["settings"]}
+    config = {"format": FORMAT, "data": data, **to_lists(own)}
+    if below:
+        config["below"] = {role: {"name": part.name, **part.config} for role, part in below.items()}
+    return Part(role, name, where, table, config, below or {})
+
+
+def _sees_network(table: Table, where: str) -> bool:
+    """Return whether a density sees the network; of its features only a transformer stays."""
+    sees = table.pop("features", "pixels")
+    if isinstance(sees, Mapping):
+        transformer = transformer_of(sees, f"{where}.features", estimator=None)
+        table["features"] = dict(sees)
+        return accepts(type(transformer), "estimator")
+    if sees not in ("pixels", "network"):
+        raise ValueError(
+            f"{where}.features: must be one of ['pixels', 'network'], or a table that names a "
+            f'transformer of pixels, such as {{ name = "LogitPixels" }}; got {sees!r}'
+        )
+    return bool(sees == "network")
+
+
+def _part_table(
+    suite: Suite, profile: Profile, section: str, given: str | Table, where: str
+) -> tuple[str, Table, str]:
+    """Return name, completed table and place of a part that is given by name or in place."""
+    if isinstance(given, Mapping):
+        name, table, over, place = "", dict(given), {}, f"{where}.{section}"
+    else:
+        known: dict[str, Table] = getattr(suite, section)
+        refuse_unknown(section, [given], known, where)
+        name, table, over = given, known[given], getattr(profile, section).get(given, {})
+        place = f"{where.partition(':')[0]}: {section}.{given}"
+    own = PART_KEYS["crossed" if suite.crossed else section]
+    found = complete_table(table, over, own, profile)
+    if not isinstance(found.get("estimator"), str):
+        raise ValueError(f'{place}: a table must say its class, such as estimator = "GDADensity"')
+    try:
+        TypeAdapter(Limits).validate_python(found.get("limit", {}), strict=True)
+    except ValidationError as error:
+        raise ValueError(f"{place}.limit: {error.errors()[0]['msg']}") from error
+    return name or found["estimator"], found, place
 
 
 def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
@@ -377,64 +387,45 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
 
 def _choices(spec: Method) -> Table:
     """Own keys of a method that its predictions depend on, where they differ from the defaults."""
-    names = ("sees", "statistics", "uncertainty")
-    chosen = {name: getattr(spec, name) for name in names}
-    return {k: v for k, v in chosen.items() if v != Method.model_fields[k].default}
+    own = spec.model_dump(include={"sees", "statistics", "uncertainty"}, exclude_defaults=True)
+    return {key: own[key] for key in ("sees", "statistics", "uncertainty") if key in own}
 
 
-def _config(table: Table, data: Table, below: Mapping[str, Part], where: str) -> Table:
-    """Every setting, those that the suite leaves at their defaults too."""
-    made = build(table["estimator"], table["arguments"], where)
-    rest = {key: value for key, value in table.items() if key not in ("estimator", "arguments")}
-    settings = {**rest, "estimator": table["estimator"], "arguments": described(made)["settings"]}
-    parts = {role: {"name": part.name, **part.config} for role, part in below.items()}
+# ------------------------------------------------------------------------------------- tables
+
+
+def complete_table(table: Table, over: Table, own: Iterable[str], profile: Profile) -> Table:
+    """Return the suite's table with the profile's: what it sets everywhere, then for this one."""
+    everywhere = {"training": profile.training, "backbone": profile.backbone}
+    whole = _override_all(gather_arguments(table, own), everywhere)
+    return merge_tables(whole, gather_arguments(over, own))
+
+
+def _override_all(table: Table, over: Table) -> Table:
+    """`table` with each table of `over` on top of all in it that have its name."""
     return {
-        "format": _FORMAT,
-        "data": data,
-        **plain(settings),
-        **({"below": parts} if parts else {}),
+        key: value
+        if not isinstance(value, dict)
+        else merge_tables(value, over[key])
+        if key in over
+        else _override_all(value, over)
+        for key, value in table.items()
     }
 
 
-def completed(table: Table, over: Table, own: tuple[str, ...], profile: Profile) -> Table:
-    """The suite's table with the profile's: what it sets everywhere, then its own for this one."""
-    everywhere = {"training": profile.training, "backbone": profile.backbone}
-    return merged(_with_all(gathered(table, own), everywhere), gathered(over, own))
-
-
-def _with_all(table: Table, over: Table) -> Table:
-    """`table` with each table of `over` on top of all in it that have its name."""
-    changed: Table = {}
-    for key, value in table.items():
-        if isinstance(value, dict) and key in over:
-            changed[key] = merged(value, over[key])
-        else:
-            changed[key] = _with_all(value, over) if isinstance(value, dict) else value
-    return changed
-
-
-def merged(base: Table, over: Table) -> Table:
+def merge_tables(base: Table, over: Table) -> Table:
     """`over` on top of `base`, key by key; a table that names another class replaces the old."""
     if any(isinstance(over.get(k), str) and over[k] != base.get(k) for k in ("name", "estimator")):
-        kept = {k: v for k, v in base.items() if k in ("title", "note")}
-        return {**kept, **over}
+        return {**{k: v for k, v in base.items() if k in ("title", "note")}, **over}
     found = dict(base)
     for key, value in over.items():
-        old = base.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        found[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+        both = isinstance(base.get(key), dict) and isinstance(value, dict)
+        found[key] = merge_tables(base[key], value) if both else value
     return found
 
 
-def plain(value: Any) -> Any:
+def to_lists(value: Any) -> Any:
     """Tuples as lists: what a config looks like after it was written as JSON and read again."""
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def trained_parts(part: Part) -> Iterator[Part]:
-    """The part and all below it, each after what it needs."""
-    for below in part.below.values():
-        yield from trained_parts(below)
-    yield part
+        return {key: to_lists(item) for key, item in value.items()}
+    return [to_lists(item) for item in value] if isinstance(value, list | tuple) else value

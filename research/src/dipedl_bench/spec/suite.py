@@ -7,27 +7,21 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from ..datasets.spectra_splits import SPECTRA_SHIFTED
 from ..datasets.splits import DATASETS, OOD_SETS
 from ..names import is_folder_name, refuse_unknown
-from .entries import (
-    CrossedClassifier,
-    CrossedData,
-    MeasureEntry,
-    Method,
-    Profile,
-)
-from .typed_toml import Frozen, read_tables, validated
+from .toml import Frozen, read_model, read_tables
 
 __all__ = [
+    "Data",
+    "MeasureEntry",
+    "Method",
+    "Profile",
     "Suite",
-    "chosen",
-    "file_of",
-    "gathered",
     "load_suite",
     "parse_suite",
     "suite_names",
@@ -35,6 +29,187 @@ __all__ = [
 
 Table = dict[str, Any]
 Name = str
+#: Splits that a limit may name.
+Split = Literal["train", "validation", "test", "ood"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test", "ood")
+#: At most so many rows of a split. Those of train and validation are the first of the seed's
+#: permutation; those of test and OOD sets are drawn once, the same for every seed.
+Limits = dict[Split, Annotated[int, Field(ge=1)]]
+#: Groups of crossed methods, in the order of the tables.
+GROUPS = ("bare", "ours", "baseline", "ablation", "candidate")
+#: Keys that are no arguments of its class, of a density, of a classifier, and of one in a crossed
+#: suite. There a `frozen` one is a network, trained on the training rows alone and its weights
+#: stored; methods get it frozen, its features for the density, and the validation rows to calibrate
+#: with. Any other they get unfitted, with training and validation rows together.
+PART_KEYS: dict[str, tuple[str, ...]] = {
+    "densities": ("estimator", "features"),
+    "classifiers": ("estimator",),
+    "crossed": ("estimator", "title", "frozen", "standardise", "limit"),
+}
+#: Fewer leave no resample in the tails of a 95 % interval.
+_FEWEST_RESAMPLES = 40
+
+
+class Profile(Frozen):
+    """How much of everything: which data, and what differs from the suite's own settings.
+
+    A crossed suite names the data sets that are run in `datasets`, any other its one in `dataset`.
+    `training` and `backbone` override every table of that name, `classifiers`, `densities` and
+    `methods` single entries; a table is merged key by key, unless it names another class. `ood` and
+    `seeds` replace those of the suite; `shifted` are labelled test sets from elsewhere.
+    """
+
+    title: str = ""
+    dataset: str = ""
+    datasets: tuple[Name, ...] = ()
+    ood: tuple[Name, ...] | None = None
+    shifted: tuple[Name, ...] = ()
+    seeds: tuple[int, ...] | None = None
+    limit: Limits = {}
+    resamples: int = Field(default=100, ge=0)
+    training: Table = {}
+    backbone: Table = {}
+    classifiers: dict[Name, Table] = {}
+    densities: dict[Name, Table] = {}
+    methods: dict[Name, Table] = {}
+    without: tuple[Name, ...] = ()
+
+
+class Method(Frozen):
+    """A method: its class, its arguments, and how it is given data and trained parts.
+
+    All keys that are not below are arguments of its class.
+    """
+
+    title: str
+    estimator: str
+    #: They may stand beside the other keys too, unless they share a name with one.
+    arguments: Table = {}
+    note: str = ""
+
+    # ---- in a suite with one data set a profile: the parts that the method is given
+    #: Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
+    #: or ``[densities]``, or such a table.
+    classifier: str | Table | None = None
+    density: str | Table | None = None
+    #: What a method with a classifier is given: row numbers, and a classifier that looks its stored
+    #: predictions up; or the pixels, and the trained network itself, frozen.
+    sees: Literal["predictions", "pixels"] = "predictions"
+    #: Rows from which DIPClassifier takes the statistics of its normaliser.
+    statistics: Literal["train", "validation"] = "train"
+    #: Passed to the method's ``uncertainty`` as `kind`.
+    uncertainty: str | None = None
+    #: Default seeds of this method, where they differ from those of the others.
+    seeds: tuple[int, ...] | None = None
+
+    # ---- in a crossed suite: the method is given each of the classifiers
+    #: "bare": what all are compared with. "candidate": a single density that a selection could have
+    #: chosen.
+    group: Literal[("", *GROUPS)] = ""  # type: ignore[valid-type]
+    #: "paper" makes it with ``DIPClassifier.paper``.
+    preset: Literal["", "paper"] = ""
+    #: Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
+    kinds: tuple[str, ...] = ()
+    #: Where its probabilities come from; with "classifier_proba" one minus the largest ranks.
+    answers: Literal["predict_proba", "classifier_proba"] = "predict_proba"
+    #: Whether it is given the validation rows to calibrate on, where it takes some and the
+    #: classifier is frozen.
+    calibrate: bool = True
+    #: Whether it trains the classifier anew, as an ensemble does, also where that is frozen; or a
+    #: network of its own, with backbone and training of the classifier.
+    trains: bool = False
+    #: Share of the rows that the classifier is not fitted on: the method is given these alone, and
+    #: the classifier frozen.
+    held_out: float | None = Field(default=None, gt=0, lt=1)
+    #: Whether a ValueError or a TypeError is an answer, kept as a row.
+    may_refuse: bool = False
+    #: Run with these only.
+    classifiers: tuple[str, ...] | None = None
+
+    @classmethod
+    def keys(cls, crossed: bool) -> tuple[str, ...]:
+        """Return the keys of a method in a crossed suite, or in one with one data set a profile."""
+        names = tuple(cls.model_fields)
+        first, second = names.index("classifier"), names.index("group")
+        return names[:first] + (names[second:] if crossed else names[first:second])
+
+
+class Data(Frozen):
+    """A data set of a suite that crosses several with classifiers."""
+
+    title: str
+    #: A loader of `dipedl.datasets`, or a data set of scikit-learn such as ``sklearn:wine``.
+    loader: str
+    #: Of the loader; ``ood`` and the seed are added where it takes them.
+    arguments: Table = {}
+    #: A class that is taken out and becomes the OOD set of its name; data sets of scikit-learn need
+    #: one.
+    leave_out: int | None = Field(default=None, ge=0)
+    ood: tuple[str, ...]
+    classifiers: tuple[str, ...]
+    #: Share of the training rows that a network is not trained on.
+    validation_fraction: float = Field(default=0.2, gt=0, lt=1)
+    limit: Limits = {}
+    seeds: tuple[int, ...] | None = None
+    #: Whether the default was designed with a look at its OOD sets, or fixed before any was scored.
+    looked_at: Literal["by design", "later", "never"] = "later"
+    #: Whether inputs get mean 0 and standard deviation 1 over the training rows, for all methods.
+    standardise: bool = False
+    #: Share of the training rows of each class that is kept; a row then weighs one over it.
+    selected: tuple[float, ...] = ()
+    #: Bootstrap resamples of the test rows behind each interval; 0 for none.
+    resamples: int = Field(default=0, ge=0)
+
+    @field_validator("resamples")
+    @classmethod
+    def _enough(cls, resamples: int) -> int:
+        if 0 < resamples < _FEWEST_RESAMPLES:
+            raise ValueError(f"must be 0 or at least {_FEWEST_RESAMPLES}")
+        return resamples
+
+
+class MeasureEntry(Frozen):
+    """One statement on the method of the group "ours", evaluated by `tables.measures`."""
+
+    statement: str
+    #: With "value": another method that the statement is on.
+    method: Name = ""
+    #: "compare": a metric with that of another method, where both have one. "value": the metric
+    #: itself. "regret": AUROC of the best candidate, chosen with OOD labels, less ours.
+    #: "baselines": mean metric with that of every baseline. "earlier": mean metric by classifier,
+    #: less that of the table `earlier`.
+    what: Literal["compare", "value", "regret", "baselines", "earlier"]
+    #: One of an OOD set, such as "auroc", is looked at for every OOD set.
+    metric: str = "auroc"
+    against: str = "bare"
+    #: Another method, for the number ``{beside}``.
+    beside: str = ""
+    #: Ours less theirs, or ours over theirs.
+    by: Literal["difference", "share"] = "difference"
+    #: Bounds of what is good.
+    least: float | None = None
+    most: float | None = None
+    #: Met if this share of the lines is good, or if the mean is: of shares, mean over mean.
+    judged: Literal["each", "mean"] = "each"
+    good_share: float = Field(default=1.0, gt=0, le=1)
+    #: Only lines with timid classifiers, which temperature scaling sharpens to T < 0.8, or those
+    #: with all others; or only data sets that an earlier default was measured on.
+    lines: Literal["all", "timid", "others", "earlier"] = "all"
+    #: Mean metric of an earlier default, by classifier.
+    earlier: dict[Name, float] = {}
+    #: Only this data set, only this OOD set.
+    dataset: str = ""
+    ood: str = ""
+    #: What is said of all numbers, by ``{min}``, ``{max}``, ``{mean}``, ``{median}``, and of a
+    #: comparison ``{ours}``, ``{theirs}`` (means), ``{ratio}`` (ours over theirs) and ``{beside}``
+    #: (ours over that method's); and of one, by ``{value}``.
+    found: str
+    miss: str = "{value:+.3f}"
+
+    def good(self, value: float) -> bool:
+        """Return whether a number is within the bounds."""
+        low = self.least is None or value >= self.least
+        return low and (self.most is None or value <= self.most)
 
 
 class Suite(Frozen):
@@ -53,10 +228,10 @@ class Suite(Frozen):
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     seeds: tuple[int, ...] = Field(min_length=1)
     profiles: dict[Name, Profile]
-    datasets: dict[Name, CrossedData] = {}
-    #: ``estimator`` and its arguments. Of a crossed suite, see `CrossedClassifier`; of another,
-    #: parts that several methods share, a density with ``features``: "pixels", "network", or a
-    #: table that names a transformer of pixels.
+    datasets: dict[Name, Data] = {}
+    #: ``estimator`` and its arguments, see `PART_KEYS`. Methods of a crossed suite are given every
+    #: classifier of a data set; in another suite they are parts that several methods share, a
+    #: density with ``features``: "pixels", "network", or a table that names a transformer.
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
     #: See `Method`; completed by a profile.
@@ -66,8 +241,8 @@ class Suite(Frozen):
 
     @field_validator("profiles", "datasets", "classifiers", "densities", "methods", mode="before")
     @classmethod
-    def _completed(cls, section: Any) -> Any:
-        return _each_on_top(section) if isinstance(section, Mapping) else section
+    def _extend_tables(cls, section: Any) -> Any:
+        return _extend_each(section) if isinstance(section, Mapping) else section
 
     @property
     def crossed(self) -> bool:
@@ -88,16 +263,12 @@ class Suite(Frozen):
         without = self.profile(profile).without
         return tuple(name for name in self.methods if name not in without)
 
-    def chosen_methods(self, profile: str, wanted: Iterable[str] | None = None) -> tuple[str, ...]:
+    def choose_methods(self, profile: str, wanted: Iterable[str] | None = None) -> tuple[str, ...]:
         """`wanted` once each and checked, in the order of the file; None or "all" gives all."""
-        return chosen("method", wanted, self.method_names(profile))
-
-    def chosen_datasets(self, profile: str, wanted: Iterable[str] | None = None) -> tuple[str, ...]:
-        """`wanted`, checked, in the order of the profile; None or "all" gives all."""
-        return chosen("dataset", wanted, self.profile(profile).datasets)
+        return choose("method", wanted, self.method_names(profile))
 
 
-def chosen(what: str, wanted: Iterable[str] | None, known: Iterable[str]) -> tuple[str, ...]:
+def choose(what: str, wanted: Iterable[str] | None, known: Iterable[str]) -> tuple[str, ...]:
     """`wanted` once each and checked, in the order of `known`; None or "all" gives all."""
     known = tuple(known)
     names = list(wanted) if wanted is not None else ["all"]
@@ -186,46 +357,43 @@ def parse_suite(text: str, where: str) -> Suite:
     head = tables.pop("suite", {})
     base = head.pop("extends", None)
     whole = {**head, **tables}
-    whole = _extended(base, whole, where) if base else whole
-    refuse_unknown("key", whole, Suite.model_fields, f"{where}: suite")
-    for key in ("name", "title", "seeds"):
-        if key not in whole:
-            raise ValueError(f"{where}: suite.{key}: this key is missing")
-    suite = validated(Suite, whole, where, "suite")
+    if base:
+        whole = _extend_suite(base, whole, where)
+    suite = read_model(Suite, whole, where, "suite")
     _check_names(suite, where)
     return suite
 
 
-def gathered(table: Table, own: Iterable[str]) -> Table:
-    """The same with all keys but `own` under "arguments", where they may stand already."""
+def gather_arguments(table: Table, own: Iterable[str]) -> Table:
+    """Return the table with all keys but `own` under "arguments", where they may stand already."""
     own = set(own) - {"arguments"}
     rest = {k: v for k, v in table.items() if k not in own and k != "arguments"}
-    kept = {k: v for k, v in table.items() if k in own}
-    return {**kept, "arguments": {**rest, **table.get("arguments", {})}}
+    arguments = {**rest, **table.get("arguments", {})}
+    return {**{k: v for k, v in table.items() if k in own}, "arguments": arguments}
 
 
-def _extended(base: str, own: Table, where: str) -> Table:
+def _extend_suite(base: str, own: Table, where: str) -> Table:
     """Parts and methods of another suite of the package, and the profiles that say they extend."""
     refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
     tables = read_tables(_text(base), f"{base}.toml")
     shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
-    known = _each_on_top(tables["profiles"])
+    known = _extend_each(tables["profiles"])
     profiles = {
-        name: _on_top(profile, known, "profile", f"{where}: profiles.{name}.extends")
+        name: _extend(profile, known, "profile", f"{where}: profiles.{name}.extends")
         for name, profile in own.get("profiles", {}).items()
     }
     return {**shared, **own, "profiles": profiles}
 
 
-def _each_on_top(section: Mapping[str, Any]) -> Table:
+def _extend_each(section: Mapping[str, Any]) -> Table:
     """The tables of a section, each with those keys of one above it that it extends."""
     found: Table = {}
     for name, table in section.items():
-        found[name] = _on_top(table, found, "name above it", f"{name}.extends")
+        found[name] = _extend(table, found, "name above it", f"{name}.extends")
     return found
 
 
-def _on_top(table: Any, known: Mapping[str, Table], what: str, where: str) -> Any:
+def _extend(table: Any, known: Mapping[str, Table], what: str, where: str) -> Any:
     """The table of `known` that a table extends, if it does, with its own keys on top."""
     if not isinstance(table, Mapping) or "extends" not in table:
         return table
@@ -273,13 +441,12 @@ def _check_crossed(suite: Suite, where: str) -> None:
     for name, data in suite.datasets.items():
         place = f"{where}: datasets.{name}"
         refuse_unknown("classifier", data.classifiers, suite.classifiers, place)
-    for name, table in suite.classifiers.items():
-        own = tuple(CrossedClassifier.model_fields)
-        validated(CrossedClassifier, gathered(table, own), f"{where}: classifiers.{name}", "suite")
     groups = []
     for name, table in suite.methods.items():
         place = f"{where}: methods.{name}"
-        method = validated(Method, gathered(table, Method.keys(crossed=True)), place, "suite")
+        method = read_model(
+            Method, gather_arguments(table, Method.keys(crossed=True)), place, "suite"
+        )
         if not method.group:
             raise ValueError(f"{place}: group: this key is missing")
         refuse_unknown("classifier", method.classifiers or (), suite.classifiers, place)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..results.damage import read_json
-from ..results.store import make_root
+from ..results.files import read_file
+from ..results.rows import make_root
 from ..writing import write_file
 
 if TYPE_CHECKING:
@@ -76,5 +76,5 @@ def run_toys(
 
 
 def _rows(path: Path) -> Rows:
-    rows: Rows = read_json(path, "run: dipedl-bench toys") if path.exists() else []
+    rows: Rows = read_file(path, "run: dipedl-bench toys") if path.exists() else []
     return rows

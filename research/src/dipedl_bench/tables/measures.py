@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..spec.entries import MeasureEntry
-from ..spec.suite import load_suite, suite_names
+from ..spec.suite import MeasureEntry, load_suite, suite_names
 from .pairs import both, pair_title, regret, share, values
 from .table import BenchTable, is_higher_better
 
@@ -47,10 +46,10 @@ _SCALED, _TIMID = "temperature", 0.8
 def measures(table: BenchTable) -> list[Measure]:
     """Every measure that the file of the suite names; none of a suite of your own."""
     entries = load_suite(table.suite).measures if table.suite in suite_names() else ()
-    return [evaluated(entry, table) for entry in entries]
+    return [evaluate(entry, table) for entry in entries]
 
 
-def evaluated(entry: MeasureEntry, table: BenchTable) -> Measure:
+def evaluate(entry: MeasureEntry, table: BenchTable) -> Measure:
     """One measure."""
     if entry.what == "baselines":
         return _above_every_baseline(entry, table)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets.splits import LOADERS, make_splits
-from ..results.damage import read_json
+from ..results.files import read_file
 from ..results.scores import RANKED
 from ..results.store import Store
 from ..writing import error_text, write_file
@@ -133,7 +133,7 @@ def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
 def _kept(path: Path) -> dict[str, Any]:
     """Return the content of the file; nothing if it is damaged, for it is soon made again."""
     try:
-        found = read_json(path)
+        found = read_file(path)
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""TOML of suites and studies, read into frozen typed models, and errors that say where."""
+"""TOML of suites and captions, read into frozen typed models, and errors that say where."""
 
 from __future__ import annotations
 
@@ -20,41 +20,38 @@ class Frozen(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, data: Any) -> Any:
+    def _check_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
             refuse_unknown("key", data, cls.model_fields)
         return data
 
 
 def read_tables(text: str, where: str) -> dict[str, Any]:
-    """Tables of a TOML file, arrays as tuples; `where` names the file in errors."""
+    """Return the tables of a TOML file, arrays as tuples; `where` names the file in errors."""
     try:
-        tables: dict[str, Any] = _tuples(tomllib.loads(text))
+        tables: dict[str, Any] = _with_tuples(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{where}: not TOML: {error}") from error
     return tables
 
 
-def validated(model: type[Model], table: Mapping[str, Any], where: str, whole: str = "") -> Model:
-    """The model of a table; `where` names file and key in errors, `whole` the table itself."""
+def read_model(model: type[Model], table: Mapping[str, Any], where: str, whole: str = "") -> Model:
+    """Return the model of a table; `where` names file and key in errors, `whole` the table."""
     try:
-        return model.model_validate(_tuples(table))
+        return model.model_validate(_with_tuples(table))
     except ValidationError as error:
-        raise ValueError(f"{where}: {_first(error, whole)}") from None
-
-
-def _first(error: ValidationError, whole: str) -> str:
-    """Where and what the first error is: a key path, and the message without pydantic's frame."""
-    first = error.errors(include_url=False)[0]
+        first = error.errors(include_url=False)[0]
     place = ".".join(str(step) for step in first["loc"]) or whole
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
-        return f"{place}: this key is missing"
-    return f"{place}: {message}" + ("" if "unknown" in message else f", got {first['input']!r}")
+        message = "this key is missing"
+    elif "unknown" not in message:
+        message += f", got {first['input']!r}"
+    raise ValueError(f"{where}: {place}: {message}")
 
 
-def _tuples(value: Any) -> Any:
+def _with_tuples(value: Any) -> Any:
     """Arrays of TOML as tuples: nothing in a suite changes after it was read."""
     if isinstance(value, Mapping):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
+        return {key: _with_tuples(item) for key, item in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value
