@@ -18,7 +18,7 @@ from dipedl.networks import (  # noqa: E402
     training,
 )
 from dipedl.networks.device import tune_kernels  # noqa: E402
-from dipedl.networks.training import EpochLosses, Feed  # noqa: E402
+from dipedl.networks.training import Feed  # noqa: E402
 
 CPU = torch.device("cpu")
 READS = ("item", "tolist", "__bool__", "__float__", "__int__")
@@ -91,29 +91,6 @@ def test_a_loss_that_is_not_finite_is_found_at_the_end_of_its_epoch(deferred, ba
         train(module, loss, rows(0), settings, seed=0, progress=keep)
     assert calls.count(2) == 3 and 3 not in calls
     assert all(torch.equal(good[name], value) for name, value in module.state_dict().items())
-
-
-def test_epoch_losses_by_hand(monkeypatch):
-    values, lengths = [1.0, 4.0, 0.5], [2, 2, 1]
-    for asynchronous in ((), ("cpu",)):
-        monkeypatch.setattr(training, "_ASYNCHRONOUS", asynchronous)
-        losses = EpochLosses(lengths, CPU, 0)
-        for value in values:
-            losses.add(torch.tensor(value, requires_grad=True))
-        assert losses.mean() == (2 * 1 + 2 * 4 + 0.5) / 5
-        losses = EpochLosses(lengths, CPU, 0)
-        with pytest.raises(FloatingPointError, match="loss is inf in epoch 1, step 2 of 3"):
-            for value in (1.0, math.inf, math.nan):
-                losses.add(torch.tensor(value))
-            losses.mean()
-
-
-@pytest.mark.parametrize(("free", "fits"), [(7680, True), (7679, False)])
-def test_data_may_fill_half_of_the_free_memory(monkeypatch, free, fits):
-    data = (torch.zeros(240, 2), torch.zeros(240, dtype=torch.int64))
-    assert sum(part.numel() * part.element_size() for part in data) == 3840
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 10**9))
-    assert training._fits(data, torch.device("cuda")) is fits
 
 
 def test_batches_that_stay_are_those_that_move():

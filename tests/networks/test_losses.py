@@ -1,6 +1,5 @@
 """Losses against Monte Carlo over Dirichlet samples, torch.distributions, autograd and limits."""
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -10,7 +9,6 @@ from torch.distributions import kl_divergence  # noqa: E402
 
 from dipedl import Dirichlet  # noqa: E402
 from dipedl.networks import (  # noqa: E402
-    annealed_weight,
     evidence_from_logits,
     expected_cross_entropy,
     kl_misleading,
@@ -198,18 +196,3 @@ def test_the_digamma_loss_with_its_kl_has_the_optimum_of_the_theory():
     loss = expected_cross_entropy(alpha, y) + kl_to_prior(alpha, prior) / nu
     (slope,) = torch.autograd.grad(loss.sum(), alpha)
     assert slope.abs().max() < 1e-12
-
-
-def test_annealed_weight():
-    assert [annealed_weight(t, 4) for t in range(6)] == [0, 0.25, 0.5, 0.75, 1, 1]
-    assert annealed_weight(0, 0) == 1.0
-
-
-def test_numbers_of_a_hand_calculation():
-    alpha, y = torch.tensor([[9.0, 1.0]], dtype=torch.float64), torch.tensor([0])
-    np.testing.assert_allclose(mse_bayes_risk(alpha, y), [0.02 + 2 * 0.09 / 11])
-    np.testing.assert_allclose(marginal_likelihood_loss(alpha, y), [np.log(10 / 9)])
-    np.testing.assert_allclose(expected_cross_entropy(alpha, y), [1 / 9])  # psi(10) - psi(9)
-    # KL(Dir(2, 1) || Dir(1, 1)) = log 2 - 1/2
-    wrong = torch.tensor([[5.0, 2.0]], dtype=torch.float64)
-    np.testing.assert_allclose(kl_misleading(wrong, y), [np.log(2) - 0.5])

@@ -37,25 +37,6 @@ def test_validation_score_is_not_smoothed():
     assert model.history_.score[-1] == pytest.approx(-log_p[range(30), y[60:]].mean(), rel=1e-5)
 
 
-def test_smoothing_makes_a_network_less_sure():
-    X, y = blobs()
-    training = Training(epochs=60, batch_size=16, learning_rate=0.02, device="cpu", n_jobs=1)
-    plain, smooth = (
-        TorchClassifier(MLP((16,)), training, label_smoothing=share).fit(X, y).predict_proba(X)
-        for share in (0.0, 0.3)
-    )
-    assert smooth.max(axis=1).mean() < 0.87 < plain.max(axis=1).mean()  # 0.8 is the optimum
-
-
-@pytest.mark.parametrize("share", [1.0, -0.1, np.nan, 2])
-def test_label_smoothing_out_of_range(share):
-    X, y = blobs()
-    with pytest.raises(ValueError, match=r"label_smoothing must be in \[0, 1\), got"):
-        TorchClassifier(MLP((4,)), QUICK, label_smoothing=share).fit(X, y)
-    with pytest.raises(TypeError, match="label_smoothing must be a number"):
-        TorchClassifier(MLP((4,)), QUICK, label_smoothing="0.1").fit(X, y)
-
-
 class Spy(nn.Module):
     """A linear layer that notes in which type it ran."""
 

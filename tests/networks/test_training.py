@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from dipedl.networks import History, TextProgress, Training, train  # noqa: E402
+from dipedl.networks import TextProgress, Training, train  # noqa: E402
 from dipedl.networks.training import (  # noqa: E402
     Feed,
     _memory,
@@ -359,6 +359,23 @@ def test_settings_are_checked(changes, error, message):
         Training(**changes)
 
 
+def test_text_progress_tells_what_is_left():
+    module, data = line()
+    stream = io.StringIO()
+    show = TextProgress("line", stream)
+    train(module, mean_square, data, fast(), seed=0, validation=data, progress=show)
+    (text,) = stream.getvalue().splitlines()  # a log has the last epoch of a short training
+    assert text.startswith("line epoch 3/3  loss ") and text.endswith("0 s left")
+    report = {"epoch": 4, "epochs": 50, "loss": 1.0, "score": 0.5, "rows_per_second": 10.0}
+    report |= {"seconds_left": 3725.0, "member": 2, "members": 5}
+    stream.isatty = lambda: True
+    show = TextProgress(stream=stream)
+    show({**report, "stopped_early": False})
+    show({**report, "stopped_early": True})
+    assert "\rmember 2/5  epoch  4/50" in stream.getvalue() and "1 h 2 min" in stream.getvalue()
+    assert stream.getvalue().endswith("stopped early\n")
+
+
 def test_arguments_are_checked():
     module, (x, y) = line()
     with pytest.raises(TypeError, match="data must be a tuple of tensors"):
@@ -377,35 +394,3 @@ def test_arguments_are_checked():
             train(module, mean_square, (x, y), fast(), seed=seed)
     with pytest.raises(TypeError, match=r"loss must return a scalar tensor.*got \(16, 1\)"):
         train(module, lambda o, t, epoch: (o - t).square(), (x, y), fast(), seed=0)
-
-
-def test_text_progress_tells_what_is_left():
-    module, data = line()
-    stream = io.StringIO()
-    train(
-        module,
-        mean_square,
-        data,
-        fast(),
-        seed=0,
-        validation=data,
-        progress=TextProgress("line", stream),
-    )
-    (told,) = stream.getvalue().splitlines()  # a log has the last epoch of a short training
-    assert told.startswith("line epoch 3/3  loss ") and "score" in told
-    assert told.endswith("rows/s  0 s left")
-    report = {"epoch": 4, "epochs": 50, "loss": 1.0, "score": 0.5, "rows_per_second": 10.0}
-    stream.isatty = lambda: True
-    show = TextProgress(stream=stream)
-    show({**report, "seconds_left": 3725.0, "stopped_early": False})
-    show({**report, "seconds_left": 0.0, "stopped_early": True})
-    assert "\repoch  4/50" in stream.getvalue() and "1 h 2 min left" in stream.getvalue()
-    assert stream.getvalue().endswith("stopped early\n")
-    # of an ensemble
-    member = {"member": 2, "members": 5, "epoch": 50}
-    show({**report, **member, "seconds_left": 0.0, "stopped_early": False})
-    assert "\n\rmember 2/5  epoch 50/50" in stream.getvalue()
-
-
-def test_history_counts():
-    assert History().epochs == 0

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import special
 
 from dipedl.density.ensemble import NormalScores
@@ -68,12 +66,6 @@ def test_what_never_varies_is_refused():
     log_density, logits = rows(0, 100)
     with pytest.raises(ValueError, match=r"confidence is the same.*held-out rows.*score='density'"):
         ConfidenceFusion(torch.float64).learn(log_density, 0 * logits)
-
-
-@given(st.floats(-60, 60))
-def test_log_ndtr_is_that_of_scipy(z):
-    got = torch.special.log_ndtr(torch.tensor([z], dtype=torch.float64))
-    np.testing.assert_allclose(got, special.log_ndtr([z]), rtol=1e-10, atol=1e-300)
 
 
 def test_it_is_finite_however_far():

@@ -88,12 +88,12 @@ def leading_rows(rows: Tensor, size: int, rank: int) -> Tensor:
     values, vectors = torch.linalg.eigh(rows.double() @ rows.double().mT)
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
     left_out = values[size] if len(values) > size else values.new_zeros(())
-    kept, vectors = values[:size], vectors[:, :size]
-    wanted = kept.clone()
-    wanted[rank:] = (wanted[rank:] - left_out).clamp_min(0)
+    values, vectors = values[:size], vectors[:, :size]
+    reduced = values.clone()
+    reduced[rank:] = (reduced[rank:] - left_out).clamp_min(0)
     # Below rounding of the largest there is no direction, only noise to be blown up.
-    real = kept > len(values) * EPS * kept[:1]
-    scale = torch.where(real, (wanted / kept.clamp_min(_TINY)), 0.0).sqrt()
+    real = values > len(rows) * EPS * values[:1]
+    scale = torch.where(real, (reduced / values.clamp_min(_TINY)), 0.0).sqrt()
     found = (vectors * scale).mT @ rows.double()
     return F.pad(found, (0, 0, 0, size - len(found))).to(rows.dtype)
 
@@ -125,8 +125,8 @@ def principal_parts(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[Pri
             # As for a full covariance: all rows are the same point, which has no level.
             intensity, target = 1.0, pooled
         inner = (1 - intensity) * values / n + intensity * target
-        held = len(values)
-        outer = (1 - intensity) * rest / n / (p - held) + intensity * target if held < p else 0.0
+        r = len(values)
+        outer = (1 - intensity) * rest / n / (p - r) + intensity * target if r < p else 0.0
         # A direction that explains less than the average of the others was not found, but guessed.
         parts = PrincipalParts(basis, inner.clamp_min(outer), outer or float(inner.max()))
         _check_regular(parts, c, n, p, intensity)
@@ -194,12 +194,12 @@ class LowRankDistance(BufferedDistance):
         for c, (part, mean) in enumerate(zip(parts, means, strict=True)):
             if not c:
                 # Filled in place: small tensors kept between large passing ones split the heap.
-                held = len(part.inner)
-                basis = to.new_empty(k, held, p)
-                projected, inner, outer = (to.new_empty(k, n) for n in (held, held, 1))
+                r = len(part.inner)
+                basis = to.new_empty(k, r, p)
+                projected, inner, outer = (to.new_empty(k, n) for n in (r, r, 1))
             basis[c], inner[c], outer[c] = part.basis, part.inner, part.outer
             projected[c] = part.basis @ mean
-            across = (p - held) * math.log(part.outer)
+            across = (p - r) * math.log(part.outer)
             log_det.append(float(part.inner.log().sum()) + across)
         self.basis, self.projected_means, self.inner = basis, projected, inner
         self.outer, self.low_rank_means = outer[:, 0], means.to(to)

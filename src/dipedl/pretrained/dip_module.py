@@ -353,7 +353,7 @@ class DIPModule(Decisions, nn.Module):
         a class.
         """
         hashes = np.empty(0, np.uint64)
-        count, errors, looks = 0, 0, list[tuple[np.ndarray, ...]]()
+        count, errors, pairs = 0, 0, list[tuple[np.ndarray, ...]]()
         for rows in read(loader, "loader", 0 if split is None else MOST_ROWS):
             k = rows.logits.shape[1]
             if self.classes is not None and len(self.classes) != k:
@@ -370,10 +370,10 @@ class DIPModule(Decisions, nn.Module):
             if rows.between is not None:
                 at = rows.logits[: len(rows.between)].double(), rows.between.double()
                 P, between = (to_numpy(logits.softmax(1)) for logits in at)
-                looks.append((P, between, rows.labels[: len(P)].cpu().numpy()))
+                pairs.append((P, between, rows.labels[: len(P)].cpu().numpy()))
         if split is None or count < FEWEST_ROWS:
             return hashes, False
-        columns = [np.concatenate(parts) for parts in zip(*looks, strict=True)]
+        columns = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
         uneven = bool(columns) and len(columns[0]) >= FEWEST_ROWS and less_sure_between(*columns)
         return hashes, uneven or not errors
 

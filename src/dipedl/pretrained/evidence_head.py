@@ -207,10 +207,10 @@ class EvidenceHead(nn.Module):
         return Dirichlet(found.concentration, found.log_evidence, prior, caveat)
 
     def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
-        given = state.get(f"{prefix}prior")
-        if isinstance(given, Tensor) and given.ndim == 1:
+        stored = state.get(f"{prefix}prior")
+        if isinstance(stored, Tensor) and stored.ndim == 1:
             # Unfitted, it does not know the number of classes.
-            self.prior = self.prior.new_empty(given.shape)
+            self.prior = self.prior.new_empty(stored.shape)
         super()._load_from_state_dict(state, prefix, *rest)
 
 
@@ -404,10 +404,10 @@ class ConfidenceFusion(nn.Module):
 
     def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
         for name in ("knots", "values"):
-            given = state.get(f"{prefix}{name}")
-            if isinstance(given, Tensor) and given.ndim == 2:
+            stored = state.get(f"{prefix}{name}")
+            if isinstance(stored, Tensor) and stored.ndim == 2:
                 # Unfitted, it does not know the number of held-out rows.
-                setattr(self, name, getattr(self, name).new_empty(given.shape))
+                setattr(self, name, getattr(self, name).new_empty(stored.shape))
         super()._load_from_state_dict(state, prefix, *rest)
 
 

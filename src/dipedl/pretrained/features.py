@@ -129,8 +129,8 @@ class FeatureSource(nn.Module):
             output = network(*args, **kwargs)
         finally:
             activations.tensors = None
-        wanted = self.names if self.names else [str(self._head)]
-        for name in wanted:
+        names = self.names if self.names else [str(self._head)]
+        for name in names:
             if name not in tensors:
                 raise ValueError(
                     f"features: the layer {name!r} did not run in this pass, or not in this thread "
@@ -138,7 +138,7 @@ class FeatureSource(nn.Module):
                     "compile the DIPModule), or gave a nested tensor (nn.TransformerEncoder: build "
                     "it with enable_nested_tensor=False)"
                 )
-        parts = [self._as_rows(name, tensors[name]) for name in wanted]
+        parts = [self._as_rows(name, tensors[name]) for name in names]
         dtype = reduce(torch.promote_types, [part.dtype for part in parts])
         features = parts[0] if len(parts) == 1 else torch.cat([x.to(dtype) for x in parts], dim=1)
         return features, logits_of(output)
@@ -317,9 +317,9 @@ class Capture:
     def keep_output(self, module: nn.Module, args: Any, output: Any) -> None:
         tensors, found = self.activations.tensors, first_tensor(output)
         if tensors is not None and found is not None:
-            kept = pool_rows(found, self.pool)
+            rows = pool_rows(found, self.pool)
             # The next layer may work in place (ReLU(inplace=True)).
-            tensors[self.name] = kept.clone() if kept is found else kept
+            tensors[self.name] = rows.clone() if rows is found else rows
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -461,14 +461,14 @@ def _name_error(inputs: Arguments, source: FeatureSource, batch: Batch | None) -
     fault = f"the network takes no argument {', '.join(map(repr, unknown))}, only {takes}"
     known = [f"{name!r}: batch[{name!r}]" for name in names if name not in unknown]
     values = [f"batch[{name!r}]" for name in names[: max(len(needed), 1)]]
-    wanted = values[0] if len(values) == 1 else f"({', '.join(values)})"
-    wanted = f"{{{', '.join(known)}}}" if known else wanted
+    remedy = values[0] if len(values) == 1 else f"({', '.join(values)})"
+    remedy = f"{{{', '.join(known)}}}" if known else remedy
     if batch is None:
-        return TypeError(f"the batch has the keys {names}, and {fault}; give {wanted}")
+        return TypeError(f"the batch has the keys {names}, and {fault}; give {remedy}")
     labels = next((f"batch[{key!r}]" for key in batch.keys if key not in names), "labels")
     return TypeError(
         f"{batch.where} has the keys {list(batch.keys or names)}, and {fault}; say which are its "
-        f"inputs and labels: unpack=lambda batch: ({wanted}, {labels})"
+        f"inputs and labels: unpack=lambda batch: ({remedy}, {labels})"
     )
 
 

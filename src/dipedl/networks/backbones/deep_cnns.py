@@ -101,7 +101,8 @@ class VGG16(Backbone):
     mean: tuple[float, ...] = CIFAR_MEAN
     sd: tuple[float, ...] = CIFAR_SD
 
-    __post_init__ = check_settings
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network."""

@@ -74,12 +74,14 @@ def check_settings(backbone: Any) -> None:
         elif setting.type == "tuple[int, ...]" and (not value or min(value) < 1):
             raise ValueError(f"{name} must hold integers >= 1, at least one, got {value!r}")
         elif setting.type == "tuple[float, ...]":
-            wanted = "a tuple of numbers" + (" > 0" if name == "sd" else "")
+            numbers = "a tuple of numbers" + (" > 0" if name == "sd" else "")
             if not isinstance(value, tuple) or not all(isinstance(v, float | int) for v in value):
-                raise TypeError(f"{name} must be {wanted}, got {value!r}")
+                raise TypeError(f"{name} must be {numbers}, got {value!r}")
             least = 0.0 if name == "sd" else -math.inf
             if not value or not all(least < v < math.inf for v in value):
-                raise ValueError(f"{name} must be {wanted}, at least one and finite, got {value!r}")
+                raise ValueError(
+                    f"{name} must be {numbers}, at least one and finite, got {value!r}"
+                )
 
 
 def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
@@ -123,24 +125,24 @@ def check_size(name: str, input_shape: Shape, least: int) -> None:
         )
 
 
-def image_shape(given: Any, d: int) -> Shape:
+def image_shape(setting: Any, d: int) -> Shape:
     """(channels, height, width) for rows of d pixels.
 
     None stands for one square grey image if d is a square, else for one row of d numbers.
     """
-    if given is None:
+    if setting is None:
         side = math.isqrt(d)
         return (1, side, side) if side * side == d else (1, 1, d)
-    shape = tuple(given)
+    shape = tuple(setting)
     shape = (1, *shape) if len(shape) == 2 else shape
     if len(shape) != 3 or min(shape) < 1:
         raise ValueError(
             "image_shape must be (height, width) or (channels, height, width), all >= 1, "
-            f"got {given!r}"
+            f"got {setting!r}"
         )
     if math.prod(shape) != d:
         raise ValueError(
             f"X must have {' * '.join(map(str, shape))} = {math.prod(shape)} columns for "
-            f"image_shape={given!r}, got {d}; pass the image_shape of your images"
+            f"image_shape={setting!r}, got {d}; pass the image_shape of your images"
         )
     return shape

@@ -51,7 +51,8 @@ class SmallCNN(Backbone):
     channels: int = 16
     n_features: int = 64
 
-    __post_init__ = check_settings
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the hidden layer."""
@@ -101,7 +102,8 @@ class LeNet5(Backbone):
 
     dropout: float = 0.5
 
-    __post_init__ = check_settings
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the 500 hidden units before dropout."""
@@ -143,7 +145,8 @@ class FastCNN(Backbone):
     width: int = 24
     dropout: float = 0.0
 
-    __post_init__ = check_settings
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the pooled channels."""
@@ -191,7 +194,8 @@ class ResNet18(Backbone):
     spectral_norm: bool = False
     width: int = 64
 
-    __post_init__ = check_settings
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; the features are the pooled channels of the last stage."""
@@ -299,7 +303,8 @@ class PoolCNN(Backbone):
     features: int = 192
     dropout: float = 0.0
 
-    __post_init__ = check_settings
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network."""
@@ -388,7 +393,8 @@ class WhitenedCNN(Backbone):
     mirrored: bool = False
     shifted: bool = False
 
-    __post_init__ = check_settings
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """An untrained network; its patches are whitened when training begins."""
