@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "explanation" / "theory.md"
+PAGE = HERE.parent.parent / "research" / "docs" / "theory.md"
 #: What the paper numbers in sections 2 and 3 and in its proofs; one counter per section.
 STATEMENTS = [
     *("proposition_2_2", "proposition_2_4", "proposition_2_5", "definition_2_6"),
