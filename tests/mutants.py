@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         "own tables: a gap makes floats of whole numbers",
         "src/dipedl/apps/table/reading.py",
-        "return _NULLABLE.get(kind)",
+        "return pd.ArrowDtype(kind) if any(test(kind) for test in exact) else None",
         "return None",
         "tests/apps/table/test_spelling.py::test_a_gap_changes_no_value_and_no_type",
     ),

@@ -21,7 +21,7 @@ from fastapi.testclient import TestClient
 from dipedl.apps.large import LocalEngine, score
 from dipedl.apps.serve import Models, create_app
 from dipedl.apps.serve.arrow import STREAM
-from dipedl.apps.table import csv_records, reading
+from dipedl.apps.table import reading
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.score import FIELDS, ScoreRequest, score_table
@@ -133,7 +133,7 @@ def in_pieces(rng, folder):
     size = int(rng.integers(1, ROWS))
     with (
         patch.object(reading, "_ROWS", size),
-        patch.object(csv_records, "_BLOCK", BLOCK + 9 * size),
+        patch.object(reading, "_BLOCK", BLOCK + 9 * size),
     ):
         out = folder / "answers.parquet"
         score_table(known().model, open_table(path), out, WANTED)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.apps.table import check, csv_records, evaluate, fit, report
+from dipedl.apps.table import check, evaluate, fit, reading, report
 from dipedl.apps.table.classifiers import MODELS
 from dipedl.apps.table.columns import as_inputs
 from dipedl.apps.table.explain import explain_rows, in_rows_of_file
@@ -109,7 +109,7 @@ def test_reasons_are_those_of_the_complete_cards(run, kept, by_hand, tmp_path):
 def test_any_pieces_give_the_same_answers(run, kept, tmp_path, monkeypatch):
     outs = [tmp_path / "whole.csv", tmp_path / "pieces.csv"]
     for out, block in zip(outs, (1 << 22, 500), strict=True):
-        monkeypatch.setattr(csv_records, "_BLOCK", block)
+        monkeypatch.setattr(reading, "_BLOCK", block)
         run("score", kept / "model.dipedl", kept / "new.csv", "--out", out)
     whole, pieces = map(pd.read_csv, outs)
     rounded = whole.select_dtypes("float").columns.drop("p_value")
@@ -156,7 +156,7 @@ def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
 
 
 def test_a_row_is_explained_by_its_number_in_the_answers(run, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_records, "_BLOCK", 500)
+    monkeypatch.setattr(reading, "_BLOCK", 500)
     new = passengers(60, seed=1).astype({"age": object})
     new.loc[10, "age"] = "unknown"
     new.to_csv(tmp_path / "new.csv", index=False)

@@ -282,7 +282,8 @@ def test_a_gap_changes_no_value_and_no_type(ending, dtype, tmp_path, monkeypatch
     writers = {"parquet": "Parquet", "feather": "Feather", "stream": "Arrow stream"}
     WRITERS[writers.get(ending, "JSON lines")](path, frame)
     found = sample_rows(open_table(path)).frame["id"]
-    assert found.dtype in (dtype, "Int64") and found.astype(dtype).equals(gaps)
+    entries = [None if pd.isna(entry) else str(entry).lower() for entry in found]
+    assert entries == [None if pd.isna(entry) else str(entry).lower() for entry in gaps]
 
 
 COPIED = {
@@ -309,32 +310,18 @@ def test_columns_are_written_back_as_they_were(name, model, tmp_path, monkeypatc
         assert found.type == COPIED[name].type
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([1, 2, 3, LARGE, None, 5], pa.int64()),
-        ([None, None, None, 1, 2, 3], pa.int64()),
-        ([1, 2, 3, 1.5, None, 5], pa.float64()),
-        ([None, None, None, True, False, None], pa.bool_()),
-        ([1, 2, 3, "x", None, 5], pa.string()),
-        ([1, 2, 3, 1.5, LARGE, 5], pa.string()),
-        ([2**70, 2, 3, 1, 2, 5], pa.string()),
-    ],
-)
-def test_columns_of_json_have_one_type_in_all_pieces(values, kind, model, tmp_path, monkeypatch):
+def test_columns_of_json_are_texts_as_they_are_written(model, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_ROWS", 3)
-    records = [{"zone": 1, "x": 0.5, "id": value} for value in values]
-    (tmp_path / "new").write_text("\n".join(map(json.dumps, records)))
-    wanted = ScoreRequest(columns=["id"], reasons="none")
-    score_table(model, open_table(tmp_path / "new"), tmp_path / "out.parquet", wanted)
-    found = pa.parquet.read_table(tmp_path / "out.parquet")["id"]
-    texts = [value if value is None else str(value) for value in values]
-    assert found.type in (kind, pa.large_string() if kind == pa.string() else kind)
-    assert found.to_pylist() == (texts if kind == pa.string() else values)
-    score_table(model, open_table(tmp_path / "new"), tmp_path / "out.jsonl", wanted)
-    lines = (tmp_path / "out.jsonl").read_text().splitlines()
-    again = [json.loads(line, parse_constant=pytest.fail)["id"] for line in lines]
-    assert again == (texts if kind == pa.string() else values)
+    written = ["1", "1.50", str(LARGE), "null", "true", str(2**70), '"x"', "1e2"]
+    lines = [f'{{"zone": 1, "x": 0.5, "id": {value}}}' for value in written]
+    (tmp_path / "new").write_text("\n".join(lines))
+    for ending in ("parquet", "jsonl"):
+        out = tmp_path / f"out.{ending}"
+        wanted = ScoreRequest(columns=["id"], reasons="none")
+        score_table(model, open_table(tmp_path / "new"), out, wanted)
+        found = sample_rows(open_table(out)).frame["id"]
+        texts = [None if pd.isna(entry) else entry for entry in found]
+        assert texts == [{"null": None, '"x"': "x"}.get(value, value) for value in written]
 
 
 def test_a_large_number_stays_exact_beside_a_fraction(tmp_path, monkeypatch):
@@ -342,4 +329,4 @@ def test_a_large_number_stays_exact_beside_a_fraction(tmp_path, monkeypatch):
     path = tmp_path / "data.jsonl"
     path.write_text("\n".join(f'{{"id": {x}}}' for x in (LARGE, LARGE + 1, 1.5, 2, "null", 2**80)))
     found = sample_rows(open_table(path)).frame["id"]
-    assert found.dropna().tolist() == [LARGE, LARGE + 1, 1.5, 2, 2**80]
+    assert found.dropna().tolist() == [str(x) for x in (LARGE, LARGE + 1, 1.5, 2, 2**80)]

@@ -66,7 +66,7 @@ def check_table(
     names = [name for name in table.names if name not in (target, *drop)]
     found = [
         Finding("unreadable_rows", "warning", f"{_rows(len(some.refused))} cannot be read: "
-                f"{one.told()}.", {"rows": len(some.refused)}, "mend these lines")
+                f"{one}.", {"rows": len(some.refused)}, "mend these lines")
         for one in some.refused[:1]
     ]  # fmt: skip
     kinds, named = split_types(types or {}, target)

@@ -97,12 +97,12 @@ class ColumnSpec:
             return str(when.strftime(self.date))
         return str(when) if self.hours else str(when.date())
 
-    def told(self) -> str:
-        """The kind in words, for the output."""
-        parts = {CATEGORY: f"{len(self.levels)} levels", DATE: "month and weekday"}
-        said = [self.kind, parts.get(self.kind, ""), self.why]
-        said += [f"{self.missing:.0%} gaps" if self.missing >= 0.005 else ""]
-        return ", ".join(part for part in said if part)
+    def describe(self) -> str:
+        """Return the kind in words, for the output."""
+        more = {CATEGORY: f"{len(self.levels)} levels", DATE: "month and weekday"}
+        parts = [self.kind, more.get(self.kind, ""), self.why]
+        parts += [f"{self.missing:.0%} gaps" if self.missing >= 0.005 else ""]
+        return ", ".join(filter(None, parts))
 
 
 _MARKS = {",": "a decimal comma", ".": "a decimal point"}
@@ -320,7 +320,7 @@ def check_usable(fine: np.ndarray, refused: Iterable[RejectedRow], path: object)
     """UserError if no row of `as_inputs` is left, with the reason of the first."""
     for one in list(refused)[: 0 if fine.any() else 1]:
         raise UserError(
-            f"no row of {path} can be used: {one.told()}; "
+            f"no row of {path} can be used: {one}; "
             f"mend the column, or leave it out: --drop {as_typed([one.column])}"
         )
 

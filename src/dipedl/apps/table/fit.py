@@ -92,7 +92,7 @@ def fit_table(
     X, fine, odd = as_inputs(columns, frame, rows.rows[known])
     check_usable(fine, odd, table.path)
     if X.shape[1] == 0:
-        told = list_names(f"{c.name} ({c.told()})" for c in columns)
+        told = list_names(f"{c.name} ({c.describe()})" for c in columns)
         raise UserError(
             f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
         )
@@ -106,12 +106,13 @@ def fit_table(
         when = rows.frame.loc[known, order.time_column].reset_index(drop=True)[fine]
         first = _by_time(when, learned, order.time_column)
         X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
-    clf = build_classifier(order, X, pixels=table.pixels)
+    pixels = table.format.kind == IMAGES and not table.format.packed
+    clf = build_classifier(order, X, pixels=pixels)
     fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y))
     held_out = held_out_scores(fitted)
     refused = sorted([*rows.refused, *unlabelled, *odd])
     facts = _facts(table, order, rows, y, held_out)
-    if table.pixels:
+    if pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
     words = describe_gap_words(order.target, fitted.classes_, columns)

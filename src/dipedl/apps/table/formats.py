@@ -1,4 +1,4 @@
-"""Kinds of files by their first bytes: endings lie."""
+"""Formats of files by their first bytes: endings lie."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import lzma
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
 from .errors import UsageError, UserError
 
-CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES, IMAGES = (
+CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES, IMAGES, ROWS = (
     "CSV",
     "Parquet",
     "Arrow",
@@ -23,6 +24,7 @@ CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES, IMAGES = (
     "NPZ",
     "JSON lines",
     "images",
+    "rows",
 )
 _SAMPLE = 1 << 16
 _PACKED: dict[bytes, tuple[str, Callable[..., Any]]] = {
@@ -41,8 +43,8 @@ _REFUSED = {
     b"\x80": "a pickle, which could run code: write it as CSV or Parquet where it was made",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV",
     b"%PDF": "a PDF: give the table itself, as CSV",
-    b"\x89PNG": "an image: give a folder of images by --images",
-    b"\xff\xd8\xff": "an image: give a folder of images by --images",
+    b"\x89PNG": "an image: give a folder of images",
+    b"\xff\xd8\xff": "an image: give a folder of images",
     b"\x89HDF": "an HDF5 file: write the table as Parquet",
     b"SQLite": "a database: write the table as CSV",
     b"<": "a page of HTML or XML: download the table itself, as CSV",
@@ -66,41 +68,56 @@ class Format:
     delimiter: str = ","
 
     def __str__(self) -> str:
-        """In words, for the output."""
+        """Return a description for the output."""
         if self.kind == IMAGES:
             features = f"features by {self.packed}" if self.packed else "16 x 16 grey pixels"
             return f"images, {features}"
-        said = [self.kind]
+        parts = [self.kind]
         if self.kind == CSV:
-            said.append(f"{_NAMES.get(self.delimiter, repr(self.delimiter))}-separated")
-            said += [self.encoding] if self.encoding != "utf-8" else []
-        return ", ".join(said + ([self.packed] if self.packed else []))
+            parts.append(f"{_NAMES.get(self.delimiter, repr(self.delimiter))}-separated")
+            parts += [self.encoding] if self.encoding != "utf-8" else []
+        return ", ".join(parts + ([self.packed] if self.packed else []))
 
 
 def open_bytes(path: Path, packed: str) -> IO[bytes]:
-    """The file as bytes, unpacked."""
+    """Open a file as bytes, unpacked."""
     stream: IO[bytes] = dict(_PACKED.values()).get(packed, open)(path, "rb")
     return stream
 
 
-def blank_lines(path: Path, form: Format) -> int:
-    """How many empty lines stand above the first line of a file of texts."""
-    text = _sample(path, form.packed).decode(form.encoding, "ignore").lstrip("\ufeff")
-    return len(text[: len(text) - len(text.lstrip("\r\n"))].splitlines())
+def open_text(path: Path, form: Format) -> TextIOWrapper:
+    """Open a file as text, unpacked, without a mark at its start; line ends stay as they are."""
+    encoding = form.encoding.replace("utf-8", "utf-8-sig")
+    return TextIOWrapper(open_bytes(path, form.packed), encoding, newline="")
 
 
 def format_of(path: Path, delimiter: str | None = None) -> Format:
-    """The format of a file; UserError if it is none that holds a table."""
+    """Return the format of a file; UserError if it holds no table."""
     _check_readable(path)
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter or "")
+    if len(delimiter) > 1:
+        raise UsageError(f"`delimiter` must be one character or tab, got {delimiter!r}")
     with open(path, "rb") as raw:
         head = raw.read(8)
     packed = next((name for magic, (name, _) in _PACKED.items() if head.startswith(magic)), "")
-    sample = _sample(path, packed)
+    try:
+        with open_bytes(path, packed) as stream:
+            sample = stream.read(_SAMPLE)
+    except (EOFError, OSError, lzma.LZMAError) as error:
+        if isinstance(error, PermissionError):
+            raise
+        raise UserError(
+            f"{path} cannot be unpacked ({packed}): {error}; copy or download it again"
+        ) from error
     if not sample.strip(b"\x00\t\r\n \xef\xbb\xbf\xff\xfe"):
         raise UserError(f"{path} is empty; give a table with a line of names and rows below it")
     for magic, kind in _MAGIC.items():
         if sample.startswith(magic):
-            return Format(_checked(kind, sample, path), packed)
+            if kind == NPZ and b"[Content_Types]" in sample[:4096]:
+                raise UserError(f"{path} is no table but an Excel workbook: save the sheet as CSV")
+            if kind == NPZ and b".npy" not in sample[:4096]:
+                raise UserError(f"{path} is a zip archive: unpack it, and give the table in it")
+            return Format(kind, packed)
     encoding = _encoding(sample)
     if encoding == _WESTERN:
         _check_western(path, packed)
@@ -110,13 +127,13 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
     for magic, what in _REFUSED.items():
         if sample.lstrip().startswith(magic):
             raise UserError(f"{path} is no table but {what}")
-    found = _checked_delimiter(delimiter) or max(_DELIMITERS, key=lambda one: _fields(text, one))
-    return Format(CSV, packed, encoding, found)
+    delimiter = delimiter or max(_DELIMITERS, key=lambda one: _fields(text, one))
+    return Format(CSV, packed, encoding, delimiter)
 
 
 def _check_readable(path: Path) -> None:
     if path.is_dir():
-        raise UserError(f"{path} is a folder; give a file, or say --images")
+        raise UserError(f"{path} is a folder; give a file, or say that it holds images")
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
         there = f"; beside it: {', '.join(near)}" if near else ""
@@ -125,28 +142,8 @@ def _check_readable(path: Path) -> None:
         raise UserError(f"{path} is no ordinary file; copy what it gives to one first")
 
 
-def _sample(path: Path, packed: str) -> bytes:
-    try:
-        with open_bytes(path, packed) as stream:
-            return stream.read(_SAMPLE)
-    except (EOFError, OSError, lzma.LZMAError) as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise UserError(
-            f"{path} cannot be unpacked ({packed}): {error}; copy or download it again"
-        ) from error
-
-
-def _checked(kind: str, sample: bytes, path: Path) -> str:
-    if kind == NPZ and b"[Content_Types]" in sample[:4096]:
-        raise UserError(f"{path} is no table but an Excel workbook: save the sheet as CSV")
-    if kind == NPZ and b".npy" not in sample[:4096]:
-        raise UserError(f"{path} is a zip archive: unpack it, and give the table in it")
-    return kind
-
-
 def _encoding(sample: bytes) -> str:
-    """By the mark at the start or by zero bytes; else UTF-8, or Western text that is none."""
+    """Return the encoding by the mark at the start or by zero bytes; else UTF-8 or Western."""
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     zeros = [sample[:400][i::2].count(0) for i in (0, 1)]
@@ -162,30 +159,33 @@ def _encoding(sample: bytes) -> str:
 
 def _check_western(path: Path, packed: str) -> None:
     """Refuse a file of UTF-8 with some lines that are none: as Western text it is garbled."""
-    lines: dict[bool, list[int]] = {True: [], False: []}
+    utf8, broken, first = 0, 0, 0
     with open_bytes(path, packed) as stream:
         for number, line in enumerate(stream, start=1):
-            if not line.isascii():
-                lines[is_utf8(line)].append(number)
+            if line.isascii():
+                continue
+            if is_utf8(line):
+                utf8 += 1
+            else:
+                broken, first = broken + 1, first or number
     # In Western text two letters may look like one of UTF-8, here and there.
-    if len(lines[True]) > _LOOK_ALIKE * len(lines[False]):
-        raise _not_utf8(path, lines[False][0])
-
-
-def _not_utf8(path: Path, line: int) -> UserError:
-    """The error of a file of UTF-8 with a line that is none."""
-    return UserError(
-        f"{path} cannot be read: line {line:,} holds bytes that are no UTF-8, as other lines are; "
-        "mend that line, or write the whole file as UTF-8"
-    )
+    if utf8 > _LOOK_ALIKE * broken:
+        raise _not_utf8(path, first)
 
 
 def check_utf8(path: Path, packed: str) -> None:
-    """UserError for a file with a line that is no UTF-8."""
+    """Refuse a file with a line that is no UTF-8."""
     with open_bytes(path, packed) as stream:
         for number, line in enumerate(stream, start=1):
             if not is_utf8(line):
                 raise _not_utf8(path, number)
+
+
+def _not_utf8(path: Path, line: int) -> UserError:
+    return UserError(
+        f"{path} cannot be read: line {line:,} holds bytes that are no UTF-8, as other lines are; "
+        "mend that line, or write the whole file as UTF-8"
+    )
 
 
 def is_utf8(content: bytes) -> bool:
@@ -198,15 +198,8 @@ def is_utf8(content: bytes) -> bool:
 
 
 def _fields(text: str, delimiter: str) -> tuple[float, int]:
-    """Share of the first lines with as many fields as the first, and how many these are."""
+    """Return the share of the first lines with as many fields as the first, and their number."""
     lines = [row for row in csv.reader(text.splitlines(True)[:100], delimiter=delimiter) if row]
     width = len(lines[0]) if lines else 0
     same = Counter(map(len, lines))[width] / max(len(lines), 1)
     return (same if width > 1 else 0.0, width)
-
-
-def _checked_delimiter(given: str | None) -> str:
-    wanted = {"tab": "\t", "\\t": "\t"}.get(given or "", given or "")
-    if len(wanted) > 1:
-        raise UsageError(f"--delimiter must be one character or tab, got {given!r}")
-    return wanted

@@ -6,22 +6,77 @@ file runs code when it is loaded, its size of input is not known, and PyTorch ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ...plugins import optional
 from ...writing.cells import printable_name
 from ...writing.files import sha256_of
 from .errors import UserError
+from .formats import IMAGES, Format
+from .reading import Piece, RejectedRow, Table
 
 #: Columns beside the features.
 FILE, CLASS = "file", "class"
 _ENDINGS = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
 #: Without an extractor an image is so many grey pixels high and wide.
 _SIDE = 16
+_AT_ONCE = 500
+
+
+class ImageFolder(Table):
+    """A folder of images as a table of files, classes and features."""
+
+    def read(self) -> Iterator[Piece]:
+        """Yield a piece for some hundred images."""
+        files, network = image_files(self.path), self.format.packed
+        features = extractor(network)
+        for first in range(0, len(files), _AT_ONCE):
+            some = files[first : first + _AT_ONCE]
+            records, rows, refused = [], [], []
+            for number, file in enumerate(some, start=first + 1):
+                try:
+                    values = features(file)
+                except ImportError:
+                    raise
+                except Exception as error:  # any decoder may fail in its own way on a damaged file
+                    reason = f"{printable_name(file.name)} cannot be read as an image: {error}"
+                    refused.append(RejectedRow(number, FILE, reason))
+                    continue
+                image = {FILE: printable_name(str(file)), CLASS: class_of(file, self.path)}
+                names = feature_names(network, len(values))
+                records.append(image | dict(zip(names, values.tolist(), strict=True)))
+                rows.append(number)
+            done = (first + len(some)) / len(files)
+            yield Piece(pd.DataFrame(records), np.array(rows, dtype=int), refused, done)
+
+
+def open_images(folder: Path | str, network: str = "") -> ImageFolder:
+    """Open a folder of images as a table of files, classes and features.
+
+    Parameters
+    ----------
+    folder : path-like
+        Holds a folder for each class, or images alone.
+    network : str
+        Path of an ONNX network that gives features of an image; default: its grey pixels.
+
+    Raises
+    ------
+    UserError
+        If there is no image, or none that can be read.
+    """
+    folder = Path(folder)
+    table = ImageFolder(folder, Format(IMAGES, network))
+    first = next((piece for piece in table.pieces() if len(piece.frame)), None)
+    if first is None:
+        raise UserError(f"{folder}: no image can be read")
+    return replace(table, names=tuple(map(str, first.frame.columns)))
 
 
 def image_files(folder: Path) -> list[Path]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from .errors import UserError, as_typed
 from .formats import is_utf8
@@ -54,12 +55,17 @@ class Guess:
 
 def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
     """Texts as float64, NaN where one is no number."""
-    texts = pd.Series(values, dtype=object)
+    texts = pd.Series(values, dtype=None if isinstance(values, pd.Series) else object)
     if decimal == ",":
         # In a file of decimal commas a point is no decimal mark.
         texts = texts.where(~texts.str.contains(".", regex=False, na=False))
         texts = texts.str.replace(",", ".", regex=False)
-    return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
+    try:
+        numbers = pa.array(texts, pa.string(), from_pandas=True).cast(pa.float64())
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
+    except (pa.ArrowException, ValueError, TypeError):  # some are no numbers, or no texts
+        found = pd.to_numeric(texts.astype(object), errors="coerce")
+        return np.asarray(found, dtype=np.float64)
 
 
 def decimal_mark(levels: pd.Series) -> str:
@@ -88,7 +94,10 @@ def with_gaps(values: pd.Series) -> pd.Series:
         return values.cat.remove_categories(list(filter(_is_blank, values.cat.categories)))
     if values.dtype.kind not in "OU":
         return values
-    blank = np.array([_is_blank(entry) for entry in values], dtype=bool)
+    if values.dtype == object:
+        blank = np.array([_is_blank(entry) for entry in values], dtype=bool)
+    else:
+        blank = (values.str.strip() == "").fillna(False).to_numpy(dtype=bool)
     return values.mask(blank, None) if blank.any() else values
 
 

@@ -1,12 +1,16 @@
-"""Tables in pieces: every format as DataFrames, with the numbers of their rows."""
+"""Tables in pieces: every format as DataFrames, with the numbers of their rows.
+
+CSV and JSON lines give texts; the kinds of the columns say what these mean. Formats with types of
+their own keep them.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from io import TextIOWrapper
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,36 +18,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
-from ...writing.cells import printable_name
 from . import formats
-from .csv_records import ENDS, Records, numbered
 from .errors import UsageError, UserError, list_names
-from .formats import Format, check_utf8, format_of, open_bytes
-from .images import CLASS, FILE, class_of, extractor, feature_names, image_files
+from .formats import Format, check_utf8, format_of, open_bytes, open_text
 from .kinds import text_of_bytes
-from .whole import bad_line, json_value, npz_frame, only_object
 
-_ROWS, _IMAGES = 20_000, 500
+_ROWS, _BLOCK = 20_000, 1 << 22
 #: Whole numbers up to this one are each a float64.
 _EXACT = 1 << 53
-#: The type for all entries of a column of JSON, by those of its pieces.
-_ONE_TYPE = {"Int64": {"int64", "large"}, "float64": {"int64", "float64"},
-             "boolean": {"bool", "boolean"}}  # fmt: skip
-#: What pandas has for numbers and truths with gaps, by the type of Arrow.
-_NULLABLE = {
-    pa.from_numpy_dtype(dtype.numpy_dtype): dtype
-    for dtype in (
-        *(pd.Int8Dtype(), pd.Int16Dtype(), pd.Int32Dtype(), pd.Int64Dtype(), pd.BooleanDtype()),
-        *(pd.UInt8Dtype(), pd.UInt16Dtype(), pd.UInt32Dtype(), pd.UInt64Dtype()),
-    )
-}
-#: Tests of the types of Arrow that hold bytes.
-_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 #: Of a packed file some 100 kB more are unpacked than were asked for.
 _SAMPLE = 1 << 24
+#: What Arrow unpacks without Python.
+_NATIVE = {"gzip": "gzip", "bzip2": "bz2"}
+#: What is wrong with a row whose last field is empty and has no name.
+_ENDS = " ends in a delimiter: delete it, or give the last column a name in the first line"
+_SWALLOWED = "lines were read as part of it. Close or delete that quote"
 
 
 class RejectedRow(NamedTuple):
@@ -53,15 +46,15 @@ class RejectedRow(NamedTuple):
     column: str
     reason: str
 
-    def told(self) -> str:
-        """In words, for the output."""
+    def __str__(self) -> str:
+        """Return a line for the output."""
         where = f", column {self.column!r}" if self.column else ""
         return f"row {self.row}{where}: {self.reason}"
 
 
 @dataclass
 class Piece:
-    """Some rows of a table, their numbers from 1, and what was refused before or among them."""
+    """Some rows of a table, their numbers from 1, and the rows refused before or among them."""
 
     frame: pd.DataFrame
     rows: np.ndarray
@@ -72,80 +65,69 @@ class Piece:
 
 @dataclass(frozen=True)
 class Table:
-    """A file that holds a table; `pieces` reads it from the start, each time it is asked.
+    """A file that holds a table; `pieces` reads it from the start on each call.
 
     `gaps` are words for a missing value, whatever the column.
     """
 
     path: Path
     format: Format
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
 
-    def in_one_type(self, names: Sequence[str]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-        """Return what gives columns of each piece the type that they have in the whole table.
-
-        A line of JSON has no type until the last one was read: what is not all numbers or all
-        truths, or is numbers of which float64 would change one, becomes texts.
-        """
-        if self.format.kind != formats.LINES or not names:
-            return lambda frame: frame
-        kinds: dict[str, set[str]] = {name: set() for name in names}
-        for piece in self.pieces():
-            for name in names:
-                entries = piece.frame[name].dropna()
-                kind = "large" if _is_large(entries) else str(entries.dtype).lower()
-                kinds[name] |= {kind} if len(entries) else set()
-        dtypes = {
-            name: next((to for to, these in _ONE_TYPE.items() if found and found <= these), "str")
-            for name, found in kinds.items()
-        }
-        return lambda frame: frame.assign(
-            **{
-                name: frame[name].map(str, na_action="ignore")
-                if to == "str"
-                else frame[name].astype(to)
-                for name, to in dtypes.items()
-            }
-        )
-
-    @property
-    def pixels(self) -> bool:
-        """Return whether the columns are pixels of images."""
-        return self.format.kind == formats.IMAGES and not self.format.packed
-
     def pieces(self) -> Iterator[Piece]:
-        """The rows in order."""
-        with _damage_told(self.path):
-            for piece in _PIECES[self.format.kind](self):
+        """Yield the rows in order; UserError for a damaged file, with a remedy."""
+        try:
+            for piece in self.read():
                 for name in piece.frame.select_dtypes(["object", "string"]) if self.gaps else ():
                     values = piece.frame[name]
                     piece.frame[name] = values.mask(values.isin(self.gaps), None)
                 yield piece
+        except (UserError, FileNotFoundError, PermissionError):
+            raise
+        except UnicodeDecodeError as error:
+            if self.format.encoding == "utf-8":
+                check_utf8(self.path, self.format.packed)
+            raise UserError(
+                f"{self.path} is no text of one encoding: {error}; write it as UTF-8, or as Parquet"
+            ) from error
+        except (pa.ArrowException, csv.Error, ValueError, EOFError, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise UserError(f"{self.path} cannot be read: {reason}; copy or write it again") from (
+                error
+            )
+
+    def read(self) -> Iterator[Piece]:
+        """Yield the rows as the file holds them."""
+        if self.format.kind == formats.CSV:
+            return _csv_pieces(self)
+        if self.format.kind == formats.LINES:
+            return _json_pieces(self)
+        if self.format.kind == formats.NPZ:
+            return _numbered_pieces(_slices(_npz_frame(self.path)))
+        return _numbered_pieces(map(frame_of, _arrow_tables(self)), _rows_stated(self))
 
 
-def open_images(folder: Path | str, network: str = "") -> Table:
-    """A folder of images as a table of files, classes and features.
+@dataclass(frozen=True)
+class FrameTable(Table):
+    """Rows in memory as a table."""
 
-    Parameters
-    ----------
-    folder : path-like
-        Holds a folder for each class, or images alone.
-    network : str
-        Path of an ONNX network that gives features of an image; default: its grey pixels.
+    frame: pd.DataFrame = field(default_factory=pd.DataFrame)
 
-    Raises
-    ------
-    UserError
-        If there is no image, or none that can be read.
-    """
-    folder = Path(folder)
-    image_files(folder)
-    table = Table(folder, Format(formats.IMAGES, network), ())
-    first = next((piece for piece in table.pieces() if len(piece.frame)), None)
-    if first is None:
-        raise UserError(f"{folder}: no image can be read")
-    return Table(folder, table.format, tuple(str(name) for name in first.frame.columns))
+    def read(self) -> Iterator[Piece]:
+        """Yield all rows at once."""
+        yield Piece(self.frame, np.arange(1, len(self.frame) + 1))
+
+
+def row_of_json(text: str) -> Table:
+    """Return a row, a JSON object of names and values, as a table."""
+    try:
+        row = _parse_json(text)
+    except ValueError as error:
+        raise UsageError(f"the row is no JSON: {error}; write names and values") from error
+    return FrameTable(
+        Path("the row"), Format(formats.ROWS), tuple(row), frame=pd.DataFrame([row], dtype=object)
+    )
 
 
 def open_table(
@@ -155,13 +137,13 @@ def open_table(
     gaps: Iterable[str] = (),
     numbers: bool = False,
 ) -> Table:
-    """A table by its file.
+    """Open the table in a file.
 
     Parameters
     ----------
     path : path-like
         CSV (also compressed, UTF-16, with semicolons or tabs), Parquet, Feather, Arrow, JSON lines
-        or NPZ; told by the content.
+        or NPZ; recognised by the content.
     delimiter : str, optional
         Of a CSV file; default: found by itself.
     gaps : iterable of str
@@ -176,35 +158,29 @@ def open_table(
     """
     path = Path(path)
     table = Table(path, format_of(path, delimiter), (), tuple(gaps))
-    with _damage_told(path):
-        first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
+    first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
-        raise UserError(f"{path} has names of columns, but no rows below them{_all_bad(first)}")
+        raise UserError(f"{path} has names of columns, but no rows below them{_no_row(first)}")
     names = [str(name) for name in first.frame.columns]
-    _check_names(path, names)
-    if table.format.kind == formats.CSV and not numbers:
-        _check_header(path, names)
-    return Table(path, table.format, tuple(names), table.gaps)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(
+            f"{path} has two columns named {list_names(map(repr, twice))}: "
+            "give each a name of its own"
+        )
+    for at, name in enumerate(names, start=1):
+        if not name.strip():
+            raise UserError(f"{path} has no name for column {at}: write one into its first line")
+    if table.format.kind == formats.CSV and not numbers and all(map(_is_number, names)):
+        raise UserError(
+            f"{path} begins with numbers ({list_names(names)}), not with names of columns: "
+            "write a line of names above them"
+        )
+    return replace(table, names=tuple(names))
 
 
-def row_of_json(text: str) -> Table:
-    """A row as JSON, an object of names and values, as a table."""
-    try:
-        row = json_value(text)
-    except ValueError as error:
-        raise UsageError(f"the row is no JSON: {error}; write names and values") from error
-    return _Row(Path("the row"), Format(formats.LINES), tuple(row), values=row)
-
-
-@dataclass(frozen=True)
-class _Row(Table):
-    values: dict[str, Any] = field(default_factory=dict)
-
-    def pieces(self) -> Iterator[Piece]:
-        yield Piece(pd.DataFrame([self.values]), np.array([1]))
-
-
-def _all_bad(piece: Piece | None) -> str:
+def _no_row(piece: Piece | None) -> str:
+    """Return why no row of a file can be read, with a remedy."""
     if piece is None or not piece.refused:
         return "; add rows"
     row, _, reason = piece.refused[0]
@@ -212,29 +188,7 @@ def _all_bad(piece: Piece | None) -> str:
     remedy = "; delete what stands above the line of names, such as a title, or name all columns"
     if len(names) > 1 and not names[-1]:
         remedy = "; the line of names ends in a delimiter: delete it"
-    return f" that can be read: row {row}: {reason}{'' if ENDS in reason else remedy}"
-
-
-def _check_names(path: Path, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(
-            f"{path} has two columns named {list_names(map(repr, twice))}: "
-            "give each a name of its own"
-        )
-    bare = [name for name in names if not name.strip()]
-    if bare:
-        at = names.index(bare[0]) + 1
-        raise UserError(f"{path} has no name for column {at}: write one into its first line")
-
-
-def _check_header(path: Path, names: list[str]) -> None:
-    """UserError if the first line of a CSV file is a row of numbers."""
-    if all(_is_number(name) for name in names):
-        raise UserError(
-            f"{path} begins with numbers ({list_names(names)}), not with names of columns: "
-            "write a line of names above them"
-        )
+    return f" that can be read: row {row}: {reason}{'' if _ENDS in reason else remedy}"
 
 
 def _is_number(text: str) -> bool:
@@ -246,29 +200,117 @@ def _is_number(text: str) -> bool:
 
 
 def _csv_pieces(table: Table) -> Iterator[Piece]:
-    invalid: dict[int, str] = {}
-    records = Records(table.path, table.format)
-    names, expected = records.names(), _rows_expected(table)
-    told, number, last = 0, 0, ""
-    with records.open() as source:
-        for batch in records.batches(source, len(names), invalid):
-            rows, number = numbered(number, batch.num_rows, invalid)
-            refused = [
-                RejectedRow(r, "", invalid[r]) for r in sorted(invalid) if told < r <= number
-            ]
-            told = number
-            frame = batch.to_pandas()
-            frame.columns = names
-            last = str(frame.iloc[-1, -1]) if len(frame) else last
-            yield Piece(frame, rows, refused, min(number / expected, 1.0))
-    records.check_closed(last, number)
-    below = [RejectedRow(r, "", invalid[r]) for r in sorted(invalid) if r > told]
-    if below:
-        yield Piece(pd.DataFrame(columns=names), np.array([], dtype=int), below)
+    """Yield rows of texts; an empty field is a missing value, a row of another width refused."""
+    with open_text(table.path, table.format) as stream:
+        lines = csv.reader(stream, delimiter=table.format.delimiter)
+        blank, names = next((i, line) for i, line in enumerate(lines) if line)
+    names = [name.strip() for name in names]
+    expected = _rows_expected(table)
+    reasons: dict[int, str] = {}
+    last, text = 0, ""
+    try:
+        with _native_source(table) as source:
+            for batch in _csv_batches(source, table.format, blank, len(names), reasons):
+                first, last = last + 1, last + batch.num_rows
+                for row in sorted(reasons):
+                    last += row <= last
+                rows = np.setdiff1d(np.arange(first, last + 1), list(reasons))
+                frame = batch.to_pandas().set_axis(names, axis=1)
+                text = str(frame.iloc[-1, -1]) if len(frame) else text
+                refused = [
+                    RejectedRow(row, "", reasons.pop(row)) for row in sorted(reasons) if row <= last
+                ]
+                yield Piece(frame, rows, refused, min(last / expected, 1.0))
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error) and table.format.encoding == "utf-8":
+            check_utf8(table.path, table.format.packed)
+        if "straddling" not in str(error):
+            raise
+        raise UserError(
+            f"{table.path} has a row of more than {_BLOCK >> 20} MB, as where a quote is never "
+            "closed. Close or delete that quote, or write the table as Parquet"
+        ) from error
+    _check_closed(table, text, last)
+    if reasons:
+        refused = [RejectedRow(row, "", reasons[row]) for row in sorted(reasons)]
+        yield Piece(pd.DataFrame(columns=names), np.array([], dtype=int), refused)
+
+
+def _native_source(table: Table) -> Any:
+    """Open a file for Arrow, which reads ahead in a thread.
+
+    At exit it would abort the process if that thread needed Python.
+    """
+    packed = table.format.packed
+    if packed and packed not in _NATIVE:
+        return open_bytes(table.path, packed)
+    source = pa.OSFile(os.fsencode(table.path))
+    return pa.CompressedInputStream(source, _NATIVE[packed]) if packed else source
+
+
+def _csv_batches(
+    source: Any, form: Format, blank: int, n: int, reasons: dict[int, str]
+) -> Iterator[Any]:
+    """Return batches of rows of n texts below `blank` empty lines and the line of names.
+
+    `reasons` gets the numbers of the rows that have another width.
+    """
+
+    def refuse(row: Any) -> str:
+        # Empty lines above the names are counted, and the line of names too.
+        reasons[row.number - blank - 1] = _reason(row, form.delimiter)
+        return "skip"
+
+    positions = [f"f{i}" for i in range(n)]
+    # With several threads the reader does not know the numbers of rows that it refuses.
+    reading = pa.csv.ReadOptions(
+        encoding=form.encoding,
+        block_size=_BLOCK,
+        column_names=positions,
+        skip_rows=blank,
+        skip_rows_after_names=1,
+        use_threads=False,
+    )
+    parsing = pa.csv.ParseOptions(
+        delimiter=form.delimiter, newlines_in_values=True, invalid_row_handler=refuse
+    )
+    as_text = pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(positions, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+    )
+    return iter(pa.csv.open_csv(source, reading, parsing, as_text))
+
+
+def _reason(row: Any, delimiter: str) -> str:
+    """Return why a row is refused, with the number of lines that an open quote takes with it."""
+    text = str(row.text)
+    below = len(text.splitlines()) - 1
+    if below and text.count('"') % 2:
+        return f"a quote opens in this row and is never closed: the next {below:,} {_SWALLOWED}"
+    fields = f"{row.actual_columns} fields, where the first line has {row.expected_columns}"
+    ends = text.endswith(delimiter) and row.actual_columns == row.expected_columns + 1
+    return f"{fields}: {text[:60]!r}{_ENDS if ends else ''}"
+
+
+def _check_closed(table: Table, last: str, row: int) -> None:
+    """Refuse a file whose last field, that of a `row`, has run to its end."""
+    below = len(last.splitlines()) - 1
+    if below <= 0:
+        return
+    end = b""
+    with open_bytes(table.path, table.format.packed) as stream:
+        while block := stream.read(_BLOCK):
+            end = (end + block)[-2 * _BLOCK :]
+    if end.decode(table.format.encoding, "ignore").endswith(last):
+        raise UserError(
+            f"{table.path}: a quote opens in the last field of row {row} and is never closed: "
+            f"the next {below:,} {_SWALLOWED}"
+        )
 
 
 def _rows_expected(table: Table) -> float:
-    """About how many rows a file of lines has, by the lines in its first bytes.
+    """Return about how many rows a file of lines has, by the lines in its first bytes.
 
     How far a reader came does not say it: the readers are far ahead of the rows that they gave.
     """
@@ -280,53 +322,121 @@ def _rows_expected(table: Table) -> float:
         return max(lines * table.path.stat().st_size / max(raw.tell(), 1), 1.0)
 
 
-def _parquet_pieces(table: Table) -> Iterator[Piece]:
-    with pa.OSFile(os.fsencode(table.path)) as source, pa.parquet.ParquetFile(source) as file:
-        yield from _of_batches(file.iter_batches(batch_size=_ROWS), file.metadata.num_rows or 1)
+def _json_pieces(table: Table) -> Iterator[Piece]:
+    """Yield records of texts, lacking names as gaps."""
+    records = _json_records(table)
+    frames = (
+        pd.DataFrame(some, columns=table.names or None, dtype=object)
+        for some in iter(lambda: list(islice(records, _ROWS)), [])
+    )
+    return _numbered_pieces(map(_as_texts, frames), _rows_expected(table))
 
 
-def _arrow_pieces(table: Table) -> Iterator[Piece]:
-    with pa.memory_map(os.fsencode(table.path)) as source, pa.ipc.open_file(source) as reader:
-        count = reader.num_record_batches
-        yield from _of_batches(map(reader.get_batch, range(count)), np.inf)
+def _json_records(table: Table) -> Iterator[dict[str, Any]]:
+    """Yield an object for each line, or the only one where it is written over several lines."""
+    with open_text(table.path, table.format) as text:
+        found = False
+        for number, line in enumerate(text, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = _parse_json(line)
+            except ValueError as error:
+                whole = None if found else _whole_object(table)
+                if whole is not None:
+                    yield whole
+                    return
+                raise UserError(
+                    f"{table.path}, line {number} is no JSON: {error}; write one object per line"
+                ) from error
+            if not isinstance(record, dict):
+                raise UserError(
+                    f"{table.path}, line {number} is no object but {line.strip()[:30]!r}; "
+                    "write names and values"
+                )
+            found = True
+            yield record
 
 
-def _stream_pieces(table: Table) -> Iterator[Piece]:
-    with open(table.path, "rb") as source, pa.ipc.open_stream(source) as reader:
-        yield from _of_batches(reader, np.inf)
+def _parse_json(text: str) -> Any:
+    """Return the value of a text of JSON, with numbers and truths as they are written.
+
+    ValueError if it is none, or lists lie too deep in it.
+    """
+    try:
+        return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    except RecursionError as error:
+        raise ValueError("lists or objects are nested too deeply") from error
 
 
-def _feather_pieces(table: Table) -> Iterator[Piece]:
-    whole = pa.feather.read_table(pa.OSFile(os.fsencode(table.path)))
-    yield from _of_batches(whole.to_batches(_ROWS), whole.num_rows)
+def _whole_object(table: Table) -> dict[str, Any] | None:
+    with open_text(table.path, table.format) as text:
+        try:
+            found = _parse_json(text.read())
+        except ValueError:
+            return None
+    return found if isinstance(found, dict) else None
 
 
-def _of_batches(batches: Iterable[Any], total: float) -> Iterator[Piece]:
-    small = (b.slice(i, _ROWS) for b in batches for i in range(0, max(b.num_rows, 1), _ROWS))
-    tables = (pa.Table.from_batches([batch]) for batch in small)
-    return _of_frames(map(frame_of, tables), total)
+def _as_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return columns of JSON as texts; lists and objects stay, to be refused by name."""
+    words = {True: "true", False: "false"}
+    for name in frame:
+        entries = [words.get(v, v) if isinstance(v, bool) else v for v in frame[name]]
+        texts = all(v is None or isinstance(v, str | float) for v in entries)
+        frame[name] = pd.Series(entries, dtype="str" if texts else object)
+    return frame
+
+
+def _arrow_tables(table: Table) -> Iterator[Any]:
+    """Yield tables of `_ROWS` rows at most, with the types of the file."""
+    for batch in _arrow_batches(table):
+        for first in range(0, max(batch.num_rows, 1), _ROWS):
+            yield pa.Table.from_batches([batch.slice(first, _ROWS)])
+
+
+def _arrow_batches(table: Table) -> Iterator[Any]:
+    name, kind = os.fsencode(table.path), table.format.kind
+    if kind == formats.PARQUET:
+        with pa.OSFile(name) as source, pa.parquet.ParquetFile(source) as file:
+            yield from file.iter_batches(batch_size=_ROWS)
+    elif kind == formats.ARROW:
+        with pa.memory_map(name) as source, pa.ipc.open_file(source) as reader:
+            yield from map(reader.get_batch, range(reader.num_record_batches))
+    elif kind == formats.STREAM:
+        with open(table.path, "rb") as source, pa.ipc.open_stream(source) as reader:
+            yield from reader
+    else:
+        yield from pa.feather.read_table(pa.OSFile(name)).to_batches(_ROWS)
+
+
+def _rows_stated(table: Table) -> float:
+    """Return how many rows a file says to have; infinity if it does not."""
+    if table.format.kind != formats.PARQUET:
+        return np.inf
+    with pa.OSFile(os.fsencode(table.path)) as source:
+        return float(pa.parquet.read_metadata(source).num_rows or 1)
 
 
 def frame_of(table: Any) -> pd.DataFrame:
     """Return a table of Arrow as a frame, in which every piece of a file has the same types.
 
-    Whole numbers and truths stay such beside gaps, dates and decimals keep their type, bytes that
-    are UTF-8 become texts.
+    Whole numbers, truths, dates and decimals keep their type beside gaps; bytes that are UTF-8
+    become texts.
     """
     frame = table.to_pandas(ignore_metadata=True, types_mapper=_dtype_of)
     for j, column in enumerate(table.columns):
-        if any(test(column.type) for test in _BYTES):
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
             frame.isetitem(j, text_of_bytes(frame.iloc[:, j]))
-        if column.type in _NULLABLE and not column.null_count:
-            frame.isetitem(j, frame.iloc[:, j].astype(_NULLABLE[column.type].numpy_dtype))
+        elif pa.types.is_fixed_size_binary(column.type):
+            frame.isetitem(j, text_of_bytes(frame.iloc[:, j]))
     return frame
 
 
 def _dtype_of(kind: Any) -> Any:
-    """Return the type of pandas for one of Arrow, where pandas would take another."""
-    if pa.types.is_date(kind) or pa.types.is_decimal(kind):
-        return pd.ArrowDtype(kind)
-    return _NULLABLE.get(kind)
+    """Return the type of pandas for one of Arrow, where pandas would change values beside gaps."""
+    exact = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_decimal)
+    return pd.ArrowDtype(kind) if any(test(kind) for test in exact) else None
 
 
 def join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -343,8 +453,8 @@ def _is_large(values: pd.Series) -> bool:
     return whole and bool(((values > _EXACT) | (values < -_EXACT)).any())
 
 
-def _of_frames(frames: Iterable[pd.DataFrame], total: float) -> Iterator[Piece]:
-    """Pieces of a table of about `total` rows, infinite where that is not known."""
+def _numbered_pieces(frames: Iterable[pd.DataFrame], total: float = np.inf) -> Iterator[Piece]:
+    """Yield pieces of a table of about `total` rows, infinite where that is not known."""
     number = 0
     for frame in frames:
         rows = np.arange(number + 1, number + len(frame) + 1)
@@ -352,100 +462,27 @@ def _of_frames(frames: Iterable[pd.DataFrame], total: float) -> Iterator[Piece]:
         yield Piece(frame, rows, [], min(number / total, 1.0))
 
 
-def _line_pieces(table: Table) -> Iterator[Piece]:
-    read = 0
-    try:
-        with open_bytes(table.path, table.format.packed) as stream:
-            text = TextIOWrapper(stream, table.format.encoding.replace("utf-8", "utf-8-sig"))
-            lines = filter(None, map(str.strip, text))
-            parts = iter(lambda: list(islice(lines, _ROWS)), [])
-            for piece in _of_frames(map(_frame_of_lines, parts), _rows_expected(table)):
-                read += len(piece.frame)
-                lacking = [name for name in table.names if name not in piece.frame]
-                piece.frame = piece.frame.assign(**dict.fromkeys(lacking))
-                yield piece
-    except (ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, UnicodeDecodeError) and table.format.encoding == "utf-8":
-            check_utf8(table.path, table.format.packed)
-        only = only_object(table.path, table.format) if read == 0 else None
-        if only is None:
-            raise UserError(f"{table.path}{bad_line(table.path, table.format)}") from error
-        yield Piece(pd.DataFrame([only]), np.array([1]))
+def _slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for first in range(0, len(frame), _ROWS):
+        yield frame.iloc[first : first + _ROWS].reset_index(drop=True)
 
 
-def _frame_of_lines(lines: Iterable[str]) -> pd.DataFrame:
-    records = list(map(json_value, lines))
-    if not all(isinstance(record, dict) for record in records):
-        raise ValueError("a line is no object")
-    return pd.DataFrame(records, dtype=object).apply(_of_one_type)
-
-
-def _of_one_type(values: pd.Series) -> pd.Series:
-    """Entries of JSON as numbers or truths, if they are such and can be without a change."""
-    kind, gaps = pd.api.types.infer_dtype(values), values.isna().any()
-    large = [v for v in values if isinstance(v, int) and abs(v) > _EXACT]
-    if kind == "boolean":
-        return values.astype("boolean" if gaps else bool)
-    if kind == "integer" and all(abs(v) < 1 << 63 for v in large):
-        return values.astype("Int64" if gaps else np.int64)
-    if kind in ("floating", "mixed-integer-float") and not large:
-        return values.astype(np.float64)
-    return values
-
-
-def _npz_pieces(table: Table) -> Iterator[Piece]:
-    frame = npz_frame(table.path)
-    parts = (frame.iloc[i : i + _ROWS] for i in range(0, len(frame), _ROWS))
-    return _of_frames((part.reset_index(drop=True) for part in parts), len(frame))
-
-
-def _image_pieces(table: Table) -> Iterator[Piece]:
-    """A piece for some hundred images."""
-    files, network = image_files(table.path), table.format.packed
-    features = extractor(network)
-    for first in range(0, len(files), _IMAGES):
-        some = files[first : first + _IMAGES]
-        records, rows, refused = [], [], []
-        for number, file in enumerate(some, start=first + 1):
-            try:
-                values = features(file)
-            except ImportError:
-                raise
-            except Exception as error:  # any decoder may fail in its own way on a damaged file
-                reason = f"{printable_name(file.name)} cannot be read as an image: {error}"
-                refused.append(RejectedRow(number, FILE, reason))
-                continue
-            named = dict(zip(feature_names(network, len(values)), values.tolist(), strict=True))
-            image = {FILE: printable_name(str(file)), CLASS: class_of(file, table.path)}
-            records.append(image | named)
-            rows.append(number)
-        frame, done = pd.DataFrame.from_records(records), (first + len(some)) / len(files)
-        yield Piece(frame, np.array(rows, dtype=int), refused, done)
-
-
-_PIECES = {
-    formats.IMAGES: _image_pieces,
-    formats.CSV: _csv_pieces,
-    formats.PARQUET: _parquet_pieces,
-    formats.ARROW: _arrow_pieces,
-    formats.STREAM: _stream_pieces,
-    formats.FEATHER: _feather_pieces,
-    formats.LINES: _line_pieces,
-    formats.NPZ: _npz_pieces,
-}
-
-
-@contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
-    """Errors of the readers with the name of the file and a remedy."""
-    try:
-        yield
-    except (UserError, FileNotFoundError, PermissionError):
-        raise
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path} is no text of one encoding: {error}; write it as UTF-8, or as Parquet"
-        ) from error
-    except (pa.ArrowException, ValueError, EOFError, OSError) as error:
-        said = str(error).partition("\n")[0]
-        raise UserError(f"{path} cannot be read: {said}; copy or write it again") from error
+def _npz_frame(path: Path) -> pd.DataFrame:
+    """Return a column for each array (n,) and each column of one (n, d), named "X0", "X1", ..."""
+    columns: dict[str, np.ndarray] = {}
+    with np.load(path, allow_pickle=False) as arrays:
+        for name in arrays.files:
+            array = arrays[name]
+            if array.ndim == 1:
+                columns[name] = array
+            elif array.ndim == 2:
+                columns |= {f"{name}{j}": column for j, column in enumerate(array.T)}
+            else:
+                raise UserError(
+                    f"{path} holds the array {name!r} of shape {array.shape}: "
+                    "give rows by columns, (n, d)"
+                )
+    n = sorted({len(column) for column in columns.values()})
+    if len(n) > 1:
+        raise UserError(f"{path} holds arrays of {list_names(n)} rows: all must have as many")
+    return pd.DataFrame(columns)

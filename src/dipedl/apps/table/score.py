@@ -93,9 +93,8 @@ def score_table(
     check_known(model.columns, table.names, table.path)
     check_columns("--columns", wanted.columns, table.names, table.path)
     check_copied_columns(wanted, model.classes)
-    typed = table.in_one_type(wanted.columns)
     lines = (
-        (typed(made) if len(made) else made, [*piece.refused, *odd], piece.done)
+        (made, [*piece.refused, *odd], piece.done)
         for piece in table.pieces()
         for made, odd in [answer_rows(model, piece.frame, piece.rows, wanted)]
     )
@@ -128,7 +127,7 @@ def write_answers(
                 progress(count.rows, done)
         if count.answered == 0:
             why = refused_rows[0] if refused_rows else None
-            told = f"; {why.told()}" if why else ""
+            told = f"; {why}" if why else ""
             raise UserError(f"no row can be answered{told}. Nothing was written")
         if refused_rows:
             with table_writer(listed_at) as write_refused:

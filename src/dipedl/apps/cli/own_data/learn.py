@@ -14,6 +14,7 @@ from . import answer_parts, learn_parts, options, running
 
 if TYPE_CHECKING:
     from ...table.fit import FitResult
+    from ...table.reading import Table
 
 _SHOWN = 60
 
@@ -107,15 +108,14 @@ def fit(
         fail("--extractor is for --images, which is not given")
     with running.mistakes_told(quiet):
         from ...table.fit import FitRequest, fit_table
-        from ...table.images import CLASS, FILE, image_files
-        from ...table.reading import open_images
+        from ...table.images import CLASS, FILE, image_files, open_images
         from ...table.table_model import save_model
         from ...table.writing import check_writable
 
         read = image_files(path) if images else [path]
         check_writable(out, [*read, extractor, Path(model)])
         if images:
-            table = open_images(path, str(extractor or ""))
+            table: Table = open_images(path, str(extractor or ""))
             order["drop"] += [FILE]
         else:
             table = running.opened(path, delimiter, names_in(gaps))
@@ -165,7 +165,7 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
     model, numbers = learned.model, learned.numbers
     facts = model.facts
     echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
-    inputs = describe_inputs({column.name: column.told() for column in model.columns}, facts)
+    inputs = describe_inputs({column.name: column.describe() for column in model.columns}, facts)
     for name, kind in list(inputs.items())[:_SHOWN]:
         echo(f"  {one_line(name):<20} {one_line(kind)}")
     if len(inputs) > _SHOWN:

@@ -96,8 +96,7 @@ def opened(
 
 def opened_for(model: TableModel, file: Path, path: Path, delimiter: str | None) -> Table:
     """The table in a file, or of a folder of images, as the model of a file was fitted on it."""
-    from ...table.images import network_of
-    from ...table.reading import open_images
+    from ...table.images import network_of, open_images
 
     network = model.facts.get("images")
     if network is not None:
@@ -132,7 +131,7 @@ def in_range(value: float, option: str, usual: str) -> None:
 def tell_refused(refused: Sequence[RejectedRow], total: int) -> None:
     """Name the first rows that were left out, on stderr."""
     for one in refused[:5]:
-        echo(f"refused: {one.told()}", err=True)
+        echo(f"refused: {one}", err=True)
     if more := total - len(refused[:5]):
         echo(f"refused: {more:,} more rows", err=True)
 
