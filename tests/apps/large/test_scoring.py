@@ -372,14 +372,14 @@ def test_a_full_disk_leaves_nothing_that_looks_complete(kept, answers, tmp_path,
 
 
 def test_out_of_memory_a_smaller_batch_is_tried(kept, answers, tmp_path, monkeypatch):
-    whole = scoring.answered_rows
+    whole = scoring.answer_rows
 
     def small(model, frame, *rest):
         if len(frame) > 10:
             raise MemoryError
         return whole(model, frame, *rest)
 
-    monkeypatch.setattr(scoring, "answered_rows", small)
+    monkeypatch.setattr(scoring, "answer_rows", small)
     monkeypatch.setattr(scoring, "BATCH", 40)
     monkeypatch.setattr(scoring, "_FEWEST", 10)
     found = score(kept / "model.dipedl", kept / "new", tmp_path / "out")
