@@ -552,10 +552,10 @@ MUTANTS = [
     ),
     Mutant(
         "a log has every line of progress",
-        "src/dipedl/writing/live_line.py",
+        "src/dipedl/writing/progress.py",
         "if last or now - self._at.get(pause, -pause) >= pause:",
         "if pause:",
-        "tests/writing/test_live_line.py::test_a_log_has_a_line_each_ten_seconds_and_the_last",
+        "tests/writing/test_progress.py::test_a_log_has_a_line_each_ten_seconds_and_the_last",
     ),
     Mutant(
         "explanation: typical distance to the row itself",

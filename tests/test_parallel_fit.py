@@ -6,7 +6,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 
 from dipedl import DIPClassifier, OODDetector
-from dipedl.maths.threads import _blas, one_blas_thread
+from dipedl.density.base import _blas, one_blas_thread
 
 X, Y = load_wine(return_X_y=True)
 

@@ -11,6 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from .answers import Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
@@ -19,22 +21,19 @@ from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet, most_probable
 from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_spread
-from .fitting import (
-    FittedClassifier,
-    Stopwatch,
-    atomic,
-    clone_classifier,
-    sparse_by_default,
-)
 from .held_out import calibration_rows, has_memorised
 from .inputs import (
+    FittedClassifier,
     check_weights,
+    clone_classifier,
     explain_wide_weights,
     known_classes,
     prior_vector,
     validate_inputs,
     validate_training_rows,
 )
+from .protocols import atomic
+from .writing.progress import Stopwatch
 
 __all__ = ["DIPClassifier"]
 
@@ -475,3 +474,11 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         """Sparse inputs are taken if the classifier takes them."""
         return sparse_by_default(super().__sklearn_tags__(), self.features, self.estimator)
+
+
+def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
+    """Tags of a model whose default `features` take sparse inputs, and whose classifier may."""
+    classifier = LogisticRegression() if estimator is None else estimator
+    known = hasattr(classifier, "__sklearn_tags__") and not isinstance(classifier, type)
+    tags.input_tags.sparse = features is None and known and get_tags(classifier).input_tags.sparse
+    return tags

@@ -12,11 +12,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .answers import snapshot_of
-from .classifier import DIPClassifier
+from .classifier import DIPClassifier, sparse_by_default
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
-from .fitting import atomic, sparse_by_default
 from .inputs import check_rate, validate_fit_inputs, validate_inputs, validate_labels
+from .protocols import atomic
 
 __all__ = ["OODDetector"]
 

@@ -16,13 +16,12 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, row_hash
 from .calibration.temperature import Temperature
-from .density.base import is_frozen, log_density
+from .density.base import is_frozen, log_density, one_blas_thread
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy
 from .evidence import CautionBudget, check_increasing, log_evidence, weighted_quantile
 from .features.scaling import warn_of_gross_outliers
-from .features.transformer import compute_features, fit_feature_transformer
-from .fitting import FittedClassifier, Stopwatch
+from .features.transformer import fit_feature_transformer
 from .held_out import (
     Fold,
     HeldOut,
@@ -35,16 +34,18 @@ from .held_out import (
 )
 from .inputs import (
     TOO_LARGE,
+    FittedClassifier,
     Inputs,
     NotComputableError,
     check_positive_number,
     check_rate,
+    compute_features,
     refuse_infinity,
 )
 from .maths.arrays import Array, is_missing, namespace
 from .maths.seeds import check_seed, seed, seeded_clone
-from .maths.threads import one_blas_thread
 from .writing.finding import Finding
+from .writing.progress import Stopwatch
 
 __all__ = ["EvidenceModel"]
 

@@ -19,7 +19,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
-from .calibration.crossfit import IN_SAMPLE, Pairs, enough, row_hash, source_of, splits
+from .calibration.crossfit import (
+    IN_SAMPLE,
+    Pairs,
+    enough,
+    explain_fold,
+    row_hash,
+    source_of,
+    splits,
+)
 from .calibration.pseudo_outliers import make_pseudo_outliers
 from .density.base import (
     as_density,
@@ -28,17 +36,19 @@ from .density.base import (
     for_own_rows,
     is_frozen,
     log_density,
+    one_blas_thread,
     takes_proba,
 )
 from .density.ensemble import DensityEnsemble, DensitySelector
 from .evidence import alarm_threshold
 from .features.pipelines import is_narrow
-from .features.transformer import compute_features, refit_feature_transformer
-from .fitting import FittedClassifier, Stopwatch, explain_fold
+from .features.transformer import refit_feature_transformer
 from .inputs import (
+    FittedClassifier,
     are_texts,
     as_numbers,
     column,
+    compute_features,
     is_frame,
     rows_in_form_of,
     validate_inputs,
@@ -47,8 +57,8 @@ from .inputs import (
 from .maths.arrays import check_magnitude
 from .maths.scores import round_down
 from .maths.seeds import seed
-from .maths.threads import one_blas_thread
 from .writing.finding import warn_caller
+from .writing.progress import Stopwatch
 
 __all__ = ["HeldOut", "Origin"]
 

@@ -6,26 +6,33 @@ them. Each error names the argument, what was expected, what came, and the remed
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from inspect import signature
 from numbers import Number, Real
 from types import NoneType
-from typing import Any
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.stable.v2 import dependencies
 from scipy import sparse
 from sklearn import config_context, get_config
+from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
@@ -37,15 +44,20 @@ from sklearn.utils.validation import (
     has_fit_parameter,
     validate_data,
 )
+from threadpoolctl import ThreadpoolController
 
 from .maths.arrays import (
+    CORRECT,
     LARGEST_SQUARED,
+    TOLERANCE,
     check_magnitude,
     check_no_infinity,
+    check_simplex,
     drop_mask,
     is_missing,
     within,
 )
+from .maths.seeds import seeded_clone
 from .plugins import optional
 from .writing.numbers import number_text
 
@@ -57,6 +69,15 @@ _WIDEST = 1e12
 TOO_LARGE = "too large for dtype"
 #: What PyTorch calls a dtype of NumPy.
 _OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
+_PROBA = "predict_proba of the estimator"
+#: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
+_REFUSALS = (ValueError, KeyError, TypeError)
+#: With more entries a classifier has enough to do for threads.
+_FEW_ENTRIES = 1 << 17
+_IMPUTE = (
+    "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "
+    "StandardScaler(), <classifier>)"
+)
 _ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 
@@ -461,6 +482,280 @@ def _requests_weights(estimator: Any) -> bool:
     ):
         return False
     return bool(get_routing_for_object(estimator).consumes("fit", ["sample_weight"]))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClassifier:
+    """A fitted classifier whose probabilities have a column for every class of the model.
+
+    `estimator` may know a part of the `classes` only, as in a fold that lacks one; `template` is
+    unfitted, for the folds: frozen or None if the classifier is never fitted again. `known` are the
+    labels of its columns where it has learned numbers in their place, `categories` those of the
+    columns of a table by `categories`.
+    """
+
+    estimator: Any
+    classes: np.ndarray
+    template: Any = None
+    known: np.ndarray | None = None
+    categories: Mapping[int, list[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls, template: Any, classes: np.ndarray, X: Any, y: np.ndarray, w: np.ndarray | None
+    ) -> Self:
+        """Fit a clone of the template to X (n, d), y (n,) and weights; a frozen one stays."""
+        if isinstance(template, FrozenEstimator):
+            return cls(template, classes, template, None, categories(X))
+        keywords = {} if w is None else weight_argument(template, w)
+        estimator, known = fit_classifier(template, X, y, keywords)
+        return cls(estimator, classes, template, known, categories(X))
+
+    def refitted(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
+        """Return the classifier fitted to these rows; itself if it is frozen."""
+        if isinstance(self.template, FrozenEstimator):
+            return self
+        return FittedClassifier.fit(self.template, self.classes, X, y, w)
+
+    def proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
+        P = self._estimator_proba(X)
+        check_simplex(_PROBA, P)
+        return self._align_columns(P)
+
+    def proba_or_none(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Class probabilities (n, k), and the rows (n,) where the classifier gives none.
+
+        Those that are no probabilities, far from its training data, are equal there.
+        """
+        P = self._estimator_proba(X)
+        with np.errstate(invalid="ignore", over="ignore"):
+            none = ~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) <= TOLERANCE))
+        P[none] = 1 / P.shape[1]
+        return self._align_columns(P), none
+
+    def _estimator_proba(self, X: Any) -> np.ndarray:
+        """Return a copy of the estimator's probabilities, a column for each class it knows."""
+        X = with_categories(X, self.categories) if self.categories else X
+        try:
+            # A row whose numbers overflow is answered as unknown, without a warning.
+            with np.errstate(over="ignore", invalid="ignore"), one_thread_if_small(X):
+                P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
+        except Exception as error:
+            explain_new_levels(error)
+            explain_dtype(error, X)
+            raise
+        shape = X.shape[0], len(self.labels())
+        if P.shape != shape:
+            raise ValueError(f"{_PROBA} must have shape {shape}, got {P.shape}")
+        return P
+
+    def _align_columns(self, P: np.ndarray) -> np.ndarray:
+        """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
+        known, P = self.labels(), np.asarray(P / P.sum(axis=1, keepdims=True))
+        if np.array_equal(known, self.classes):
+            return P
+        aligned = np.zeros((len(P), len(self.classes)))
+        aligned[:, self.indices(known)] = P
+        return aligned
+
+    def labels(self) -> np.ndarray:
+        """The label of each column of the estimator's probabilities."""
+        if self.known is not None:
+            return self.known
+        known = np.asarray(getattr(self.estimator, "classes_", self.classes))
+        # It was fitted to the numbers of all classes, see `fit_classifier`.
+        coded = np.array_equal(known, np.arange(len(self.classes)))
+        return self.classes if coded else known
+
+    def indices(self, y: np.ndarray) -> np.ndarray:
+        """Index of each label among the columns, shape (n,)."""
+        if not np.isin(y, self.classes).all():
+            raise ValueError(
+                f"classes_ of the estimator are {np.unique(y).tolist()}, and y holds the labels "
+                f"{self.classes.tolist()}: an estimator keeps the labels that it is given"
+            )
+        order = np.argsort(self.classes)
+        return np.asarray(order[np.searchsorted(self.classes, y, sorter=order)])
+
+
+def clone_classifier(estimator: Any, random_state: Any = None) -> Any:
+    """Return a clone of the classifier, checked; None stands for logistic regression."""
+    if estimator is None:
+        return LogisticRegression(max_iter=1000)
+    if not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator must be a classifier object, got {estimator!r}")
+    copy = seeded_clone(estimator, random_state)
+    if isinstance(copy, FrozenEstimator):
+        require_proba(copy)
+    return copy
+
+
+def require_proba(fitted: Any) -> None:
+    """Raise TypeError unless a fitted classifier gives probabilities: some have them only then."""
+    if not hasattr(fitted, "predict_proba"):
+        raise TypeError(
+            f"estimator must have a method predict_proba, got {fitted!r}; wrap it in "
+            "CalibratedClassifierCV, or set probability=True, voting='soft' or a final estimator "
+            "with probabilities where the classifier has these"
+        )
+
+
+def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
+    """The arguments that are not None and that ``estimator.fit`` takes."""
+    return {
+        name: value
+        for name, value in offered.items()
+        if value is not None and has_fit_parameter(estimator, name)
+    }
+
+
+def fit_classifier(
+    template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]
+) -> tuple[Any, np.ndarray | None]:
+    """Return a fitted clone of the template, and the labels that it knows by number, if it does.
+
+    Some libraries, XGBoost among them, want labels 0..k-1 and refuse all others.
+    """
+    labels = None
+    with weights_passed(template):
+        try:
+            fitted = _fit_clone(template, X, y, keywords)
+        except _REFUSALS as error:
+            labels, numbers = np.unique(y, return_inverse=True)
+            if np.array_equal(labels, np.arange(len(labels))):
+                raise _add_remedy(error, template, X) from error.__cause__
+            try:
+                fitted = _fit_clone(template, X, numbers, keywords)
+            except _REFUSALS as second:
+                # Labels are not what is wrong, or not all: what else is, the second error says.
+                raise _add_remedy(second, template, X) from second.__cause__
+    require_proba(fitted)
+    return fitted, labels
+
+
+def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
+    try:
+        with one_thread_if_small(X):
+            return clone(template).fit(X, y, **keywords)
+    except Exception as error:
+        explain_dtype(error, X)
+        raise
+
+
+def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
+    """The error of a fit, with the remedy for what some classifiers refuse."""
+    name, empty = type(template).__name__, empty_columns(X)
+    refuse_dates(error, X)
+    refuse_infinity(error, X)
+    unset = isinstance(error, UnsetMetadataPassedError)
+    if unset or "enable_metadata_routing=True" in str(error):
+        error.add_note(
+            f"{name} hands weights on only to parts that request them, with "
+            "sklearn.set_config(enable_metadata_routing=True): call "
+            "set_fit_request(sample_weight=True) on the classifier inside; where that is scored "
+            "too, as in RFECV and searches, give "
+            "scoring=make_scorer(accuracy_score).set_score_request(sample_weight=True)"
+        )
+    if "could not convert string" in str(error):
+        error.add_note(
+            f"{name} takes no text: give a pipeline that encodes it, as "
+            "make_pipeline(ColumnTransformer(...), LogisticRegression()), or columns of dtype "
+            "category to a classifier that takes these"
+        )
+    if empty:
+        error.add_note(
+            f"X holds nothing but gaps in the columns {empty}, which {name} may not take: drop them"
+        )
+    return error
+
+
+def one_thread_if_small(X: Any) -> AbstractContextManager[object]:
+    """BLAS and OpenMP on one thread around a fit to few rows X (n, d), or answers to them.
+
+    Threads of OpenMP wait for one another by spinning: where another process has the core, a fit of
+    boosted trees to some hundred rows takes a hundred times as long. A number of threads that an
+    estimator was given, as ``n_jobs`` of XGBoost, is kept.
+    """
+    if math.prod(X.shape) > _FEW_ENTRIES:
+        return nullcontext()
+    controller = _all_libraries(len(sys.modules))
+    if all(library.num_threads == 1 for library in controller.lib_controllers):
+        return nullcontext()
+    limits: AbstractContextManager[object] = controller.limit(limits=1)
+    return limits
+
+
+@lru_cache(maxsize=1)
+def _all_libraries(modules: int) -> ThreadpoolController:
+    # Again when more modules were imported, which may have brought libraries of their own.
+    return ThreadpoolController()
+
+
+def compute_features(features: Any, X: Any) -> np.ndarray:
+    """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
+    if sparse.issparse(X) and isinstance(features, StandardScaler):
+        raise TypeError(
+            "X is sparse, and the inputs of the fit were dense: pass X.toarray(), or give fit "
+            "sparse inputs too"
+        )
+    Z = X if features is None else transform_rows(features, X)
+    if sparse.issparse(Z):
+        raise TypeError(
+            "X or its features are sparse, and densities need dense rows; "
+            "pass X.toarray() or features=TruncatedSVD(50)"
+        )
+    if np.iscomplexobj(Z):
+        raise ValueError(f"Complex data not supported\n{Z}\n")
+    try:
+        Z = np.asarray(Z, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        dates = date_columns(Z)
+        if dates:
+            raise ValueError(
+                f"X or its features have dates in column {dates[0]!r}{NO_DATES}"
+            ) from error
+        raise type(error)(
+            f"X or its features must be numbers: {error}; impute what is missing and encode text, "
+            "in a pipeline given as estimator or by the transformer given as features"
+        ) from error
+    if Z.ndim != 2:
+        raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")
+    if len(Z) == 0 or Z.shape[1] == 0:
+        raise ValueError(
+            f"X must give {len(Z)} sample(s) and {Z.shape[1]} feature(s) (shape={Z.shape}) "
+            "while a minimum of 1 is required; X is empty, or features, or the steps of the "
+            "pipeline given as estimator, keep no column: have them keep one"
+        )
+    bad = ~np.isfinite(Z)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        value = Z[row, column]
+        got, remedy = ("NaN", _IMPUTE) if np.isnan(value) else (value, CORRECT)
+        raise NotComputableError(
+            f"X or its features must be finite, got {got} at row {row}, column {column}; {remedy}"
+        )
+    return Z
+
+
+def transform_rows(features: Any, X: Any) -> Any:
+    """``features.transform(X)``; of what standardises numbers without scikit-learn's checks.
+
+    These take longer than a row's prediction.
+    """
+    plain = type(features) is StandardScaler and features.with_mean and features.with_std
+    if plain and type(X) is np.ndarray and X.dtype == np.float64 and np.isfinite(X).all():
+        names = hasattr(features, "feature_names_in_")
+        if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
+            with np.errstate(over="ignore"):
+                return (X - features.mean_) / features.scale_
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return features.transform(X)
+    except Exception as error:
+        explain_new_levels(error, transform=True)
+        explain_dtype(error, X)
+        raise
 
 
 def check_positive_number(name: str, value: Any) -> None:

@@ -1,14 +1,18 @@
-"""The whole contract between the parts: density, normaliser, uncertainty classifier."""
+"""The whole contract between the parts: density, normaliser, uncertainty classifier; their fits."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
 from .dirichlet import Dirichlet
 
 __all__ = ["Density", "EvidentialClassifier", "Normalizer", "UncertaintyClassifier"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @runtime_checkable
@@ -71,3 +75,27 @@ class EvidentialClassifier(UncertaintyClassifier, Protocol):
     def predict_dirichlet(self, X: Any, /) -> Dirichlet:
         """Dirichlets over the class probabilities of (n, d) inputs."""
         ...
+
+
+def atomic(fit: _Method) -> _Method:
+    """Return the fit run on a copy of the model, which takes the new state over at once.
+
+    Another thread sees the model of before or that of after, and an error leaves it as it was.
+    Parameters that it sets meanwhile stay set. Of two fits at once the later to end counts.
+    """
+
+    @wraps(fit)
+    def fit_copy(model: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(model))
+        learned = object.__new__(type(model))
+        vars(learned).update(before)
+        fit(learned, *args, **kwargs)
+        meanwhile = {
+            name: value
+            for name, value in vars(model).items()
+            if not name.endswith("_") and value is not before.get(name, value)
+        }
+        model.__dict__ = vars(learned) | meanwhile
+        return model
+
+    return cast(_Method, fit_copy)

@@ -14,17 +14,19 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
+from ..baselines.post_hoc import take_input_tags
 from ..dirichlet import entropy, max_prob
-from ..fitting import (
+from ..inputs import (
     FittedClassifier,
     accepted_arguments,
-    atomic,
+    check_class_counts,
     clone_classifier,
     fit_classifier,
-    take_input_tags,
+    validate_inputs,
+    validate_inputs_and_labels,
 )
-from ..inputs import check_class_counts, validate_inputs, validate_inputs_and_labels
 from ..maths.gamma import log_ratio
+from ..protocols import atomic
 from ..writing.finding import warn_caller
 
 __all__ = ["DeepEnsemble"]

@@ -8,19 +8,22 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import Tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..features.transformer import compute_features, fit_feature_transformer
-from ..fitting import (
+from ..features.transformer import fit_feature_transformer
+from ..inputs import (
     FittedClassifier,
     accepted_arguments,
-    atomic,
+    check_class_counts,
     clone_classifier,
+    compute_features,
     fit_classifier,
-    take_input_tags,
+    known_classes,
+    validate_inputs,
+    validate_inputs_and_labels,
 )
-from ..inputs import check_class_counts, known_classes, validate_inputs, validate_inputs_and_labels
+from ..protocols import atomic
 
 
 @dataclass(eq=False, repr=False)
@@ -93,3 +96,12 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         """Features of X (n, d), shape (n, p)."""
         check_is_fitted(self, "features_")
         return compute_features(self.features_, validate_inputs(self, X))
+
+
+def take_input_tags(tags: Tags, estimator: Any) -> Tags:
+    """Tags of a model that hands inputs on: sparse and missing ones as `estimator` takes them."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return tags
+    inner = get_tags(estimator).input_tags
+    tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+    return tags

@@ -262,3 +262,15 @@ def fold_pairs(fold: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         held = fold == j
         if held.any():
             yield np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def explain_fold(error: Exception, y: np.ndarray, n: int) -> None:
+    """Add to an error of a fit to rows of labels y (m,) that these are a fold of n rows."""
+    classes, counts = np.unique(y, return_counts=True)
+    error.add_note(
+        f"this was a fit to one fold, {len(y)} of {n} rows, {counts.min()} of class "
+        f"{classes[counts.argmin()].tolist()!r}: cv holds the others out. Give settings that fewer "
+        "rows allow too, such as fewer folds to a classifier that cross-validates by itself; or "
+        "give held-out rows as fit(X, y, calibration=(X_held, y_held)), by which nothing is fitted "
+        "again"
+    )

@@ -16,10 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from ..calibration.crossfit import explain_fold
 from ..dirichlet import vacuity
-from ..fitting import FittedClassifier, atomic, explain_fold
+from ..inputs import FittedClassifier
 from ..maths.arrays import Array, namespace
 from ..maths.seeds import seed
+from ..protocols import atomic
 from ..writing.finding import warn_caller
 from .crossfit import Pairs, content_folds, enough, fold_pairs, row_hash
 from .temperature import Temperature

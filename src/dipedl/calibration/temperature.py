@@ -10,9 +10,9 @@ from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import atomic
 from ..inputs import check_positive_number, check_weights
 from ..maths.arrays import check_simplex, class_indices, drop_mask
+from ..protocols import atomic
 
 __all__ = ["Temperature"]
 

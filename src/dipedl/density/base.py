@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from inspect import signature
 from pathlib import Path
@@ -21,8 +22,8 @@ from sklearn.utils.validation import (
     column_or_1d,
     has_fit_parameter,
 )
+from threadpoolctl import ThreadpoolController
 
-from ..fitting import atomic
 from ..inputs import (
     NotComputableError,
     check_weights,
@@ -35,10 +36,13 @@ from ..inputs import (
 from ..maths.arrays import drop_mask, is_tensor, to_numpy
 from ..maths.seeds import seeded_clone
 from ..plugins import public_names
+from ..protocols import atomic
 
 __all__ = ["CustomDensity"]
 
 _SCORERS = ("score_samples", "log_prob")
+#: With more features products are large enough for threads.
+_FEW_FEATURES = 128
 #: A length below this is left as it is, as in scikit-learn.
 _NO_LENGTH = 10 * float(np.finfo(np.float64).eps)
 
@@ -346,6 +350,23 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
         lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
     lengths[lengths < _NO_LENGTH] = 1.0
     return np.asarray(X / lengths[:, None])
+
+
+def one_blas_thread(features: int) -> AbstractContextManager[object]:
+    """BLAS on one thread around products of rows of few features.
+
+    Waking a pool of threads takes longer than such a product, on a busy machine by far.
+    """
+    if features > _FEW_FEATURES:
+        return nullcontext()
+    limits: AbstractContextManager[object] = _blas().limit(limits=1)
+    return limits
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    # Once: to look through the libraries of the process takes milliseconds.
+    return ThreadpoolController().select(user_api="blas")
 
 
 @cache

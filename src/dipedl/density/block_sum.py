@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from ..calibration.crossfit import splits
-from ..fitting import atomic
 from ..inputs import check_weights, validate_fit_features
+from ..protocols import atomic
 from .base import (
     LogDensityMixin,
     check_rows,

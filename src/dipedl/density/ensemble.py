@@ -20,12 +20,13 @@ from ..calibration.pseudo_outliers import make_pseudo_outliers
 from ..dirichlet import confidence
 from ..evidence.normalizers import lower_tail_unit, rank_table, require_finite
 from ..features.scaling import FEW, RANGES, limits, outside_of
-from ..fitting import Stopwatch, atomic
 from ..inputs import check_weights, require_fitted, validate_features, validate_fit_features
 from ..maths.arrays import Array, check_magnitude, check_simplex, drop_mask, special_functions
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
+from ..protocols import atomic
 from ..writing.finding import warn_caller
+from ..writing.progress import Stopwatch
 from .base import clone_with_selected, fit_copy, for_own_rows, log_density, score_parts
 from .gaussian import GDADensity, RelativeDensity
 from .knn import KNNDensity

@@ -17,7 +17,6 @@ from sklearn.utils import check_array, check_random_state
 from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
-from ..fitting import atomic
 from ..inputs import require_fitted, validate_fit_features
 from ..maths.arrays import drop_mask
 from ..networks.device import (
@@ -31,6 +30,7 @@ from ..networks.flows.masked_autoregressive import MaskedAutoregressive
 from ..networks.flows.preprocessing import Dequantization, Preprocessor, Standardization
 from ..networks.torch_classifier import on_device
 from ..networks.training import Training, train
+from ..protocols import atomic
 from .base import LogDensityMixin, check_rows
 
 __all__ = ["FlowDensity"]

@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import atomic
 from ..gaussians.factor import (
     GaussianFactor,
     class_factors,
@@ -40,6 +39,7 @@ from ..gaussians.moments import (
     weights_of,
 )
 from ..inputs import FLOATS, validate_fit_features
+from ..protocols import atomic
 from ..writing.numbers import plain_labels
 from .base import (
     LogDensityMixin,

@@ -11,9 +11,9 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
 from ..features.scaling import fit_standard_scaler
-from ..fitting import atomic
 from ..inputs import check_weights, validate_fit_features
 from ..maths.arrays import LOG_2PI
+from ..protocols import atomic
 from .base import LogDensityMixin
 
 __all__ = ["KernelDensity"]

@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from ..calibration.crossfit import row_hash
-from ..fitting import atomic
 from ..maths.seeds import seed
-from ..maths.threads import one_blas_thread
-from .base import LogDensityMixin, check_rows, check_training_rows
+from ..protocols import atomic
+from .base import LogDensityMixin, check_rows, check_training_rows, one_blas_thread
 
 __all__ = ["KNNDensity"]
 

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 
 from ..features.scaling import fit_standard_scaler
-from ..fitting import atomic
 from ..inputs import validate_fit_features
+from ..protocols import atomic
 from .base import LogDensityMixin
 
 __all__ = ["GaussianMixtureDensity"]

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from ..fitting import atomic
 from ..inputs import check_positive_number, prior_vector
 from ..maths.arrays import check_simplex, class_indices
+from ..protocols import atomic
 from .normalizers import (
     SOURCE,
     BaseNormalizer,

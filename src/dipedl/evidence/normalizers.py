@@ -8,9 +8,9 @@ import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator
 
-from ..fitting import atomic
 from ..inputs import check_positive_number, check_rate, check_weights, require_fitted
 from ..maths.arrays import Array, drop_mask, namespace
+from ..protocols import atomic
 
 __all__ = [
     "Identity",

@@ -9,20 +9,18 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
 from ..inputs import (
     NO_DATES,
-    NotComputableError,
     column_names,
+    compute_features,
     date_columns,
     explain_columns,
     explain_dtype,
-    explain_new_levels,
     is_frame,
+    transform_rows,
 )
-from ..maths.arrays import CORRECT
 from ..maths.seeds import seed, seeded_clone
 from .encoding import table_encoding, warn_of_identifiers
 from .pipelines import (
@@ -39,10 +37,6 @@ from .scaling import fit_scaler
 
 Steps = list[tuple[str, Any]]
 
-_IMPUTE = (
-    "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "
-    "StandardScaler(), <classifier>)"
-)
 #: Rows that each component of sparse features needs.
 _ROWS_PER_COMPONENT = 10
 
@@ -142,7 +136,7 @@ def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
         except (TypeError, ValueError) as error:
             explain_columns(error, X)
             raise
-        X = _transformed(part, X)
+        X = transform_rows(part, X)
     return parts, X
 
 
@@ -151,26 +145,6 @@ def _standardised(parts: Steps, Z: Any, w: np.ndarray | None) -> Any:
     compute_features(None, Z)
     scaler = fit_scaler(Z, w)
     return Pipeline([*parts, ("standardise", scaler)]) if parts else scaler
-
-
-def _transformed(features: Any, X: Any) -> Any:
-    """``features.transform(X)``; of what standardises numbers without scikit-learn's checks.
-
-    These take longer than a row's prediction.
-    """
-    plain = type(features) is StandardScaler and features.with_mean and features.with_std
-    if plain and type(X) is np.ndarray and X.dtype == np.float64 and np.isfinite(X).all():
-        names = hasattr(features, "feature_names_in_")
-        if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
-            with np.errstate(over="ignore"):
-                return (X - features.mean_) / features.scale_
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return features.transform(X)
-    except Exception as error:
-        explain_new_levels(error, transform=True)
-        explain_dtype(error, X)
-        raise
 
 
 def _dense(Z: Any, seeds: Any) -> Steps:
@@ -182,49 +156,3 @@ def _dense(Z: Any, seeds: Any) -> Steps:
     # Components are of finite numbers: where the gaps are is told by columns of their own.
     gaps = bool(np.isnan(Z.data).any()) if Z.dtype.kind == "f" else False
     return [("fill", SimpleImputer(add_indicator=True)), reduce] if gaps else [reduce]
-
-
-def compute_features(features: Any, X: Any) -> np.ndarray:
-    """Features of X as a finite float64 array (n, p); an error names the first bad entry."""
-    if sparse.issparse(X) and isinstance(features, StandardScaler):
-        raise TypeError(
-            "X is sparse, and the inputs of the fit were dense: pass X.toarray(), or give fit "
-            "sparse inputs too"
-        )
-    Z = X if features is None else _transformed(features, X)
-    if sparse.issparse(Z):
-        raise TypeError(
-            "X or its features are sparse, and densities need dense rows; "
-            "pass X.toarray() or features=TruncatedSVD(50)"
-        )
-    if np.iscomplexobj(Z):
-        raise ValueError(f"Complex data not supported\n{Z}\n")
-    try:
-        Z = np.asarray(Z, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        dates = date_columns(Z)
-        if dates:
-            raise ValueError(
-                f"X or its features have dates in column {dates[0]!r}{NO_DATES}"
-            ) from error
-        raise type(error)(
-            f"X or its features must be numbers: {error}; impute what is missing and encode text, "
-            "in a pipeline given as estimator or by the transformer given as features"
-        ) from error
-    if Z.ndim != 2:
-        raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")
-    if len(Z) == 0 or Z.shape[1] == 0:
-        raise ValueError(
-            f"X must give {len(Z)} sample(s) and {Z.shape[1]} feature(s) (shape={Z.shape}) "
-            "while a minimum of 1 is required; X is empty, or features, or the steps of the "
-            "pipeline given as estimator, keep no column: have them keep one"
-        )
-    bad = ~np.isfinite(Z)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        value = Z[row, column]
-        got, remedy = ("NaN", _IMPUTE) if np.isnan(value) else (value, CORRECT)
-        raise NotComputableError(
-            f"X or its features must be finite, got {got} at row {row}, column {column}; {remedy}"
-        )
-    return Z

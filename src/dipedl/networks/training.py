@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from ..writing.files import writable_target, write_file
-from ..writing.live_line import LiveLine
+from ..writing.progress import LiveLine
 from .checks import check_choice, check_data, check_flag, check_integer, check_number
 from .device import (
     device_type,

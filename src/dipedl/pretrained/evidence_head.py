@@ -33,9 +33,8 @@ from ..evidence_model import (
     inverse_temperature,
     sharpening_share,
 )
-from ..fitting import FittedClassifier
 from ..held_out import HeldOut
-from ..inputs import check_positive_number, check_rate, prior_vector
+from ..inputs import FittedClassifier, check_positive_number, check_rate, prior_vector
 from ..maths.arrays import to_numpy
 from .class_gaussians import ReadableGaussians
 

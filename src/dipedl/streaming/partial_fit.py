@@ -13,13 +13,15 @@ from sklearn.utils.validation import check_consistent_length
 from ..density.base import as_density
 from ..density.gaussian import GDADensity
 from ..evidence_model import EvidenceModel
-from ..fitting import FittedClassifier, clone_classifier, require_proba
 from ..inputs import (
     FLOATS,
+    FittedClassifier,
     check_weights,
+    clone_classifier,
     explain_dtype,
     known_classes,
     prior_vector,
+    require_proba,
     rows_in_form_of,
     validate_fit_features,
     validate_labels,

@@ -17,11 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from ..density.base import add_rows, log_density, merge_densities
 from ..density.gaussian import ClassConditionalGaussians, GaussianDensity
 from ..evidence_model import EvidenceModel
-from ..features.transformer import compute_features
-from ..fitting import FittedClassifier
 from ..gaussians.moments import Moments, TiedMoments
 from ..held_out import HeldOut
-from ..inputs import Inputs
+from ..inputs import FittedClassifier, Inputs, compute_features
 from .row_sample import RowSample
 
 #: Fewer held-out rows than this are too few to learn anything from.

@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _is_fitted, check_is_fitted
 
 from ...density.base import LogDensityMixin
-from ...fitting import atomic
 from ...inputs import validate_features, validate_fit_features
 from ...maths.arrays import to_numpy
+from ...protocols import atomic
 
 __all__ = ["OutlierScoreDensity"]
 

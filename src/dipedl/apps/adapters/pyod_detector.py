@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from ...classifier import DIPClassifier
 from ...detector import OODDetector
-from ...fitting import atomic
+from ...protocols import atomic
 
 __all__ = ["PyODDetector"]
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from ... import __version__, density
 from ...plugins import EXTRAS, explain_missing
 from ...writing.files import writable_target, write_file
-from ...writing.live_line import LiveLine
+from ...writing.progress import LiveLine
 from .own_data.answer import explain, score
 from .own_data.learn import fit
 from .own_data.learn_parts import merge

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble, Fence
-from ...features.transformer import compute_features
+from ...inputs import compute_features
 from ..table.columns import ColumnSpec, as_inputs
 from .parts import Part
 from .reading import HeldRule, Reading, Refusals, as_classes

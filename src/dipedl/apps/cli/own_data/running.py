@@ -15,7 +15,7 @@ import typer
 
 from ....plugins import EXTRAS, explain_missing
 from ....writing.cells import error_text
-from ....writing.live_line import LiveLine
+from ....writing.progress import LiveLine
 from ...table.errors import UsageError, as_typed
 from ..terminal import echo, fail, names_in, warnings_as_notes
 

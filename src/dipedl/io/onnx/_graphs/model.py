@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto
 
 from ....density.base import takes_proba
-from ....fitting import FittedClassifier
+from ....inputs import FittedClassifier
 from ....maths.arrays import TOLERANCE
 from .._estimators.networks import network_outputs
 from .._estimators.sklearn_models import probabilities

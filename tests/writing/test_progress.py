@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dipedl.writing import live_line
-from dipedl.writing.live_line import LiveLine
+from dipedl.writing import progress
+from dipedl.writing.progress import LiveLine
 
 
 class Terminal(io.StringIO):
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch):
     """A clock that stands still until it is moved."""
     now = SimpleNamespace(seconds=100.0)
-    monkeypatch.setattr(live_line.time, "monotonic", lambda: now.seconds)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now.seconds)
     return now
 
 

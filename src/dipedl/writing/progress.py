@@ -1,4 +1,4 @@
-"""A line of progress: rewritten in a terminal and in a notebook, repeated now and then in a log."""
+"""Progress: a line that changes in a terminal and in a notebook, or a line for each step."""
 
 from __future__ import annotations
 
@@ -80,3 +80,18 @@ def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
+
+
+class Stopwatch:
+    """Print what was done and how long it took since the last line; silent if not `verbose`."""
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self.last = time.perf_counter()
+
+    def say(self, done: str) -> None:
+        """Print one line, and count the seconds of the next one from now."""
+        now = time.perf_counter()
+        if self.verbose:
+            print(f"[dipedl] {done}: {now - self.last:.2f} s", flush=True)
+        self.last = now
