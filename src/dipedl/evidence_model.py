@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, row_hash
 from .calibration.temperature import Temperature
+from .columns import Columns
 from .density.base import is_frozen, log_density, one_blas_thread
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy
@@ -35,7 +36,6 @@ from .held_out import (
 from .inputs import (
     TOO_LARGE,
     FittedClassifier,
-    Inputs,
     NotComputableError,
     check_positive_number,
     check_rate,
@@ -90,7 +90,7 @@ class EvidenceModel(BaseEstimator):
     ----------
     density_, features_, normalizer_, calibrator_
         Fitted; the last two on `held_out_`. The calibrator is None without a classifier.
-    columns_ : Inputs or None
+    columns_ : Columns or None
         What is usual in the columns of the inputs, in their units.
     held_out_ : HeldOut
         Predictions on held-out rows, by ascending score.
@@ -151,7 +151,7 @@ class EvidenceModel(BaseEstimator):
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
-        self.columns_ = Inputs.learn(X)
+        self.columns_ = Columns.learn(X)
         self.features_ = fit_feature_transformer(
             self._features_setting(), X, y, w, self.random_state, estimator
         )
@@ -534,7 +534,7 @@ def predict_by_halves(
     predict: Callable[[Any], tuple[Any, ...]],
     X: Any,
     unknown: Callable[[], tuple[Any, ...]],
-    columns: Inputs | None = None,
+    columns: Columns | None = None,
 ) -> tuple[Any, ...]:
     """Return ``predict(X)``, or the result of ``unknown()`` for rows without an answer.
 
@@ -578,7 +578,7 @@ def predict_by_halves(
     return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
 
 
-def _finite(row: Any, columns: Inputs | None) -> bool:
+def _finite(row: Any, columns: Columns | None) -> bool:
     """Return whether no number of a row (array, table, sparse) is missing or infinite."""
     plain = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
     values = plain.tolist()

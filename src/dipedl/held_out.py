@@ -29,6 +29,7 @@ from .calibration.crossfit import (
     splits,
 )
 from .calibration.pseudo_outliers import make_pseudo_outliers
+from .columns import as_numbers, column, is_frame, rows_in_form_of
 from .density.base import (
     as_density,
     clone_with_selected,
@@ -43,17 +44,7 @@ from .density.ensemble import DensityEnsemble, DensitySelector
 from .evidence import alarm_threshold
 from .features.pipelines import is_narrow
 from .features.transformer import refit_feature_transformer
-from .inputs import (
-    FittedClassifier,
-    are_texts,
-    as_numbers,
-    column,
-    compute_features,
-    is_frame,
-    rows_in_form_of,
-    validate_inputs,
-    validate_labels,
-)
+from .inputs import FittedClassifier, are_texts, compute_features, validate_inputs, validate_labels
 from .maths.arrays import check_magnitude
 from .maths.scores import round_down
 from .maths.seeds import seed

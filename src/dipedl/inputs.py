@@ -1,7 +1,8 @@
-"""Inputs: rows as the user gave them, checked at the door, and what fit learned of their columns.
+"""Inputs: rows as the user gave them, checked at the door, and handed to classifier and features.
 
-Array or table, names, dtypes, categories; gaps and levels; the labels and weights that come with
-them. Each error names the argument, what was expected, what came, and the remedy.
+With the labels and weights that come with them. Each error names the argument, what was expected,
+what came, and the remedy; one of a classifier or of features gets the row, the column and the
+remedy added.
 """
 
 from __future__ import annotations
@@ -9,16 +10,11 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from functools import lru_cache
 from inspect import signature
-from numbers import Number, Real
-from types import NoneType
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -30,7 +26,6 @@ from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, assert_all_finite
@@ -46,6 +41,20 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import ThreadpoolController
 
+from .columns import (
+    NO_DATES,
+    Columns,
+    categories,
+    date_columns,
+    empty_columns,
+    is_frame,
+    is_pandas,
+    missing_entries,
+    named_columns,
+    replace_columns,
+    types_of,
+    with_categories,
+)
 from .maths.arrays import (
     CORRECT,
     LARGEST_SQUARED,
@@ -54,12 +63,10 @@ from .maths.arrays import (
     check_no_infinity,
     check_simplex,
     drop_mask,
-    is_missing,
     within,
 )
 from .maths.seeds import seeded_clone
 from .plugins import optional
-from .writing.numbers import number_text
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
@@ -155,7 +162,7 @@ def _missing_as_nan(X: Any) -> Any:
         return X
     found = ((j, _column_with_nan(X.iloc[:, j])) for j in range(X.shape[1]))
     changed = {j: values for j, values in found if values is not None}
-    return _replace_columns(X, changed)
+    return replace_columns(X, changed)
 
 
 def _column_with_nan(values: Any) -> np.ndarray | None:
@@ -179,16 +186,6 @@ def _objects_with_nan(values: np.ndarray) -> np.ndarray:
     pandas = dependencies.get_pandas()
     gaps = [] if pandas is None else [v is pandas.NA for v in values.ravel().tolist()]
     return np.where(np.reshape(gaps, values.shape), np.nan, values) if any(gaps) else values
-
-
-def _replace_columns(X: Any, changed: Mapping[int, Any]) -> Any:
-    """A DataFrame of pandas with other columns, by their numbers: names may come twice."""
-    if not changed:
-        return X
-    X = X.copy()
-    for j, values in changed.items():
-        X.isetitem(j, values)
-    return X
 
 
 def _are_texts(X: Any) -> bool:
@@ -322,7 +319,7 @@ def validate_training_rows(
     return X, y, weights, rows
 
 
-def validate_inputs(model: Any, X: Any, columns: Inputs | None = None) -> Any:
+def validate_inputs(model: Any, X: Any, columns: Columns | None = None) -> Any:
     """Return X, checked against the inputs of the fit: width, names and types of its columns.
 
     This is the one check of new rows; what they are handed to takes them as they are. `columns` are
@@ -331,7 +328,8 @@ def validate_inputs(model: Any, X: Any, columns: Inputs | None = None) -> Any:
     try:
         if not _of_known_width(model, X):
             X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
-        if columns is not None:
+        numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+        if columns is not None and (columns.levels or not numbers):
             columns.refuse_other_types(X)
     except ValueError as error:
         if hasattr(model, "table_"):
@@ -784,578 +782,6 @@ def prior_vector(prior: Any, k: int) -> np.ndarray:
     return vector
 
 
-#: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
-NUMBER, LEVEL, EMPTY = "number", "level", "empty"
-_DATE = "date"
-_IN_WORDS: dict[str | None, str] = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
-#: What the entries are by the kind of a dtype of NumPy; of objects each entry tells.
-_OF_NUMPY = dict.fromkeys("biuf", NUMBER) | dict.fromkeys("UT", LEVEL) | dict.fromkeys("mM", _DATE)
-_MOST_ROWS = 10_000
-#: What is usual in a column of numbers: all but the lowest and the highest 5 %.
-_USUAL = (0.05, 0.95)
-_MOST_SHOWN = 3
-#: A gap or a level that fewer rows of the fit had is unusual.
-_RARE = 0.05
-#: A column of levels of which more than this share of the entries has one of its own.
-_IDENTIFIER = 0.5
-_UNKNOWN = (np.nan, np.nan)
-#: Types of dates and times.
-_DATES = (date, datetime, time, timedelta, np.datetime64, np.timedelta64)
-#: Why a density takes none, and the remedy.
-NO_DATES = (
-    ", and a density cannot know which new dates are usual: turn them into numbers that come "
-    "again, such as month, weekday or age in days, or drop the column"
-)
-
-
-def is_frame(X: Any) -> bool:
-    """Return whether X is a DataFrame of pandas (or of a library like it) or of polars."""
-    return not isinstance(X, np.ndarray) and (is_pandas(X) or dependencies.is_polars_dataframe(X))
-
-
-def is_pandas(X: Any) -> bool:
-    """Return whether X is a DataFrame of pandas, or of a library like it.
-
-    Its columns are taken by number here, as narwhals refuses names that come twice.
-    """
-    return dependencies.is_pandas_like_dataframe(X)
-
-
-def column(X: Any, j: int) -> Any:
-    """Return column j of a DataFrame as a series, of an array as an array (n,)."""
-    if not is_frame(X):
-        return X[:, j]
-    return X.iloc[:, j] if is_pandas(X) else X.to_series(j)
-
-
-def column_names(X: Any) -> list[Any]:
-    """Return the names of the columns of a DataFrame, the numbers of those of an array."""
-    return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
-
-
-def column_texts(X: Any) -> list[str]:
-    """Return the names of the columns as texts; x0, x1, ... for those of an array."""
-    return (
-        [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
-    )
-
-
-def named_columns(X: Any) -> list[tuple[Any, Any]]:
-    """Return name and values of each column of a DataFrame; of an array, number and values."""
-    return [(name, column(X, j)) for j, name in enumerate(column_names(X))]
-
-
-def has_columns(X: Any) -> bool:
-    """Return whether X is a DataFrame or an array (n, d): no sparse rows, images or texts."""
-    return is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
-
-
-def missing_entries(values: Any) -> np.ndarray:
-    """Return where a column is missing, shape (n,)."""
-    if dependencies.is_into_series(values):
-        series = nw.from_native(values, series_only=True)
-        gaps = series.is_null()
-        if series.dtype.is_float():
-            gaps = (gaps | series.is_nan()).fill_null(True)
-        return np.asarray(gaps.to_numpy(), dtype=bool)
-    plain = np.asarray(values)
-    if plain.dtype.kind in "biufUS":
-        return np.asarray(
-            np.isnan(plain) if plain.dtype.kind == "f" else np.zeros(len(plain), bool)
-        )
-    return np.array([is_missing(value) for value in plain.tolist()], dtype=bool)
-
-
-def present_entries(values: Any) -> list[Any]:
-    """The entries of a column that are not missing, as plain Python values."""
-    return list(np.asarray(values)[~missing_entries(values)].tolist())
-
-
-def are_numbers(values: Any) -> bool:
-    """Return whether the present entries of a column are numbers, or texts of numbers."""
-    try:
-        np.asarray(present_entries(values), dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def as_numbers(X: Any) -> np.ndarray | None:
-    """Rows X (n, d), a table or an array, as float64; None unless they hold numbers alone.
-
-    Categories, and numbers that are spelt out, are no numbers. None counts as NaN.
-    """
-    if sparse.issparse(X):
-        return None
-    if is_frame(X) and any(is_category(column(X, j)) for j in range(X.shape[1])):
-        return None
-    try:
-        values = X.to_numpy() if is_frame(X) else np.asarray(X)
-    except TypeError:
-        # polars has no common type for dates and numbers.
-        return None
-    if values.dtype.kind == "O":
-        types = {type(value) for value in values.ravel().tolist()}
-        if not all(issubclass(t, Real | Decimal | np.bool_ | NoneType) for t in types):
-            return None
-    return values.astype(np.float64, copy=False) if values.dtype.kind in "biufO" else None
-
-
-def kind_of(values: Any, name: Any) -> str:
-    """Return the kind of a column; raise ValueError for dates and for mixed types."""
-    if _holds_dates(values):
-        raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
-    if missing_entries(values).all():
-        return EMPTY
-    return _kind_of_entries(values) or _kind_of_objects(_types(values), name, is_category(values))
-
-
-def _kind_of_entries(values: Any) -> str | None:
-    """Return the kind of all entries of a column by its dtype; None if only they tell."""
-    if isinstance(values.dtype, np.dtype):
-        return _OF_NUMPY.get(values.dtype.kind)
-    dtype = nw.from_native(values, series_only=True).dtype
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        return NUMBER
-    if dtype.is_temporal():
-        return _DATE
-    # Categories of pandas may be numbers, those of polars are texts.
-    text = dtype == nw.String or (is_category(values) and dependencies.is_polars_series(values))
-    return LEVEL if text else None
-
-
-def is_date(kind: type) -> bool:
-    """Return whether a type is one of dates or times."""
-    pandas = dependencies.get_pandas()
-    # Its Period derives from none of Python's types.
-    return issubclass(kind, _DATES) or (pandas is not None and issubclass(kind, pandas.Period))
-
-
-def date_columns(X: Any) -> list[Any]:
-    """Return the names (of an array: numbers) of the columns of X (n, d) of dates or times."""
-    if not has_columns(X):
-        return []
-    return [name for name, values in named_columns(X) if _holds_dates(values)]
-
-
-def _holds_dates(values: Any) -> bool:
-    kind = _kind_of_entries(values)
-    return kind == _DATE or (kind is None and any(map(is_date, _types(values))))
-
-
-def _types(values: Any) -> set[type]:
-    """Types of the entries of a column that are not missing."""
-    return set(map(type, present_entries(values)))
-
-
-def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:
-    numbers = {t for t in types if issubclass(t, Number | np.bool_)}
-    texts = {t for t in types if issubclass(t, str)}
-    if types - numbers - texts or (numbers and texts):
-        raise ValueError(
-            f"X has mixed types in column {name!r}: {', '.join(sorted(t.__name__ for t in types))}"
-            f"; make it one type, such as X[{name!r}] = X[{name!r}].astype(str)"
-        )
-    return LEVEL if texts or category else NUMBER
-
-
-def is_category(values: Any) -> bool:
-    """Return whether a column is a series with a dtype of categories."""
-    if isinstance(values.dtype, np.dtype):
-        return False
-    dtype = nw.from_native(values, series_only=True).dtype
-    # A dictionary of Arrow in pandas has no categories to ask for.
-    return isinstance(dtype, nw.Categorical | nw.Enum) and hasattr(values, "cat")
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """Inputs of a fit, column by column: names, kinds, usual values, in the units of the user.
-
-    Attributes
-    ----------
-    names : list of str, length d
-        Names of the columns; x0, x1, ... without names.
-    low, high : ndarray, shape (d,)
-        The 5 % and 95 % quantiles of a column of numbers; NaN for any other.
-    missing : ndarray, shape (d,)
-        Share of the rows in which the column is missing.
-    levels : dict of int to dict
-        For each column of levels (text, categories, booleans) the share of the rows by level, the
-        most frequent first; none where hardly a level comes twice.
-    categories : dict of int to list
-        For each column with a dtype of categories, these in their order.
-    dtypes : list of str, length d, or None
-        Of a DataFrame of pandas, the names of its dtypes.
-    """
-
-    names: list[str]
-    low: np.ndarray
-    high: np.ndarray
-    missing: np.ndarray
-    levels: dict[int, dict[Any, float]]
-    categories: dict[int, list[Any]]
-    dtypes: list[str] | None = None
-
-    @classmethod
-    def learn(cls, X: Any) -> Inputs | None:
-        """Learn what is usual in the columns of X (n, d); None for sparse rows, images, texts."""
-        if not has_columns(X):
-            return None
-        d, names = X.shape[1], column_texts(X)
-        if not is_frame(X) and X.dtype.kind in "iuf":
-            low, high = _quantiles(X)
-            return cls(names, low, high, np.isnan(X).mean(axis=0), {}, {})
-        parts = [column(X, j) for j in range(d)]
-        levels = {j: found for j, part in enumerate(parts) if (found := _levels(part)) is not None}
-        ends = np.array(
-            [_range_of(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)]
-        )
-        missing = np.array([missing_entries(part).mean() for part in parts])
-        low, high = ends.reshape(d, 2).T
-        dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
-        return cls(names, low, high, missing, levels, categories(X), dtypes)
-
-    def text_columns(self) -> list[str]:
-        """Names of the columns of levels that are no booleans."""
-        booleans = {j for j, known in self.levels.items() if known and set(known) <= {True, False}}
-        coded = self.levels.keys() - (booleans - self.categories.keys())
-        return [self.names[j] for j in sorted(coded)]
-
-    def describe_usual(self, j: int, unit: Callable[[float], float] = float) -> str:
-        """Describe what is usual in column j, its numbers in a `unit`; "" if nothing is known."""
-        if j in self.levels:
-            first = list(self.levels[j].items())[:_MOST_SHOWN]
-            return ", ".join(f"{level!r} {share:.0%}" for level, share in first)
-        if np.isnan(self.low[j]):
-            return ""
-        low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
-        return f"{number_text(low)} to {number_text(high)}"
-
-    def share(self, j: int, value: Any) -> float | None:
-        """Share of the rows of the fit that had a level, or None for a gap, in column j.
-
-        None for a number, and for a level of a column where hardly one comes twice.
-        """
-        if value is None:
-            return float(self.missing[j])
-        return self.levels[j].get(value, 0.0) if self.levels.get(j) else None
-
-    def is_unusual(self, j: int, value: Any, unit: Callable[[float], float] = float) -> bool:
-        """Return whether few rows of the fit had a value (in a `unit`) like this in column j.
-
-        A number outside of the usual range; a gap, or a level, of less than 5 % of the rows, and a
-        level of less than half of an even share too: of 100 even levels none is unusual.
-        """
-        if value is None:
-            return bool(self.missing[j] < _RARE)
-        if j in self.levels:
-            own = self.share(j, value)
-            return own is not None and own < min(_RARE, 0.5 / len(self.levels[j]))
-        if np.isnan(self.low[j]):
-            return False
-        low, high = sorted((unit(float(self.low[j])), unit(float(self.high[j]))))
-        return bool(value < low or value > high)
-
-    def describe_new(self, X: Any) -> list[list[str]]:
-        """List for each row of X (n, d) what the fit never saw: new levels, first gaps, values."""
-        return by_row(self._describe_new(X), X.shape[0])
-
-    def rows_with_new(self, X: Any) -> np.ndarray:
-        """Return the rows of X (n, d) with a level that the fit never saw, or with a first gap.
-
-        A gap is one where text or categories are, in a column without gaps in the fit.
-        """
-        new, texts = np.zeros(X.shape[0], dtype=bool), self.text_columns()
-        for j, levels in self.levels.items():
-            if self.missing[j] == 0 and self.names[j] in texts:
-                new |= missing_entries(column(X, j))
-            known: Container[Any] = levels or self.categories.get(j, [])
-            if known:
-                new |= np.array(new_levels("", column(X, j), known)) != ""
-        return new
-
-    def refuse_other_types(self, X: Any) -> None:
-        """Raise ValueError for text in X (n, d) where the fit had numbers, or the reverse.
-
-        No text equals a number: each would count as a new level.
-        """
-        if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and not self.levels:
-            return
-        if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
-            return
-        types = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
-        last = {dtype: j for j, dtype in enumerate(types)}
-        kinds = {dtype: _kind_of_entries(column(X, j)) for dtype, j in last.items()}
-        for j, dtype in enumerate(types):
-            if kinds[dtype] == NUMBER and j not in self.levels:
-                continue
-            kind = self._kind_in_fit(j)
-            if kind is None or kinds[dtype] == kind:
-                continue
-            other = _first_of_other_kind(column(X, j), kinds[dtype], kind)
-            if other is not None:
-                self._refuse(X, j, kind, *other)
-
-    def explain_floats(self, error: Exception, X: Any) -> None:
-        """Add to an error the columns of X (n, d) of floats that were whole numbers in the fit."""
-        if self.dtypes is None or not is_pandas(X):
-            return
-        for name, was, now in zip(X.columns, self.dtypes, X.dtypes, strict=True):
-            if was.startswith(("int", "uint")) and now.kind == "f":
-                error.add_note(
-                    f"X has {now} in column {name!r}, and fit had {was} there: pandas makes floats "
-                    "of whole numbers with a gap. If the classifier takes it as a category, fill "
-                    f"its gaps or drop their rows, and give X.astype({{{name!r}: {was!r}}}); a gap "
-                    "needs a category of its own in fit"
-                )
-
-    def _kind_in_fit(self, j: int) -> str | None:
-        """Return the kind of column j in the fit, numbers or text; None if both, or neither."""
-        if j not in self.levels:
-            return None if np.isnan(self.low[j]) else NUMBER
-        known: Iterable[Any] = self.levels[j] or self.categories.get(j, [""])
-        kinds = {_kind_of_type(t) for t in set(map(type, known))}
-        return kinds.pop() if len(kinds) == 1 else None
-
-    def _refuse(self, X: Any, j: int, kind: str, row: int, value: Any) -> None:
-        name = column_names(X)[j] if is_frame(X) else self.names[j]
-        raise ValueError(
-            f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
-            f"{_IN_WORDS[kind]} there (X has {value!r} at row {row}): give the column in the type "
-            f"of the fit{self._conversion(X, j, kind, value)}"
-        )
-
-    def _conversion(self, X: Any, j: int, kind: str, value: Any) -> str:
-        """Return the code that converts a column with such a value to the type of the fit."""
-        pandas = is_pandas(X)
-        gaps = pandas and bool(missing_entries(column(X, j)).any())
-        types = _conversion_types(kind, value, self.levels.get(j, {}), gaps)
-        if not types:
-            return ""
-        if is_frame(X) and not pandas:
-            casts = "".join(f".cast({name})" for name in types)
-            return f", X.with_columns(pl.col({X.columns[j]!r}){casts})"
-        casts = "".join(f".astype({name})" for name in types)
-        if pandas:
-            own = f"X[{X.columns[j]!r}]"
-            return f", {own} = {own}{casts}"
-        return f", such as X[:, {j}]{casts}"
-
-    def _describe_new(self, X: Any) -> Iterator[list[str]]:
-        for j, name in enumerate(self.names):
-            known: Container[Any] = self.levels.get(j, ())
-            if self.missing[j] == 0:
-                yield first_gaps(name, column(X, j))
-            if known or self.missing[j] == 1:
-                yield new_levels(name, column(X, j), known)
-
-
-def _kind_of_type(entry: type) -> str | None:
-    """Return the kind of entries of a type: text, numbers or dates; None for any other."""
-    if issubclass(entry, str):
-        return LEVEL
-    if issubclass(entry, Number | np.bool_):
-        return NUMBER
-    return _DATE if is_date(entry) else None
-
-
-def _first_of_other_kind(values: Any, kind: str | None, kind_in_fit: str) -> tuple[int, Any] | None:
-    """Find the first entry of a column of another kind than in the fit, with its row; else None.
-
-    Gaps do not count, nor entries that are neither text, number nor date. `kind` is that of all.
-    """
-    if (
-        kind is None
-        and is_category(values)
-        and not _other_types(values.cat.categories, kind_in_fit)
-    ):
-        return None
-    entries = np.asarray(values, dtype=object).tolist()
-    others = _other_types(entries, kind_in_fit)
-    return next(
-        ((i, v) for i, v in enumerate(entries) if type(v) in others and not is_missing(v)), None
-    )
-
-
-def _other_types(values: Any, kind: str) -> set[type]:
-    """Return the types among values that are of another kind."""
-    return {t for t in set(map(type, values)) if _kind_of_type(t) not in (None, kind)}
-
-
-def _conversion_types(kind: str, value: Any, known: Container[Any], gaps: bool) -> list[str]:
-    """List the types that turn a column into the `kind` of the fit, one after the other.
-
-    With `gaps` they are types of pandas that keep these.
-    """
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return []
-    if _kind_of_type(type(value)) == LEVEL:
-        return ["float"]
-    whole = number.is_integer() and str(value) not in known and str(int(number)) in known
-    if gaps:
-        return ["float", "'Int64'", "'string'"] if whole else ["'string'"]
-    return ["int", "str"] if whole else ["str"]
-
-
-def by_row(texts: Iterable[list[str]], n: int) -> list[list[str]]:
-    """Join the texts about each column, one per row (n,), to a list of texts for each row."""
-    return [[text for text in row if text] for row in zip([""] * n, *texts, strict=True)]
-
-
-def first_gaps(name: str, values: Any) -> list[str]:
-    """Name, row by row, a column that is missing; "" where it is not."""
-    return [f"{name} is missing" if gap else "" for gap in missing_entries(values)]
-
-
-def new_levels(name: str, values: Any, known: Container[Any]) -> list[str]:
-    """Name, row by row, the level of a column unless it is `known` or missing; else ""."""
-    entries = zip(np.asarray(values).tolist(), missing_entries(values), strict=True)
-    return ["" if gap or v in known else f"{name} = {v!r}" for v, gap in entries]
-
-
-def is_identifier(counts: Counter[Any]) -> bool:
-    """Return whether most entries of a column, by their counts, have a value that no other has."""
-    once = sum(count == 1 for count in counts.values())
-    return once > _IDENTIFIER * counts.total()
-
-
-def empty_columns(X: Any) -> list[Any]:
-    """Names (of an array: numbers) of the columns of X (n, d) that hold nothing but gaps."""
-    if not has_columns(X):
-        return []
-    return [name for name, values in named_columns(X) if missing_entries(values).all()]
-
-
-def categories(X: Any) -> dict[int, list[Any]]:
-    """The categories of each column of a DataFrame of pandas that has such a dtype."""
-    if not is_pandas(X):
-        return {}
-    parts = enumerate(values for _, values in named_columns(X))
-    return {j: list(values.cat.categories) for j, values in parts if is_category(values)}
-
-
-def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
-    """A DataFrame with the categories of the fit; a new one is missing, as no code stands for it.
-
-    XGBoost would take the code of another category.
-    """
-    if not known or not is_pandas(X):
-        return X
-    changed = {
-        j: column(X, j).astype("category").cat.set_categories(levels)
-        for j, levels in known.items()
-        if not is_category(column(X, j)) or list(column(X, j).cat.categories) != levels
-    }
-    return _replace_columns(X, changed)
-
-
-def _levels(values: Any) -> dict[Any, float] | None:
-    """Share of the rows by level, the most frequent first; None for numbers, dates and nothing.
-
-    No level where hardly one comes twice.
-    """
-    numeric = np.asarray(values).dtype.kind in "iufmM" and not is_category(values)
-    entries = [] if numeric else present_entries(values)
-    some_text = any(isinstance(entry, str) for entry in entries)
-    booleans = bool(entries) and all(isinstance(entry, bool) for entry in entries)
-    if not (is_category(values) or some_text or booleans):
-        return None
-    counts = Counter(entry for entry in entries if isinstance(entry, Hashable))
-    if is_identifier(counts):
-        return {}
-    order = sorted(counts, key=lambda level: (-counts[level], str(level)))
-    return {level: counts[level] / len(values) for level in order}
-
-
-def _range_of(values: Any) -> tuple[float, float]:
-    """The usual range of a column; NaN where it holds no numbers."""
-    if np.asarray(values).dtype.kind in "mM":
-        return _UNKNOWN
-    try:
-        entries = np.asarray(present_entries(values), dtype=np.float64)
-    except (TypeError, ValueError):
-        return _UNKNOWN
-    return _range_of_numbers(entries[np.isfinite(entries)][:_MOST_ROWS])
-
-
-def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The usual range of each column, from at most 10,000 rows spread over all."""
-    rows = np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int)
-    some = X[rows].astype(np.float64)
-    if np.isfinite(some).all():
-        low, high = np.quantile(some, _USUAL, axis=0)
-        return low, high
-    columns = [_range_of_numbers(values[np.isfinite(values)]) for values in some.T]
-    return np.array([c[0] for c in columns]), np.array([c[1] for c in columns])
-
-
-def _range_of_numbers(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, _USUAL) if len(values) else _UNKNOWN
-    return float(low), float(high)
-
-
-def last_step_with(method: str, model: Any) -> tuple[Any, Any]:
-    """Return `last_step` of a model that has a method; raise TypeError for any other."""
-    inner, before = last_step(model)
-    if not hasattr(inner, method):
-        raise TypeError(
-            "model must be a DIPClassifier, a DIPModule or a baseline, or a pipeline or search "
-            f"that ends in one, got {type(inner).__name__} at its end"
-        )
-    return inner, before
-
-
-def last_step(model: Any) -> tuple[Any, Any]:
-    """The model behind searches and pipelines, and the fitted steps before it; None without any."""
-    if isinstance(model, FrozenEstimator):
-        return last_step(model.estimator)
-    if isinstance(model, BaseSearchCV):
-        return last_step(model.best_estimator_)
-    if not isinstance(model, Pipeline):
-        return model, None
-    inner, between = last_step(model.steps[-1][1])
-    before = model.steps[:-1] if between is None else [*model.steps[:-1], ("before", between)]
-    return inner, Pipeline(before) if before else None
-
-
-def rows_in_form_of(X: Any, rows: np.ndarray) -> Any:
-    """Return numbers (n, d) in the form of X: with its names, dtypes and whole numbers."""
-    if sparse.issparse(X):
-        return type(X)(_in_dtype(rows, X.dtype))
-    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
-        return _in_dtype(rows, X.dtype)
-    parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
-    if not is_frame(X):
-        return np.column_stack(parts)
-    if not is_pandas(X):
-        return type(X)(parts)
-    frame = type(X)(rows, columns=X.columns)
-    for j, part in enumerate(parts):
-        frame.isetitem(j, part)
-    return frame
-
-
-def _column_like(part: Any, values: np.ndarray) -> Any:
-    """Return numbers (n,) in the form of a column: an array of objects, or a series."""
-    dtype = np.asarray(part).dtype
-    values = _in_dtype(
-        values, np.asarray(present_entries(part)).dtype if dtype.kind == "O" else dtype
-    )
-    if isinstance(part, np.ndarray):
-        return values.astype(object)
-    if hasattr(part, "iloc"):
-        return type(part)(values).astype(part.dtype)
-    return type(part)(part.name, values).cast(part.dtype)
-
-
-def _in_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return the values, rounded where the dtype is of whole numbers or booleans."""
-    return (np.rint(values) if dtype.kind in "iub" else values).astype(dtype)
-
-
 def explain_new_levels(error: Exception, *, transform: bool = False) -> None:
     """Add the remedy to an error of an encoder that meets a new level, or of any `transform`."""
     if "unknown categories" in str(error):
@@ -1392,7 +818,7 @@ def explain_columns(error: Exception, X: Any) -> None:
     if not isinstance(error, TypeError):
         return
     refuse_dates(error, X)
-    kinds = {name: _types(values) for name, values in named_columns(X)} if is_frame(X) else {}
+    kinds = {name: types_of(values) for name, values in named_columns(X)} if is_frame(X) else {}
     text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
     mixed = [name for name in kinds if name in text and len(kinds[name]) > 1]
     if mixed:

@@ -29,10 +29,10 @@ from sklearn.preprocessing import (
 
 import dipedl
 from dipedl import DIPClassifier
+from dipedl.columns import Columns
 from dipedl.density import GDADensity
 from dipedl.explanation import reasons
 from dipedl.features.pipelines import input_sources, known_levels, sources_after
-from dipedl.inputs import Inputs
 
 N = 240
 
@@ -185,9 +185,9 @@ def test_what_a_column_adds_on_average_sums_to_the_expected_distance(travel):
 )
 def test_a_level_is_unusual_by_its_share_and_by_that_of_the_others(counts, unusual):
     values = np.repeat(range(len(counts)), counts).astype(str)
-    known = Inputs.learn(pd.DataFrame({"c": values}))
-    assert {i for i in range(len(counts)) if known.is_unusual(0, str(i))} == unusual
-    assert known.is_unusual(0, None)
+    known = Columns.learn(pd.DataFrame({"c": values}))
+    assert {i for i in range(len(counts)) if known[0].is_unusual(str(i))} == unusual
+    assert known[0].is_unusual(None)
 
 
 def news(model, row):
@@ -227,12 +227,12 @@ def test_values_are_told_by_their_kind(people):
     X["always"] = True
     X["empty"] = np.nan
     X["name"] = [f"person {i}" for i in range(N)]
-    known = Inputs.learn(X)
+    known = Columns.learn(X)
     assert (
-        known.describe_usual(1).startswith("0 25%, 1 25%")
-        and known.describe_usual(2) == "False 67%, True 33%"
+        known[1].describe_usual().startswith("0 25%, 1 25%")
+        and known[2].describe_usual() == "False 67%, True 33%"
     )
-    assert known.describe_usual(5) == ""
+    assert known[5].describe_usual() == ""
     new = X[:1].assign(code=pd.Categorical([9]), always=False, empty=2.0, name="nobody")
     assert known.describe_new(new) == [["code = 9", "always = False", "empty = 2.0"]]
     assert known.text_columns() == ["code", "name"]

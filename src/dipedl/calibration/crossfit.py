@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ..inputs import column, is_pandas
+from ..columns import column, is_pandas
 
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
 
 from ..dirichlet import Dirichlet
-from ..inputs import last_step_with
 from .rejection import Rejection
 
 __all__ = [
@@ -60,3 +62,27 @@ def _of_last_step(model: Any, method: str, X: Any, *arguments: Any, **promise: A
     inner, before = last_step_with(method, model)
     prepared = X if before is None else before.transform(X)
     return getattr(inner, method)(prepared, *arguments, **promise)
+
+
+def last_step_with(method: str, model: Any) -> tuple[Any, Any]:
+    """Return `last_step` of a model that has a method; raise TypeError for any other."""
+    inner, before = last_step(model)
+    if not hasattr(inner, method):
+        raise TypeError(
+            "model must be a DIPClassifier, a DIPModule or a baseline, or a pipeline or search "
+            f"that ends in one, got {type(inner).__name__} at its end"
+        )
+    return inner, before
+
+
+def last_step(model: Any) -> tuple[Any, Any]:
+    """The model behind searches and pipelines, and the fitted steps before it; None without any."""
+    if isinstance(model, FrozenEstimator):
+        return last_step(model.estimator)
+    if isinstance(model, BaseSearchCV):
+        return last_step(model.best_estimator_)
+    if not isinstance(model, Pipeline):
+        return model, None
+    inner, between = last_step(model.steps[-1][1])
+    before = model.steps[:-1] if between is None else [*model.steps[:-1], ("before", between)]
+    return inner, Pipeline(before) if before else None

@@ -298,7 +298,9 @@ class ClassConditionalGaussians(BaseEstimator):
         if self._factors_ is None:
             if not hasattr(self, "shrinkage_"):
                 self._check_complete()
-            who = [f"class {c!r}" for c in plain_labels(self.classes_)]
+            dates = self.classes_.dtype.kind == "M"
+            labels = self.classes_.astype(str) if dates else self.classes_
+            who = [f"class {c!r}" for c in labels.tolist()]
             parts = self.moments_, self.shrinkage_, self.target_, who
             self._factors_ = class_factors(self.covariance_type, *parts)
         return self._factors_

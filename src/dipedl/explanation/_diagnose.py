@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..inputs import last_step_with
+from ..decisions.pipelines import last_step_with
 from ..writing.finding import Diagnosis
 from .classifier_findings import class_findings, probability_findings
 from .density_findings import feature_findings, information_findings, selection_findings

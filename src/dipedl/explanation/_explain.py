@@ -11,11 +11,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ..decisions.p_values import conformal_p_values
+from ..decisions.pipelines import last_step_with
 from ..dirichlet import most_probable
 from ..evidence import weighted_quantile
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
-from ..inputs import last_step_with, validate_rows
+from ..inputs import validate_rows
 from ..maths.scores import placements
 from ..writing.numbers import plain_labels
 from .cards import BaselineCard, Card, Cards

@@ -12,16 +12,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..features.pipelines import (
-    Sources,
-    input_sources,
-    known_levels,
-    names_after,
-    sources_after,
-    without_gaps,
-)
-from ..inputs import (
-    Inputs,
+from ..columns import (
+    Columns,
     by_row,
     column,
     column_texts,
@@ -30,6 +22,14 @@ from ..inputs import (
     is_frame,
     missing_entries,
     new_levels,
+)
+from ..features.pipelines import (
+    Sources,
+    input_sources,
+    known_levels,
+    names_after,
+    sources_after,
+    without_gaps,
 )
 
 #: One row as one density sees it; "kind" says which entries there are.
@@ -46,7 +46,7 @@ class UserColumns:
         Inputs (n, d) as the user gave them.
     names : list of str
         Names of their columns; none for texts and sparse rows.
-    known : Inputs or None
+    known : Columns or None
         Usual values of the columns that arrive at the model.
     arriving : dict of int to (int, callable)
         Of each column that arrives as one column: which, and how a number of it comes back into the
@@ -63,7 +63,7 @@ class UserColumns:
 
     X: Any
     names: list[str]
-    known: Inputs | None
+    known: Columns | None
     arriving: dict[int, tuple[int, Callable[[float], float]]]
     features: list[str]
     sources: Sources | None
@@ -134,8 +134,9 @@ class UserColumns:
         usual, share, unusual = "", None, False
         if self.known is not None and c in self.arriving:
             j, unit = self.arriving[c]
-            usual, share = self.known.describe_usual(j, unit), self.known.share(j, value)
-            unusual = self.known.is_unusual(j, value, unit)
+            known = self.known[j]
+            usual, share = known.describe_usual(unit), known.share(value)
+            unusual = known.is_unusual(value, unit)
         return {
             "name": self.names[c],
             "column": c,
@@ -148,7 +149,7 @@ class UserColumns:
         }
 
 
-def row_news(columns: Inputs | None, X: Any, before: Any) -> list[list[str]]:
+def row_news(columns: Columns | None, X: Any, before: Any) -> list[list[str]]:
     """Values in each row of the user's X (n, d) that neither fit nor the steps `before` saw."""
     if before is None:
         return [[] for _ in range(X.shape[0])] if columns is None else columns.describe_new(X)
@@ -162,7 +163,7 @@ def row_news(columns: Inputs | None, X: Any, before: Any) -> list[list[str]]:
     return by_row(news, X.shape[0])
 
 
-def _arriving_without_gaps(before: Any, start: Sources, columns: Inputs | None) -> Iterator[int]:
+def _arriving_without_gaps(before: Any, start: Sources, columns: Columns | None) -> Iterator[int]:
     """The user's columns whose gaps would arrive, and of which none arrived in the fit."""
     sources = sources_after(before, start)
     if columns is None or sources is None or len(sources) != len(columns.names):
@@ -181,7 +182,7 @@ def _plain(value: Any) -> Any:
 
 
 def user_columns(
-    clf: Any, X: Any, before: Any, Z: np.ndarray, features: Any, columns: Inputs | None
+    clf: Any, X: Any, before: Any, Z: np.ndarray, features: Any, columns: Columns | None
 ) -> UserColumns:
     """Return the columns of X (n, d), which the steps `before` bring to `clf` and `features` to Z.
 
@@ -213,7 +214,7 @@ def _names(fitted: Any, X: Any) -> list[str]:
 
 
 def _arriving(
-    columns: Inputs | None, sources: Sources
+    columns: Columns | None, sources: Sources
 ) -> Iterator[tuple[int, tuple[int, Callable[[float], float]]]]:
     """Yield the user's columns that arrive as one column, and how their numbers come back."""
     if columns is None or len(columns.names) != len(sources):

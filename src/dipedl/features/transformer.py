@@ -11,16 +11,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ..inputs import (
-    NO_DATES,
-    column_names,
-    compute_features,
-    date_columns,
-    explain_columns,
-    explain_dtype,
-    is_frame,
-    transform_rows,
-)
+from ..columns import NO_DATES, column_names, date_columns, is_frame
+from ..inputs import compute_features, explain_columns, explain_dtype, transform_rows
 from ..maths.seeds import seed, seeded_clone
 from .encoding import table_encoding, warn_of_identifiers
 from .pipelines import (

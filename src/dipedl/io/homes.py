@@ -24,7 +24,7 @@ _TYPES = {
     "density.NormalScores": ".density.ensemble",
     "density.Reach": ".density.ensemble",
     "fitting.DenseRows": ".features.pipelines",
-    "fitting.InputColumns": ".inputs",
+    "fitting.InputColumns": ".columns",
     "gaussians.BasisFactors": ".gaussians.factor",
     "gaussians.BasisMoments": ".gaussians.moments",
     "gaussians.GaussianFactor": ".gaussians.factor",
@@ -51,7 +51,7 @@ _TYPES = {
     "streaming.Stream": ".streaming.stream",
 }
 #: Name in a file -> name of the class, where the class has got another one since.
-_RENAMED = {"fitting.InputColumns": "Inputs"}
+_RENAMED = {"fitting.InputColumns": "Columns"}
 #: Folders whose public classes are found by their names.
 _FOLDERS = ("density", "evidence", "preprocessing")
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_consistent_length
 
+from ..columns import rows_in_form_of
 from ..density.base import as_density
 from ..density.gaussian import GDADensity
 from ..evidence_model import EvidenceModel
@@ -22,7 +23,6 @@ from ..inputs import (
     known_classes,
     prior_vector,
     require_proba,
-    rows_in_form_of,
     validate_fit_features,
     validate_labels,
 )

@@ -14,12 +14,13 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
+from ..columns import Columns
 from ..density.base import add_rows, log_density, merge_densities
 from ..density.gaussian import ClassConditionalGaussians, GaussianDensity
 from ..evidence_model import EvidenceModel
 from ..gaussians.moments import Moments, TiedMoments
 from ..held_out import HeldOut
-from ..inputs import FittedClassifier, Inputs, compute_features
+from ..inputs import FittedClassifier, compute_features
 from .row_sample import RowSample
 
 #: Fewer held-out rows than this are too few to learn anything from.
@@ -91,7 +92,7 @@ class Stream:
         evidence.features_, evidence.density_ = self._in_use(names)
         Z, P = self._seen(evidence.features_, classifier)
         if not hasattr(evidence, "columns_"):
-            columns = Inputs.learn(self.held.rows["X"])
+            columns = Columns.learn(self.held.rows["X"])
             if columns is not None and names is not None:
                 columns = replace(columns, names=list(names))
             evidence.columns_ = columns

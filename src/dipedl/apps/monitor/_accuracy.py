@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ...inputs import are_texts, missing_entries
+from ...columns import missing_entries
+from ...inputs import are_texts
 from ...writing.spelling import spellings
 from ._rows import Rows
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ...inputs import column, column_texts, from_arrow, has_columns, is_category, missing_entries
+from ...columns import column, column_texts, has_columns, is_category, missing_entries
+from ...inputs import from_arrow
 from ...writing.spelling import spellings, versions
 
 _RANGES, _MOST_LEVELS = 10, 50
