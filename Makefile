@@ -66,8 +66,7 @@ bench: .venv/.dev ## Receipts of the measurements of minutes, in research/result
 	cd research && ../$(BIN)/python benchmarks/run.py
 
 pages: .venv/.dev ## Pages of numbers, written from rows and receipts
-	cd research && ../$(BIN)/python benchmarks/write_pages.py && ../$(BIN)/python benchmarks/publish.py && \
-	../$(BIN)/python benchmarks/compare_tables.py
+	cd research && ../$(BIN)/python benchmarks/write_pages.py && ../$(BIN)/python benchmarks/publish.py
 
 clean:
 	rm -rf .venv .venv-min .venv-audit .venv-others .venv-release report.html report.json .coverage

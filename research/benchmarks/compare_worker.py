@@ -1,15 +1,20 @@
-"""One library of the comparison, in an interpreter of its own; started by compare_libraries.py."""
+"""One library of the comparison, in an interpreter of its own; started by compare_libraries.py.
+
+Facts about it each have a line of code, in compare/facts.toml, that runs here.
+"""
 
 import ast
 import importlib.util
 import json
 import platform
+import re
 import sys
-from importlib.metadata import version
+import tomllib
+from functools import cache
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 import numpy as np
-from compare_facts import facts_shown, licence
 from harness import paired_seconds
 
 HERE = Path(__file__).parent / "compare"
@@ -17,7 +22,6 @@ REPEATS = 5
 
 
 def main(task_path: str, out: str) -> None:
-    allow_torchvision_of_cuda()
     task = json.loads(Path(task_path).read_text())
     found = {"python": platform.python_version(), "version": version(task["package"])}
     found |= {"facts": facts_shown(task["library"]), "licence": licence(task["package"])}
@@ -101,21 +105,6 @@ def bare_network():
 BARE = {"forest": bare_forest, "perceptron": bare_perceptron, "network": bare_network}
 
 
-def allow_torchvision_of_cuda() -> None:
-    """A torchvision built for CUDA beside torch for the CPU: declare the operators it looks for."""
-    if importlib.util.find_spec("torchvision") and importlib.util.find_spec("torch"):
-        import torch
-
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in ("nms", "qnms"):
-            if not hasattr(torch.ops.torchvision, name):
-                library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        KEPT.append(library)
-
-
-KEPT: list = []
-
-
 def code_lines(text: str) -> int:
     """Lines with code, but for the docstring and the names of the methods compared."""
     left = [node for node in ast.parse(text).body if not left_out(node)]
@@ -127,6 +116,60 @@ def code_lines(text: str) -> int:
 def left_out(node: ast.stmt) -> bool:
     is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_docstring or (isinstance(node, ast.Assign) and node.targets[0].id == "METHODS")
+
+
+def facts_shown(library: str) -> dict[str, dict[str, str]]:
+    """By question: the answer and the line that shows it, run just now in one namespace."""
+    facts = tomllib.loads((HERE / "facts.toml").read_text())[library]
+    names = {"mentions": mentions, "holds": holds, **example()}
+    return {fact["about"]: run_line(fact, names) for fact in facts}
+
+
+def licence(package: str) -> str:
+    """As the metadata of the installed package says it: expression, classifier or free text."""
+    metadata = distribution(package).metadata
+    classified = [c for c in metadata.get_all("Classifier") or () if c.startswith("License ::")]
+    stated = metadata["License-Expression"] or metadata["License"]
+    return stated or classified[0].rpartition(" :: ")[2]
+
+
+def run_line(fact: dict[str, str], names: dict) -> dict[str, str]:
+    """The fact, after its line has run without an error and did not come out false."""
+    *steps, last = ast.parse(fact["shows"]).body
+    exec(compile(ast.Module(steps, []), "fact", "exec"), names)
+    value = eval(compile(ast.Expression(last.value), "fact", "eval"), names)
+    if value is None or value is False:
+        raise SystemExit(f"not so any more: {fact}")
+    return fact
+
+
+def mentions(package: str, pattern: str) -> list[str]:
+    """Files of the installed package whose code matches, whatever the case."""
+    # A line of facts.toml is no raw string: Python reads its \b, the end of a word, as a backspace.
+    found = re.compile(pattern.replace("\b", r"\b"), re.IGNORECASE)
+    return [name for name, text in sources(package) if found.search(text)]
+
+
+def holds(package: str, file: str) -> bool:
+    """Whether the installed package has that file; for parts that need torch."""
+    return (package_folder(package) / file).exists()
+
+
+def package_folder(package: str) -> Path:
+    return Path(importlib.util.find_spec(package).origin).parent
+
+
+@cache
+def sources(package: str) -> list[tuple[str, str]]:
+    folder = package_folder(package)
+    paths = [path for path in folder.rglob("*.py") if "tests" not in path.parts]
+    return [(str(p.relative_to(folder)), p.read_text("utf-8", "ignore")) for p in paths]
+
+
+def example() -> dict[str, np.ndarray]:
+    """Two classes of 60 rows in four columns."""
+    rng, y = np.random.default_rng(0), np.repeat([0, 1], 60)
+    return {"np": np, "X": rng.normal(size=(120, 4)) + 3 * y[:, None], "y": y}
 
 
 if __name__ == "__main__":

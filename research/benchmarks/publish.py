@@ -13,15 +13,14 @@ docs/results-SUITE.md is written; without a SUITE all such pages. The toy experi
 import argparse
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from diagnosis import diagnosed
-from pages.histograms import draw
-from pages.page import page_of
-from pages.source import Source
-from pages.toys import page_of_toys
+import numpy as np
+from results import draw, page_of
+from write_pages import page_of_toys
 
 from dipedl_bench import Store, suite_names
 from dipedl_bench.results.files import read_file
@@ -42,22 +41,17 @@ MAKERS = {
     "gamma": sweeps.gamma_lines,
     "sigma": sweeps.sigma_lines,
 }
-
-
-def published() -> list[str]:
-    """Suites that have a page of results."""
-    return [name for name in suite_names() if captions_of(name).page is not None]
+#: Evidence below this is none: float32 keeps seven digits of a concentration of one.
+NO_EVIDENCE = 1e-6
 
 
 def publish(folders: Iterable[str | Path], suite: str, root: Path = ROOT) -> dict[str, int]:
-    """Rows, and what derives from predictions; gives the number of rows by profile, 0 if no new."""
+    """Keep rows, and what derives from predictions; gives the number of rows by profile."""
     folders = list(folders)
     if suite == toys.FOLDER:
         keep_toys(folders, root)
         return {}
     page = captions_of(suite).page
-    if page is None:
-        raise ValueError(f"suite must be one of {published()}, got {suite!r}")
     kinds = {section.kind for section in page.sections}
     return {profile: keep(folders, suite, profile, root, kinds) for profile in page.profiles}
 
@@ -69,33 +63,28 @@ def keep(
     stores = [store for store in stores if store.rows_file.exists()]
     if not stores:
         return 0
-    target = root / suite / profile
-    stores.insert(0, Store(root, suite, profile))
-    rows = keep_rows(stores, target)
+    published = Store(root, suite, profile)
+    stores.insert(0, published)
+    published.folder.mkdir(parents=True, exist_ok=True)
+    rows = latest(row for store in stores for row in store.rows())
+    rows.sort(key=lambda row: row["seed"])
+    write_file(published.folder / "rows.jsonl", b"".join(as_line(row) for row in rows))
     if "ablation" in kinds:
-        keep_trivial(stores, target)
-        keep_sweeps(stores, Store(root, suite, profile), rows)
+        keep_trivial(stores, published.folder)
+        keep_sweeps(stores, published, rows)
     if "collapse" in kinds:
-        keep_diagnoses(stores, target)
+        keep_diagnoses(stores, published.folder / "diagnosis.json")
     return len(rows)
 
 
-def keep_rows(stores: list[Store], target: Path) -> list[Mapping[str, Any]]:
-    rows = latest(row for store in stores for row in store.rows())
-    target.mkdir(parents=True, exist_ok=True)
-    rows.sort(key=lambda row: row["seed"])
-    write_file(target / "rows.jsonl", b"".join(as_line(row) for row in rows))
-    return rows
-
-
-def keep_trivial(stores: list[Store], target: Path) -> None:
+def keep_trivial(stores: Sequence[Store], target: Path) -> None:
     newest = stores[::-1]
     store = next((s for s in newest if (s.folder / "trivial.json").exists()), newest[0])
     stored_trivial_lines(store)  # makes the file where it is not there
     write_file(target / "trivial.json", (store.folder / "trivial.json").read_bytes())
 
 
-def keep_sweeps(stores: list[Store], target: Store, rows: list[Mapping[str, Any]]) -> None:
+def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any]]) -> None:
     """What sweeps and figures of DIP-EDL derive from, and the sweeps, those over the most seeds."""
     mine = [row for row in rows if row["method"] == "dip-edl"]
     parts = {}
@@ -110,7 +99,13 @@ def keep_sweeps(stores: list[Store], target: Store, rows: list[Mapping[str, Any]
     kept = max(known, key=lambda of: len(of["seeds"]), default={"seeds": []})
     if len(parts) >= max(1, len(kept["seeds"])):
         ordered, paper = [parts[seed] for seed in sorted(parts)], paper_suite(rows)
-        found = {what: swept(make(ordered, paper)) for what, make in MAKERS.items()}
+        found = {
+            what: {
+                line.name: {"title": line.title, **{k: c.as_json() for k, c in line.cells.items()}}
+                for line in make(ordered, paper)
+            }
+            for what, make in MAKERS.items()
+        }
         kept = {"seeds": sorted(parts), "hashes": hashes, "sweeps": found}
     if kept["seeds"]:
         write_file(target.folder / "sweeps.json", json.dumps(kept, indent=1) + "\n")
@@ -118,21 +113,42 @@ def keep_sweeps(stores: list[Store], target: Store, rows: list[Mapping[str, Any]
         (target.folder / "sweeps.json").unlink(missing_ok=True)
 
 
-def swept(lines: Iterable[Any]) -> dict[str, dict[str, Any]]:
-    return {
-        line.name: {"title": line.title, **{k: c.as_json() for k, c in line.cells.items()}}
-        for line in lines
-    }
-
-
-def keep_diagnoses(stores: list[Store], target: Path) -> None:
+def keep_diagnoses(stores: Sequence[Store], file: Path) -> None:
     """Where the predictions of a row are gone, a diagnosis that was made of them stays as it is."""
-    file, made = target / "diagnosis.json", diagnosed(stores)
-    if made:
+    if made := diagnosed(stores):
         kept = read_file(file) if file.exists() else {}
         found = {name: {**kept.get(name, {}), **made.get(name, {})} for name in {**kept, **made}}
-        text = json.dumps(found, indent=1, allow_nan=False) + "\n"
-        write_file(file, text.encode())
+        write_file(file, json.dumps(found, indent=1, allow_nan=False) + "\n")
+
+
+def diagnosed(stores: Sequence[Store]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Diagnoses by method and seed, of every row whose arrays are there."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for store in stores:
+        for row in store.rows():
+            with suppress(FileNotFoundError):  # published rows are kept without their arrays
+                arguments = row["config"].get("arguments", {})
+                prior = arguments.get("lambda2", arguments.get("prior", 1.0))
+                of_row = diagnosis(store.arrays_of(row)["test"], prior)
+                found.setdefault(row["method"], {})[str(row["seed"])] = of_row
+    return found
+
+
+def diagnosis(test: Mapping[str, np.ndarray], prior: float | Sequence[float]) -> dict[str, Any]:
+    """What the predictions on the test set show; nothing is trained.
+
+    "said": how often each class is the most probable one. With "concentration" (n, k) also
+    "silent_classes", the number of classes that no row gives any evidence beyond the prior, as a
+    ReLU leaves them whose unit is dead; and "no_evidence", the share of rows that give none.
+    """
+    proba = test["probabilities"]
+    said = np.bincount(proba.argmax(axis=1), minlength=proba.shape[1])
+    found: dict[str, Any] = {"said": said.tolist()}
+    if "concentration" in test:
+        without = np.abs(test["concentration"] - np.asarray(prior)) <= NO_EVIDENCE
+        found["silent_classes"] = int(without.all(axis=0).sum())
+        found["no_evidence"] = float(without.all(axis=1).mean())
+    return found
 
 
 def keep_toys(folders: Iterable[str | Path], root: Path) -> None:
@@ -147,7 +163,8 @@ def keep_toys(folders: Iterable[str | Path], root: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    pages = [*published(), toys.FOLDER]
+    published = [name for name in suite_names() if captions_of(name).page is not None]
+    pages = [*published, toys.FOLDER]
     parser.add_argument("suite", nargs="?", choices=pages)
     parser.add_argument("folders", nargs="*")
     parser.add_argument("--to", type=Path, default=ROOT, help="instead of results/bench")
@@ -155,14 +172,11 @@ def main() -> None:
     if given.folders:
         print(publish(given.folders, given.suite, given.to))
     for suite in [given.suite] if given.suite else pages:
-        write_page(suite, given.to)
-
-
-def write_page(suite: str, root: Path) -> None:
-    page = page_of_toys(root) if suite == toys.FOLDER else page_of(suite, root)
-    write_file(REPOSITORY / "docs" / f"results-{suite}.md", page)
-    if suite != toys.FOLDER:
-        draw(Source(suite, root, captions_of(suite).page.profiles), IMAGES)
+        of_toys = suite == toys.FOLDER
+        page = page_of_toys(given.to) if of_toys else page_of(suite, given.to)
+        write_file(REPOSITORY / "docs" / f"results-{suite}.md", page)
+        if not of_toys:
+            draw(suite, given.to, IMAGES)
 
 
 if __name__ == "__main__":

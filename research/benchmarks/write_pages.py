@@ -5,8 +5,10 @@
 A template is Markdown with expressions of Jinja; `receipt(NAME)` is results/NAME.json.
 """
 
+import ast
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
@@ -17,6 +19,8 @@ from harness import ROOT, receipt, where
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dipedl_bench.running.verify import ACROSS, EXACT
+from dipedl_bench.studies.toys import load_toys
+from dipedl_bench.tables.provenance import receipts
 from dipedl_bench.writing import write_file
 
 #: Pages by template.
@@ -24,11 +28,25 @@ PAGES = {
     "measurements.md": ROOT / "docs" / "measurements.md",
     "protocol.md": ROOT / "docs" / "protocol.md",
     "how-good.md": ROOT.parent / "docs" / "how-good.md",
+    "comparison.md": ROOT / "docs" / "comparison.md",
+    "users-comparison.md": ROOT.parent / "docs" / "comparison.md",
 }
+#: Libraries of the comparison, as the page calls them; a snippet is of the library of its name.
+NAMES = {
+    "dipedl": "dipedl",
+    "probly": "probly",
+    "torch_uncertainty": "torch-uncertainty",
+    "pytorch_ood": "pytorch-ood",
+    "pyod": "PyOD",
+    "mapie": "MAPIE",
+    "uncertainty_toolbox": "uncertainty-toolbox",
+}
+SNIPPETS = NAMES | {"plain": "classifier alone", "dipedl_network": "dipedl"}
+FACTS = tomllib.loads((ROOT / "benchmarks" / "compare" / "facts.toml").read_text(encoding="utf-8"))
 
 
-def page(template: str) -> str:
-    """Return the text of a page as the receipts say it."""
+def page(template: str, **values: Any) -> str:
+    """Return the text of a page as the receipts, and further `values`, say it."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
@@ -39,9 +57,19 @@ def page(template: str) -> str:
     environment.filters |= {"f": format, "natural": natural}
     environment.tests["startswith"] = str.startswith
     environment.globals |= {"receipt": receipt, "where": where, "exact": EXACT}
-    environment.globals["mean"] = mean
-    environment.globals |= {"tolerances": tolerances(), "verified": verified()}
-    return environment.get_template(template).render()
+    environment.globals |= {"mean": mean, "tolerances": tolerances(), "verified": verified()}
+    environment.globals |= {"names": NAMES, "facts": FACTS, "calls": calls}
+    environment.globals |= {"label": label, "verdict": verdict}
+    return environment.get_template(template).render(values)
+
+
+def page_of_toys(root: Path) -> str:
+    """Return the page of the paper's toy experiments, from the folder of published results."""
+    toys = load_toys(root)
+    off = max(abs(row["mean"] / row["theory"] - 1) for row in toys.vacuity)
+    largest = max(toys.vacuity, key=lambda row: row["max"] / row["theory"])
+    of = receipts([*toys.vacuity, *toys.moons])
+    return page("toys.md", toys=toys, off=off, largest=largest, receipts=of)
 
 
 @cache
@@ -104,6 +132,40 @@ def verified() -> Iterator[dict[str, Any]]:
                 for kind in ("auroc", "brier_ood")
             },
         }
+
+
+def calls(shown: dict[str, dict[str, str]]) -> Iterator[str]:
+    """Of the lines behind "yes" and "part" the last step that is more than a name.
+
+    Of an import it is what that brings; searches of sources are left out.
+    """
+    for fact in (shown[about] for about in FACTS["questions"] if about in shown):
+        if fact["answer"] != "no" and not re.search(r"holds\(|mentions\(", fact["shows"]):
+            steps = [step for step in ast.parse(fact["shows"]).body if not is_name(step)]
+            last = steps[-1]
+            yield last.names[0].name if isinstance(last, ast.ImportFrom) else ast.unparse(last)
+
+
+def is_name(step: ast.stmt) -> bool:
+    return isinstance(step, ast.Expr) and isinstance(step.value, ast.Name)
+
+
+def label(name: str) -> str:
+    snippet, _, method = name.partition(": ")
+    return f"{SNIPPETS[snippet]}: {method}"
+
+
+def verdict(found: list[tuple[str, dict[str, Any]]]) -> str:
+    """Who is first, and the place of dipedl, by the figures that no library's threshold enters."""
+    firsts = []
+    for key in ("auroc", "flagged_at_rate"):
+        names = [label(name) for name, of in sorted(found, key=lambda pair: -pair[1][key][0])]
+        place = next(i for i, name in enumerate(names, 1) if name.startswith("dipedl"))
+        firsts.append(names[0] + (f" (dipedl is no. {place} of {len(names)})" if place > 1 else ""))
+    by_auroc, by_caught = firsts
+    if by_auroc == by_caught:
+        return f"First by AUROC and by caught at 5 %: {by_auroc}"
+    return f"First by AUROC: {by_auroc}; by caught at 5 %: {by_caught}"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from dipedl_bench.tables.table import bench_table
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
-from pages.sections import measures_and_summary
+from results import measures_and_summary
 
 
 def dipedl(*arguments):

@@ -1,4 +1,4 @@
-"""Diagnoses of collapsed methods, from their predictions and features."""
+"""Diagnoses of collapsed methods, from their predictions."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from synthetic_store import write_synthetic_store
 
 @pytest.fixture(scope="module")
 def diagnosis(benchmark):
-    return benchmark("diagnosis")
+    return benchmark("publish")
 
 
 def test_a_dead_unit_is_seen_in_the_predictions(diagnosis):
@@ -23,30 +23,12 @@ def test_a_dead_unit_is_seen_in_the_predictions(diagnosis):
     assert sum(found[0]["said"]) == 200 and found[1]["said"] == [200, 0]
     relaxed = predictions(diagnosis, 0.8 + (dead - 1), prior=0.8)
     assert relaxed["silent_classes"] == 1
-    assert diagnosis.predictions_diagnosed({"probabilities": np.eye(2)}) == {"said": [1, 1]}
+    assert diagnosis.diagnosis({"probabilities": np.eye(2)}, 1.0) == {"said": [1, 1]}
 
 
-def predictions(diagnosis, alpha, **options):
+def predictions(diagnosis, alpha, prior=1.0):
     proba = alpha / alpha.sum(axis=1, keepdims=True)
-    return diagnosis.predictions_diagnosed(
-        {"probabilities": proba, "concentration": alpha}, **options
-    )
-
-
-def test_features_that_allow_no_gaussian(diagnosis):
-    rng = np.random.default_rng(1)
-    y = np.repeat([0, 1], [300, 40])
-    features = rng.normal(size=(340, 5)) * [1, 1, 1, 1, 100]
-    found = diagnosis.features_diagnosed(features, y)
-    assert (found["n_features"], found["dead"], found["fewest_rows"]) == (5, 0, 40)
-    expected = max(np.linalg.cond(np.cov(features[y == k].T)) for k in (0, 1))
-    assert found["condition"] == pytest.approx(expected)
-    features[:, 2] = 3.0
-    features[y == 1, 0] = 0.0
-    found = diagnosis.features_diagnosed(features, y)
-    assert (found["dead"], found["dead_in_class"], found["condition"]) == (1, 2, None)
-    few = diagnosis.features_diagnosed(rng.normal(size=(340, 45)), y)  # fewer quasars than features
-    assert few["condition"] is None and few["dead"] == 0
+    return diagnosis.diagnosis({"probabilities": proba, "concentration": alpha}, prior)
 
 
 def test_diagnoses_of_a_store_are_those_of_its_arrays(tmp_path, diagnosis):
@@ -54,8 +36,7 @@ def test_diagnoses_of_a_store_are_those_of_its_arrays(tmp_path, diagnosis):
     store = write_synthetic_store(tmp_path, methods=["dip-edl", "edl"], **options)
     found = diagnosis.diagnosed([store])
     assert found.keys() == {"dip-edl", "edl"} and found["edl"].keys() == {"10", "20"}
-    assert found["dip-edl"]["10"]["features"]["n_features"] == 4
-    assert "features" not in found["edl"]["10"] and sum(found["edl"]["10"]["said"]) == 50
+    assert sum(found["edl"]["10"]["said"]) == 50
     empty = write_synthetic_store(tmp_path / "rows", methods=["edl"], **options)
     for file in empty.folder.rglob("*.npz"):
         file.unlink()

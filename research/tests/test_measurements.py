@@ -26,13 +26,6 @@ def test_the_page_is_what_the_receipts_say(name):
     assert pages.page(name) == pages.PAGES[name].read_text(encoding="utf-8"), stale
 
 
-def test_the_comparison_is_what_its_receipt_says():
-    tables = load("compare_tables")
-    for path in tables.PAGES:
-        text = path.read_text(encoding="utf-8")
-        assert tables.page(text) == text, "run: python research/benchmarks/compare_tables.py"
-
-
 def test_the_table_of_the_fuzzers_is_that_of_the_last_run():
     path = ROOT.parent / "tests" / "fuzz" / "run.py"
     spec = importlib.util.spec_from_file_location("fuzz_run", path)
@@ -44,13 +37,13 @@ def test_the_table_of_the_fuzzers_is_that_of_the_last_run():
 
 def test_facts_of_the_comparison_answer_its_questions():
     """Answer and line of each fact are those that the receipt saw run; our own lines run here."""
-    tables = load("compare_tables")
-    facts, seen = tables.facts(), tables.receipt("compare_libraries")["values"]["libraries"]
-    for library in tables.NAMES:
+    pages = load("write_pages")
+    facts, seen = pages.FACTS, pages.receipt("compare_libraries")["values"]["libraries"]
+    for library in pages.NAMES:
         stated = {fact["about"]: (fact["answer"], fact["shows"]) for fact in facts[library]}
         runs = seen[library]["facts"]
         if library == "dipedl":
-            runs = load("compare_facts").facts_shown(library)
+            runs = load("compare_worker").facts_shown(library)
         ran = {about: (f["answer"], f["shows"]) for about, f in runs.items()}
         assert stated.keys() <= facts["questions"].keys()
         assert stated == ran
@@ -58,7 +51,7 @@ def test_facts_of_the_comparison_answer_its_questions():
 
 def test_a_search_of_the_sources_knows_the_end_of_a_word():
     """In a line of facts.toml it is written as in a string that is not raw."""
-    mentions = load("compare_facts").mentions
+    mentions = load("compare_worker").mentions
     assert mentions("dipedl", "class DIPModule\b") and not mentions("dipedl", "class DIPModul\b")
 
 

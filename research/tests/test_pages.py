@@ -21,8 +21,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
 import publish  # noqa: E402
-from pages.page import page_of  # noqa: E402
-from pages.toys import page_of_toys  # noqa: E402
+from results import page_of  # noqa: E402
+from write_pages import page_of_toys  # noqa: E402
 
 SPECTRA = {"suite": "spectra", "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
 SPECTRA |= {"classes": 2, "n_resamples": 0}

@@ -1,0 +1,382 @@
+"""The pages of results of the suites, computed from their published rows.
+
+Which sections a page has, its columns and its prose are the table ``page`` of the captions of the
+suite, see `dipedl_bench.spec.captions`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dipedl_bench.report.figures import (
+    arrays_from_parts,
+    confidence,
+    coverage_figure,
+    histogram,
+    vacuity,
+)
+from dipedl_bench.results.files import read_file
+from dipedl_bench.results.parts import Parts
+from dipedl_bench.results.store import Store
+from dipedl_bench.spec.captions import Section, captions_of
+from dipedl_bench.spec.suite import load_suite
+from dipedl_bench.studies.sweeps import parts_file, parts_of
+from dipedl_bench.tables.collapse import (
+    CollapseLine,
+    collapse_grid,
+    collapse_lines,
+    collapse_summary,
+)
+from dipedl_bench.tables.findings import headline, shortfalls, trivial_sentences
+from dipedl_bench.tables.formatting import grid, metric_title, printed, stable, three_decimals
+from dipedl_bench.tables.markdown import interval_blocks
+from dipedl_bench.tables.measures import measures, pairs_of
+from dipedl_bench.tables.pairs import both, known, summary_rows, values, with_intervals
+from dipedl_bench.tables.provenance import machines, not_yet_run, receipts
+from dipedl_bench.tables.table import BenchTable, Cell, bench_table
+from dipedl_bench.tables.trivial import stored_trivial_lines
+
+__all__ = ["draw", "measures_and_summary", "page_of"]
+
+Blocks = Iterator[str]
+RECEIPTS = Path(__file__).parents[1] / "results"
+#: Coverage against the level of intervals, from the folder of the pages; users' docs show it too.
+COVERAGE = "../../docs/images/intervals.png"
+#: Columns of the summary of a crossed suite, and its pairs by when their OOD sets were looked at.
+SHOWN = ("lines", "AUROC", "worst line", "OOD Brier, share of the bare", "ID Brier, cost")
+COMPARED = {
+    "AUROC": ("auroc", "max-softmax"),
+    "OOD Brier": ("brier_ood", "max-softmax"),
+    "ID Brier": ("brier_id", "max-softmax"),
+    "NLL, of temperature scaling": ("nll", "temperature"),
+}
+KINDS_OF_PAIRS = ("timid", "others")
+PARTS = {"by design": "of the design", "later": "looked at later", "never": "never looked at"}
+#: The released code was not run. A training takes three times the operations of a forward pass for
+#: each of 40,000 images and every epoch, two for each multiplication. The rates are assumed, for a
+#: machine that does nothing else: 700 GFLOP/s in bfloat16 on two CPU cores with AVX512-BF16, as our
+#: shared network of CIFAR-10 trained; 100 TFLOP/s in half precision on an H200, on top of which one
+#: process turns, shifts and mirrors images, at 10 s an epoch.
+IMAGES, CPU_FLOPS, GPU_FLOPS, AUGMENT = 40_000, 700e9, 100e12, 10.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """The published rows of a suite below `root`, of all profiles of its page."""
+
+    suite: str
+    root: Path
+
+    @cached_property
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """Rows by profile, of profiles that have any."""
+        profiles = captions_of(self.suite).page.profiles
+        return {name: rows for name in profiles if (rows := self.store(name).rows())}
+
+    @cached_property
+    def tables(self) -> dict[str, BenchTable]:
+        """Tables by profile, with the detectors without a model where they were published."""
+        made = {profile: bench_table(rows) for profile, rows in self.rows.items()}
+        stores = {profile: self.store(profile) for profile in made}
+        trivial = {p: s for p, s in stores.items() if (s.folder / "trivial.json").exists()}
+        return made | {
+            p: replace(made[p], trivial=stored_trivial_lines(trivial[p])) for p in trivial
+        }
+
+    def kept(self, profile: str, file: str) -> dict[str, Any]:
+        """Return what a file beside the rows holds; {} without one."""
+        path = self.store(profile).folder / file
+        return read_file(path) if path.exists() else {}
+
+    def parts(self, profile: str) -> dict[int, Parts]:
+        """Return published predictions of DIP-EDL by seed."""
+        store = self.store(profile)
+        rows = [row for row in self.rows[profile] if parts_file(store, row).exists()]
+        return {row["seed"]: parts_of(store, row) for row in rows}
+
+    def store(self, profile: str) -> Store:
+        return Store(self.root, self.suite, profile)
+
+
+def page_of(suite: str, root: Path) -> str:
+    """Return the page as Markdown; a profile without rows is said to be not yet run."""
+    page, source = captions_of(suite).page, Source(suite, root)
+    if page is None:
+        raise ValueError(f"the captions of {suite!r} must have a table [page] for a page, got none")
+    first, *others = page.profiles
+    likewise = f"   # likewise {', '.join(others)}" if others else ""
+    commands = [
+        f"$ dipedl-bench run {suite} --profile {first} --out FOLDER{likewise}",
+        f"$ python benchmarks/publish.py {suite} FOLDER   # its rows, and this page",
+        *(f"$ dipedl-bench table {suite} --profile {p} --out results/bench" for p in source.rows),
+    ][:3]
+    blocks = [f"# {page.title}", page.text.strip().format(**largest_changes(suite))]
+    blocks.append("\n".join(["```console", *commands, "```"]))
+    if missing := [profile for profile in page.profiles if profile not in source.rows]:
+        blocks.append(f"Profiles that are not yet run: {', '.join(missing)}.")
+    for section in page.sections:
+        profiles = [p for p in section.profiles or page.profiles if p in source.rows]
+        found = list(KINDS[section.kind](source, section, profiles)) if profiles else []
+        if found or section.kind == "text":
+            blocks += [f"## {section.title}", *filter(None, [section.text.strip()]), *found]
+    if rows := [row for rows in source.rows.values() for row in rows]:
+        lines = (f"{what}: {', '.join(of)}" for what, of in receipts(rows).items())
+        blocks += ["## Receipts", *bullets(lines)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def largest_changes(suite: str) -> dict[str, str]:
+    """By how much rows that were trained again moved at most, by kind of metric, from receipts."""
+    found: dict[str, float] = {}
+    for path in RECEIPTS.glob(f"verify_{suite.replace('-', '_')}*.json"):
+        for name, of in (item for row in read_file(path) for item in row["metrics"].items()):
+            kind = name.partition("/")[0]
+            found[kind] = max(found.get(kind, 0.0), abs(of["again"] - of["published"]))
+    return {kind: f"{by:.4f}".lstrip("0") for kind, by in found.items()}
+
+
+def bullets(sentences: Iterable[str]) -> Blocks:
+    if text := "\n".join(f"- {sentence}" for sentence in sentences):
+        yield text
+
+
+def of_each(make: Callable[[Source, Section, str], Blocks]) -> Callable[..., Blocks]:
+    """Return the section that has what `make` gives for each profile, one after the other."""
+
+    def blocks(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+        for profile in profiles:
+            yield from make(source, section, profile)
+
+    return blocks
+
+
+def summary(source: Source, section: Section, profile: str) -> Blocks:
+    """Methods by metrics, means over seeds, the paper's number in brackets."""
+    table = source.tables[profile]
+    by_name = {line.name: line for line in table.lines}
+    lines = [(by_name[n].title, by_name[n]) for n in section.methods or by_name if n in by_name]
+    if not section.methods:
+        lines += [(f"{line.title}, no model", line) for line in table.trivial]
+    rows = [
+        [
+            title,
+            str(len(line.seeds)) if line.seeds else "",
+            *(cell_with_paper(line.cells.get(name)) for name in section.columns),
+        ]
+        for title, line in lines
+    ]
+    title = load_suite(source.suite).profile(profile).title
+    yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
+    yield grid(["method", "seeds", *heads(source.suite, section.columns)], rows)
+    yield from filter(None, [not_yet_run(table)])
+
+
+def heads(suite: str, columns: Sequence[str]) -> list[str]:
+    classes = captions_of(suite).classes
+    return [metric_title(name, with_set=True, suite=suite, classes=classes) for name in columns]
+
+
+def cell_with_paper(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    return stable(cell) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
+
+
+def findings(source: Source, section: Section, profile: str) -> Blocks:
+    table = source.tables[profile]
+    return bullets([*headline(table), *trivial_sentences(table)])
+
+
+def sweep(name: str, head: str) -> Callable[..., Blocks]:
+    """Return the section of one published sweep: its metrics by what was changed."""
+
+    def blocks(source: Source, section: Section, profile: str) -> Blocks:
+        kept = source.kept(profile, "sweeps.json")
+        if not kept:
+            return
+        lines = kept["sweeps"][name].values()
+        rows = [[of["title"], *(sweep_cell(of, m) for m in section.columns)] for of in lines]
+        yield grid([head, *heads(source.suite, section.columns)], rows)
+        seeds, hashes = (", ".join(map(str, kept[key])) for key in ("seeds", "hashes"))
+        yield f"Means over seeds {seeds}, configuration {hashes}."
+        if name == "ablation":
+            aurocs = [metric for metric in section.columns if metric.startswith("auroc/")]
+            rounded = (
+                f"{of['title']} {', '.join(sweep_cell(of, metric) for metric in aurocs)}"
+                for of in kept["sweeps"]["float32"].values()
+            )
+            of_all = "AUROC by sums in float32, in the order of the columns"
+            yield f"{of_all}: {'; '.join(rounded)}."
+
+    return of_each(blocks)
+
+
+def sweep_cell(line: Mapping[str, Any], metric: str) -> str:
+    """Return a number of a published sweep, the paper's in brackets."""
+    if metric not in line:
+        return ""
+    of, paper = line[metric], line[metric]["paper"]
+    interval = of["ci95_images"]
+    ours = Cell(of["mean"], of["sd"], of["values"], over_images=interval, metric=metric)
+    return stable(ours) + (f" ({paper['mean']:.4f})" if paper else "")
+
+
+def histograms(source: Source, section: Section, profile: str) -> Blocks:
+    if seeds := ", ".join(map(str, source.parts(profile))):
+        what = f"Shares of images by confidence and by vacuity, DIP-EDL, seed {seeds}"
+        yield f"![{what}](images/{source.suite}_{profile}_confidence.png)"
+
+
+def draw(suite: str, root: Path, folder: Path) -> None:
+    """Draw confidence beside vacuity, all published seeds together, and coverage where known."""
+    import matplotlib.pyplot as plt
+
+    source, page = Source(suite, root), captions_of(suite).page
+    drawn = [s.profiles or page.profiles for s in page.sections if s.kind == "histograms"]
+    for profile, table in source.tables.items():
+        if table.crossed and with_intervals(table):
+            file = folder.parent / COVERAGE
+            coverage_figure(table).savefig(file, dpi=110, metadata={"Software": None})
+        runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]
+        if runs and any(profile in profiles for profiles in drawn):
+            figure, axes = plt.subplots(1, 2, figsize=(9, 3.7), layout="constrained")
+            histogram(confidence(runs), "confidence", axes[0])
+            histogram(vacuity(runs), "vacuity", axes[1])
+            named = axes[0].get_legend_handles_labels()
+            figure.legend(*named, loc="outside upper center", ncols=4, frameon=False)
+            figure.savefig(folder / f"{suite}_{profile}_confidence.png", dpi=150)
+            plt.close(figure)
+
+
+def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    """As published beside healthy, two profiles, over the seeds that both have."""
+    published = section.profiles[0]
+    rows = [source.rows.get(profile, ()) for profile in section.profiles]
+    if not rows[0]:
+        return
+    shared = set.intersection(*({row["seed"] for row in of} for of in rows if of))
+    lines = collapse_lines(*([row for row in of if row["seed"] in shared] for of in rows))
+    yield collapse_summary(lines)
+    yield grid(*collapse_grid(lines, captions_of(source.suite).classes))
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        if line.collapsed:
+            by_reason.setdefault((line.cause, line.cure), []).append(line.title)
+    yield from bullets(
+        f"**{', '.join(titles)}**: {cause}. Healthy: {cure}."
+        for (cause, cure), titles in by_reason.items()
+    )
+    yield from without_evidence(lines, source.kept(published, "diagnosis.json"))
+
+
+def without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]) -> Blocks:
+    """Classes that get no evidence on any row, as measured on the predictions of collapsed runs."""
+    found, tied = [], []
+    for line in lines:
+        of = measured.get(line.name, {}).values()
+        counts = [seed.get("silent_classes", 0) for seed in of]
+        if any(counts):
+            none = all(seed.get("no_evidence") == 1 for seed in of)
+            (tied if none else found).append(f"{line.title} {' / '.join(map(str, counts))}")
+    if tied:
+        ties = " (no row has any evidence: the classes tie, and the first is given)"
+        found.append(", ".join(tied) + ties)
+    if found:
+        yield f"Measured, classes without evidence on any row, by seed: {'; '.join(found)}."
+
+
+def cost(source: Source, section: Section, profile: str) -> Blocks:
+    """Our CPU minutes for a seed beside what the released training would take.
+
+    Variants of a method share its network and are left out.
+    """
+    released, rows = dict(captions_of(source.suite).released), []
+    for line in source.tables[profile].lines:
+        of = released.pop(line.paper or "", None)
+        if of is not None and line.cost is not None:
+            flop = 2 * 3 * of.multiplications * IMAGES * of.epochs * of.members
+            gpu = flop / GPU_FLOPS + AUGMENT * of.epochs * of.members
+            members = f"{of.members} x " if of.members > 1 else ""
+            rows.append(
+                [
+                    line.title,
+                    f"{line.cost['cpu_seconds'] / 60:.0f} min",
+                    f"{members}{of.network}, {of.epochs} epochs",
+                    f"{flop / 1e15:.1f}",
+                    f"{flop / CPU_FLOPS / 3600:.0f} h",
+                    f"{gpu / 3600:.1f} h",
+                ]
+            )
+    if rows:
+        theirs = ("released", "PFLOP", "released, two cores", "released, H200")
+        yield grid(["method", "ours, CPU", *theirs], rows)
+
+
+def where_worse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
+    found = [sentence for p in profiles for sentence in shortfalls(source.tables[p])]
+    return bullets([*found, captions_of(source.suite).limit])
+
+
+def intervals(source: Source, section: Section, profile: str) -> Blocks:
+    """Measures of a suite whose class probabilities are known, and what intervals hold."""
+    table = source.tables[profile]
+    yield "\n".join(measure.line for measure in measures(table))
+    yield f"![Coverage against the level of intervals]({COVERAGE})"
+    yield from interval_blocks(table, "###")
+
+
+def measures_and_summary(table: BenchTable) -> Blocks:
+    """What was asked and what came out, and one table of all methods, of a crossed suite."""
+    yield "\n".join(measure.line for measure in measures(table))
+    yield (
+        "From the bare classifier (NLL: from temperature scaling) to our default, by when the OOD "
+        "sets were looked at; and on how many lines the OOD Brier score is worse than the bare "
+        "classifier's, with timid classifiers and with others:"
+    )
+    datasets, rows = load_suite(table.suite).datasets, []
+    for when, title in [*PARTS.items(), ("", "all")]:
+        names = [name for name, data in datasets.items() if data.looked_at == when]
+        part = table.pairs[table.pairs.index.isin(names, level="dataset") | (when == "")]
+        if len(part):
+            rows.append([title, *compared(table, part)])
+    yield grid(["pairs", "lines", *COMPARED, *(f"{kind} worse" for kind in KINDS_OF_PAIRS)], rows)
+    seeds = sorted({len(line.seeds) for line in table.lines if line.seeds})
+    few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+    yield (
+        f"All methods over {len(table.pairs)} lines: {len(table.pairs.index.unique('dataset'))} "
+        f"known data sets, {len(known(table.pairs))} classifiers on them, {few} "
+        f"{'seed' if seeds == [1] else 'seeds'}:"
+    )
+    yield grid(["method", *SHOWN], summary_rows(table, SHOWN, ("bare", "ours", "baseline")))
+
+
+def compared(table: BenchTable, part: Any) -> Iterator[str]:
+    """Number of pairs, means of another method and of ours, and where our OOD Brier is worse."""
+    yield str(len(part))
+    for metric, other in COMPARED.values():
+        means = both(part, metric, other, table.ours)
+        yield " → ".join(map(three_decimals, means.mean(axis=1))) if means.size else ""
+    for kind in KINDS_OF_PAIRS:
+        of_kind = pairs_of(kind, table)
+        pairs = of_kind[of_kind.index.isin(part.index)]
+        ours, bare = (values(pairs, "brier_ood", name) for name in (table.ours, table.bare))
+        yield f"{(ours > bare).sum()} of {len(ours)}"
+
+
+#: Kind of a section -> what it computes; the profiles are those that have rows.
+KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
+    "text": lambda source, section, profiles: iter(()),
+    "summary": of_each(summary),
+    "findings": of_each(findings),
+    "ablation": sweep("ablation", "kept"),
+    "gamma": sweep("gamma", "gamma"),
+    "sigma": sweep("sigma", "sd of the noise"),
+    "histograms": of_each(histograms),
+    "collapse": collapse,
+    "time": of_each(cost),
+    "shortfalls": where_worse,
+    "measures": of_each(lambda source, _, profile: measures_and_summary(source.tables[profile])),
+    "intervals": of_each(intervals),
+}
