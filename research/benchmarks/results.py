@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Template
+
 from dipedl_bench.report.figures import (
     arrays_from_parts,
     confidence,
@@ -96,6 +98,28 @@ class Source:
         rows = [row for row in self.rows[profile] if parts_file(store, row).exists()]
         return {row["seed"]: parts_of(store, row) for row in rows}
 
+    def mean(self, cell: str, digits: int = 3, *, seed: int | None = None) -> str:
+        """Return a number for prose, "?" without rows: of a profile, a method, and a metric.
+
+        ``"gpu max-softmax auroc/cifar100"`` is the mean over seeds, and of a published sweep
+        ``"paper sigma=2 auroc/cifar100"``.
+        """
+        profile, name, metric = cell.split(" ")
+        kind, _, step = name.partition("=")
+        try:
+            if step:
+                value = self.kept(profile, "sweeps.json")["sweeps"][kind][step][metric]["mean"]
+            elif seed is not None:
+                by_seed = {row["seed"]: row for row in self.rows[profile] if row["method"] == name}
+                value = by_seed[seed]["metrics"][metric]
+            else:
+                table = self.tables[profile]
+                lines = {line.name: line for line in (*table.lines, *table.trivial)}
+                value = lines[name].cells[metric].mean
+        except KeyError:
+            return "?"
+        return f"{value:.{digits}f}".removeprefix("0")
+
     def store(self, profile: str) -> Store:
         return Store(self.root, self.suite, profile)
 
@@ -112,7 +136,8 @@ def page_of(suite: str, root: Path) -> str:
         f"$ python benchmarks/publish.py {suite} FOLDER   # its rows, and this page",
         *(f"$ dipedl-bench table {suite} --profile {p} --out results/bench" for p in source.rows),
     ][:3]
-    blocks = [f"# {page.title}", page.text.strip().format(**largest_changes(suite))]
+    known = {"m": source.mean, "moved": largest_changes(suite)}
+    blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
     blocks.append("\n".join(["```console", *commands, "```"]))
     if missing := [profile for profile in page.profiles if profile not in source.rows]:
         blocks.append(f"Profiles that are not yet run: {', '.join(missing)}.")
@@ -120,7 +145,8 @@ def page_of(suite: str, root: Path) -> str:
         profiles = [p for p in section.profiles or page.profiles if p in source.rows]
         found = list(KINDS[section.kind](source, section, profiles)) if profiles else []
         if found or section.kind == "text":
-            blocks += [f"## {section.title}", *filter(None, [section.text.strip()]), *found]
+            text = Template(section.text.strip()).render(known)
+            blocks += [f"## {section.title}", *filter(None, [text]), *found]
     if rows := [row for rows in source.rows.values() for row in rows]:
         lines = (f"{what}: {', '.join(of)}" for what, of in receipts(rows).items())
         blocks += ["## Receipts", *bullets(lines)]
