@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dipedl import DIPClassifier, DriftMonitor
-from dipedl.apps.serve import Models, create_app, watching
+from dipedl.apps.serve import Models, create_app, drift as monitors
 from dipedl.apps.serve.page.pictures import Pictures
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
@@ -124,7 +124,7 @@ def test_usual_values_that_are_unusual_together_are_changed(tmp_path, rng):
     row, answer = ordinary(tmp_path, frame)
     assert not answer["flagged"] and row["u"] in set(pd.read_csv(tmp_path / "t.csv")["u"])
     DIPClassifier(random_state=0).fit(points, at).save(tmp_path / "p.dipedl")
-    served = Models({"p": tmp_path / "p.dipedl"}).named(None)
+    served = Models({"p": tmp_path / "p.dipedl"}).find(None)
     matrix = [list(served.usual.values())]
     assert served.model.classifier.predict_ood(np.array(matrix)).tolist() == [1]
 
@@ -175,7 +175,7 @@ def test_rows_that_are_unlike_the_fit_raise_an_alarm_and_a_reload_begins_anew(se
 
 def test_a_monitor_that_fails_stops_no_answer(served, rows, monkeypatch):
     logged = []
-    monkeypatch.setattr(watching._log, "exception", lambda *told, **_: logged.append(told))
+    monkeypatch.setattr(monitors._log, "exception", lambda *told, **_: logged.append(told))
 
     def broken(*_, **__):
         raise RuntimeError("broken")
@@ -184,7 +184,7 @@ def test_a_monitor_that_fails_stops_no_answer(served, rows, monkeypatch):
     client = served()
     assert len(asked(client, rows)) == len(rows) and len(asked(client, rows)) == len(rows)
     assert client.get("/health/ready").status_code == 200
-    monkeypatch.setattr(watching, "start_monitor", lambda *_: DriftMonitor(window=0).fit(None))
+    monkeypatch.setattr(monitors, "start_monitor", lambda *_: DriftMonitor(window=0).fit(None))
     client = served()
     asked(client, rows)
     until = time.monotonic() + 10  # the monitor sees rows after their answer has gone

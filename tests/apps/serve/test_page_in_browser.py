@@ -18,7 +18,7 @@ import uvicorn
 from typer.testing import CliRunner
 
 from dipedl.apps.cli.app import app as command
-from dipedl.apps.serve import Settings, create_app, demo, running
+from dipedl.apps.serve import Settings, create_app, demo, process
 from dipedl.datasets import load_mini_mnist
 from headless import Page, chromium
 
@@ -59,11 +59,11 @@ class Demo:
     def __init__(self):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(demo, "load_mini_mnist", few_digits)
-            patch.setattr(running, "run", lambda app, *_: setattr(self, "app", app))
+            patch.setattr(process, "run", lambda app, *_: setattr(self, "app", app))
             done = CliRunner().invoke(command, ["serve", "--demo", "--port", "0"])
             assert done.exit_code == 0 and "Fitting" in done.output, done.output
         self.models = self.app.state.service.models
-        self.clf = self.models.named("digits").model.classifier
+        self.clf = self.models.find("digits").model.classifier
 
 
 def few_digits():

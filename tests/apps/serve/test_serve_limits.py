@@ -21,8 +21,8 @@ from dipedl.apps.serve import Settings, create_app, demo
 from dipedl.apps.serve import models as serving
 from dipedl.apps.serve import service as service_module
 from dipedl.apps.serve.arrow import STREAM
-from dipedl.apps.serve.models import Models, named_paths
-from dipedl.apps.serve.running import bound, check_exposed, reload_all
+from dipedl.apps.serve.models import Models, parse_paths
+from dipedl.apps.serve.process import bind, check_exposed
 from dipedl.apps.serve.settings import read_token
 from dipedl.apps.serve.telemetry import log_as_json
 from dipedl.apps.table.errors import UsageError, UserError
@@ -45,9 +45,9 @@ def slow(models, monkeypatch):
     goes_on = threading.Event()
     answers = serving.Served.answers
 
-    def late(self, X, wanted):
+    def late(self, X, **options):
         goes_on.wait(5)
-        return answers(self, X, wanted)
+        return answers(self, X, **options)
 
     monkeypatch.setattr(serving.Served, "answers", late)
     yield goes_on
@@ -318,13 +318,13 @@ def test_others_reach_it_only_with_a_token_or_by_a_word():
 
 
 def test_a_port_in_use_is_told():
-    with bound("127.0.0.1", 0) as first:
+    with bind("127.0.0.1", 0, 1) as first:
         first.listen()
         port = first.getsockname()[1]
         with pytest.raises(UserError, match=f"port {port} of 127.0.0.1 is in use.*--port"):
-            bound("127.0.0.1", port)
+            bind("127.0.0.1", port, 1)
     with pytest.raises(UserError, match=r"198\.51\.100\.1"):
-        bound("198.51.100.1", 0)
+        bind("198.51.100.1", 0, 1)
 
 
 def test_pages_of_other_sites_may_not_ask(served):
@@ -371,7 +371,7 @@ def test_the_log_holds_no_values_unless_asked(served, rows, log):
 
 
 def test_a_failure_is_no_story_for_clients(models, rows, log, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError("secret words")
 
     monkeypatch.setattr(serving.Served, "answers", broken)
@@ -404,14 +404,14 @@ def test_a_log_that_cannot_be_written_stops_nothing(client, rows):
 
 
 def test_names_of_models():
-    assert {n: str(p) for n, p in named_paths(["a/b.dipedl", "x=c=d"]).items()} == {
+    assert {n: str(p) for n, p in parse_paths(["a/b.dipedl", "x=c=d"]).items()} == {
         "b": "a/b.dipedl",
         "x": "c=d",
     }
     with pytest.raises(UsageError, match="two models are named 'm'"):
-        named_paths(["a/m.dipedl", "b/m.dipedl"])
+        parse_paths(["a/m.dipedl", "b/m.dipedl"])
     with pytest.raises(UsageError, match="cannot be the name"):
-        named_paths(["a b.dipedl"])
+        parse_paths(["a b.dipedl"])
 
 
 def test_a_broken_file_keeps_the_old_model(kept, tmp_path, rows, served):
@@ -439,13 +439,13 @@ def test_a_broken_file_keeps_the_old_model(kept, tmp_path, rows, served):
 
 
 def test_a_reload_that_fails_in_any_way_keeps_the_old_model(kept, served, log, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError("secret words")
 
     client = served(Models({name: kept / "plain.dipedl" for name in ("a", "b")}))
     monkeypatch.setattr(serving, "load_served", broken)
     refused(client.post("/v1/models/a/reload"), 409, "model", "plain.dipedl", "RuntimeError")
-    reload_all(client.app.state.service)
+    client.app.state.service.reload_all()
     assert client.post("/v1/predict", json={"model": "a", "matrix": [[0] * 4]}).status_code == 200
     failed = [line for line in log() if line["event"] == "reload"]
     assert [line["model"] for line in failed] == ["a", "a", "b"]

@@ -48,8 +48,8 @@ def serve(
     """
     with mistakes_told(quiet=False), _hangups() as hangups:
         from ..serve import Models, Settings, create_app
-        from ..serve.models import named_paths
-        from ..serve.running import bound, check_exposed, names_of, run, url_of
+        from ..serve.models import parse_paths
+        from ..serve.process import bind, check_exposed, loopback_names, run, url_of
         from ..serve.settings import read_token
         from ..serve.telemetry import log_as_json
         from ..table.errors import UsageError
@@ -60,18 +60,18 @@ def serve(
         for option, value in (("--max-megabytes", body_bytes), ("--seconds", seconds)):
             if not math.isfinite(value):
                 raise UsageError(f"{option} must be a finite number; leave it out for the default")
-        paths, token = named_paths(models or []), read_token(token_file)
+        paths, token = parse_paths(models or []), read_token(token_file)
         check_exposed(host, token, without_token)
         settings = Settings(
             token,
-            () if token else names_of(host),
+            () if token else loopback_names(host),
             int(body_bytes),
             max_rows,
             seconds=seconds,
             waiting=waiting,
             log_inputs=log_inputs,
         )
-        with bound(host, port) as address:
+        with bind(host, port, seconds) as address:
             if demo:
                 from ..serve.demo import WINDOW, demo_models
 
@@ -83,7 +83,10 @@ def serve(
             log_as_json(sys.stderr)
             served = ", ".join(one.name for one in app.state.service.models)
             told = f"Answering by {served} at {url_of(address)}"
-            run(app, address, seconds, lambda: echo(told), hangups)
+            # Clients that ask now wait until the loop runs.
+            address.listen()
+            echo(told)
+            run(app, address, hangups)
 
 
 @contextmanager

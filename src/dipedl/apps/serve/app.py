@@ -42,7 +42,7 @@ from .settings import Settings
 _STREAM: dict[str, Any] = {STREAM: {"schema": {"type": "string", "format": "binary"}}}
 _QUERY = {
     "model": "Name of the model, if several are served.",
-    "fields": "What is wanted, between commas: label,p_value.",
+    "fields": "Fields of an answer, between commas: label,p_value.",
     "coverage": "Of the prediction sets, in (0, 1).",
 }
 
@@ -52,7 +52,7 @@ def create_app(
     settings: Settings | None = None,
     pictures: Mapping[str, Pictures] = MappingProxyType({}),
 ) -> FastAPI:
-    """The service as an ASGI application.
+    """Return the service as an ASGI application.
 
     Parameters
     ----------
@@ -87,29 +87,25 @@ def create_app(
     )
     app.state.service = service
     app.add_middleware(Guard, settings=settings, telemetry=service.telemetry)
-    app.add_exception_handler(Problem, _told)
-    app.add_exception_handler(HTTPException, _told_by_router)
+    app.add_exception_handler(Problem, _respond)
+    app.add_exception_handler(HTTPException, _respond)
     secured = [Security(HTTPBearer(auto_error=False))] if settings.token else []
-    app.include_router(_answers(service), dependencies=secured)
-    app.include_router(_models(service), dependencies=secured)
-    app.include_router(_health(service))
+    app.include_router(_answer_routes(service), dependencies=secured)
+    app.include_router(_model_routes(service), dependencies=secured)
+    app.include_router(_health_routes(service))
     app.include_router(page_routes())
     return app
 
 
-async def _told(request: Request, problem: Exception) -> Response:
-    if not isinstance(problem, Problem):
-        raise problem
-    return problem.response(request.state.request_id)
-
-
-async def _told_by_router(request: Request, error: Exception) -> Response:
-    """No such route, or no such method."""
-    if not isinstance(error, HTTPException):
+async def _respond(request: Request, error: Exception) -> Response:
+    """Return a problem in its one shape, also that there is no such route or method."""
+    if isinstance(error, HTTPException):
+        field = "method" if error.status_code == 405 else "path"
+        reason = f"{error.detail}; see /openapi.json"
+        error = Problem(error.status_code, field, reason, error.headers)
+    if not isinstance(error, Problem):
         raise error
-    field = "method" if error.status_code == 405 else "path"
-    problem = Problem(error.status_code, field, f"{error.detail}; see /openapi.json", error.headers)
-    return problem.response(request.state.request_id)
+    return error.response(request.state.request_id)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -117,12 +113,12 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _body(kind: type[PredictRequest | ExplainRequest], **others: Any) -> dict[str, Any]:
-    """A body of JSON, or one of others, for OpenAPI."""
+    """Return a body of JSON, or one of others, for OpenAPI."""
     content = {JSON: {"schema": kind.model_json_schema()}, **others}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _answers(service: Service) -> APIRouter:
+def _answer_routes(service: Service) -> APIRouter:
     router = APIRouter(responses=_errors(400, 401, 404, 408, 413, 415, 422, 429, 504))
     query = [
         {"name": name, "in": "query", "schema": {"type": "string"}, "description": text}
@@ -150,43 +146,44 @@ def _answers(service: Service) -> APIRouter:
     return router
 
 
-def _models(service: Service) -> APIRouter:
+def _model_routes(service: Service) -> APIRouter:
     router = APIRouter(responses=_errors(401))
 
     @router.get("/v1/models", summary="List the models")
     async def models() -> ModelList:
-        return ModelList(models=[_described(service, served) for served in service.models])
+        return ModelList(models=[_model_facts(service, served) for served in service.models])
 
     @router.post(
         "/v1/models/{name}/reload", summary="Read a model's file again", responses=_errors(404, 409)
     )
     async def reload(name: str) -> ModelFacts:
-        service.models.named(name)
+        service.models.find(name)
         try:
             served = await asyncio.to_thread(service.reload, name)
         except UserError as error:
             reason = f"{error}. The model that was loaded before goes on answering"
             raise Problem(409, "model", reason) from error
-        return _described(service, served)
+        return _model_facts(service, served)
 
     @router.get(
         "/v1/models/{name}/pictures", summary="The images of a model", responses=_errors(404)
     )
     async def pictures(name: str) -> PicturesOfModel:
-        found = service.pictures.get(service.models.named(name).name)
-        if found is None:
+        images = service.pictures.get(service.models.find(name).name)
+        if images is None:
             raise Problem(404, "model", f"the model {name!r} has no pictures beside it")
-        return PicturesOfModel.model_validate(found.to_dict())
+        return PicturesOfModel.model_validate(images.to_dict())
 
     @router.get("/v1/drift", summary="Drift of the rows that were answered")
     async def drift() -> DriftList:
-        told = [service.watching.told(served) for served in service.models]
-        return DriftList.model_validate({"models": plain(told)})
+        states = [service.monitors.state(served) for served in service.models]
+        return DriftList.model_validate({"models": plain(states)})
 
     return router
 
 
-def _described(service: Service, served: Served) -> ModelFacts:
+def _model_facts(service: Service, served: Served) -> ModelFacts:
+    classifier = served.model.classifier
     columns = [
         {
             "name": column.name,
@@ -206,15 +203,15 @@ def _described(service: Service, served: Served) -> ModelFacts:
             "problem": service.models.problem(served.name),
             "target": served.model.target or None,
             "classes": served.model.classes,
-            "false_alarm_rate": served.model.classifier.evidence_.false_alarm_rate,
-            "prior": float(np.sum(served.model.classifier.prior_)),
+            "false_alarm_rate": classifier.evidence_.false_alarm_rate,
+            "prior": float(np.sum(classifier.prior_)),
             "pictures": served.name in service.pictures,
             "columns": columns,
         }
     )
 
 
-def _health(service: Service) -> APIRouter:
+def _health_routes(service: Service) -> APIRouter:
     router = APIRouter()
 
     @router.get("/health/live", summary="Whether the process runs")

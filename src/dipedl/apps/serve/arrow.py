@@ -21,16 +21,21 @@ _DICTIONARY, _BATCH = 2, 3
 _V5 = 4
 
 
-def arrow_table(body: bytes, names: Sequence[str], most: int, most_bytes: int) -> Any:
-    """The columns of these names in a stream, plain: numbers, booleans, dates, texts.
+def read_stream(body: bytes, names: Sequence[str], most: int, most_bytes: int) -> Any:
+    """Return the columns of these names in a stream: numbers, booleans, dates, texts.
 
-    Problem if it is damaged, packed, nested, has too many rows, or would be too large unpacked.
+    Problem if it is damaged, packed or nested, has more than `most` rows, or would have more than
+    `most_bytes` cells or bytes once each row is written out.
     """
     try:
         batches: list[Any] = []
         schema = pa.ipc.read_schema(pa.py_buffer(body))
         check_columns(schema.names, names, "the table")
-        _check_kinds(schema)
+        for field in schema:
+            if not _is_plain(field.type):
+                reason = f"column {field.name!r} is of type {field.type}"
+                send = "send numbers, booleans, dates or texts (utf8)"
+                raise Problem(422, field.name, f"{reason}; {send}")
         _check_messages(body, max(1, _MOST_PIECES // len(schema)))
         fields = [schema.get_field_index(name) for name in names]
         options = pa.ipc.IpcReadOptions(included_fields=fields)
@@ -43,25 +48,16 @@ def arrow_table(body: bytes, names: Sequence[str], most: int, most_bytes: int) -
                 batch.validate(full=True)
                 batches.append(batch)
         table = pa.Table.from_batches(batches, reader.schema).select(names)
-        if rows * len(names) > most_bytes:
-            reason = f"a request must have at most {most_bytes:,} cells, got {rows * len(names):,}"
-            raise Problem(413, "body", f"{reason}; send fewer rows")
-        size = sum(map(_size, table.columns))
+        size = max(rows * len(names), sum(map(_size, table.columns)))
         if size > most_bytes:
-            reason = f"the columns must have at most {most_bytes:,} bytes, each row written out"
-            raise Problem(413, "body", f"{reason}, got {size:,}; send fewer rows")
+            reason = f"the columns must have at most {most_bytes:,} cells and bytes, each row "
+            raise Problem(413, "body", f"{reason}written out, got {size:,}; send fewer rows")
         return pa.table([_plain(column) for column in table.columns], names=list(names))
     except (pa.ArrowException, struct.error, OSError, ValueError, IndexError) as error:
-        said = str(error).partition("\n")[0]
-        raise Problem(400, "body", f"the body must be a stream of Arrow IPC: {said}") from error
-
-
-def _check_kinds(schema: Any) -> None:
-    for field in schema:
-        if not _is_plain(field.type):
-            told = f"column {field.name!r} is of type {field.type}"
-            reason = f"{told}; send numbers, booleans, dates or texts (utf8)"
-            raise Problem(422, field.name, reason)
+        first_line = str(error).partition("\n")[0]
+        raise Problem(
+            400, "body", f"the body must be a stream of Arrow IPC: {first_line}"
+        ) from error
 
 
 def _is_plain(kind: Any) -> bool:
@@ -114,13 +110,13 @@ def _check_message(message: bytes) -> None:
     kind = message[kind_at] if kind_at else 0
     if kind not in (_DICTIONARY, _BATCH):
         return
-    batch = _followed(message, header_at)
+    batch = _follow(message, header_at)
     if kind == _DICTIONARY:
         delta_at = _slot(message, batch, 2)
         if delta_at and message[delta_at]:
             reason = "a dictionary is sent in parts (as deltas); write it whole, or as texts"
             raise Problem(415, "body", reason)
-        batch = _followed(message, _slot(message, batch, 1))
+        batch = _follow(message, _slot(message, batch, 1))
     version = struct.unpack_from("<h", message, version_at)[0] if version_at else 0
     # Before V5 the compression stood in the metadata of the message.
     if _slot(message, batch, 3) or (version < _V5 and _slot(message, table, 4)):
@@ -136,16 +132,16 @@ def _slot(message: bytes, table: int, field: int) -> int:
     return table + offset if offset else 0
 
 
-def _followed(message: bytes, at: int) -> int:
+def _follow(message: bytes, at: int) -> int:
     return at + int(struct.unpack_from("<I", message, at)[0])
 
 
-def arrow_bytes(
-    columns: dict[str, Any], facts: dict[str, str], refused: Sequence[RejectedRow]
+def write_stream(
+    columns: dict[str, Any], facts: dict[str, str], rejected: Sequence[RejectedRow]
 ) -> bytes:
-    """Answers as a stream: facts and refused rows (as JSON) are metadata of its schema."""
-    told = facts | {"refused": json.dumps([one._asdict() for one in refused])}
-    table = pa.table(columns).replace_schema_metadata(told)
+    """Return answers as a stream: facts and rejected rows (as JSON) are metadata of its schema."""
+    metadata = facts | {"refused": json.dumps([row._asdict() for row in rejected])}
+    table = pa.table(columns).replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -25,7 +25,7 @@ _EXAMPLES = 200
 
 
 def demo_models() -> tuple[Models, dict[str, Pictures]]:
-    """The models of the demo, fitted now, and the pictures beside them, by name."""
+    """Return the models of the demo, fitted now, and the pictures beside them, by name."""
     # More threads gain little on small matrices, and much is lost where cores are busy.
     with TemporaryDirectory(prefix="dipedl-") as name, threadpool_limits(1):
         folder = Path(name)
@@ -45,14 +45,11 @@ def _fit_digits(path: Path) -> Pictures:
         "Japanese letters": data.ood["kmnist"],
         "letters of other scripts": data.ood["omniglot_inverted"],
     }
-    few = {name: _bytes(_spread(X)) for name, X in examples.items()}
+    few = {}
+    for name, X in examples.items():
+        some = np.linspace(0, len(X) - 1, _EXAMPLES).astype(int)
+        few[name] = _bytes(X[np.random.default_rng(0).permutation(some)])
     return Pictures(height, width, _bytes(data.X_train), data.y_train.astype(str).tolist(), few)
-
-
-def _spread(X: np.ndarray) -> np.ndarray:
-    """Some rows, from the first to the last, in an order of their own."""
-    some = np.linspace(0, len(X) - 1, _EXAMPLES).astype(int)
-    return np.asarray(X[np.random.default_rng(0).permutation(some)])
 
 
 def _bytes(X: np.ndarray) -> np.ndarray:

@@ -46,8 +46,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope, receive)
-        given = request.headers.get("x-request-id", "")
-        number = given if _ID.fullmatch(given) else uuid.uuid4().hex
+        number = request.headers.get("x-request-id", "")
+        number = number if _ID.fullmatch(number) else uuid.uuid4().hex
         request.state.request_id, request.state.facts = number, {}
         start, statuses = time.perf_counter(), []
 
@@ -59,8 +59,21 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        heavy = request.method == "POST"
         try:
-            await self._answer(request, scope, receive, send_on)
+            try:
+                self._check(request)
+                if heavy and self._running >= self._settings.waiting:
+                    reason = "too many requests are waiting; ask again later"
+                    raise Problem(429, "request", reason, {"Retry-After": "1"})
+            except Problem as problem:
+                await problem.response(number)(scope, receive, send_on)
+                return
+            self._count(heavy)
+            try:
+                await self._app(scope, receive, send_on)
+            finally:
+                self._count(-heavy)
         except ClientDisconnect:
             statuses.append(_GONE)
         except Exception:
@@ -69,25 +82,11 @@ class Guard:
                 problem = Problem(500, "service", "the service failed; its log says more")
                 await problem.response(number)(scope, receive, send_on)
         finally:
-            self._note(request, (statuses or [_GONE])[0], time.perf_counter() - start)
+            self._log_request(request, (statuses or [_GONE])[0], time.perf_counter() - start)
 
-    async def _answer(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
-        heavy = request.method == "POST"
-        try:
-            self._check(request)
-            if heavy and self._running >= self._settings.waiting:
-                reason = "too many requests are waiting; ask again later"
-                raise Problem(429, "request", reason, {"Retry-After": "1"})
-        except Problem as problem:
-            await problem.response(request.state.request_id)(scope, receive, send)
-            return
-        self._running += heavy
+    def _count(self, more: int) -> None:
+        self._running += more
         self._telemetry.running.set(self._running)
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._running -= heavy
-            self._telemetry.running.set(self._running)
 
     def _check(self, request: Request) -> None:
         """Problem for what is refused by the head of the request alone."""
@@ -104,7 +103,7 @@ class Guard:
         if length.isdigit() and int(length) > settings.body_bytes:
             raise too_large(settings.body_bytes)
 
-    def _note(self, request: Request, status: int, seconds: float) -> None:
+    def _log_request(self, request: Request, status: int, seconds: float) -> None:
         route = getattr(request.scope.get("route"), "path", "other")
         method = request.method if request.method in _METHODS else "other"
         self._telemetry.requests.labels(method, route, status).inc()
@@ -115,18 +114,18 @@ class Guard:
 
 
 def _split(address: str) -> SplitResult:
-    """The parts of an address, all empty if it is none."""
+    """Return the parts of an address, all empty if it is none."""
     try:
         return urlsplit(address)
     except ValueError:
         return urlsplit("")
 
 
-def _check_token(token: str, given: str) -> None:
+def _check_token(token: str, header: str) -> None:
     """Problem unless the header brings the token; the time of the comparison tells nothing."""
-    scheme, _, brought = given.partition(" ")
+    scheme, _, value = header.partition(" ")
     # Digests have one length, so that not even that of the token is told.
-    digests = (hashlib.sha256(text.encode()).digest() for text in (brought.strip(), token))
+    digests = (hashlib.sha256(text.encode()).digest() for text in (value.strip(), token))
     if not (hmac.compare_digest(*digests) and scheme.lower() == "bearer"):
         reason = "the request must bring the token of this service: Authorization: Bearer TOKEN"
         raise Problem(401, "authorization", reason, {"WWW-Authenticate": "Bearer"})

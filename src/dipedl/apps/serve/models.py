@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,6 @@ from ...writing.files import sha256_of
 from ..table.columns import ColumnSpec
 from ..table.errors import UsageError, UserError, list_names, suggest_name
 from ..table.kinds import CATEGORY, DATE, NUMERIC
-from ..table.score import ScoreRequest, answer_inputs
 from ..table.table_model import TableModel, is_of_table, load_any, plain_model, table_model
 from .problems import Problem
 
@@ -46,13 +45,18 @@ class Served:
 
     @cached_property
     def names(self) -> list[str]:
-        """The columns, in the order of a matrix."""
+        """The names of the columns, in the order of a matrix."""
         return [column.name for column in self.columns]
 
     @cached_property
     def only_numbers(self) -> bool:
         """Return whether all columns are numeric."""
         return all(column.kind == NUMERIC for column in self.columns)
+
+    def answers(self, X: Any, **options: Any) -> Answers:
+        """Return the answers to inputs as ``DIPClassifier.answers`` does, with labels as texts."""
+        answers = self.model.classifier.answers(X, **options)
+        return replace(answers, labels=answers.labels.astype(str).astype(object))
 
     @cached_property
     def usual(self) -> dict[str, float | str | None]:
@@ -62,40 +66,35 @@ class Served:
         value that makes the row least rare.
         """
         values = {column.name: self._values(j, column) for j, column in enumerate(self.columns)}
-        row = {name: known[0] for name, known in values.items()}
-        flagged = self._answers_to([row]).flagged[0]
-        for name, known in values.items() if len(values) <= _MOST_CHANGED else ():
+        row = {name: candidates[0] for name, candidates in values.items()}
+        flagged = self._answer_rows([row]).flagged[0]
+        for name, candidates in values.items() if len(values) <= _MOST_CHANGED else ():
             if flagged:
-                tried = [row | {name: value} for value in known]
-                found = self._answers_to(tried)
-                best = int(np.argmax(found.p_values))
-                row, flagged = tried[best], found.flagged[best]
+                rows = [row | {name: value} for value in candidates]
+                answers = self._answer_rows(rows)
+                best = int(np.argmax(answers.p_values))
+                row, flagged = rows[best], answers.flagged[best]
         return row
 
     def _values(self, j: int, column: ColumnSpec) -> list[Any]:
-        """Values of a column that the fit saw, the most usual first."""
+        """Return values of a column that the fit saw, the most usual first."""
         if column.kind == CATEGORY:
             common = np.argsort(-np.asarray(column.shares), kind="stable")
             return [column.levels[i] for i in common[:_MOST_TRIED]] or [None]
         cuts = list(column.cuts)
-        noted = self.model.classifier.evidence_.columns_
+        inputs = self.model.classifier.evidence_.columns_
         if column.kind == NUMERIC and not cuts:
-            # Of a fit in Python only this is kept, in the order of its inputs.
+            # A fit in Python notes only the range of each input.
             cuts = [0.0]
-            if noted is not None and np.isfinite(noted.low[j]):
-                cuts = np.linspace(noted.low[j], noted.high[j], _MOST_TRIED).tolist()
+            if inputs is not None and np.isfinite(inputs.low[j]):
+                cuts = np.linspace(inputs.low[j], inputs.high[j], _MOST_TRIED).tolist()
         middle = int(np.searchsorted(column.shares, 0.5)) if column.shares else len(cuts) // 2
-        order = sorted(range(len(cuts)), key=lambda i: abs(i - middle))
-        tried = [cuts[i] for i in order]
-        return (list(map(column.date_text, tried)) if column.kind == DATE else tried) or [None]
+        cuts = [cuts[i] for i in sorted(range(len(cuts)), key=lambda i: abs(i - middle))]
+        return (list(map(column.date_text, cuts)) if column.kind == DATE else cuts) or [None]
 
-    def _answers_to(self, rows: list[dict[str, Any]]) -> Answers:
+    def _answer_rows(self, rows: list[dict[str, Any]]) -> Answers:
         X, _, _ = self.model.inputs(pd.DataFrame(rows), np.arange(1, len(rows) + 1))
-        return self.answers(X, ScoreRequest())
-
-    def answers(self, X: Any, wanted: ScoreRequest) -> Answers:
-        """Answers to inputs."""
-        return answer_inputs(self.model.classifier, X, wanted)
+        return self.answers(X)
 
 
 class Models:
@@ -123,8 +122,8 @@ class Models:
     def __iter__(self) -> Iterator[Served]:
         return iter(list(self._served.values()))
 
-    def named(self, name: str | None) -> Served:
-        """The model of a name; the only one if no name is given; else a Problem."""
+    def find(self, name: str | None) -> Served:
+        """Return the model of a name, or the only one if `name` is None; else a Problem."""
         if name is None and len(self._served) == 1:
             return next(iter(self._served.values()))
         if name is None:
@@ -135,35 +134,34 @@ class Models:
         return self._served[name]
 
     def problem(self, name: str) -> str | None:
-        """Why the last reload of a model failed; None if it did not."""
+        """Return why the last reload of a model failed; None if it did not."""
         return self._problems.get(name)
 
     def reload(self, name: str) -> Served:
         """Read the file of a model again; UserError if it is broken, and the old model stays."""
         with self._lock:
-            path = self.named(name).path
+            path = self.find(name).path
             if self._temporary:
                 raise UserError(
                     f"the model {name!r} has no file to read again, as it was fitted when the "
                     "service started; to reload models, serve files: dipedl serve model.dipedl"
                 )
             try:
-                new = load_served(name, path)
+                self._served[name] = load_served(name, path)
             except UserError as error:
                 self._problems[name] = str(error)
                 raise
             except Exception as error:
                 self._problems[name] = f"{path} could not be read: {type(error).__name__}"
                 raise UserError(self._problems[name]) from error
-            self._served[name] = new
             self._problems.pop(name, None)
-            return new
+            return self._served[name]
 
 
-def named_paths(given: Iterable[str]) -> dict[str, Path]:
-    """Files by name out of "NAME=path" or "path", of which the name is the stem."""
-    found: dict[str, Path] = {}
-    for text in given:
+def parse_paths(arguments: Iterable[str]) -> dict[str, Path]:
+    """Return files by name out of "NAME=path" or "path", of which the name is the stem."""
+    paths: dict[str, Path] = {}
+    for text in arguments:
         name, sign, path = text.partition("=")
         if not sign or not _NAME.fullmatch(name):
             name, path = Path(text).stem, text
@@ -172,17 +170,17 @@ def named_paths(given: Iterable[str]) -> dict[str, Path]:
                 f"{text!r}: {name!r} cannot be the name of a model: give one of letters, digits, "
                 "dots, dashes and underscores, as in passengers=model.dipedl"
             )
-        if name in found:
+        if name in paths:
             raise UsageError(
-                f"two models are named {name!r}, {found[name]} and {path}: give each a name of its "
+                f"two models are named {name!r}, {paths[name]} and {path}: give each a name of its "
                 f"own, as in {name}2={path}"
             )
-        found[name] = Path(path)
-    return found
+        paths[name] = Path(path)
+    return paths
 
 
 def load_served(name: str, path: Path) -> Served:
-    """The model in a file, once it has answered a row; UserError if there is none."""
+    """Return the model in a file, once it has answered a row; UserError if there is none."""
     try:
         before = sha256_of(path) if path.is_file() else ""
         model = load_any(path)
@@ -211,8 +209,8 @@ def _servable(model: Any, path: Path) -> TableModel:
             f"{path} holds {type(model).__name__}, and a service answers by a DIPClassifier: "
             "make one with dipedl fit, or with DIPClassifier(...).fit(X, y).save(path)"
         )
-    kept = model.evidence_.columns_
-    if not hasattr(model, "n_features_in_") or (kept is not None and kept.levels):
+    inputs = model.evidence_.columns_
+    if not hasattr(model, "n_features_in_") or (inputs is not None and inputs.levels):
         raise UserError(
             f"{path} was fitted in Python on more than numbers: make it with "
             "dipedl fit data.csv --target NAME, which keeps how columns are read"

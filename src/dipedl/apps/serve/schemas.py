@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-Field_ = Literal["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"]
-#: The whole numbers that a table can hold.
-_Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-Cell = bool | _Whole | float | str | None
+FieldName = Literal["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"]
+#: A cell is checked where it is read: an error of each would take more memory than the body.
+Cell = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean", "null"]})]
 _NAMED: dict[str, Any] = {
     "rows": [{"deck": 1, "sex": "female", "age": 31.5, "fare": 47.1}],
     "fields": ["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"],
@@ -22,17 +21,14 @@ _CARD: dict[str, Any] = {"rows": _NAMED["rows"], "top": 3}
 
 
 class Rows(BaseModel):
-    """Rows by the names of their columns, or as a matrix; null is a gap.
+    """Rows by the names of their columns, or as a matrix; null is a gap."""
 
-    The cells are checked before: an error of each would take more memory than the body.
-    """
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid")
     model: str | None = Field(None, description="Name of the model, if several are served.")
-    rows: SkipValidation[list[dict[str, Cell]] | None] = Field(
-        None, description="One object per row."
+    rows: list[dict[str, Cell]] | None = Field(
+        None, fail_fast=True, description="One object per row."
     )
-    matrix: SkipValidation[list[list[Cell]] | None] = Field(None, description="One list per row.")
+    matrix: list[list[Cell]] | None = Field(None, fail_fast=True, description="One list per row.")
     columns: list[str] | None = Field(
         None,
         fail_fast=True,
@@ -41,10 +37,10 @@ class Rows(BaseModel):
 
 
 class PredictRequest(Rows):
-    """Rows to answer, and what of the answers is wanted."""
+    """Rows to answer, and the fields of an answer."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_NAMED, _MATRIX]})
-    fields: list[Field_] = Field(
+    fields: list[FieldName] = Field(
         ["label", "probabilities", "vacuity", "p_value", "flagged"], min_length=1, fail_fast=True
     )
     coverage: float = Field(0.9, gt=0, lt=1, description="Of the prediction sets.")
@@ -66,7 +62,7 @@ class RefusedRow(BaseModel):
 
 
 class Answer(BaseModel):
-    """Answer of a model to one row; only the wanted fields are there."""
+    """Answer of a model to one row; only the fields that the request names are there."""
 
     row: int = Field(description="Its number in the request, from 1.")
     label: str | None = None

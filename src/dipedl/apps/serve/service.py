@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,21 +16,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...answers import Answers
-from ...explanation import Card
-from ...writing.numbers import plain
 from ..table.errors import UserError
 from ..table.explain import cards_of
-from ..table.score import FIELDS, ScoreRequest, answer_columns
-from .arrow import STREAM, arrow_bytes
+from ..table.reading import RejectedRow
+from ..table.score import FIELDS, answer_columns
+from .arrow import STREAM, write_stream
 from .batching import Batcher
+from .drift import ModelMonitors
 from .models import Models, Served
 from .page.pictures import Pictures
 from .problems import Problem, too_large
-from .rows import Inputs, arrow_inputs, json_inputs, parsed
+from .requests import Inputs, arrow_inputs, json_inputs, parse_json
 from .schemas import ExplainRequest, PredictRequest
 from .settings import Settings
 from .telemetry import Telemetry
-from .watching import Watching
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -47,71 +46,72 @@ class Service:
     def __init__(
         self, models: Models, settings: Settings, pictures: Mapping[str, Pictures]
     ) -> None:
-        self.models, self.settings, self.telemetry = models, settings, Telemetry()
-        self.pictures = pictures
-        self.watching = Watching(settings.window)
-        self.telemetry.registry.register(self.watching)
-        self._batcher = Batcher(self.watching.see)
-        self._reader = ThreadPoolExecutor(1, "dipedl-reader")
-        self._worker: asyncio.Task[None] | None = None
+        self.models, self.settings, self.pictures = models, settings, pictures
+        self.telemetry = Telemetry()
+        self.monitors = ModelMonitors(settings.window)
+        self.telemetry.registry.register(self.monitors)
+        self.ready = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Answer while the block runs."""
-        self._worker = asyncio.create_task(self._batcher.run())
+        self._batcher = Batcher(self.monitors.observe)
+        self._reader = ThreadPoolExecutor(1, "dipedl-reader")
+        self.ready = True
         try:
             yield
         finally:
-            self._worker.cancel()
+            self.ready = False
             self._batcher.close()
             self._reader.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def ready(self) -> bool:
-        """Return whether rows are answered."""
-        return self._worker is not None and not self._worker.done()
-
     async def predict(self, request: Request) -> Response:
-        """Answers to the rows of a request, as JSON or as a stream of Arrow."""
+        """Return the answers to the rows of a request, as JSON or as a stream of Arrow."""
         body = await self._body(request)
         async with self._in_time(504, "the answers took longer than allowed; send fewer rows"):
-            arrow = _sent(request) == STREAM
-            read = self._of_arrow if arrow else self._of_json
+            as_arrow = _content_type(request) == STREAM
+            read = self._read_arrow if as_arrow else self._read_json
             # A stream of Arrow may hold far more than its bytes tell.
-            size = _SMALL if arrow else len(body)
-            served, inputs, wanted = await self._away(size, read, body, request.query_params)
-            self._note(request, served, inputs)
-            found = await self._answered(self._batcher.answers(served, inputs.X, wanted))
-            flagged = int(found.flagged.sum())
-            request.state.facts["flagged"] = flagged
-            self.telemetry.answered(served.name, found, len(inputs.refused))
-            write = _arrow if _wants_arrow(request, arrow) else _json
-            cells = len(inputs.rows) * (len(served.model.classes) + len(FIELDS))
-            return await self._away(cells, write, served, inputs, found, wanted)
+            size = _SMALL if as_arrow else len(body)
+            served, query, inputs = await self._away(size, read, body, request.query_params)
+            X, rows, rejected = inputs
+            self._log_rows(request, served, inputs)
+            coverage = query.coverage if "set" in query.fields else None
+            options = {
+                "coverage": coverage,
+                "reasons": "flagged" if "reason" in query.fields else None,
+            }
+            answers = await _blame_rows(self._batcher.answers(served, X, options))
+            request.state.facts["flagged"] = int(answers.flagged.sum())
+            self.telemetry.count(served.name, answers, len(rejected))
+            accept = request.headers.get("accept", "")
+            write = _arrow if STREAM in accept or (as_arrow and JSON not in accept) else _json
+            cells = len(rows) * (len(served.model.classes) + len(FIELDS))
+            return await self._away(cells, write, served, rows, rejected, answers, query.fields)
 
     async def explain(self, request: Request) -> Response:
-        """Explanation cards of the rows of a request."""
-        if _sent(request) != JSON:
+        """Return explanation cards of the rows of a request."""
+        if _content_type(request) != JSON:
             raise Problem(415, "content-type", f"rows to explain must be sent as {JSON}")
         body = await self._body(request)
         async with self._in_time(504, "the cards took longer than allowed; send fewer rows"):
             most = self.settings.explained
-            asked = await self._away(len(body), parsed, ExplainRequest, body, most)
-            served = self.models.named(asked.model)
-            inputs = await self._away(len(body), json_inputs, served, asked)
-            self._note(request, served, inputs)
-            cards: list[Card] = []
-            for start in range(0, len(inputs.X), _CARDS):
-                some = inputs.X[start : start + _CARDS]
-                work = self._batcher.apart(cards_of, served.model, some, asked.top)
-                cards += await self._answered(work)
-            rows = zip(inputs.rows.tolist(), cards, strict=True)
-            told = [{"row": row, **card.to_dict()} for row, card in rows]
-            return _reply(_facts(served) | {"cards": told, "refused": _refused(inputs)})
+            query = await self._away(len(body), parse_json, ExplainRequest, body, most)
+            served = self.models.find(query.model)
+            inputs = await self._away(len(body), json_inputs, served, query)
+            X, rows, rejected = inputs
+            self._log_rows(request, served, inputs)
+            cards: list[dict[str, Any]] = []
+            for start in range(0, len(X), _CARDS):
+                some = X[start : start + _CARDS]
+                work = self._batcher.call(cards_of, served.model, some, query.top)
+                cards += [card.to_dict() for card in await _blame_rows(work)]
+            numbered = [{"row": row} | card for row, card in zip(rows.tolist(), cards, strict=True)]
+            return _reply(served, "cards", numbered, rejected)
 
     def reload(self, name: str) -> Served:
         """Read a model's file again, counted and logged; UserError as of `Models.reload`."""
-        old = self.models.named(name)
+        old = self.models.find(name)
         try:
             new = self.models.reload(name)
         except UserError as error:
@@ -123,18 +123,23 @@ class Service:
         _log.info("reload", extra={"model": name, "ok": True, "version": new.version})
         return new
 
+    def reload_all(self) -> None:
+        """Read all files again; what fails is in the log, and its old model stays."""
+        for served in self.models:
+            with suppress(UserError):
+                self.reload(served.name)
+
     async def _body(self, request: Request) -> bytes:
-        """The body, unless it is too large, packed, or takes too long to come."""
-        packed = request.headers.get("content-encoding", "identity")
-        if packed.lower() != "identity":
+        """Return the body, unless it is too large, packed, or takes too long to come."""
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Problem(415, "content-encoding", "the body must be sent unpacked")
         async with self._in_time(408, "the body took too long to come; send it again"):
-            got = bytearray()
+            body = bytearray()
             async for piece in request.stream():
-                got += piece
-                if len(got) > self.settings.body_bytes:
+                body += piece
+                if len(body) > self.settings.body_bytes:
                     raise too_large(self.settings.body_bytes)
-        return bytes(got)
+        return bytes(body)
 
     @asynccontextmanager
     async def _in_time(self, status: int, reason: str) -> AsyncIterator[None]:
@@ -145,106 +150,100 @@ class Service:
             raise Problem(status, "body", reason) from error
 
     async def _away(self, size: int, work: Callable[..., T], *arguments: Any) -> T:
-        """The result of a function; if there is much to do, other requests are not kept waiting."""
+        """Return the result of a function; much work does not keep other requests waiting."""
         if size < _SMALL:
             return work(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
 
-    async def _answered(self, waited: Any) -> Any:
-        """Return the answer of a model; an error about its inputs is one of the request."""
-        try:
-            return await waited
-        except ValueError as error:
-            raise Problem(422, "rows", str(error)) from error
+    def _read_json(
+        self, body: bytes, _: Mapping[str, str]
+    ) -> tuple[Served, PredictRequest, Inputs]:
+        query = parse_json(PredictRequest, body, self.settings.rows)
+        served = self.models.find(query.model)
+        return served, query, json_inputs(served, query)
 
-    def _of_json(self, body: bytes, _: Mapping[str, str]) -> tuple[Served, Inputs, ScoreRequest]:
-        asked = parsed(PredictRequest, body, self.settings.rows)
-        served = self.models.named(asked.model)
-        wanted = ScoreRequest(coverage=asked.coverage, fields=asked.fields)
-        return served, json_inputs(served, asked), wanted
+    def _read_arrow(
+        self, body: bytes, parameters: Mapping[str, str]
+    ) -> tuple[Served, PredictRequest, Inputs]:
+        served = self.models.find(parameters.get("model"))
+        content: dict[str, Any] = {"rows": []}
+        if "fields" in parameters:
+            content["fields"] = [name.strip() for name in parameters["fields"].split(",")]
+        if "coverage" in parameters:
+            try:
+                content["coverage"] = float(parameters["coverage"])
+            except ValueError as error:
+                raise Problem(422, "coverage", "coverage must be a number in (0, 1)") from error
+        query = parse_json(PredictRequest, json.dumps(content).encode(), 0)
+        return served, query, arrow_inputs(served, body, self.settings)
 
-    def _of_arrow(
-        self, body: bytes, query: Mapping[str, str]
-    ) -> tuple[Served, Inputs, ScoreRequest]:
-        served = self.models.named(query.get("model"))
-        wanted = _wanted(query)
-        limits = self.settings.rows, self.settings.body_bytes
-        return served, arrow_inputs(served, body, *limits), wanted
-
-    def _note(self, request: Request, served: Served, inputs: Inputs) -> None:
-        """Return the entry of a request in the log."""
-        counts = {"rows": len(inputs.rows), "refused": len(inputs.refused)}
+    def _log_rows(self, request: Request, served: Served, inputs: Inputs) -> None:
+        """Add the model and its rows to the line of a request in the log."""
+        X, rows, rejected = inputs
+        counts = {"rows": len(rows), "refused": len(rejected)}
         request.state.facts |= {"model": served.name, "version": served.version, **counts}
         if self.settings.log_inputs:
-            values = np.array(inputs.X, dtype=object)
+            values = np.array(X, dtype=object)
             values[pd.isna(values)] = None
             request.state.facts["inputs"] = values.tolist()
 
 
-def _sent(request: Request) -> str:
-    """The kind of the body; Problem if it is neither of the two."""
+async def _blame_rows(answers: Any) -> Any:
+    """Return the answers of a model; an error about its inputs is one of the request."""
+    try:
+        return await answers
+    except ValueError as error:
+        raise Problem(422, "rows", str(error)) from error
+
+
+def _content_type(request: Request) -> str:
+    """Return the type of the body; Problem if it is neither of the two."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (JSON, STREAM):
         raise Problem(415, "content-type", f"content-type must be {JSON} or {STREAM}")
     return kind
 
 
-def _wants_arrow(request: Request, sent_arrow: bool) -> bool:
-    accept = request.headers.get("accept", "")
-    return STREAM in accept or (sent_arrow and JSON not in accept)
-
-
-def _wanted(query: Mapping[str, str]) -> ScoreRequest:
-    """Fields and coverage of a query, checked as those of a body of JSON."""
-    given: dict[str, Any] = {}
-    if "fields" in query:
-        given["fields"] = [name.strip() for name in query["fields"].split(",")]
-    if "coverage" in query:
-        try:
-            given["coverage"] = float(query["coverage"])
-        except ValueError as error:
-            raise Problem(422, "coverage", "coverage must be a number in (0, 1)") from error
-    asked = parsed(PredictRequest, json.dumps(given | {"rows": []}).encode(), 0)
-    return ScoreRequest(coverage=asked.coverage, fields=asked.fields)
-
-
-def _facts(served: Served) -> dict[str, Any]:
-    return {"model": served.name, "version": served.version}
-
-
-def _refused(inputs: Inputs) -> list[dict[str, Any]]:
-    return [one._asdict() for one in inputs.refused]
-
-
-def _reply(content: dict[str, Any]) -> Response:
+def _reply(
+    served: Served, name: str, entries: list[dict[str, Any]], rejected: list[RejectedRow]
+) -> Response:
+    content = {"model": served.name, "version": served.version, name: entries}
+    content["refused"] = [row._asdict() for row in rejected]
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(text, media_type=JSON)
 
 
-def _json(served: Served, inputs: Inputs, found: Answers, wanted: ScoreRequest) -> Response:
-    columns = _lists(found, served.model.classes)
-    kept = {"row": inputs.rows.tolist()} | {field: columns[field] for field in wanted.fields}
-    answers = [dict(zip(kept, cells, strict=True)) for cells in zip(*kept.values(), strict=True)]
-    return _reply(plain(_facts(served)) | {"answers": answers, "refused": _refused(inputs)})
-
-
-def _lists(found: Answers, classes: list[str]) -> dict[str, list[Any]]:
-    """Each field as a list of plain values, one per row."""
-    made: dict[str, list[Any]] = {
-        "label": found.labels.tolist(),
-        "probabilities": [dict(zip(classes, p, strict=True)) for p in found.proba.tolist()],
-        "vacuity": found.vacuity.tolist(),
-        "p_value": found.p_values.tolist(),
-        "flagged": found.flagged.tolist(),
+def _json(
+    served: Served,
+    rows: np.ndarray,
+    rejected: list[RejectedRow],
+    answers: Answers,
+    fields: list[str],
+) -> Response:
+    classes = served.model.classes
+    columns: dict[str, Any] = {
+        "label": answers.labels.tolist(),
+        "probabilities": [dict(zip(classes, p, strict=True)) for p in answers.proba.tolist()],
+        "vacuity": answers.vacuity.tolist(),
+        "p_value": answers.p_values.tolist(),
+        "flagged": answers.flagged.tolist(),
+        "reason": None if answers.reasons is None else answers.reasons.tolist(),
     }
-    if found.sets is not None:
-        named = np.asarray(classes, dtype=object)
-        made["set"] = [named[inside].tolist() for inside in found.sets]
-    if found.reasons is not None:
-        made["reason"] = found.reasons.tolist()
-    return made
+    if answers.sets is not None:
+        names = np.asarray(classes, dtype=object)
+        columns["set"] = [names[inside].tolist() for inside in answers.sets]
+    values = zip(rows.tolist(), *(columns[field] for field in fields), strict=True)
+    entries = [dict(zip(("row", *fields), row, strict=True)) for row in values]
+    return _reply(served, "answers", entries, rejected)
 
 
-def _arrow(served: Served, inputs: Inputs, found: Answers, wanted: ScoreRequest) -> Response:
-    columns = {"row": inputs.rows} | answer_columns(found, served.model.classes, wanted.fields)
-    return Response(arrow_bytes(columns, _facts(served), inputs.refused), media_type=STREAM)
+def _arrow(
+    served: Served,
+    rows: np.ndarray,
+    rejected: list[RejectedRow],
+    answers: Answers,
+    fields: list[str],
+) -> Response:
+    columns = {"row": rows} | answer_columns(answers, served.model.classes, fields)
+    facts = {"model": served.name, "version": served.version}
+    return Response(write_stream(columns, facts, rejected), media_type=STREAM)

@@ -28,8 +28,7 @@ class Settings:
     explained : int
         Most rows of one request for explanations.
     seconds : float
-        The longest time for the body of a request, and then for its answer. `dipedl serve` gives
-        the head as long; another server has a limit of its own for that.
+        The longest time for the body of a request, and then for its answer.
     waiting : int
         Most requests with rows at a time; more are sent away.
     window : int, default=1000
@@ -50,24 +49,21 @@ class Settings:
 
 
 def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -> str:
-    """The token of a file or of the environment, "" if there is neither."""
-    named = environment.get(TOKEN)
-    if file is not None and named is not None:
+    """Return the token of a file or of the environment, "" if there is neither."""
+    token = environment.get(TOKEN)
+    if file is not None and token is not None:
         raise UsageError(f"--token-file and {TOKEN} both give a token; leave one out")
-    if file is None and named is None:
+    if file is not None:
+        try:
+            token = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"--token-file {file} cannot be read: {error}") from error
+    if token is None:
         return ""
-    token = (named if file is None else _content(file)) or ""
-    where = TOKEN if file is None else f"--token-file {file}"
-    if len(token.strip()) < _SHORTEST or not token.strip().isascii() or " " in token.strip():
+    token = token.strip()
+    if len(token) < _SHORTEST or not token.isascii() or " " in token:
         raise UserError(
-            f"{where} must hold {_SHORTEST} or more ASCII characters without spaces; "
-            "make one with: openssl rand -hex 32"
+            f"{TOKEN if file is None else f'--token-file {file}'} must hold {_SHORTEST} or more "
+            "ASCII characters without spaces; make one with: openssl rand -hex 32"
         )
-    return token.strip()
-
-
-def _content(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--token-file {file} cannot be read: {error}") from error
+    return token

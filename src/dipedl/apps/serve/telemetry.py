@@ -44,13 +44,13 @@ class Telemetry:
         self.registry.register(self._vacuity)
         self.registry.register(self._p_values)
 
-    def answered(self, model: str, found: Answers, refused: int) -> None:
+    def count(self, model: str, answers: Answers, refused: int) -> None:
         """Count the rows of a request."""
-        self.rows.labels(model).inc(len(found.labels))
+        self.rows.labels(model).inc(len(answers))
         self.refused.labels(model).inc(refused)
-        self.flagged.labels(model).inc(int(found.flagged.sum()))
-        self._vacuity.add(model, found.vacuity)
-        self._p_values.add(model, found.p_values)
+        self.flagged.labels(model).inc(int(answers.flagged.sum()))
+        self._vacuity.add(model, answers.vacuity)
+        self._p_values.add(model, answers.p_values)
 
 
 class _Spread:
@@ -68,7 +68,7 @@ class _Spread:
         self._sums[model] = self._sums.get(model, 0.0) + float(values.sum())
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        """The histograms, for the registry."""
+        """Yield the histograms, for the registry."""
         family = HistogramMetricFamily(self._name, self._text, labels=["model"])
         bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         for model, counts in self._counts.items():
@@ -81,7 +81,7 @@ class JsonLines(logging.Formatter):
     """Records as lines of JSON; of an exception its type and places, not its words or values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return one line."""
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {
             "time": when,

@@ -1,0 +1,150 @@
+"""Inputs of a model out of a request: JSON by names or as a matrix, or a stream of Arrow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+import pydantic_core
+from pydantic import ValidationError
+
+from ..table.errors import list_names, suggest_name
+from ..table.reading import RejectedRow, frame_of
+from .arrow import read_stream
+from .models import Served
+from .problems import MOST_COMPARED, Problem, check_columns, too_many_rows
+from .schemas import Rows
+from .settings import Settings
+
+Request = TypeVar("Request", bound=Rows)
+#: Inputs of a classifier, the numbers of their rows in the request, and the rows without inputs.
+Inputs = tuple[Any, np.ndarray, list[RejectedRow]]
+#: Missing names for which one like them is looked for.
+_MOST_HINTS = 20
+#: Whole numbers of a table lie between this one and its negative.
+_WHOLE = 2**63
+_NUMBERS = {int, float, type(None)}
+_CELLS = _NUMBERS | {bool, str}
+
+
+def parse_json(kind: type[Request], body: bytes, most: int) -> Request:
+    """Return a body of JSON with at most so many rows; Problem with the field that is wrong."""
+    try:
+        content = pydantic_core.from_json(body)
+    except ValueError as error:
+        raise Problem(400, "body", f"the body must be JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise Problem(422, "body", "the body must be an object with rows or a matrix")
+    # Before pydantic, which would list every name and copy every row.
+    for name, value in content.items():
+        if name not in kind.model_fields:
+            hint = suggest_name(name[:64], kind.model_fields)
+            raise Problem(422, name[:64] or "body", f"there is no such field: {hint}")
+        if name in ("rows", "matrix") and isinstance(value, list) and len(value) > most:
+            raise too_many_rows(name, len(value), most)
+    try:
+        request = kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in first["loc"][:2])
+        raise Problem(422, where.lstrip(".") or "body", first["msg"]) from error
+    if (request.rows is None) == (request.matrix is None):
+        raise Problem(422, "rows", "give either rows or a matrix")
+    if request.columns is not None and request.matrix is None:
+        raise Problem(422, "columns", "columns belong to a matrix; rows name theirs")
+    return request
+
+
+def json_inputs(served: Served, request: Rows) -> Inputs:
+    """Return the inputs in a body of JSON; Problem if no row can be read."""
+    names = served.names
+    if request.rows is not None:
+        cells, rows, rejected = _cells_of_rows(request.rows, names)
+    else:
+        matrix = request.matrix or []
+        cells = _cells_of_matrix(matrix, request.columns or names, names)
+        rows, rejected = np.arange(1, len(matrix) + 1), []
+    valid = np.array([_are_cells(row) for row in cells], dtype=bool)
+    for i in np.flatnonzero(~valid):
+        name = next(
+            name for name, cell in zip(names, cells[i], strict=True) if not _are_cells([cell])
+        )
+        reason = "a cell must be a finite number, a text, true, false or null"
+        rejected.append(RejectedRow(int(rows[i]), name, reason))
+    if not valid.all():
+        cells, rows = [cells[i] for i in np.flatnonzero(valid)], rows[valid]
+    if cells and served.only_numbers and all(_NUMBERS.issuperset(map(type, row)) for row in cells):
+        # Hundreds of columns in one step.
+        values = np.array(cells, dtype=np.float64)
+        return pd.DataFrame(values, columns=names) if served.model.named else values, rows, rejected
+    columns = map(list, zip(*cells, strict=True)) if cells else ([] for _ in names)
+    frame = pd.DataFrame(dict(zip(names, columns, strict=True)), dtype=object)
+    return _inputs(served, frame, rows, rejected)
+
+
+def arrow_inputs(served: Served, body: bytes, settings: Settings) -> Inputs:
+    """Return the inputs in a stream of Arrow; Problem if no row can be read."""
+    frame = frame_of(read_stream(body, served.names, settings.rows, settings.body_bytes))
+    return _inputs(served, frame, np.arange(1, len(frame) + 1), [])
+
+
+def _inputs(
+    served: Served, frame: pd.DataFrame, rows: np.ndarray, rejected: list[RejectedRow]
+) -> Inputs:
+    X, valid, unreadable = served.model.inputs(frame, rows)
+    rejected = sorted([*rejected, *unreadable])
+    if len(X):
+        return X, rows[valid], rejected
+    if not rejected:
+        raise Problem(422, "rows", "there must be a row at least")
+    first = rejected[0]
+    reason = f"no row can be answered; row {first.row}, column {first.column!r}: {first.reason}"
+    raise Problem(422, f"rows[{first.row - 1}].{first.column}", reason, rejected=rejected)
+
+
+def _are_cells(cells: Collection[Any]) -> bool:
+    kinds = set(map(type, cells))
+    return (
+        _CELLS.issuperset(kinds)
+        and (float not in kinds or all(math.isfinite(x) for x in cells if type(x) is float))
+        and (int not in kinds or all(-_WHOLE <= x < _WHOLE for x in cells if type(x) is int))
+    )
+
+
+def _cells_of_rows(
+    rows: Sequence[dict[str, Any]], names: Sequence[str]
+) -> tuple[list[list[Any]], np.ndarray, list[RejectedRow]]:
+    """Return the cells of rows that have all columns, the numbers of these, and the other rows."""
+    cells, numbers, rejected = [], [], []
+    hints: dict[str, str] = {}
+    for i, row in enumerate(rows, start=1):
+        try:
+            cells.append([row[name] for name in names])
+            numbers.append(i)
+        except KeyError:
+            first, *others = (name for name in names if name not in row)
+            if first not in hints and len(hints) < _MOST_HINTS:
+                near = suggest_name(first, list(row)[:MOST_COMPARED])
+                hints[first] = f": {near if row else 'the row is empty'}"
+            also = f", nor {list_names(map(repr, others))}" if others else ""
+            reason = f"is not there{also}{hints.get(first, '')}; null stands for a gap"
+            rejected.append(RejectedRow(i, first, reason))
+    return cells, np.array(numbers, dtype=int), rejected
+
+
+def _cells_of_matrix(
+    matrix: Sequence[list[Any]], columns: Sequence[str], names: Sequence[str]
+) -> list[list[Any]]:
+    """Return the rows of a matrix with the columns of the model, in its order."""
+    check_columns(columns, names, "columns")
+    for i, row in enumerate(matrix):
+        if len(row) != len(columns):
+            reason = f"a row must have {len(columns)} cells, one per column, got {len(row)}"
+            raise Problem(422, f"matrix[{i}]", reason)
+    if list(columns) == list(names):
+        return list(matrix)
+    index = {name: j for j, name in enumerate(columns)}
+    return [[row[index[name]] for name in names] for row in matrix]
