@@ -105,9 +105,11 @@ class Batcher:
 def _settle(batch: Sequence[_Job], results: Sequence[Answers | Exception]) -> None:
     """Give jobs their results, in the thread of the loop, unless nobody waits for them any more."""
     for job, result in zip(batch, results, strict=True):
-        if not job.future.done() and isinstance(result, Answers):
+        if job.future.done():
+            continue
+        if isinstance(result, Answers):
             job.future.set_result(result)
-        elif not job.future.done():
+        else:
             job.future.set_exception(result)
 
 

@@ -79,8 +79,8 @@ class Guard:
         except Exception:
             _log.exception("failed", extra={"request_id": number})
             if not statuses:
-                problem = Problem(500, "service", "the service failed; its log says more")
-                await problem.response(number)(scope, receive, send_on)
+                failure = Problem(500, "service", "the service failed; its log says more")
+                await failure.response(number)(scope, receive, send_on)
         finally:
             self._log_request(request, (statuses or [_GONE])[0], time.perf_counter() - start)
 

@@ -9,6 +9,7 @@ import logging
 import math
 import signal
 import socket
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -87,6 +88,9 @@ def run(app: FastAPI, address: socket.socket, hangups: Sequence[int] = ()) -> No
 
 
 async def _serve(app: FastAPI, address: socket.socket, hangups: Sequence[int]) -> None:
+    # scikit-learn sets every filter of warnings again for each tree of a forest.
+    warnings.resetwarnings()
+    warnings.simplefilter("default")
     loop, service = asyncio.get_running_loop(), app.state.service
     loop.set_exception_handler(LoopErrors())
     # The server raises the signal again once all is done: the end that was asked for is no failure.

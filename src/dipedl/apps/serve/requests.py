@@ -22,6 +22,8 @@ from .settings import Settings
 Request = TypeVar("Request", bound=Rows)
 #: Inputs of a classifier, the numbers of their rows in the request, and the rows without inputs.
 Inputs = tuple[Any, np.ndarray, list[RejectedRow]]
+#: Brackets of a small body that open no rows.
+_OTHER_BRACKETS = 1_000
 #: Missing names for which one like them is looked for.
 _MOST_HINTS = 20
 #: Whole numbers of a table lie between this one and its negative.
@@ -32,6 +34,11 @@ _CELLS = _NUMBERS | {bool, str}
 
 def parse_json(kind: type[Request], body: bytes, most: int) -> Request:
     """Return a body of JSON with at most so many rows; Problem with the field that is wrong."""
+    # Each list or object takes far more memory than the two bytes that it may have.
+    allowed = most + _OTHER_BRACKETS + len(body) // 16
+    if body.count(b"[") + body.count(b"{") > allowed:
+        reason = f"the body must have at most {allowed:,} brackets, one per row, and few in texts"
+        raise Problem(413, "body", f"{reason}; send fewer rows")
     try:
         content = pydantic_core.from_json(body)
     except ValueError as error:
