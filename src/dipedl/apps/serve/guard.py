@@ -26,6 +26,13 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+#: Files of this service alone, nothing inline; and it is asked only by itself.
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "Cache-Control": "no-cache",
+}
 #: The page holds no data, and asks for the token itself.
 _WITHOUT_TOKEN = re.compile(r"/|/page/[^/]+|/health/live|/health/ready")
 _METHODS = ("GET", "POST")
@@ -55,8 +62,9 @@ class Guard:
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
                 headers = MutableHeaders(scope=message)
-                for name, value in {**_HEADERS, "X-Request-ID": number}.items():
-                    headers.setdefault(name, value)
+                is_page = scope["path"] == "/" or scope["path"].startswith("/page/")
+                headers.update(_HEADERS | (_PAGE_HEADERS if is_page else {}))
+                headers["X-Request-ID"] = number
             await send(message)
 
         heavy = request.method == "POST"

@@ -124,12 +124,6 @@ class ModelFacts(BaseModel):
     columns: list[ModelColumn]
 
 
-class ModelList(BaseModel):
-    """All models that are served."""
-
-    models: list[ModelFacts]
-
-
 class PicturesOfModel(BaseModel):
     """The images of a model of pixels, as bytes in base64: one byte per pixel, 255 is ink."""
 
@@ -151,12 +145,6 @@ class Drift(BaseModel):
         description="As `DriftReport.to_dict` gives it; null before the first 50 rows."
     )
     windows: list[dict[str, Any]] = Field(description="The last 100, the newest last.")
-
-
-class DriftList(BaseModel):
-    """The drift of all models."""
-
-    models: list[Drift]
 
 
 class Error(BaseModel):

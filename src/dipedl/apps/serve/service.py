@@ -24,7 +24,7 @@ from .arrow import STREAM, write_stream
 from .batching import Batcher
 from .drift import ModelMonitors
 from .models import Models, Served
-from .page.pictures import Pictures
+from .pictures import Pictures
 from .problems import Problem, too_large
 from .requests import Inputs, arrow_inputs, json_inputs, parse_json
 from .schemas import ExplainRequest, PredictRequest
