@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 
 from dipedl import DIPClassifier  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
-from dipedl.density import GDADensity  # noqa: E402
 from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
 
 SETTINGS = Training(12, 32, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
@@ -91,27 +90,6 @@ def test_the_loss_is_the_weighted_mean_of_those_of_the_rows(method, rare):
     np.testing.assert_allclose(unweighted, np.mean(each), rtol=2e-5)
 
 
-@ids
-def test_weights_of_one_change_nothing(method, rare):
-    X, y = rare
-    plain = fitted(method, X, y, training=QUICK)
-    ones = fitted(method, X, y, training=QUICK, class_weight={0: 1.0, 1: 1.0})
-    np.testing.assert_allclose(ones.logits(X), plain.logits(X), rtol=1e-3, atol=1e-4)
-    np.testing.assert_array_equal(plain.class_weight_, [1.0, 1.0])
-
-
-@ids
-def test_balance_finds_the_rare_class(method, rare):
-    X, y = rare
-    train, test = np.arange(450) < 270, np.arange(450) >= 270
-    found = {}
-    for weights in (None, "balanced"):
-        answers = fitted(method, X[train], y[train], class_weight=weights).predict(X[test])
-        found[weights] = [np.mean(answers[y[test] == c] == c) for c in (0, 1)]
-    assert found["balanced"][1] > found[None][1] + 0.1
-    assert np.mean(found["balanced"]) > np.mean(found[None])
-
-
 def test_errors_on_validation_rows_are_weighted(rare):
     X, y = rare
     model = clone(METHODS[0]).set_params(class_weight={1: 5.0}, training=QUICK)
@@ -143,15 +121,3 @@ def test_a_prior_with_the_class_frequencies_keeps_them_where_nothing_is_known(ra
     u = {name: model.uncertainty(X, kind="vacuity") for name, model in models.items()}
     assert (np.diff(u["frequencies"][np.argsort(u["uniform"], kind="stable")]) >= -1e-12).all()
     np.testing.assert_allclose(models["frequencies"].predict_dirichlet(far).vacuity, 1.0)
-
-
-def test_empirical_weights_of_a_density_follow_the_frequencies(rare):
-    X, y = rare
-    frequencies = np.bincount(y) / len(y)
-    density = GDADensity(class_weights="empirical").fit(X, y)
-    each = np.exp(density.class_log_density(X))
-    np.testing.assert_allclose(np.exp(density.score_samples(X)), each @ frequencies, rtol=1e-10)
-    equal = GDADensity().fit(X, y)
-    middle_of_rare = X[y == 1].mean(axis=0)[None]
-    # a typical quasar is less typical of the data than of a world with as many of them
-    assert density.score_samples(middle_of_rare) < equal.score_samples(middle_of_rare)

@@ -158,9 +158,8 @@ def test_bad_parameters(method, parameters, message, data):
 
 
 @pytest.mark.parametrize("loss", ["mse", "log", "digamma"])
-@pytest.mark.parametrize("evidence", ["softplus", "exp"])
-def test_every_loss_and_evidence_of_edl_learns(loss, evidence, data):
-    model = EDL(MLP((64, 32)), replace(TRAINING, epochs=8), loss=loss, evidence=evidence)
+def test_every_loss_of_edl_learns(loss, data):
+    model = EDL(MLP((64, 32)), replace(TRAINING, epochs=8), loss=loss, evidence="softplus")
     assert model.fit(data.X_train, data.y_train).score(data.X_test, data.y_test) > 0.93
 
 

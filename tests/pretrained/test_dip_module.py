@@ -105,6 +105,10 @@ def test_equal_to_the_numpy_path_in_float64(settings, covariance):
     for a, b in pairs:
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
     np.testing.assert_array_equal(ours.predict_ood(new), theirs.predict_ood(new.numpy()))
+    np.testing.assert_allclose(ours.p_value(new), theirs.p_value(new.numpy()))
+    np.testing.assert_array_equal(ours.predict_set(new), theirs.predict_set(new.numpy()))
+    np.testing.assert_allclose(ours.reject_curve().upper, theirs.reject_curve().upper)
+    assert ours.diagnose().codes == theirs.diagnose().codes
 
 
 @pytest.mark.parametrize("settings", SETTINGS[:4], ids=str)

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
 from torch import nn
 
-from dipedl import DIPClassifier
 from dipedl.calibration.crossfit import ENOUGH
 from dipedl.density import GDADensity
 from dipedl.pretrained import ClassGaussians, DIPModule
@@ -280,38 +277,6 @@ def test_a_fused_score_is_explained_by_its_two_parts(module):
         log_density = module.density_(module.source(X)[0])
     assert card.parts[0]["score"] == pytest.approx(float(log_density[0]), rel=1e-6)
     assert card.parts[1]["kind"] == "score" and "normal_score" in card.parts[1]
-
-
-class Bare(ClassifierMixin, BaseEstimator):
-    """A network as a fitted classifier, and its first layer as fitted features."""
-
-    def __init__(self, net):
-        self.net, self.classes_, self.n_features_in_ = net, np.arange(3), 4
-
-    def fit(self, X, y):
-        return self
-
-    def predict_proba(self, X):
-        return self.net(torch.tensor(X)).softmax(1).detach().numpy()
-
-    def transform(self, X):
-        return self.net[0](torch.tensor(X)).detach().numpy()
-
-
-def test_answers_are_those_of_a_classifier_with_the_same_parts():
-    """One density, one network, one set of held-out rows: DIPClassifier decides alike."""
-    net, double = network(torch.float64), {"dtype": torch.float64}
-    X, y, H, h = *blobs(400, **double), *blobs(200, seed=1, **double)
-    module = DIPModule(net, features="0", density=ClassGaussians(**double), score="density")
-    module.fit_density([(X, y)], calibration=[(H, h)])
-    bare = FrozenEstimator(Bare(net))
-    clf = DIPClassifier(bare, GDADensity(), features=bare)
-    clf.fit(X.numpy(), y.numpy(), calibration=(H.numpy(), h.numpy()))
-    new = blobs(100, seed=2, **double)[0]
-    np.testing.assert_allclose(module.p_value(new), clf.p_value(new.numpy()))
-    np.testing.assert_array_equal(module.predict_set(new), clf.predict_set(new.numpy()))
-    np.testing.assert_allclose(module.reject_curve().upper, clf.reject_curve().upper)
-    assert module.diagnose().codes == clf.diagnose().codes
 
 
 def test_rows_of_the_loader_do_not_pass_for_calibration_rows():

@@ -123,9 +123,21 @@ class MCDropout(Decisions, TorchEstimator):
         check_integer("n_samples", self.n_samples)
         seeds = np.random.SeedSequence(self.draw_seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
-        if self.network is None:
+        trained = self._trained_network()
+        if trained is None:
             return False
-        self._use(X, y)
+        check_is_fitted(trained, "module_")
+        check_dropout(trained.module_)  # type: ignore[arg-type]
+        X, y = float32_rows(self, X, y)
+        unknown = np.setdiff1d(y, trained.classes_)
+        if X.shape[1] != trained.n_features_in_ or len(unknown):
+            raise ValueError(
+                f"X and y must match the data of network: {trained.n_features_in_} columns "
+                f"and labels {trained.classes_.tolist()}, got {X.shape[1]} columns and the labels "
+                f"{unknown.tolist()} besides; pass its training rows"
+            )
+        self.classes_, self.image_shape_ = trained.classes_, trained.image_shape_
+        self.module_ = trained.module_
         return True
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
@@ -162,22 +174,9 @@ class MCDropout(Decisions, TorchEstimator):
 
         return self.apply_network(X, reduced)
 
-    def _use(self, X: Any, y: Any) -> None:
-        trained = self._trained_network()
-        check_is_fitted(trained, "module_")
-        check_dropout(trained.module_)  # type: ignore[arg-type]
-        X, y = float32_rows(self, X, y)
-        unknown = np.setdiff1d(y, trained.classes_)
-        if X.shape[1] != trained.n_features_in_ or len(unknown):
-            raise ValueError(
-                f"X and y must match the data of network: {trained.n_features_in_} columns "
-                f"and labels {trained.classes_.tolist()}, got {X.shape[1]} columns and the labels "
-                f"{unknown.tolist()} besides; pass its training rows"
-            )
-        self.classes_, self.image_shape_ = trained.classes_, trained.image_shape_
-        self.module_ = trained.module_
-
-    def _trained_network(self) -> TorchEstimator:
+    def _trained_network(self) -> TorchEstimator | None:
+        if self.network is None:
+            return None
         inner = self.network.estimator if isinstance(self.network, FrozenEstimator) else None
         if not isinstance(inner, TorchEstimator):
             raise TypeError(
@@ -188,21 +187,18 @@ class MCDropout(Decisions, TorchEstimator):
 
     def training_settings(self) -> Training:
         """Return the settings of the training, or those of `network`."""
-        if self.network is None:
-            return super().training_settings()
-        return self._trained_network().training_settings()
+        trained = self._trained_network()
+        return super().training_settings() if trained is None else trained.training_settings()
 
     def resolve_backbone(self) -> Backbone:
         """Return the backbone: of the given `network`, if there is one."""
-        if self.network is None:
-            return super().resolve_backbone()
-        return self._trained_network().resolve_backbone()
+        trained = self._trained_network()
+        return super().resolve_backbone() if trained is None else trained.resolve_backbone()
 
     def predict_dtype(self) -> torch.dtype:
         """Return the precision in which the network, or `network`, predicts."""
-        if self.network is None:
-            return super().predict_dtype()
-        return self._trained_network().predict_dtype()
+        trained = self._trained_network()
+        return super().predict_dtype() if trained is None else trained.predict_dtype()
 
     def build_network(self, n_outputs: int, seed: int) -> Network:
         """Return an untrained network, which must have dropout."""

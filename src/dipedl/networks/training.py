@@ -407,26 +407,24 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 _FAST = ("cpu", "cuda")
 
 
+@dataclass(eq=False)
 class Run:
     """State of one training run, with save and restore."""
 
-    def __init__(
-        self,
-        module: nn.Module,
-        loss: Callable[..., Tensor],
-        data: tuple[Tensor, ...],
-        settings: Training,
-        device: torch.device,
-        seeds: Sequence[int],
-        validation: tuple[Tensor, ...] | None,
-        score: Callable[..., Any] | None,
-    ) -> None:
-        self.module, self.loss, self.data, self.settings = module, loss, data, settings
-        self.device, self.validation, self.score = device, validation, score
-        self.home = next((p.device for p in module.parameters()), torch.device("cpu"))
-        self.shuffler = torch.Generator("cpu").manual_seed(seeds[0])
-        self.augmenter = torch.Generator(device).manual_seed(seeds[1])
-        self.history = History()
+    module: nn.Module
+    loss: Callable[..., Tensor]
+    data: tuple[Tensor, ...]
+    settings: Training
+    device: torch.device
+    seeds: Sequence[int]
+    validation: tuple[Tensor, ...] | None
+    score: Callable[..., Any] | None
+    history: History = field(default_factory=History)
+
+    def __post_init__(self) -> None:
+        self.home = next((p.device for p in self.module.parameters()), torch.device("cpu"))
+        self.shuffler = torch.Generator("cpu").manual_seed(self.seeds[0])
+        self.augmenter = torch.Generator(self.device).manual_seed(self.seeds[1])
         self.best_score, self.without_gain = float("inf"), 0
         self.best: dict[str, Tensor] | None = None
 
