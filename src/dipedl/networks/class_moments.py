@@ -44,7 +44,8 @@ class ClassMoments:
         rows = X.to(self.origin)
         self._set_origin(rows, classes, index, counts)
         rows = rows - self.origin[y]
-        mean = _sums_by(index, rows, classes) / counts[:, None]
+        sums = rows.new_zeros(len(classes), rows.shape[1]).index_add_(0, index, rows)
+        mean = sums / counts[:, None]
         rows -= mean[index]
         gap = mean - self.offset[classes]
         before = self.weight[classes][:, None]
@@ -70,7 +71,8 @@ class ClassMoments:
         gap = torch.where((mine > 0) & (theirs > 0), gap, 0.0)
         share = theirs / total.clamp_min(1)
         self.scatter.merge(other.scatter)
-        self.scatter.append(gap * (mine * share).sqrt(), _classes(total))
+        classes = torch.arange(len(total), device=total.device)
+        self.scatter.append(gap * (mine * share).sqrt(), classes)
         self.offset = torch.where(mine > 0, self.offset + gap * share, other.offset)
         self.weight = total[:, 0]
         return self
@@ -85,15 +87,6 @@ class ClassMoments:
         """Return the moments of the residuals from the class means; of a tied scatter."""
         zero = np.zeros(self.origin.shape[1])
         return Moments(float(self.weight.sum()), zero, zero, to_numpy(self.scatter.sums))
-
-
-def _classes(like: Tensor) -> Tensor:
-    return torch.arange(len(like), device=like.device)
-
-
-def _sums_by(index: Tensor, values: Tensor, classes: Tensor) -> Tensor:
-    """Sum the rows of each of `classes` (q,), shape (q, p)."""
-    return values.new_zeros(len(classes), values.shape[1]).index_add_(0, index, values)
 
 
 def class_factors(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[GaussianFactor]:

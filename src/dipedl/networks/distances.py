@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,16 +17,25 @@ _BLOCKS = 5
 _SMALLEST_BLOCK = 64
 
 
-class BufferedDistance(nn.Module):
-    """A module whose annotated tensors are buffers, empty until they are filled."""
+class BufferedModule(nn.Module):
+    """A module whose annotated tensors are buffers: None until filled, of the shape of a state."""
 
     def __init__(self) -> None:
         super().__init__()
-        for name in type(self).__annotations__:
-            self.register_buffer(name, None)
+        for name, kind in type(self).__annotations__.items():
+            if kind == "Tensor":
+                self.register_buffer(name, None)
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        for name, buffer in self._buffers.items():
+            stored = state.get(f"{prefix}{name}")
+            if isinstance(stored, Tensor):
+                like = stored if buffer is None else buffer
+                self._buffers[name] = like.new_empty(stored.shape)
+        super()._load_from_state_dict(state, prefix, *rest)
 
 
-class FullDistance(BufferedDistance):
+class FullDistance(BufferedModule):
     """A covariance per class: ``|W_c (x - m_c)|^2`` with W_c the inverse Cholesky factor.
 
     The factors are triangular: of each block of their rows only the columns up to the diagonal are
@@ -84,7 +94,7 @@ class FullDistance(BufferedDistance):
         return mean
 
 
-class TiedDistance(BufferedDistance):
+class TiedDistance(BufferedModule):
     """One covariance for all classes: distances between whitened rows and whitened means."""
 
     whitener: Tensor
@@ -109,7 +119,7 @@ class TiedDistance(BufferedDistance):
         return mean
 
 
-class DiagonalDistance(BufferedDistance):
+class DiagonalDistance(BufferedModule):
     """A variance per class and feature."""
 
     precision: Tensor

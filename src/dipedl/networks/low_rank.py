@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from ..gaussians.moments import Shrinkage, oas_intensity
 from ..maths.arrays import EPS
 from .class_moments import ClassMoments, by_class
-from .distances import BufferedDistance, squared_distances, squared_gaps
+from .distances import BufferedModule, squared_distances, squared_gaps
 
 # Of the directions of a sketch, this share guards the others (see `SketchScatter`).
 _GUARDS = 0.25
@@ -170,7 +170,7 @@ def _check_regular(parts: PrincipalParts, c: int, n: float, p: int, intensity: f
         )
 
 
-class LowRankDistance(BufferedDistance):
+class LowRankDistance(BufferedModule):
     """A subspace per class, with one variance across it.
 
     With ``y = x - m``, ``d^2 = (|y|^2 - |U^T y|^2) / psi + sum_i (u_i y)^2 / l_i``, by Woodbury's

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.exceptions import NotFittedError
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from ..gaussians.factor import explain_rows
@@ -32,7 +32,7 @@ from ..networks.class_moments import (
     tied_factor,
 )
 from ..networks.device import is_out_of_memory
-from ..networks.distances import DiagonalDistance, FullDistance, TiedDistance
+from ..networks.distances import BufferedModule, DiagonalDistance, FullDistance, TiedDistance
 from ..networks.low_rank import LowRankDistance, SketchScatter, principal_parts
 
 __all__ = ["ClassGaussians"]
@@ -48,11 +48,10 @@ _FORMS: dict[str, tuple[Any, Any, Any]] = {
     "low-rank": (LowRankDistance, SketchScatter, principal_parts),
 }
 SETTINGS = ("covariance", "coordinates", "shrinkage", "rank", "class_weights", "dtype")
-_BUFFERS = ("origin", "log_constant", "log_weights", "counts")
 _FITTED = ("n_", "n_features_", "n_classes_")
 
 
-class ClassGaussians(nn.Module):
+class ClassGaussians(BufferedModule):
     """Mixture of one Gaussian per class on features that stream, on the device they come from.
 
     ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]`` in nats: `dipedl.density.GDADensity`
@@ -113,6 +112,11 @@ class ClassGaussians(nn.Module):
     _moments: ClassMoments | None = None
     _device: torch.device | None = None
 
+    origin: Tensor
+    log_constant: Tensor
+    log_weights: Tensor
+    counts: Tensor
+
     def __init__(
         self,
         covariance: str = "full",
@@ -138,12 +142,6 @@ class ClassGaussians(nn.Module):
         self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
         self.distance: Any = _FORMS[covariance][0]()
-        for name in _BUFFERS:
-            self.register_buffer(name, None)
-        self.origin: Tensor
-        self.log_constant: Tensor
-        self.log_weights: Tensor
-        self.counts: Tensor
 
     def update(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
         """Take in a batch; what scores changes only at the next `finish`.
@@ -363,17 +361,6 @@ class ClassGaussians(nn.Module):
         """Move or cast the buffers, but never below float32."""
         super()._apply(keep_precision(fn), recurse)  # type: ignore[no-untyped-call]
         return self
-
-    def _load_from_state_dict(
-        self, state_dict: Mapping[str, Any], prefix: str, *args: Any, **kwargs: Any
-    ) -> None:
-        """Make room for the buffers first: an unfitted density has none."""
-        for name, module in self.named_modules(prefix=prefix.rstrip(".")):
-            for buffer in module._buffers:
-                value = state_dict.get(f"{name}.{buffer}" if name else buffer)
-                if value is not None:
-                    setattr(module, buffer, torch.empty_like(value))
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
 _NOT_FITTED = (

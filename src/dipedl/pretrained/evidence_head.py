@@ -36,6 +36,7 @@ from ..evidence_model import (
 from ..held_out import HeldOut
 from ..inputs import FittedClassifier, check_positive_number, check_rate, prior_vector
 from ..maths.arrays import to_numpy
+from ..networks.distances import BufferedModule
 from .class_gaussians import ReadableGaussians
 
 __all__ = ["DirichletOutput"]
@@ -74,7 +75,7 @@ _BOUNDED = (CautionBudget, QuantileEvidence)
 _MAPS: tuple[Any, ...] = (*_BOUNDED, ZScore, RobustZScore, Identity)
 
 
-class EvidenceHead(nn.Module):
+class EvidenceHead(BufferedModule):
     """Temperature, normaliser, prior and threshold; the last step of `DIPModule`.
 
     Parameters are those of `DIPModule`; `dtype` is that of the buffers.
@@ -116,8 +117,8 @@ class EvidenceHead(nn.Module):
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
         self.strength = None if spread is None else Strength(spread, dtype)
-        for name in type(self).__annotations__:
-            self.register_buffer(name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
+        for name in self._buffers:
+            setattr(self, name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
         self.prior = self.temperature.new_empty(0)
 
     @property
@@ -204,13 +205,6 @@ class EvidenceHead(nn.Module):
         short = self.strength is not None and self.strength.rehearsal().falls_short
         caveat = INTERVALS_FALL_SHORT if short else None
         return Dirichlet(found.concentration, found.log_evidence, prior, caveat)
-
-    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
-        stored = state.get(f"{prefix}prior")
-        if isinstance(stored, Tensor) and stored.ndim == 1:
-            # Unfitted, it does not know the number of classes.
-            self.prior = self.prior.new_empty(stored.shape)
-        super()._load_from_state_dict(state, prefix, *rest)
 
 
 def _check_normalizer(normalizer: Any) -> None:
@@ -327,7 +321,7 @@ class DensityAlone(nn.Module):
         return log_density
 
 
-class ConfidenceFusion(nn.Module):
+class ConfidenceFusion(BufferedModule):
     r"""``s = -sqrt(-2 [log Phi(z_d + 1) + log Phi(z_c)]) + 1e-3 (z_d + z_c) / 2``.
 
     z_d and z_c are normal scores of the log-density and of the confidence among held-out rows, of
@@ -343,10 +337,8 @@ class ConfidenceFusion(nn.Module):
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
-        self.register_buffer("knots", torch.empty(2, 0, dtype=dtype, device="cpu"))
-        self.register_buffer("values", torch.empty(2, 0, dtype=dtype, device="cpu"))
-        unknown = torch.full((2,), torch.nan, dtype=dtype, device="cpu")
-        self.register_buffer("scales", unknown)
+        self.knots = self.values = torch.empty(2, 0, dtype=dtype, device="cpu")
+        self.scales = torch.full((2,), torch.nan, dtype=dtype, device="cpu")
 
     def learn(self, log_density: np.ndarray, logits: Any) -> np.ndarray:
         """Learn from held-out log-densities (m,) and logits (m, k), and give their scores (m,).
@@ -400,14 +392,6 @@ class ConfidenceFusion(nn.Module):
         share = (inside - x0) / (x1 - x0).clamp(min=torch.finfo(x.dtype).tiny)
         beyond = (x - inside) / self.scales[:, None]
         return y0 + share * (y1 - y0) + beyond.clamp(-_FAR, _FAR)
-
-    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
-        for name in ("knots", "values"):
-            stored = state.get(f"{prefix}{name}")
-            if isinstance(stored, Tensor) and stored.ndim == 2:
-                # Unfitted, it does not know the number of held-out rows.
-                setattr(self, name, getattr(self, name).new_empty(stored.shape))
-        super()._load_from_state_dict(state, prefix, *rest)
 
 
 Score = DensityAlone | ConfidenceFusion
