@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .decisions.p_values import conformal_p_values
@@ -132,7 +134,6 @@ class Decisions:
     classes_: np.ndarray
     evidence_: Any
     predict_proba: Any
-    uncertainty: Any
     #: Share of ID inputs that `predict_ood` may flag.
     false_alarm_rate: float = 0.05
     #: How the model gets held-out rows, for error messages.
@@ -331,6 +332,62 @@ class Decisions:
         u = self._held_out_uncertainty(self._rejection_kind(kind))
         return reject_curve(u, wrong, confidence=confidence, weights=held_out.weights)
 
+    @on_snapshot
+    def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
+        """Uncertainty of each input, shape (n,); higher is less sure, always.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        kind : str, default="vacuity"
+            Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
+            "epistemic" and "differential_entropy" (nats). Of the calibrated classifier: "max_prob"
+            (one minus the largest probability), "entropy" (nats). Of the density: "log_density"
+            (negated, nats), which ranks like vacuity but never ties.
+        """
+        P, scores = self.proba_and_scores(X)
+        return self._as_answer(self._uncertainty_by(kind, lambda: P, scores))
+
+    @available_if(attrgetter("has_evidence"))  # type: ignore[untyped-decorator]
+    @on_snapshot
+    def answers(
+        self, X: Any, *, coverage: float | None = None, reasons: str | None = None
+    ) -> Answers:
+        """Return labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass.
+
+        The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of
+        one of them.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        coverage : float, optional
+            Give prediction sets of this coverage too, as `predict_set` does.
+        reasons : {"flagged", "all", "none"}, optional
+            Say in words why inputs are rare: of the flagged ones, or of all. Each costs a second
+            pass.
+        """
+        P, scores = self.proba_and_scores(X)
+        held_out, found = self.held_out_rows(), self.dirichlet_of(P, scores)
+        flagged = scores < self.alarm_threshold(None)
+        return Answers(
+            np.asarray(self.classes_[most_probable(found.concentration, P)]),
+            found,
+            conformal_p_values(scores, held_out.scores, held_out.weights),
+            flagged,
+            self.evidence_.sharpen_in_full(P, scores).max(axis=1),
+            None if coverage is None else self.prediction_sets(np.asarray(found.mean), coverage),
+            None if reasons is None else _reasons(self, X, flagged, reasons),
+        )
+
+    @available_if(attrgetter("has_evidence"))  # type: ignore[untyped-decorator]
+    @on_snapshot
+    def held_out_dirichlet(self) -> Dirichlet:
+        """Return the Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
+        return self.dirichlet_of(self.held_out_proba(), self.held_out_rows().scores)
+
     def explain(self, X: Any, top: int = 5) -> list[Any]:
         """Explain the answer to each of the n inputs X (n, d): one `dipedl.explanation.Card` each.
 
@@ -506,57 +563,6 @@ def _label_problem(held_out: HeldOut) -> str:
     return "are all of one class" if (held_out.labels == held_out.labels[0]).all() else ""
 
 
-@on_snapshot
-def uncertainty_by_kind(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray:
-    """Uncertainty of each input, shape (n,); higher is less sure, always.
-
-    Parameters
-    ----------
-    X : array-like, shape (n, d)
-        Inputs.
-    kind : str, default="vacuity"
-        Of the Dirichlet: "vacuity" (share of the prior, in (0, 1]), "total", "aleatoric",
-        "epistemic" and "differential_entropy" (nats). Of the calibrated classifier: "max_prob"
-        (one minus the largest probability), "entropy" (nats). Of the density: "log_density"
-        (negated, nats), which ranks like vacuity but never ties.
-    """
-    P, scores = model.proba_and_scores(X)
-    u: np.ndarray = model._as_answer(model._uncertainty_by(kind, lambda: P, scores))
-    return u
-
-
-@on_snapshot
-def answers_of(
-    model: Any, X: Any, *, coverage: float | None = None, reasons: str | None = None
-) -> Answers:
-    """Return labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass over them.
-
-    The same as `predict`, `predict_dirichlet`, `p_value` and `predict_ood` give, at the cost of one
-    of them.
-
-    Parameters
-    ----------
-    X : array-like, shape (n, d)
-        Inputs.
-    coverage : float, optional
-        Give prediction sets of this coverage too, as `predict_set` does.
-    reasons : {"flagged", "all", "none"}, optional
-        Say in words why inputs are rare: of the flagged ones, or of all. Each costs a second pass.
-    """
-    P, scores = model.proba_and_scores(X)
-    held_out, found = model.held_out_rows(), model.dirichlet_of(P, scores)
-    flagged = scores < model.alarm_threshold(None)
-    return Answers(
-        np.asarray(model.classes_[most_probable(found.concentration, P)]),
-        found,
-        conformal_p_values(scores, held_out.scores, held_out.weights),
-        flagged,
-        model.evidence_.sharpen_in_full(P, scores).max(axis=1),
-        None if coverage is None else model.prediction_sets(np.asarray(found.mean), coverage),
-        None if reasons is None else _reasons(model, X, flagged, reasons),
-    )
-
-
 def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
     """Return why inputs X (n, d) are rare; empty texts for those that are not asked about."""
     masks = {"flagged": flagged, "all": np.ones_like(flagged), "none": np.zeros_like(flagged)}
@@ -568,10 +574,3 @@ def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
 
         texts[rows] = reasons(model, _safe_indexing(X, rows))
     return texts
-
-
-@on_snapshot
-def held_out_dirichlet(model: Any) -> Dirichlet:
-    """Return the Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
-    found: Dirichlet = model.dirichlet_of(model.held_out_proba(), model.held_out_rows().scores)
-    return found

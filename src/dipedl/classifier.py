@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from .answers import Decisions, answers_of, held_out_dirichlet, uncertainty_by_kind
+from .answers import Decisions
 from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
 from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet, most_probable
@@ -359,10 +359,6 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         X = validate_inputs(self, X, evidence.columns_)
         _, P, scores = evidence.predict(X, classifier)
         return evidence.dirichlet(evidence.calibrate_proba(P, scores), scores, spread)
-
-    uncertainty = uncertainty_by_kind
-    answers = answers_of
-    held_out_dirichlet = held_out_dirichlet
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Score of each input, shape (n,); higher is more typical.

@@ -30,7 +30,7 @@ _LEAST = 1e-9
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DAEDL(Decisions, Evidential, TorchEstimator):
+class DAEDL(Evidential, Decisions, TorchEstimator):
     r"""Density-aware EDL: the logits are scaled by the density of the features.
 
     It is trained as EDL with :math:`\alpha = 10^{-6} + \exp(\mathrm{logits})`. A Gaussian per class

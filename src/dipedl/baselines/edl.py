@@ -30,7 +30,7 @@ _RISKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class EDL(Decisions, Evidential, TorchEstimator):
+class EDL(Evidential, Decisions, TorchEstimator):
     r"""Evidential deep learning: a network's outputs are the evidence for each class.
 
     .. math:: \alpha = 1 + e(\mathrm{logits}), \qquad

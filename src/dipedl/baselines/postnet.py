@@ -27,7 +27,7 @@ _BUDGETS = ("counts", "total")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PostNet(Decisions, Evidential, TorchEstimator):
+class PostNet(Evidential, Decisions, TorchEstimator):
     r"""Posterior network: pseudo-counts from a density per class in a small latent space.
 
     .. math:: \alpha_c = 1 + N_c \, q(z \mid c), \qquad z = \mathrm{BatchNorm}(\mathrm{encoder}(x)),

@@ -21,7 +21,7 @@ __all__ = ["REDL"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class REDL(Decisions, Evidential, TorchEstimator):
+class REDL(Evidential, Decisions, TorchEstimator):
     r"""Relaxed EDL: a prior weight lambda2 in place of 1, and no variance in the loss.
 
     .. math:: \alpha = \lambda_2 + e(\mathrm{logits}), \qquad

@@ -17,7 +17,7 @@ __all__ = ["ReEDL"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ReEDL(Decisions, Evidential, TorchEstimator):
+class ReEDL(Evidential, Decisions, TorchEstimator):
     r"""Re-EDL: squared error of the projected probability and nothing else.
 
     .. math:: \alpha = \lambda_2 + e(\mathrm{logits}), \qquad L = \sum_k (y_k - \alpha_k / S)^2.

@@ -21,10 +21,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from ..answers import (
     Decisions,
-    answers_of,
-    held_out_dirichlet,
     snapshot_of,
-    uncertainty_by_kind,
 )
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..calibration.rehearsal import Rehearsal
@@ -501,9 +498,8 @@ class DIPModule(Decisions, nn.Module):
     p_value = _of_call(Decisions.p_value)
     predict_set = _of_call(Decisions.predict_set)
     predict_with_reject = _of_call(Decisions.predict_with_reject)
-    uncertainty = _of_call(uncertainty_by_kind)
-    answers = _of_call(answers_of)
-    held_out_dirichlet = held_out_dirichlet
+    uncertainty = _of_call(Decisions.uncertainty)
+    answers = _of_call(Decisions.answers)
     explain = _of_call(Decisions.explain)
 
     def predict_ood(  # type: ignore[override]
