@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
-from .dirichlet import Dirichlet, bare_uncertainty_of, most_probable, uncertainty_of
+from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
 from .held_out import HeldOut, calibration_rows
 from .inputs import check_rate, check_weights
 from .maths.scores import round_up
@@ -25,6 +25,10 @@ from .writing.finding import warn_caller
 
 __all__ = ["Answers", "Decisions"]
 
+_OF_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "max_prob": max_prob,
+    "entropy": entropy,
+}
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -304,7 +308,7 @@ class Decisions:
         --------
         reject_curve : every risk that can be promised.
         """
-        kind = self._rejection_kind(kind)
+        kind = self._default_kind if kind is None else kind
         threshold = self._reject_threshold(risk, coverage, confidence, kind)
         P, scores = self.proba_and_scores(X)
         u = self._uncertainty_by(kind, lambda: P, scores)
@@ -329,7 +333,7 @@ class Decisions:
         """
         labels, held_out = self._held_out_labels("reject_curve"), self.held_out_rows()
         wrong = self.label_indices(held_out.proba, held_out.scores) != labels
-        u = self._held_out_uncertainty(self._rejection_kind(kind))
+        u = self._held_out_uncertainty(self._default_kind if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held_out.weights)
 
     @on_snapshot
@@ -478,19 +482,24 @@ class Decisions:
             return np.asarray(P.argmax(axis=1))
         return most_probable(self.dirichlet_of(P, scores).concentration, P)
 
-    def _rejection_kind(self, kind: str | None) -> str:
-        default = "total" if self.has_evidence else "uncertainty"
-        return default if kind is None else kind
+    @property
+    def _default_kind(self) -> str:
+        return "total" if self.has_evidence else "uncertainty"
 
     def _uncertainty_by(
         self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray
     ) -> np.ndarray:
         """Return an uncertainty (n,) by its name; asks for probabilities where it needs them."""
-        if not self.has_evidence:
-            return bare_uncertainty_of(kind, proba, lambda: scores)
-        return uncertainty_of(
-            kind, lambda: self.dirichlet_of(proba(), scores), proba, lambda: scores
-        )
+        of_dirichlet = DIRICHLET_KINDS if self.has_evidence else ()
+        of_scores = "log_density" if self.has_evidence else "uncertainty"
+        if kind in of_dirichlet:
+            return np.asarray(getattr(self.dirichlet_of(proba(), scores), kind))
+        if kind in _OF_PROBA:
+            return _OF_PROBA[kind](proba())
+        if kind == of_scores:
+            return -scores
+        allowed = [*of_dirichlet, *_OF_PROBA, of_scores]
+        raise ValueError(f"kind must be one of {allowed}, got {kind!r}")
 
     def alarm_threshold(self, alpha: float | None) -> float:
         """Return the score below which at most a share `alpha` of ID inputs lies."""

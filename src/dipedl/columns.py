@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -342,7 +342,14 @@ class Columns:
 
     def describe_new(self, X: Any) -> list[list[str]]:
         """List for each row of X (n, d) what the fit never saw: new levels, first gaps, values."""
-        return by_row(self._describe_new(X), X.shape[0])
+        texts = []
+        for j, name in enumerate(self.names):
+            known: Container[Any] = self.levels.get(j, ())
+            if self.missing[j] == 0:
+                texts.append(first_gaps(name, column(X, j)))
+            if known or self.missing[j] == 1:
+                texts.append(new_levels(name, column(X, j), known))
+        return by_row(texts, X.shape[0])
 
     def rows_with_new(self, X: Any) -> np.ndarray:
         """Return the rows of X (n, d) with a level that the fit never saw, or with a first gap.
@@ -414,14 +421,6 @@ class Columns:
             own = f"X[{X.columns[j]!r}]"
             return f", {own} = {own}{casts}"
         return f", such as X[:, {j}]{casts}"
-
-    def _describe_new(self, X: Any) -> Iterator[list[str]]:
-        for j, name in enumerate(self.names):
-            known: Container[Any] = self.levels.get(j, ())
-            if self.missing[j] == 0:
-                yield first_gaps(name, column(X, j))
-            if known or self.missing[j] == 1:
-                yield new_levels(name, column(X, j), known)
 
 
 def _kind_of_type(entry: type) -> str | None:

@@ -557,37 +557,3 @@ def confidence(P: np.ndarray) -> np.ndarray:
 def entropy(P: np.ndarray) -> np.ndarray:
     """Entropy in nats of the class probabilities P (n, k), shape (n,), in [0, log k]."""
     return np.asarray(special.entr(P).sum(axis=1))
-
-
-_FROM_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "max_prob": max_prob,
-    "entropy": entropy,
-}
-
-
-def uncertainty_of(
-    kind: str,
-    dirichlet: Callable[[], Any],
-    proba: Callable[[], np.ndarray],
-    scores: Callable[[], np.ndarray],
-) -> np.ndarray:
-    """Uncertainty of n inputs, shape (n,), higher = less sure; asks only for what `kind` needs."""
-    if kind in DIRICHLET_KINDS:
-        return np.asarray(getattr(dirichlet(), kind))
-    if kind in _FROM_PROBA:
-        return _FROM_PROBA[kind](proba())
-    if kind == "log_density":
-        return -scores()
-    allowed = [*DIRICHLET_KINDS, *_FROM_PROBA, "log_density"]
-    raise ValueError(f"kind must be one of {allowed}, got {kind!r}")
-
-
-def bare_uncertainty_of(
-    kind: str, proba: Callable[[], np.ndarray], scores: Callable[[], np.ndarray]
-) -> np.ndarray:
-    """As `uncertainty_of`, of a model that has probabilities and a score and no Dirichlet."""
-    if kind == "uncertainty":
-        return -scores()
-    if kind in _FROM_PROBA:
-        return _FROM_PROBA[kind](proba())
-    raise ValueError(f"kind must be one of {['uncertainty', *_FROM_PROBA]}, got {kind!r}")
