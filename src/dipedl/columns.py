@@ -106,13 +106,17 @@ def present_entries(values: Any) -> list[Any]:
     return list(np.asarray(values)[~missing_entries(values)].tolist())
 
 
-def are_numbers(values: Any) -> bool:
-    """Return whether the present entries of a column are numbers, or texts of numbers."""
+def numbers_of(values: Any) -> np.ndarray | None:
+    """Return a column as float64 (n,), NaN where it is missing.
+
+    None if an entry is neither a number nor the text of one.
+    """
+    numbers = np.full(len(values), np.nan)
     try:
-        np.asarray(present_entries(values), dtype=np.float64)
+        numbers[~missing_entries(values)] = present_entries(values)
     except (TypeError, ValueError):
-        return False
-    return True
+        return None
+    return numbers
 
 
 def as_numbers(X: Any) -> np.ndarray | None:
@@ -546,11 +550,10 @@ def _range_of(values: Any) -> tuple[float, float]:
     """The usual range of a column; NaN where it holds no numbers."""
     if np.asarray(values).dtype.kind in "mM":
         return _UNKNOWN
-    try:
-        entries = np.asarray(present_entries(values), dtype=np.float64)
-    except (TypeError, ValueError):
+    numbers = numbers_of(values)
+    if numbers is None:
         return _UNKNOWN
-    return _range_of_numbers(entries[np.isfinite(entries)][:_MOST_ROWS])
+    return _range_of_numbers(numbers[np.isfinite(numbers)][:_MOST_ROWS])
 
 
 def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -22,7 +22,6 @@ from ..columns import (
     EMPTY,
     LEVEL,
     NUMBER,
-    are_numbers,
     as_numbers,
     column,
     column_names,
@@ -32,6 +31,7 @@ from ..columns import (
     is_pandas,
     kind_of,
     missing_entries,
+    numbers_of,
     present_entries,
 )
 from ..writing.finding import warn_caller
@@ -99,7 +99,8 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
         chosen.append(("levels", levels, list(frequent)))
     seen = [part for part in chosen if part[2]]
     if not seen:
-        _refuse_unseen(X, names, [n for n, p in zip(names, parts, strict=True) if are_numbers(p)])
+        numbers = [n for n, p in zip(names, parts, strict=True) if numbers_of(p) is not None]
+        _refuse_unseen(X, names, numbers)
     _warn_of_levels(X, names, parts, kinds)
     return ColumnTransformer(seen, sparse_threshold=0)
 
@@ -201,7 +202,8 @@ def _warn_of_levels(X: Any, names: list[Any], parts: list[Any], kinds: list[str]
     """Warn of columns that are left out, and of numbers in levels."""
     as_text, left_out = [], []
     for name, part, kind in zip(names, parts, kinds, strict=True):
-        if (kind == IDENTIFIER or (kind == OPEN and not is_category(part))) and are_numbers(part):
+        many = kind == IDENTIFIER or (kind == OPEN and not is_category(part))
+        if many and numbers_of(part) is not None:
             as_text.append(name)
         elif kind == IDENTIFIER:
             left_out.append(str(name))

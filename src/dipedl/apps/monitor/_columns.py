@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ...columns import column, column_texts, has_columns, is_category, missing_entries
+from ...columns import column, column_texts, has_columns, is_category, missing_entries, numbers_of
 from ...inputs import from_arrow
 from ...writing.spelling import spellings, versions
 
@@ -140,16 +140,9 @@ def _numbers(values: Any) -> np.ndarray | None:
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     if is_category(values) or kind not in "biufOU":
         return None
-    try:
-        if isinstance(values, np.ndarray) and kind != "O":
-            return np.asarray(values, dtype=np.float64)
-        # Nullable columns have gaps that no conversion takes.
-        gaps = missing_entries(values)
-        numbers = np.full(len(gaps), np.nan)
-        numbers[~gaps] = np.asarray(values, dtype=object)[~gaps]
-        return numbers
-    except (ValueError, TypeError):
-        return None
+    if isinstance(values, np.ndarray) and kind in "biuf":
+        return np.asarray(values, dtype=np.float64)
+    return numbers_of(values)
 
 
 def _texts(values: Any) -> list[str]:
