@@ -363,15 +363,15 @@ def _fit_fold(
             watch.say(f"fold: classifier fitted on {len(train)} rows")
         # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
-        if complete and isinstance(selected, DensityEnsemble):
-            # Its candidates, which have their seeds, are copied when they are fitted.
-            with one_blas_thread(Z.shape[1]):
+        with one_blas_thread(Z.shape[1]):
+            if complete and isinstance(selected, DensityEnsemble):
+                # Its candidates, which have their seeds, are copied when they are fitted.
                 density = copy(selected).fit_estimators(Z, y[train], w_train)
-        else:
-            density = fit_one_density(
-                selected if complete else evidence.density, Z, y[train], w_train,
-                X=X, classifier=classifier, random_state=random_state,
-            )  # fmt: skip
+            else:
+                density = fit_one_density(
+                    selected if complete else evidence.density, Z, y[train], w_train,
+                    X=X, classifier=classifier, random_state=random_state,
+                )  # fmt: skip
         watch.say(f"fold: density fitted, {len(rows)} rows held out")
         labels = np.asarray(whole.y)[rows]
         return Fold(density, features, classifier, X_held, labels, w_held, Z_held, rows)
@@ -400,11 +400,10 @@ def fit_one_density(
         model: Any = DensitySelector(random_state=random_state)
     else:
         model = as_density(density, random_state)
-    with one_blas_thread(Z.shape[1]):
-        if isinstance(model, DensityEnsemble):
-            return model.fit_estimators(Z, y, w, watch)
-        proba = None if classifier is None or not takes_proba(model) else classifier.proba(X)
-        return fit_density(model, Z, y, w, proba)
+    if isinstance(model, DensityEnsemble):
+        return model.fit_estimators(Z, y, w, watch)
+    proba = None if classifier is None or not takes_proba(model) else classifier.proba(X)
+    return fit_density(model, Z, y, w, proba)
 
 
 def predict_held_out(

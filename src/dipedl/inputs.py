@@ -518,7 +518,8 @@ class FittedClassifier:
     def proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
         P = self._estimator_proba(X)
-        check_simplex(_PROBA, P)
+        if _off_simplex(P).any():
+            check_simplex(_PROBA, P)
         return self._align_columns(P)
 
     def proba_or_none(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -527,8 +528,7 @@ class FittedClassifier:
         Those that are no probabilities, far from its training data, are equal there.
         """
         P = self._estimator_proba(X)
-        with np.errstate(invalid="ignore", over="ignore"):
-            none = ~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) <= TOLERANCE))
+        none = _off_simplex(P)
         P[none] = 1 / P.shape[1]
         return self._align_columns(P), none
 
@@ -575,6 +575,12 @@ class FittedClassifier:
             )
         order = np.argsort(self.classes)
         return np.asarray(order[np.searchsorted(self.classes, y, sorter=order)])
+
+
+def _off_simplex(P: np.ndarray) -> np.ndarray:
+    """Return which rows of P (n, k) are no probability vectors, (n,)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) <= TOLERANCE)))
 
 
 def clone_classifier(estimator: Any, random_state: Any = None) -> Any:

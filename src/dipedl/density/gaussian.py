@@ -438,8 +438,8 @@ class GDADensity(LogDensityMixin, ClassConditionalGaussians):
     @property
     def log_weights_(self) -> np.ndarray:
         """Logarithms of the mixture weights, shape (k,)."""
-        weights = weights_of(self.moments_)
-        weights = np.ones_like(weights) if self.class_weights == "equal" else weights
+        equal = self.class_weights == "equal"
+        weights = np.ones(len(self.classes_)) if equal else weights_of(self.moments_)
         # An announced class without samples is refused when scoring.
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(weights / weights.sum()))
