@@ -24,10 +24,10 @@ from write_pages import page_of_toys
 
 from dipedl_bench import Store, suite_names
 from dipedl_bench.results.files import read_file
-from dipedl_bench.results.parts import write_parts
 from dipedl_bench.results.rows import as_line
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies import sweeps, toys
+from dipedl_bench.studies.sweeps import write_parts
 from dipedl_bench.tables.table import latest, paper_suite
 from dipedl_bench.tables.trivial import stored_trivial_lines
 from dipedl_bench.writing import write_file

@@ -20,11 +20,10 @@ from dipedl_bench.report.figures import (
     vacuity,
 )
 from dipedl_bench.results.files import read_file
-from dipedl_bench.results.parts import Parts
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
-from dipedl_bench.studies.sweeps import parts_file, parts_of
+from dipedl_bench.studies.sweeps import Parts, parts_file, parts_of
 from dipedl_bench.tables.collapse import (
     CollapseLine,
     collapse_grid,

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import softmax
 
-from dipedl_bench.results.parts import Parts
+from dipedl_bench.studies.sweeps import Parts
 
 
 def small_parts(n=48_000, k=5, seed=0, rows=60):

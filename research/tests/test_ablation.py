@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dipedl_bench.results.parts import Parts
-from dipedl_bench.studies.ablation import CONFIGURATIONS, ablation, float32_ranking, without
+from dipedl_bench.studies.sweeps import CONFIGURATIONS, Parts, ablation, float32_ranking, without
 
 NAMES = [c.name for c in CONFIGURATIONS]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dipedl_bench.results.intervals import error_correlation, interval_coverage, interval_score
+from dipedl_bench.results.known_truth import error_correlation, interval_coverage, interval_score
 
 
 def example(rng, n=30, k=3):
@@ -42,15 +42,3 @@ def test_correlation_is_spearmans(rng):
     expected = stats.spearmanr(u, ((P - T) ** 2).sum(axis=1)).statistic
     assert error_correlation(u, P, T) == pytest.approx(expected)
     assert error_correlation(np.ones(50), P, T) == 0
-
-
-def test_errors_name_the_argument():
-    P = [[0.5, 0.5]]
-    with pytest.raises(ValueError, match="one shape"):
-        interval_coverage(P, [[0.1]], [[0.2]])
-    with pytest.raises(ValueError, match="lower must be at most upper"):
-        interval_coverage(P, [[0.6, 0.4]], [[0.5, 0.5]])
-    with pytest.raises(ValueError, match="level must be in"):
-        interval_score(P, P, P, level=95)
-    with pytest.raises(ValueError, match="same inputs"):
-        error_correlation([1.0, 2.0], P, P)

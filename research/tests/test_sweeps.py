@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from synthetic_store import write_synthetic_store
 
-from dipedl_bench.results.parts import write_parts
-from dipedl_bench.studies.ablation import ablation
 from dipedl_bench.studies.sweeps import (
+    ablation,
     ablation_lines,
     float32_lines,
     gamma_lines,
@@ -15,6 +14,7 @@ from dipedl_bench.studies.sweeps import (
     sigma_corruption,
     sigma_lines,
     stored_parts,
+    write_parts,
 )
 
 

@@ -8,7 +8,7 @@ import pooch
 import pytest
 
 from dipedl_bench.datasets import files
-from dipedl_bench.datasets.files import TextProgress, fetch
+from dipedl_bench.datasets.files import fetch
 
 NAME = "mnist/t10k-labels-idx1-ubyte.gz"
 ARCHIVE = "cifar10/cifar-10-python.tar.gz"
@@ -287,33 +287,6 @@ def test_a_file_that_no_mirror_has(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no official mirror has it") as caught:
         fetch("gtsrb/labels.npy", tmp_path)
     assert "to download it" not in str(caught.value)
-
-
-# progress
-
-
-@pytest.mark.parametrize("tty", [True, False])
-def test_progress_only_on_a_terminal(mirror, published, monkeypatch, capsys, tty):
-    mirror.files["/file"] = CONTENT
-    published(f"{mirror.url}/file")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: tty)
-    fetch(NAME)
-    assert ("100% of 0.0 MB\n" in capsys.readouterr().err) is tty
-
-
-def test_progress_text(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    progress = TextProgress("file")
-    progress.update(500_000)
-    progress.total = 2_000_000
-    progress.update(500_000)
-    progress.update(5_000_000)  # pooch counts whole chunks: the last one may be short
-    progress.reset()
-    progress.update(2_000_000)
-    progress.close()
-    assert capsys.readouterr().err == (
-        "\rfile: 0.5 MB\rfile:  50% of 2.0 MB\rfile: 100% of 2.0 MB\n"
-    )
 
 
 # the registry

@@ -3,11 +3,8 @@ import io
 import numpy as np
 import pytest
 
-from dipedl.apps.spectra import toy_spectra
 from dipedl_bench.datasets import (
-    load_real_spectra,
-    load_semi_real_spectra,
-    load_toy_spectra,
+    lamost_spectra,
     real_spectra,
     semi_real_spectra,
     supernova_spectra,
@@ -15,6 +12,7 @@ from dipedl_bench.datasets import (
 from dipedl_bench.datasets.files import FILES
 from dipedl_bench.datasets.semi_real import draw, parts_of
 from dipedl_bench.datasets.spectra import FULL_COVERAGE
+from fits_writers import write_paper
 
 STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
 P = 60
@@ -111,12 +109,6 @@ def test_bad_least_ratio(value, error):
         real_spectra(min_snr=value)
 
 
-def test_observed_data_set_has_no_training_part(folder):
-    data = load_real_spectra(data_dir=folder)
-    assert data.X_train.shape == (0, P) and data.y_test.tolist() == [1, 0]
-    assert data.target_names == ("GALAXY", "QSO") and len(data.ood["stars"]) == 2
-
-
 def test_unknown_label_in_the_file(folder, put):
     put(folder, "spectra/real_spectra.npz", npz(**(observed() | {"label": np.full(7, "SKY")})))
     with pytest.raises(ValueError, match=r"label must be one of .*, got \['SKY'\]"):
@@ -155,37 +147,6 @@ def test_semi_real_rows_alone(folder):
     np.testing.assert_array_equal(some.flux, every.flux[[299, 4]])
 
 
-def test_no_object_is_in_both_parts_of_the_semi_real_set(folder):
-    data = load_semi_real_spectra(
-        800, data_dir=folder, mix={"GALAXY": 400, "QSO": 300, "STAR": 100}
-    )
-    assert len(data.X_train) + len(data.X_test) == 700
-    assert {name: len(X) for name, X in data.ood.items()} == {"stars": 100, "supernovae": 300}
-    assert data.provenance[0].name.startswith("SEMI-REAL") and "n=800" in data.provenance[0].notes
-    every = semi_real_spectra(
-        800, data_dir=folder, mix={"GALAXY": 400, "QSO": 300, "STAR": 100}
-    ).of_class(["GALAXY", "QSO"])
-    object_of = {flux.tobytes(): group for flux, group in zip(every.flux, every.group, strict=True)}
-    sides = [{object_of[row.tobytes()] for row in X} for X in (data.X_train, data.X_test)]
-    assert not sides[0] & sides[1] and len(sides[1]) == 14  # a fifth of 70 objects
-
-
-def test_semi_real_set_without_quasars(folder):
-    with pytest.raises(ValueError, match=r"must hold galaxies and quasars, got \d+ and 0; raise n"):
-        load_semi_real_spectra(50, data_dir=folder, mix={"GALAXY": 50})
-
-
-def test_made_up_set():
-    data = load_toy_spectra(200, random_state=3)
-    assert (len(data.X_train), len(data.X_test), len(data.ood["stars"])) == (112, 28, 60)
-    assert data.provenance[0].licence == "synthetic" and "nothing was observed" in repr(
-        data.provenance[0]
-    )
-    spectra = toy_spectra(200, random_state=3)
-    stars = spectra.flux[spectra.label == 2]
-    np.testing.assert_array_equal(data.ood["stars"], stars)
-
-
 @pytest.mark.parametrize("load", [semi_real_spectra, real_spectra, lambda: supernova_spectra(9.0)])
 def test_files_cannot_be_downloaded(load):
     with pytest.raises(FileNotFoundError, match=r"no official mirror.*set DIPEDL_DATA"):
@@ -196,6 +157,24 @@ def test_checksums_are_sha256_with_md5():
     files = {name: f for name, f in FILES.items() if name.startswith("spectra/")}
     assert len(files) == 3
     assert all(len(f.sha256) == 64 and len(f.md5[0]) == 32 and f.size for f in files.values())
+
+
+def test_the_papers_files_in_the_order_of_files_and_rows(tmp_path):
+    pytest.importorskip("astropy")
+    with pytest.raises(FileNotFoundError, match=r"has none; put train_data_01\.fits .*dropbox"):
+        lamost_spectra(tmp_path)
+    (tmp_path / "lamost").mkdir()
+    first, second = (tmp_path / "lamost" / f"train_data_0{i}.fits" for i in (1, 2))
+    rng = np.random.default_rng(0)
+    flux = rng.normal(1, 0.1, (9, 3000)).astype(np.float32)
+    write_paper(first, flux[:5], np.array([0, 0, 1, 1, 0]))
+    write_paper(second, flux[5:], np.full(4, 2))
+    spectra = lamost_spectra(tmp_path)
+    np.testing.assert_array_equal(spectra.flux, flux)
+    assert spectra.label.tolist() == [0, 0, 1, 1, 0, 2, 2, 2, 2]
+    first.write_bytes(first.read_bytes()[:30_000])
+    with pytest.warns(UserWarning, match=r"spectra are left out, .*train_data_01\.fits"):
+        assert len(lamost_spectra(tmp_path)) == 4
 
 
 @pytest.mark.data

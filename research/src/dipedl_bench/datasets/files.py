@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -221,7 +220,6 @@ def download(file: RemoteFile, path: Path, name: str) -> Path:
             retry_if_failed=RETRIES,
         )
         downloader = pooch.HTTPDownloader(
-            progressbar=TextProgress(path.name),
             timeout=TIMEOUT,
             headers={"Accept-Encoding": "identity"},  # the checksum is that of the .gz
         )
@@ -243,32 +241,3 @@ def download(file: RemoteFile, path: Path, name: str) -> Path:
         f"or download it by hand to {str(path)!r}, "
         f"or set DIPEDL_DATA to a directory that holds it as {name!r}"
     )
-
-
-class TextProgress:
-    """Progress of a download on a line of a terminal, with the interface that pooch expects."""
-
-    def __init__(self, label: str) -> None:
-        self.label, self.text = label, ""
-        self.total = 0
-        self.done = 0
-
-    def update(self, n: int) -> None:
-        """Show that n more bytes have come."""
-        self.done += n
-        shown = min(self.done, self.total) if self.total else self.done
-        share = f"{shown / self.total:4.0%} of " if self.total else ""
-        amount = self.total or shown
-        text = f"{self.label}: {share}{amount / 1e6:.1f} MB"
-        if text != self.text and sys.stderr.isatty():
-            print(f"\r{text}", end="", file=sys.stderr, flush=True)
-        self.text = text
-
-    def reset(self, *_: Any) -> None:
-        """Count from zero again; pooch does so before its last update."""
-        self.done = 0
-
-    def close(self) -> None:
-        """End the line."""
-        if self.text and sys.stderr.isatty():
-            print(file=sys.stderr)

@@ -1,36 +1,84 @@
-"""Data sets of spectra: observed, semi-real, supernovae, made-up; stars are OOD.
-
-Functions named ``load_*`` return a `dipedl.datasets.Dataset`, the others
-`dipedl.apps.spectra.Spectra`.
-"""
+"""Spectra of galaxies, quasars, stars and supernovae: observed, semi-real, and templates."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dipedl.apps.spectra import Spectra, fill_gaps, toy_spectra
-from dipedl.datasets import Dataset, Provenance
+from dipedl.apps.spectra import Spectra, fill_gaps, read_paper_files
 
-from .files import INGREDIENTS, PROVENANCE, DataDir, fetch
+from .files import INGREDIENTS, DataDir, cache_folder, fetch, offline_folder
 from .semi_real import CLASSES, generate_semi_real
 
-__all__ = [
-    "load_real_spectra",
-    "load_semi_real_spectra",
-    "load_toy_spectra",
-    "real_spectra",
-    "semi_real_spectra",
-    "supernova_spectra",
-]
+__all__ = ["lamost_spectra", "real_spectra", "semi_real_spectra", "supernova_spectra"]
 
-KNOWN = CLASSES[:2]
 FULL_COVERAGE = 0.985  # smallest share of observed pixels
-_TEST_SHARE = 0.2
+#: Address in the code that the paper builds on (superdreamliner/LAMOST-Spectra-Classifier), but
+#: for dl=1, which requests the file, not a page about it. It could not be tested.
+LAMOST_URL = (
+    "https://www.dropbox.com/scl/fi/tp81mfopdqbep50vwhhhb/spectra_training_data.tar"
+    "?rlkey=l2v9gr2dswpka2yk6gx9q9e6v&st=opdav8fs&dl=1"
+)
+
+
+def lamost_spectra(data_dir: DataDir = None) -> Spectra:
+    """The paper's 100,000 LAMOST spectra, in the order of files and rows.
+
+    Parameters
+    ----------
+    data_dir : path-like or None, default=None
+        Directory that holds ``lamost/`` with the paper's FITS files. None: the directory named by
+        ``DIPEDL_DATA``, else the cache (``DIPEDL_CACHE``, or the user's cache directory). No
+        checksum of the archive (2.4 GB) is published, so it is put in place by hand; the error
+        says how.
+
+    Returns
+    -------
+    Spectra
+        100,000 spectra, 1.2 GB; see `dipedl.apps.spectra.read_paper_files`. Labels 0 GALAXY
+        (3,427), 1 QSO (1,011), 2 STAR (95,562).
+
+    Raises
+    ------
+    FileNotFoundError
+        If no FITS file is there.
+    ImportError
+        If astropy is missing: ``pip install 'dipedl[spectra]'``.
+
+    Warns
+    -----
+    UserWarning
+        If a file or row could not be used: it is in `failures`, and the numbers are no longer those
+        of the paper's spectra.
+
+    Examples
+    --------
+    >>> from dipedl_bench.datasets import lamost_spectra
+    >>> lamost_spectra()  # doctest: +SKIP
+    Spectra(n=100000, 3900-9000 Angstrom in 3000 pixels, failures=0)
+    """
+    folder, origin = offline_folder(data_dir)
+    place = (folder or cache_folder()) / "lamost"
+    files = sorted(place.glob("[!.]*.fits*"))
+    if not files:
+        raise FileNotFoundError(
+            f"{origin} must name a directory whose folder lamost holds the paper's FITS files, but "
+            f"{str(place)!r} has none; put train_data_01.fits to train_data_10.fits there, such as "
+            f"by: mkdir -p {place} && curl -L {LAMOST_URL!r} | tar -x -C {place} "
+            "--transform 's|.*/||'"
+        )
+    spectra: Spectra = read_paper_files(files)
+    if spectra.failures:
+        warnings.warn(
+            f"{len(spectra.failures)} files or rows of the LAMOST spectra are left out, the first: "
+            f"{spectra.failures[0]}; replace the files, or numbers will not be the paper's",
+            stacklevel=2,
+        )
+    return spectra
 
 
 def real_spectra(
@@ -112,51 +160,6 @@ def _numbers(names: NDArray[np.str_]) -> NDArray[np.int64]:
     return np.asarray(found.argmax(axis=1), np.int64)
 
 
-def load_real_spectra(*, min_snr: float = 4.0, data_dir: DataDir = None) -> Dataset:
-    """OBSERVED galaxies and quasars, one spectrum of each object, as a test set; stars are ood.
-
-    They are too few, from too many instruments, for training.
-
-    Parameters
-    ----------
-    min_snr : float, default=4.0
-        Smallest S/N.
-    data_dir : path-like or None, default=None
-        Directory that holds ``spectra/real_spectra.npz``; without it the one named by
-        ``DIPEDL_DATA``.
-
-    Returns
-    -------
-    Dataset
-        Inputs (rows, 3000) in `X_test`, float32: flux; labels 0 GALAXY, 1 QSO; `X_train` has no
-        rows; ``ood["stars"]``.
-
-    Raises
-    ------
-    TypeError, ValueError, FileNotFoundError
-        As `real_spectra`.
-
-    Examples
-    --------
-    >>> from dipedl_bench.datasets import load_real_spectra
-    >>> load_real_spectra().X_train.shape  # doctest: +SKIP
-    (0, 3000)
-    """
-    spectra = real_spectra(data_dir=data_dir, min_snr=min_snr)
-    known, stars = spectra.of_class(KNOWN), spectra.of_class(("STAR",))
-    y = np.asarray(known.label)
-    return Dataset(
-        "real-spectra",
-        known.flux[:0],
-        y[:0],
-        known.flux,
-        y,
-        ood={"stars": stars.flux},
-        target_names=KNOWN,
-        provenance=(PROVENANCE["real"],),
-    )
-
-
 def semi_real_spectra(
     n: int = 100_000,
     *,
@@ -203,60 +206,6 @@ def semi_real_spectra(
     """
     ingredients = arrays(INGREDIENTS, data_dir)
     return generate_semi_real(ingredients, n, mix=mix, random_state=random_state, rows=rows)
-
-
-def load_semi_real_spectra(
-    n: int = 10_000,
-    *,
-    mix: str | Mapping[str, float] = "paper-file",
-    random_state: int = 0,
-    data_dir: DataDir = None,
-) -> Dataset:
-    """SEMI-REAL galaxies and quasars; stars and supernovae are the ood sets.
-
-    A fifth of the known rows is the test set. The split goes by object: no galaxy or quasar of SDSS
-    is in both parts, however often it is drawn.
-
-    Parameters
-    ----------
-    n : int, default=10_000
-        Spectra, stars among them.
-    mix : "paper-file" or mapping, default="paper-file"
-        As of `generate_semi_real`.
-    random_state : int, default=0
-        Seed of the spectra and of the split.
-    data_dir : path-like or None, default=None
-        Directory that holds ``spectra/sim_ingredients.npz`` and ``spectra/ood_supernovae.npz``;
-        without it the one named by ``DIPEDL_DATA``.
-
-    Returns
-    -------
-    Dataset
-        Inputs (rows, 3000), float32: flux; labels 0 GALAXY, 1 QSO; ``ood["stars"]``, semi-real too,
-        and ``ood["supernovae"]``, templates with noise at the S/N of known rows.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `semi_real_spectra`; also if there is not a galaxy and a quasar in each part.
-    FileNotFoundError
-        If a file is missing.
-
-    Examples
-    --------
-    >>> from dipedl_bench.datasets import load_semi_real_spectra
-    >>> load_semi_real_spectra(5000).n_classes  # doctest: +SKIP
-    2
-    """
-    spectra = semi_real_spectra(n, mix=mix, random_state=random_state, data_dir=data_dir)
-    levels = np.asarray(spectra.snr)[np.asarray(spectra.label) < len(KNOWN)]
-    supernovae = supernova_spectra(levels, random_state=random_state, data_dir=data_dir)
-    made = PROVENANCE["semi_real"]
-    note = f"{made.notes}; n={n}, mix={mix}, random_state={random_state}"
-    origins = (replace(made, notes=note), PROVENANCE["supernovae"])
-    return stars_unknown(
-        "semi-real-spectra", spectra, random_state, origins, {"supernovae": supernovae.flux}
-    )
 
 
 def supernova_spectra(
@@ -346,38 +295,6 @@ def _levels(snr: ArrayLike) -> NDArray[np.float64]:
     return levels
 
 
-def load_toy_spectra(n: int = 1000, *, random_state: int = 0) -> Dataset:
-    """MADE-UP galaxies and quasars, a fifth of them to test; made-up stars are the ood set.
-
-    Parameters
-    ----------
-    n : int, default=1000
-        Spectra, 30 % of them stars.
-    random_state : int, default=0
-        Seed of the spectra and of the split.
-
-    Returns
-    -------
-    Dataset
-        Inputs (rows, 3000), float32: flux; labels 0 GALAXY, 1 QSO; ``ood["stars"]``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `toy_spectra`; also if n is too small for both classes in both parts.
-
-    Examples
-    --------
-    >>> from dipedl_bench.datasets import load_toy_spectra
-    >>> load_toy_spectra(100)
-    Dataset('toy-spectra', X_train=(56, 3000), X_test=(14, 3000), n_classes=2, ood={'stars': 30})
-    """
-    note = f"nothing was observed; n={n}, random_state={random_state}"
-    made_up = Provenance("made-up spectra", licence="synthetic", notes=note)
-    spectra = toy_spectra(n, random_state=random_state)
-    return stars_unknown("toy-spectra", spectra, random_state, (made_up,))
-
-
 def arrays(name: str, data_dir: DataDir) -> dict[str, NDArray[Any]]:
     """Return the arrays of a published file by name."""
     with np.load(fetch(name, data_dir), allow_pickle=False) as content:
@@ -394,36 +311,3 @@ def over_median(flux: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.boo
     flux = fill_gaps(flux, mask, np.arange(flux.shape[1]))
     flux /= np.median(flux, axis=1, keepdims=True)
     return flux, mask
-
-
-def stars_unknown(
-    name: str,
-    spectra: Spectra,
-    random_state: int,
-    provenance: tuple[Provenance, ...],
-    ood: Mapping[str, NDArray[Any]] | None = None,
-) -> Dataset:
-    """Data set of the known classes; a fifth of their objects is the test set."""
-    known, stars = spectra.of_class(KNOWN), spectra.of_class(("STAR",))
-    y = np.asarray(known.label)
-    # A row without a group counts as one object.
-    group = np.arange(len(known)) if known.group is None else known.group
-    objects = np.random.default_rng(random_state).permutation(np.unique(group))
-    test = np.isin(group, objects[: round(_TEST_SHARE * len(objects))])
-    for part, rows in (("training", ~test), ("test", test)):
-        counts = np.bincount(y[rows], minlength=len(KNOWN))
-        if counts.min() == 0:
-            raise ValueError(
-                f"the {part} part must hold galaxies and quasars, got {counts[0]} and {counts[1]}; "
-                "raise n, or give more of both in mix"
-            )
-    return Dataset(
-        name,
-        known.flux[~test],
-        y[~test],
-        known.flux[test],
-        y[test],
-        ood={"stars": stars.flux, **(ood or {})},
-        target_names=KNOWN,
-        provenance=provenance,
-    )

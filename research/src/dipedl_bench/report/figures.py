@@ -14,9 +14,9 @@ from dipedl.apps.demo.report import COLORS, LINES, Entry, Panel, panel, panel_ax
 from dipedl.plots import uncertainty_histogram
 
 from ..results.known_truth import LEVELS
-from ..results.parts import Parts
 from ..results.store import Arrays
 from ..studies import toy_vacuity
+from ..studies.sweeps import Parts
 from ..tables.formatting import metric_title, set_title
 from ..tables.pairs import coverage_of, pair_title, values, with_intervals
 from ..tables.table import BenchTable, Line

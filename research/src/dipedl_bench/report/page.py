@@ -12,12 +12,18 @@ from markupsafe import Markup
 
 from dipedl.apps.demo.report import svg, templates
 
-from ..results.parts import Parts
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
 from ..spec.suite import load_suite
-from ..studies.ablation import CONFIGURATIONS
-from ..studies.sweeps import ablation_lines, float32_lines, gamma_lines, sigma_lines, stored_parts
+from ..studies.sweeps import (
+    CONFIGURATIONS,
+    Parts,
+    ablation_lines,
+    float32_lines,
+    gamma_lines,
+    sigma_lines,
+    stored_parts,
+)
 from ..studies.toys import load_toys
 from ..tables.findings import headline, trivial_sentences
 from ..tables.formatting import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from dipedl.dirichlet import Dirichlet
-
-from .intervals import error_correlation, interval_coverage, interval_score
 
 #: Levels of the intervals, in percent; widths, scores and parts are those of the last.
 LEVELS = (50, 80, 95)
@@ -19,8 +19,52 @@ _NEIGHBOURS = 10
 #: Quantiles of stronger Dirichlets are not exact; their intervals have no width in any case.
 _STRONGEST = 1e6
 _LEAST = 1e-9
+#: A true probability this far outside an interval is rounding.
+_ROUNDING = 1e-12
 
 Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
+
+
+def interval_coverage(P: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
+    """Return the share of the true class probabilities P (n, k) that lie in their intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ends = np.array([[0.1, 0.2]]), np.array([[0.4, 0.6]])
+    >>> interval_coverage(np.array([[0.3, 0.7]]), *ends)
+    0.5
+    """
+    return float(((lower - _ROUNDING <= P) & (upper + _ROUNDING >= P)).mean())
+
+
+def interval_score(P: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, level: float) -> float:
+    r"""Return the mean width of intervals, and a penalty for each true probability outside.
+
+    .. math:: (u - l) + \frac{2}{1 - \text{level}} \left[(l - P)_+ + (P - u)_+\right]
+
+    At least 0. Lower is better: the quantiles of what is known minimise its expectation.
+
+    References
+    ----------
+    R. L. Winkler, "A decision-theoretic approach to interval estimation", *Journal of the American
+    Statistical Association* 67, 1972; T. Gneiting, A. E. Raftery, "Strictly proper scoring rules,
+    prediction, and estimation", same journal 102, 2007, equation 43.
+    """
+    outside = np.maximum(lower - P, 0) + np.maximum(P - upper, 0)
+    return float((upper - lower + 2 / (1 - level) * outside).mean())
+
+
+def error_correlation(uncertainty: np.ndarray, proba: np.ndarray, P: np.ndarray) -> float:
+    """Return Spearman's correlation of an uncertainty (n,) with the squared error of `proba`.
+
+    `P` (n, k) are the true class probabilities. In [-1, 1]; higher is better. 0 if all
+    uncertainties or all errors are equal.
+    """
+    errors = ((proba - P) ** 2).sum(axis=1)
+    if np.ptp(uncertainty) == 0 or np.ptp(errors) == 0:
+        return 0.0
+    return float(spearmanr(uncertainty, errors).statistic)
 
 
 def of_samples(samples: np.ndarray) -> np.ndarray:
@@ -65,19 +109,11 @@ def _calls(found: Dirichlet, P: np.ndarray, distance: np.ndarray) -> Iterator[Ca
         thirds = np.array_split(np.argsort(keys, kind="stable"), 3)
         for name, rows in zip(names, thirds, strict=True):
             yield f"coverage_95_{name}", interval_coverage, (P[rows], low[rows], high[rows])
-    yield "width_95", _width, (low, high)
-    yield "interval_score_95", _score, (P, low, high)
+    yield "width_95", lambda low, high: float((high - low).mean()), (low, high)
+    yield "interval_score_95", partial(interval_score, level=LEVELS[-1] / 100), (P, low, high)
     yield "error_correlation", error_correlation, (found.epistemic, found.mean, P)
-    yield "squared_error", _squared_error, (found.mean, P)
-
-
-def _width(low: np.ndarray, high: np.ndarray) -> float:
-    return float((high - low).mean())
-
-
-def _score(P: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
-    return float(interval_score(P, low, high, level=LEVELS[-1] / 100))
-
-
-def _squared_error(mean: np.ndarray, P: np.ndarray) -> float:
-    return float(((mean - P) ** 2).sum(axis=1).mean())
+    yield (
+        "squared_error",
+        lambda mean, P: float(((mean - P) ** 2).sum(axis=1).mean()),
+        (found.mean, P),
+    )

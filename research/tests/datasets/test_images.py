@@ -1,0 +1,287 @@
+"""Every data set of images, from files in the published form, made here, and from the real ones."""
+
+import gzip
+import hashlib
+import io
+import os
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from dipedl_bench.datasets import (
+    files,
+    images,
+    load_cifar10,
+    load_fashion_mnist,
+    load_images,
+    load_mnist,
+)
+from dipedl_bench.datasets.images import read_idx, read_part
+
+
+def pixels_of(X, shape):
+    return np.rint(X * 255).reshape(-1, *shape)
+
+
+# IDX
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_hand_made_idx_file(tmp_path, pack):
+    hand = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])
+    (tmp_path / "some-idx").write_bytes(pack(hand))
+    np.testing.assert_array_equal(read_idx(tmp_path / "some-idx"), [[10, 20, 30], [40, 50, 60]])
+
+
+@pytest.mark.parametrize("load", [load_mnist, load_fashion_mnist])
+def test_parts_labels_and_ood_sets(tiny, load):
+    folder, arrays = tiny
+    data = load(data_dir=folder)
+    assert data.X_train.dtype == np.float32 and data.y_train.dtype == np.int64
+    for part, X, y in (("train", data.X_train, data.y_train), ("t10k", data.X_test, data.y_test)):
+        expected, labels = arrays[data.name, part]
+        np.testing.assert_array_equal(pixels_of(X, data.image_shape), expected)
+        np.testing.assert_array_equal(y, labels)
+    np.testing.assert_array_equal(
+        pixels_of(data.ood["kmnist"], (28, 28)), arrays["kmnist", "t10k"][0]
+    )
+    assert len(data.provenance) == 3 and data.n_classes == 10
+
+
+def test_ood_sets_on_request_and_only_the_files_needed_are_read(tiny, monkeypatch):
+    folder, _ = tiny
+    monkeypatch.setenv("DIPEDL_DATA", str(folder))
+    both = load_mnist(ood=iter(["omniglot_inverted", "omniglot"])).ood
+    np.testing.assert_array_equal(both["omniglot_inverted"], 1 - both["omniglot"])
+    (folder / "omniglot/images_evaluation.zip").unlink()
+    assert list(load_mnist(ood="kmnist").ood) == ["kmnist"] and not load_mnist(ood=()).ood
+    with pytest.raises(FileNotFoundError, match=r"omniglot/images_evaluation\.zip"):
+        load_mnist()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("mnist", {"ood": ["svhn"]}, r"ood must be names out of \['kmnist', .*got \['svhn'\]"),
+        ("cifar10", {"ood": "stl10"}, r"ood must be names out of \['cifar100', 'gtsrb', 'svhn'\]"),
+        ("svhn", {"split": "extra"}, r"split must be one of .*got 'extra'"),
+        ("gtsrb", {"split": "train"}, r"split must be one of \['test'\]"),
+        ("emnist", {}, r"name must be one of .*got 'emnist'"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_read(tmp_path, name, options, message):
+    with pytest.raises(ValueError, match=message):
+        load_images(name, data_dir=tmp_path / "nowhere", **options)
+
+
+@pytest.mark.parametrize(
+    ("split", "n_train", "n_test"), [("test", 0, 7), ("train", 12, 0), ("all", 12, 7)]
+)
+def test_the_part_that_was_not_asked_for_has_no_rows(tiny, split, n_train, n_test):
+    data = load_images("kmnist", split=split, data_dir=tiny[0])
+    assert data.X_train.shape == (n_train, 784) and data.y_train.shape == (n_train,)
+    assert data.X_test.shape == (n_test, 784) and data.y_test.shape == (n_test,)
+
+
+def test_other_bytes_are_refused(tiny):
+    path = tiny[0] / "fashion_mnist/t10k-labels-idx1-ubyte.gz"
+    path.write_bytes(path.read_bytes() + b"!")
+    with pytest.raises(ValueError, match=r"fashion_mnist/t10k-labels.*must have the checksum"):
+        load_fashion_mnist(data_dir=tiny[0])
+
+
+# drawings
+
+
+def test_order_pixels_and_labels_of_drawings(tiny, monkeypatch):
+    folder, arrays = tiny
+    data = load_images("omniglot", data_dir=folder)
+    np.testing.assert_array_equal(pixels_of(data.X_test, (28, 28)), arrays["omniglot"])
+    # by hand: rows 0..1 all ink, 2..3 no ink, 4..5 ink above the middle
+    assert data.X_test[:2].max() == 0 and data.X_test[2:4].min() == 1
+    half = data.X_test[4].reshape(28, 28)
+    assert half[:13].max() == 0 and half[15:].min() == 1
+    assert data.y_test.tolist() == [0, 0, 1, 1, 2, 2]
+    assert data.target_names[1:] == ("Angelic/character02", "Tengwar/character01")
+    monkeypatch.setattr(images, "_resize", None)  # unpacked once
+    inverted = load_images("omniglot", inverted=True, data_dir=folder)
+    np.testing.assert_array_equal(inverted.X_test, 1 - data.X_test)
+    monkeypatch.setitem(files.TABLES["omniglot"], "sha256", "0" * 64)
+    with pytest.raises(ValueError, match=f"SHA-256 {'0' * 64} .*got {arrays['omniglot_sha256']}"):
+        load_images("omniglot", data_dir=folder)
+
+
+# pickles
+
+
+def python2_pickle(pixels, label_key, labels):
+    """The bytes of a published batch, written by hand: protocol 2, strings of bytes, NumPy 1."""
+
+    def text(value):
+        return b"U" + bytes([len(value)]) + value
+
+    def number(value):
+        return b"K" + bytes([value])
+
+    content = pixels.tobytes()
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n"
+        + (number(0) + b"\x85" + text(b"b") + b"tR(K\x01")
+        + (b"J" + struct.pack("<i", len(pixels)) + b"J" + struct.pack("<i", pixels.shape[1]))
+        + b"\x86cnumpy\ndtype\n"
+        + (text(b"u1") + number(0) + number(1) + b"\x87R(K\x03" + text(b"|") + b"NNN")
+        + (b"J" + struct.pack("<i", -1)) * 2
+        + (number(0) + b"tb\x89" + b"T" + struct.pack("<i", len(content)) + content + b"tb")
+    )
+    listed = b"](" + b"".join(number(label) for label in labels) + b"e"
+    return b"\x80\x02}(" + text(b"data") + array + text(label_key) + listed + b"u."
+
+
+def test_batches_of_cifar_in_order(tmp_path, put):
+    rng, arrays = np.random.default_rng(0), {}
+    for i, name in enumerate([*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]):
+        arrays[name] = rng.integers(0, 256, (2 + i, 3072), dtype=np.uint8), list(range(2 + i))
+        put(tmp_path, f"cifar10/{name}", python2_pickle(arrays[name][0], b"labels", range(2 + i)))
+    hundred = rng.integers(0, 256, (2, 3072), dtype=np.uint8)
+    put(tmp_path, "cifar100/test", python2_pickle(hundred, b"fine_labels", [1, 98]))
+    data = load_cifar10(data_dir=tmp_path)
+    batches = [arrays[f"data_batch_{i}"] for i in range(1, 6)]
+    expected = np.concatenate([pixels for pixels, _ in batches])
+    np.testing.assert_array_equal(pixels_of(data.X_train, (3072,)), expected)
+    assert data.y_train.tolist() == [label for _, labels in batches for label in labels]
+    assert data.y_test.tolist() == arrays["test_batch"][1] and data.image_shape == (3, 32, 32)
+    np.testing.assert_array_equal(pixels_of(data.ood["cifar100"], (3072,)), hundred)
+    assert load_images("cifar100", data_dir=tmp_path).target_names[98] == "woman"
+
+
+class Malicious:
+    def __init__(self, call, *arguments):
+        self.call, self.arguments = call, arguments
+
+    def __reduce__(self):
+        return self.call, self.arguments
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [(os.system, ("touch {}",)), (eval, ("open('{}', 'w')",)), (np.save, ("{}", 1))],
+)
+def test_a_pickle_that_calls_something_is_refused(tmp_path, put, call, arguments, protocol):
+    target = tmp_path / "done.npy"
+    attack = Malicious(call, *(a.format(target) if isinstance(a, str) else a for a in arguments))
+    content = pickle.dumps({b"data": attack}, protocol=protocol)
+    put(tmp_path, "cifar100/test", content)
+    with pytest.raises(pickle.UnpicklingError, match="it asks for"):
+        load_images("cifar100", data_dir=tmp_path)
+    assert not target.exists()
+    pickle.loads(content)  # the attack itself works
+    assert target.exists()
+
+
+# MATLAB
+
+
+def mat(**variables):
+    """A MATLAB 5 file with compression, as the published ones: arrays column by column."""
+    stream = io.BytesIO()
+    savemat(stream, variables, do_compression=True)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", [np.uint8, float])
+def test_images_and_digits_of_svhn(tmp_path, put, rng, kind):
+    pixels = rng.integers(0, 256, (23, 3, 32, 32), dtype=np.uint8)
+    labels = np.arange(23) % 10 + 1
+    # as loaded in MATLAB: row, column, colour, number of the image
+    X = np.asfortranarray(pixels.transpose(2, 3, 1, 0))
+    put(tmp_path, "svhn/test_32x32.mat", mat(X=X, y=labels[:, None].astype(kind)))
+    data = load_images("svhn", data_dir=tmp_path)
+    np.testing.assert_array_equal(pixels_of(data.X_test, pixels.shape[1:]), pixels)
+    # 1 to 9 are themselves; 10 is the digit 0
+    assert data.y_test.tolist() == [int(str(label)[-1]) for label in labels]
+    assert data.target_names == tuple("0123456789") and data.y_test.dtype == np.int64
+
+
+# a sheet
+
+
+def test_a_sheet_is_cut_row_by_row(tmp_path, put, rng):
+    from PIL import Image
+
+    expected = rng.integers(0, 256, (115, 3, 32, 32), dtype=np.uint8)
+    pixels = np.zeros((2 * 32, 113 * 32, 3), np.uint8)
+    for i, image in enumerate(expected):
+        top, left = 32 * (i // 113), 32 * (i % 113)
+        pixels[top : top + 32, left : left + 32] = image.transpose(1, 2, 0)
+    sheet, labels = io.BytesIO(), io.BytesIO()
+    Image.fromarray(pixels).save(sheet, "WEBP", lossless=True, quality=0, method=0)
+    np.save(labels, (np.arange(115) % 43).astype(np.uint8))
+    put(tmp_path, "gtsrb/gtsrb_test_32x32.webp", sheet.getvalue())
+    put(tmp_path, "gtsrb/labels.npy", labels.getvalue())
+    data = load_images("gtsrb", data_dir=tmp_path)
+    np.testing.assert_array_equal(pixels_of(data.X_test, (3, 32, 32)), expected)
+    assert data.y_test.tolist() == [i % 43 for i in range(115)] and data.n_classes == 43
+
+
+# the real files
+
+#: Data set -> rows of train and test, of each class in a part, and the mean of the first channel.
+FACTS = {
+    "mnist": (60_000, 10_000, [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949], 0.1307),
+    "fashion_mnist": (60_000, 10_000, [6000] * 10, 0.2860),
+    "kmnist": (0, 10_000, [1000] * 10, None),
+    "omniglot": (0, 13_180, [20] * 659, None),
+    "cifar10": (50_000, 10_000, [5000] * 10, 0.4914),
+    "cifar100": (0, 10_000, [100] * 100, None),
+    "svhn": (0, 26_032, [1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595], None),
+    "gtsrb": (0, 12_630, [60, 720, 750, 450, 660, 630], None),
+}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", FACTS)
+def test_counts_and_means_are_the_published_ones(full_dir, name):
+    n_train, n_test, counts, mean = FACTS[name]
+    split = "all" if n_train else "test"
+    try:
+        data = load_images(name, split=split, data_dir=full_dir)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    assert (len(data.X_train), len(data.X_test)) == (n_train, n_test)
+    y = data.y_train if n_train else data.y_test
+    assert np.bincount(y)[: len(counts)].tolist() == counts
+    if mean is not None:
+        channel = data.X_train[:, : np.prod(data.image_shape[-2:])]
+        assert channel.mean(dtype=np.float64) == pytest.approx(mean, abs=1e-4)
+
+
+@pytest.mark.data
+def test_real_pixels_are_those_of_the_file(full_dir):
+    """Images follow the pickle's head without a gap: found there byte for byte."""
+    content = (full_dir / "cifar10/test_batch").read_bytes()
+    pixels = read_part("cifar10", "test", full_dir).images.tobytes()
+    start = content.find(pixels[:3072])
+    assert content[start : start + len(pixels)] == pixels
+
+
+@pytest.mark.data
+def test_real_drawings_by_an_antialiasing_of_our_own(full_dir):
+    """The triangle filter of bilinear antialiasing, written out in floating point."""
+    from PIL import Image
+
+    scale = 105 / 28
+    centres = (np.arange(28) + 0.5) * scale
+    weights = np.clip(1 - np.abs(np.arange(105) + 0.5 - centres[:, None]) / scale, 0, None)
+    weights /= weights.sum(axis=1, keepdims=True)
+    drawings, names = images.read_drawings(full_dir / "omniglot/images_evaluation.zip", 0)
+    with zipfile.ZipFile(full_dir / "omniglot/images_evaluation.zip") as archive:
+        for row in range(0, 13_180, 997):
+            with Image.open(io.BytesIO(archive.read(names[row]))) as image:
+                pixels = np.asarray(image.convert("L"), float)
+            assert np.abs(weights @ pixels @ weights.T - drawings[row]).max() <= 1.01
+    assert hashlib.sha256(drawings.tobytes()).hexdigest() == files.TABLES["omniglot"]["sha256"]
