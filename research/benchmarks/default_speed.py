@@ -51,9 +51,8 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 def in_turn(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> np.ndarray:
     """CPU milliseconds of both calls, (2, repeats)."""
     calls = {"bare": bare, "ours": ours}
-    return 1000 * np.array(
-        list(harness.seconds_in_turn(calls, repeats, time.process_time).values())
-    )
+    seconds = harness.seconds_in_turn(calls, repeats, time.process_time)
+    return 1000 * np.array(list(seconds.values()))
 
 
 def paired(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> dict[str, float]:
@@ -65,22 +64,14 @@ def paired(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> di
 
 def percentiles(bare: Callable[[], Any], ours: Callable[[], Any]) -> dict[str, float]:
     """The 50th and 99th percentile of the milliseconds of both calls, run in turn."""
-    times = dict(zip(("bare", "ours"), in_turn(bare, ours, CALLS), strict=True))
-    return {
-        f"{who}_p{q}_ms": round(float(np.percentile(of, q)), 2)
-        for q in (50, 99)
-        for who, of in times.items()
-    }
+    found = np.percentile(in_turn(bare, ours, CALLS), (50, 99), axis=1).round(2).ravel()
+    names = ("bare_p50_ms", "ours_p50_ms", "bare_p99_ms", "ours_p99_ms")
+    return dict(zip(names, found.tolist(), strict=True))
 
 
-def of(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """One classifier on the first n rows, in one thread; the last rows are new to it."""
-    with threadpool_limits(1):
-        return timed(name, n, X, y)
-
-
+@threadpool_limits.wrap(limits=1)
 def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """One classifier on the first n rows; the last rows are new to it."""
+    """One classifier on the first n rows, in one thread; the last rows are new to it."""
     new, labels = X[-ROWS:], y[-ROWS:]
     bare_s, bare = cpu_seconds(lambda: CLASSIFIERS[name].fit(X[:n], y[:n]))
     fit_s, ours = cpu_seconds(lambda: DIPClassifier(CLASSIFIERS[name]).fit(X[:n], y[:n]))
@@ -97,11 +88,10 @@ def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
         },
         "rows": paired(lambda: bare.predict_proba(new), lambda: ours.predict_proba(new), REPEATS),
         "batches": {
-            str(rows): percentiles(
-                lambda rows=rows: bare.predict_proba(new[:rows]),
-                lambda rows=rows: ours.predict_proba(new[:rows]),
+            str(n): percentiles(
+                partial(bare.predict_proba, new[:n]), partial(ours.predict_proba, new[:n])
             )
-            for rows in BATCHES
+            for n in BATCHES
         },
     }
 
@@ -121,7 +111,7 @@ def measure(options: argparse.Namespace) -> harness.Measured:
         max(TRAINING_ROWS) + ROWS, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
     )
     cases = itertools.product(options.rows, options.only)
-    return config, {f"{name}, {n} rows": partial(of, name, n, X, y) for n, name in cases}
+    return config, {f"{name}, {n} rows": partial(timed, name, n, X, y) for n, name in cases}
 
 
 if __name__ == "__main__":

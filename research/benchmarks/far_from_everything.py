@@ -33,83 +33,64 @@ def normal(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     return (centers[y] + rng.normal(size=(n, p))) @ mixing, y
 
 
-def outlying_rows(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
-    X, y = normal(rng, n, p, k)
-    X[rng.choice(n, rng.integers(1, 4), replace=False)] *= rng.choice([100.0, 1e4, -1e6])
-    return X, y
-
-
-def sentinels(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
-    X, y = normal(rng, n, p, k)
-    return np.where(rng.random(X.shape) < rng.choice([0.01, 0.05, 0.2]), -9999.0, X), y
-
-
-def heavy(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
-    X, y = normal(rng, n, p, k)
-    some = rng.random(p) < rng.choice([0.3, 1.0])
-    return np.where(some, X + rng.standard_cauchy(X.shape), X), y
-
-
-def skewed(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
-    X, y = normal(rng, n, p, k)
-    return np.exp(X * rng.choice([0.5, 1.0, 3.0], p).clip(max=600 / np.abs(X).max())), y
-
-
-def binary(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
-    X, y = normal(rng, n, p, k)
-    return (X > rng.normal(size=p)).astype(float), y
-
-
-def counts(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
-    X, y = normal(rng, n, p, k)
-    return rng.poisson(np.exp(X.clip(max=4))).astype(float), y
-
-
-def sparse(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
-    X, y = normal(rng, n, p, k)
-    return np.where(rng.random(X.shape) < rng.choice([0.02, 0.1, 0.3]), X, 0.0), y
-
-
-def redundant(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+def redundant(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     """Repeated, added and constant columns."""
-    X, y = normal(rng, n, p, k)
     X[:, -1] = X[:, 0]
-    X[:, p // 2] = X.sum(axis=1) if rng.random() < 0.5 else 7.0
-    return X, y
+    X[:, X.shape[1] // 2] = X.sum(axis=1) if rng.random() < 0.5 else 7.0
+    return X
 
 
-def units(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+def outlying_rows(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+    factor = rng.choice(len(X), rng.integers(1, 4), replace=False)
+    X[factor] *= rng.choice([100.0, 1e4, -1e6])
+    return X
+
+
+def skewed(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+    return np.exp(X * rng.choice([0.5, 1.0, 3.0], X.shape[1]).clip(max=600 / np.abs(X).max()))
+
+
+def heavy(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+    some = rng.random(X.shape[1]) < rng.choice([0.3, 1.0])
+    return np.where(some, X + rng.standard_cauchy(X.shape), X)
+
+
+#: What is done to rows of `normal`.
+CHANGES = {
+    "normal": lambda rng, X: X,
+    "outlying rows": outlying_rows,
+    "sentinels": lambda rng, X: np.where(
+        rng.random(X.shape) < rng.choice([0.01, 0.05, 0.2]), -9999.0, X
+    ),
+    "heavy tails": heavy,
+    "skewed": skewed,
+    "binary": lambda rng, X: (X > rng.normal(size=X.shape[1])).astype(float),
+    "counts": lambda rng, X: rng.poisson(np.exp(X.clip(max=4))).astype(float),
+    "sparse": lambda rng, X: np.where(rng.random(X.shape) < rng.choice([0.02, 0.1, 0.3]), X, 0.0),
+    "redundant": redundant,
+    "units": lambda rng, X: X * 10.0 ** rng.integers(-6, 10, X.shape[1]) + rng.choice([0.0, 1e4]),
+}
+KINDS = [*CHANGES, "mixed"]
+
+
+def rows_of(kind: str, rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+    if kind == "mixed":
+        return mixed(rng, n, p, k)
     X, y = normal(rng, n, p, k)
-    return X * 10.0 ** rng.integers(-6, 10, p) + rng.choice([0.0, 1e4]), y
+    return CHANGES[kind](rng, X), y
 
 
 def mixed(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     """Each column from another kind."""
-    makers = [m for m in KINDS.values() if m is not mixed]
-    columns = []
+    kinds, columns = list(CHANGES), []
     seed = rng.integers(2**31)
     for j in range(p):
         # The same labels throughout; the columns differ by the state of the generator after.
         own = np.random.default_rng(seed)
         y = own.permutation(np.arange(n) % k)
-        X, labels = makers[rng.integers(len(makers))](rng, n, p, k)
+        X, labels = rows_of(kinds[rng.integers(len(kinds))], rng, n, p, k)
         columns.append(X[np.argsort(labels, kind="stable"), j])
     return np.column_stack(columns)[np.argsort(np.argsort(y, kind="stable"))], y
-
-
-KINDS = {
-    "normal": normal,
-    "outlying rows": outlying_rows,
-    "sentinels": sentinels,
-    "heavy tails": heavy,
-    "skewed": skewed,
-    "binary": binary,
-    "counts": counts,
-    "sparse": sparse,
-    "redundant": redundant,
-    "units": units,
-    "mixed": mixed,
-}
 
 
 def classifier(rng: np.random.Generator) -> Any:
@@ -152,9 +133,9 @@ def answered(model: Any, X: np.ndarray) -> np.ndarray:
 def outcome(seed: int) -> dict[str, Any]:
     """One fit and its far queries."""
     rng = np.random.default_rng([13, seed])
-    kind = list(KINDS)[seed % len(KINDS)]
+    kind = KINDS[seed % len(KINDS)]
     n, p, k = int(rng.integers(60, 400)), int(rng.integers(2, 13)), int(rng.integers(2, 5))
-    X, y = KINDS[kind](rng, n, p, k)
+    X, y = rows_of(kind, rng, n, p, k)
     model = classifier(rng)
     row = {"seed": seed, "kind": kind, "n": n, "p": p, "k": k, "classifier": type(model).__name__}
     far = far_inputs(rng, X)
@@ -204,7 +185,7 @@ def measure(options: argparse.Namespace) -> harness.Measured:
         rows.append(row := outcome(seed))
         if (row.get("missed") or row.get("low")) and not row["said"]:
             print("silent:", row, flush=True)
-    config = {"fits": options.fits, "distances": DISTANCES, "kinds": list(KINDS)}
+    config = {"fits": options.fits, "distances": DISTANCES, "kinds": KINDS}
     return config | {"rows": "60 to 399"}, summary(rows)
 
 

@@ -1,8 +1,8 @@
 """Fits of tables on disk: `dipedl fit FOLDER`, its memory, and sums against reading and a product.
 
-    python benchmarks/fit_scale.py --folder /data/scale --rows 100000 1000000
+    python benchmarks/fit_scale.py --rows 100000 1000000 --folder /data/scale
 
-Without --rows all sizes are measured; what the receipt has of the same commit is kept. "fit" is the
+Options are those of score_scale.py. "fit" is the
 whole command with one Gaussian a class: "megabytes" is the peak of the largest of its processes.
 "sums" adds the moments of one covariance for all classes batch by batch, in one thread; "product"
 reads the same batches and multiplies each by its transpose; their seconds are of the processor.
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from harness import paired_seconds
-from score_scale import CLASSES, FEATURES, FILE, ROWS, WORKERS, cost, write_rows
+from score_scale import CLASSES, FEATURES, FILE, ROWS, WORKERS, cost, options, write_rows
 from threadpoolctl import threadpool_limits
 
 from dipedl.density import GDADensity
@@ -66,16 +66,13 @@ def sums(folder: Path) -> dict[str, float]:
         return paired_seconds({"sums": added, "product": multiplied}, 5, time.process_time)
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
+def measure(given: argparse.Namespace) -> harness.Measured:
     config = {"features": FEATURES, "classes": CLASSES, "rows_per_file": FILE, "workers": WORKERS}
     config |= {"rows": ROWS, "wide": [WIDE_ROWS, WIDE], "batch": BATCH}
-    options.folder.mkdir(parents=True, exist_ok=True)
-    parts = {f"fit, {n} rows": partial(fitted, options.folder, n) for n in options.rows}
-    return config, parts | {"sums of a wide table": partial(sums, options.folder)}
+    given.folder.mkdir(parents=True, exist_ok=True)
+    parts = {f"fit, {n} rows": partial(fitted, given.folder, n) for n in given.rows}
+    return config, parts | {"sums of a wide table": partial(sums, given.folder)}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
-    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    harness.main(__file__, measure, parser)
+    harness.main(__file__, measure, options())

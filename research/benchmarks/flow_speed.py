@@ -1,6 +1,6 @@
 """Training speed of masked autoregressive flows against nflows and zuko, in one run.
 
-nflows is a peer to measure against, never a dependency; without it the script says so and stops:
+nflows is a peer to measure against, never a dependency:
 
     pip install --no-deps --target /tmp/peer nflows
     PYTHONPATH=/tmp/peer python benchmarks/flow_speed.py
@@ -13,14 +13,10 @@ import harness
 import torch
 import zuko
 from harness import paired_seconds
+from nflows.flows.autoregressive import MaskedAutoregressiveFlow
 from torch import Tensor, nn
 
 from dipedl.networks import MaskedAutoregressive
-
-try:
-    from nflows.flows.autoregressive import MaskedAutoregressiveFlow
-except ImportError:
-    MaskedAutoregressiveFlow = None
 
 FEATURES = 784
 REPEATS = 15
@@ -90,9 +86,6 @@ def measured(name: str, config: dict, flows: dict[str, nn.Module]) -> dict[str, 
 
 
 def measure() -> harness.Measured:
-    if MaskedAutoregressiveFlow is None:
-        print("flow_speed: skipped, nflows is not installed.", __doc__)
-        return
     torch.manual_seed(0)
     plain = {
         "ours": ours(PLAIN, False),

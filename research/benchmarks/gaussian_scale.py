@@ -1,26 +1,43 @@
 """Gaussian densities against every peer: seconds, memory and accuracy, and how they grow.
 
 ``python benchmarks/gaussian_scale.py`` writes results/gaussian_scale.json and the picture
-docs/images/gaussian_scale.png, in a quarter of an hour on two idle cores; ``--short --dry`` runs
-tiny problems. With ``--threads 1`` seconds are CPU seconds, which mean the same on a busy machine.
-Peers: see gaussian_peers.py.
+docs/images/gaussian_scale.png, in a quarter of an hour on two idle cores. With OMP_NUM_THREADS=1
+seconds are CPU seconds, which mean the same on a busy machine. Peers beside scikit-learn and
+PyTorch take part where they can be found: ``pip install --no-deps --target DIR pytorch-ood pyod
+river numba llvmlite``, and ``PYTHONPATH=DIR``.
 """
 
-import argparse
 import gc
 import os
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import gaussian_peers as peers
 import harness
 import numpy as np
 import torch
 from harness import in_new_process, paired_seconds, peak_kib
+from head_speed import pytorch_ood
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from sklearn.mixture import GaussianMixture
 
+from dipedl.density import GaussianDensity, GDADensity
+
+OURS, OURS32, TIED = "ours", "ours, float32 rows", "ours, tied"
+QDA, EIGEN, LDA, DDU = "QDA (svd)", "QDA (eigen)", "LDA", "torch, as DDU"
+EM, PYOD, KNN, RIVER = "GaussianMixture, one step", "PyOD GMM, one step", "PyOD kNN", "river"
+MVN, MVN32 = "torch MultivariateNormal", "torch MultivariateNormal, float32"
+#: Most n p p at which a method is asked to fit; and k n p p, to score.
+MOST = {QDA: 1e10, LDA: 1e10, EM: 2e8, PYOD: 2e8, KNN: 5e7, RIVER: 5e7}
+MOST_SCORED = {MVN: 1e12, MVN32: 1e12, KNN: 1e9}
 #: Problems (n, p, k): three lines through the first, and one that is long.
 BASE = (100_000, 64, 10)
 LINES = {
@@ -30,9 +47,8 @@ LINES = {
 }
 LONG = (10_000_000, 16, 10)
 GRID = [*dict.fromkeys(problem for line in LINES.values() for problem in line), LONG]
-SHORT = [(2_000, 16, 2), (2_000, 16, 20)]
 MEMORY = (1_000_000, 64, 10)
-LONG_PEERS = (peers.OURS, peers.OURS32, peers.DDU, peers.EIGEN)
+LONG_PEERS = (OURS, OURS32, DDU, EIGEN)
 ACCURACY = [(16, 1.0), (16, 1e4), (256, 1.0), (256, 1e4), (256, 1e7)]
 SCORED, REPEATS = 8192, 5
 #: From so many n p p on, a third of the repetitions.
@@ -55,19 +71,19 @@ def data(n: int, p: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return X, y
 
 
-def times(problem: tuple[int, int, int], repeats: int) -> dict[str, Any]:
+def times(problem: tuple[int, int, int]) -> dict[str, Any]:
     """Seconds of all that fit and score one problem, in turn, and the rate of this machine."""
     n, p, k = problem
     X, y = data(n, p, k)
-    fits = peers.fits(X, y, k)
+    calls = fits(X, y, k)
     if problem == LONG:
-        fits = {name: fits[name] for name in LONG_PEERS}
+        calls = {name: calls[name] for name in LONG_PEERS}
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    repeats = repeats if n * p * p < LARGE else max(1, repeats // 3)
-    found: dict[str, Any] = {"fit": paired_seconds(fits, repeats, clock)}
+    repeats = REPEATS if n * p * p < LARGE else max(1, REPEATS // 3)
+    found: dict[str, Any] = {"fit": paired_seconds(calls, repeats, clock)}
     if problem != LONG:
         Q, _ = data(SCORED, p, k, seed=2)
-        found["score"] = paired_seconds(peers.scores(X, y, Q, k), repeats, clock)
+        found["score"] = paired_seconds(scores(X, y, Q, k), repeats, clock)
     found["gemm"] = {name: gemm(name, clock) for name in ("float64", "float32")}
     return found
 
@@ -81,8 +97,8 @@ def gemm(dtype: str, clock: Callable[[], float], size: int = 1024) -> float:
 def memory(name: str, problem: tuple[int, int, int]) -> float:
     """Most bytes that a fit takes beside its rows, in this process; a small fit comes first."""
     n, p, k = problem
-    peers.fits(*data(4 * p * k, p, k), k)[name]()
-    call = peers.fits(*data(n, p, k), k)[name]
+    fits(*data(4 * p * k, p, k), k)[name]()
+    call = fits(*data(n, p, k), k)[name]
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before = peak_kib()
@@ -90,18 +106,188 @@ def memory(name: str, problem: tuple[int, int, int]) -> float:
     return (peak_kib() - before) * 1024
 
 
-def parts(short: bool, repeats: int) -> dict[str, Callable[[], Any]]:
-    """What is measured, by name."""
-    found: dict[str, Callable[[], Any]] = {}
-    for p, condition in ACCURACY[: 1 if short else None]:
-        name = f"error, p = {p}, condition {condition:g}"
-        found[name] = partial(peers.errors, p, condition)
-    for name in (peers.OURS, peers.OURS32, peers.DDU, peers.QDA, peers.EIGEN):
-        problem = SHORT[0] if short else MEMORY
-        found[f"memory: {name}"] = partial(in_new_process, memory, name, problem)
-    for problem in SHORT if short else GRID:
-        found[key(problem)] = partial(in_new_process, times, problem, repeats)
+def fits(X: np.ndarray, y: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
+    """By name, what fits to float64 rows X (n, p) with labels y (n,).
+
+    Ours is asked for float32 rows too; pytorch-ood computes in float32 alone.
+    """
+    rows, labels = X.astype(np.float32), torch.from_numpy(y)
+    calls = {
+        OURS: lambda: GDADensity().fit(X, y),
+        OURS32: lambda: GDADensity().fit(rows, y),
+        TIED: lambda: GDADensity("tied").fit(X, y),
+        DDU: lambda: as_ddu(torch.from_numpy(X), labels, k),
+        QDA: lambda: QuadraticDiscriminantAnalysis(tol=1e-9).fit(X, y),
+        EIGEN: lambda: QuadraticDiscriminantAnalysis(solver="eigen", tol=1e-9).fit(X, y),
+        LDA: lambda: LinearDiscriminantAnalysis().fit(X, y),
+        EM: lambda: one_step(GaussianMixture(k, max_iter=1, init_params="random"), X),
+    }
+    calls |= {
+        name.partition(" / ")[2]: partial(detector.fit_features, torch.from_numpy(rows), labels)
+        for name, detector in pytorch_ood().items()
+    }
+    if find_spec("pyod") and find_spec("numba"):
+        mixture, knn = (
+            getattr(import_module(f"pyod.models.{m.lower()}"), m) for m in ("GMM", "KNN")
+        )
+        calls[PYOD] = lambda: one_step(mixture(k, max_iter=1, init_params="random"), X)
+        calls[KNN] = lambda: knn().fit(X)
+    if find_spec("river"):
+        calls[RIVER] = lambda: with_river(X, y, k)
+    size = X.size * X.shape[1]
+    return {name: call for name, call in calls.items() if size <= MOST.get(name, np.inf)}
+
+
+def scores(X: np.ndarray, y: np.ndarray, Q: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
+    """By name, what scores the rows Q (m, p) after a fit to X and y."""
+    density, tied = GDADensity().fit(X, y), GDADensity("tied").fit(X, y)
+    qda = QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=1e-3, tol=1e-9).fit(X, y)
+    lda = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    mixture, Q32 = as_mixture(density), Q.astype(np.float32)
+    calls = {
+        OURS: lambda: density.score_samples(Q),
+        OURS32: lambda: density.score_samples(Q32),
+        TIED: lambda: tied.score_samples(Q),
+        "QDA": lambda: qda.predict_log_proba(Q),
+        LDA: lambda: lda.predict_log_proba(Q),
+        "GaussianMixture": lambda: mixture.score_samples(Q),
+    }
+    size = k * Q.size * Q.shape[1]
+    if size <= MOST_SCORED[MVN]:
+        calls |= {MVN: in_torch(density, Q), MVN32: in_torch(density, Q32)}
+    rows, labels = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(y)
+    for name, detector in pytorch_ood().items():
+        fitted = detector.fit_features(rows, labels)
+        answer = partial(fitted.predict_features, torch.from_numpy(Q32))
+        calls[name.partition(" / ")[2]] = answer
+    if find_spec("pyod") and find_spec("numba") and size <= MOST_SCORED[KNN]:
+        knn = import_module("pyod.models.knn").KNN().fit(X[:10_000])
+        calls[KNN] = lambda: knn.decision_function(Q)
+    return calls
+
+
+def as_ddu(X: torch.Tensor, y: torch.Tensor, k: int) -> torch.distributions.Distribution:
+    """Means and covariances of the classes, as Mukhoti et al. fit them: in double, with jitter."""
+    with torch.no_grad():
+        means = torch.stack([X[y == c].mean(0) for c in range(k)])
+        centred = [X[y == c] - means[c] for c in range(k)]
+        covariances = torch.stack([d.T @ d / (len(d) - 1) for d in centred])
+        jitter = 1e-6 * torch.eye(X.shape[1], dtype=X.dtype)
+        return torch.distributions.MultivariateNormal(means, covariances + jitter)
+
+
+def one_step(model: Any, X: np.ndarray) -> Any:
+    """A mixture after one step of EM from random responsibilities: it has no labels."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X)
+
+
+def with_river(X: np.ndarray, y: np.ndarray, k: int) -> list[Any]:
+    import pandas as pd
+    from river.covariance import EmpiricalCovariance
+
+    found = []
+    for c in range(k):
+        covariance = EmpiricalCovariance(ddof=0)
+        covariance.update_many(pd.DataFrame(X[y == c]))
+        found.append(covariance)
     return found
+
+
+def shrunk(density: GDADensity) -> tuple[np.ndarray, np.ndarray]:
+    """Means (k, p) and covariances (k, p, p) that a fitted density uses."""
+    parts = zip(density.moments_, density.shrinkage_, density.target_, strict=True)
+    eye = np.eye(density.n_features_in_)
+    return (
+        np.stack([m.mean for m in density.moments_]),
+        np.stack([(1 - s) * m.covariance + s * t * eye for m, s, t in parts]),
+    )
+
+
+def in_torch(density: GDADensity, Q: np.ndarray) -> Callable[[], Any]:
+    means, covariances = (torch.from_numpy(part.astype(Q.dtype)) for part in shrunk(density))
+    normal, rows = torch.distributions.MultivariateNormal(means, covariances), torch.from_numpy(Q)
+
+    def score() -> torch.Tensor:
+        with torch.no_grad():
+            # In chunks: its n x k x p numbers would not fit otherwise.
+            parts = [normal.log_prob(c[:, None, :]) for c in rows.split(256)]
+            return torch.logsumexp(torch.cat(parts), dim=1) - np.log(len(means))
+
+    return score
+
+
+def as_mixture(density: GDADensity) -> GaussianMixture:
+    means, covariances = shrunk(density)
+    mixture = GaussianMixture(len(means))
+    mixture.means_, mixture.weights_ = means, np.full(len(means), 1 / len(means))
+    lower = np.linalg.cholesky(covariances)
+    eye = np.broadcast_to(np.eye(means.shape[1]), lower.shape)
+    mixture.precisions_cholesky_ = np.linalg.solve(lower, eye).swapaxes(1, 2)
+    return mixture
+
+
+def errors(p: int, condition: float, n: int = 4000, rows: int = 64) -> dict[str, float]:
+    """Largest error in nats of the log-density of new rows, against extended precision.
+
+    One Gaussian, whose standard deviations along random directions range over the square root of
+    `condition`; rows are of float32, so that all are given the same numbers.
+    """
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    root = np.geomspace(1, condition**-0.5, p) * turn
+    X = (rng.standard_normal((n + rows, p)) @ root.T).astype(np.float32)
+    X, Q32 = X[:n].astype(np.float64), X[n:]
+    Q = Q32.astype(np.float64)
+    density = GaussianDensity(shrinkage=None).fit(X)
+    by_class = GDADensity(shrinkage=None).fit(X, np.zeros(n, int))
+    exact = extended(X, Q)
+    calls = {
+        OURS: lambda: density.score_samples(Q),
+        OURS32: lambda: density.score_samples(Q32),
+        MVN: in_torch(by_class, Q),
+        MVN32: in_torch(by_class, Q32),
+        "GaussianMixture": lambda: as_mixture(by_class).score_samples(Q),
+    }
+    found = {}
+    for name, call in calls.items():
+        try:
+            found[name] = float(np.abs(np.asarray(call(), np.longdouble) - exact).max())
+        except ValueError:
+            # Its covariance is singular in that type.
+            found[name] = None
+    return found
+
+
+def extended(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """Log-densities of rows Q under the Gaussian fitted to X, all in 64-bit mantissas."""
+    X, Q = X.astype(np.longdouble), Q.astype(np.longdouble)
+    mean = X.mean(axis=0)
+    D = X - mean
+    rest, p = np.dot(D.T, D) / len(X), X.shape[1]
+    white, log_det = (Q - mean).T.copy(), np.longdouble(0)
+    # Cholesky's columns one by one, each at once divided into the rows.
+    for j in range(p):
+        pivot = rest[j, j]
+        log_det += np.log(pivot)
+        column = rest[j + 1 :, j] / np.sqrt(pivot)
+        white[j] /= np.sqrt(pivot)
+        white[j + 1 :] -= column[:, None] * white[j]
+        rest[j + 1 :, j + 1 :] -= column[:, None] * column
+    square = (white * white).sum(axis=0)
+    return -(p * np.log(2 * np.longdouble(np.pi)) + log_det + square) / 2
+
+
+def parts() -> dict[str, Callable[[], Any]]:
+    """What is measured, by name."""
+    found: dict[str, Callable[[], Any]] = {
+        f"error, p = {p}, condition {condition:g}": partial(errors, p, condition)
+        for p, condition in ACCURACY
+    }
+    for name in (OURS, OURS32, DDU, QDA, EIGEN):
+        found[f"memory: {name}"] = partial(in_new_process, memory, name, MEMORY)
+    return found | {key(of): partial(in_new_process, times, of) for of in GRID}
 
 
 def summary(values: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +298,7 @@ def summary(values: dict[str, Any]) -> dict[str, Any]:
         if len(there) < 3:
             continue
         at = [problem["npk".index(along)] for problem in there]
-        for name in (peers.OURS, peers.DDU, peers.QDA, peers.EIGEN):
+        for name in (OURS, DDU, QDA, EIGEN):
             seconds = [values[key(problem)]["fit"].get(name) for problem in there]
             if None not in seconds:
                 slope = np.polyfit(np.log(at), np.log(seconds), 1)[0]
@@ -121,8 +307,8 @@ def summary(values: dict[str, Any]) -> dict[str, Any]:
         if (of := values.get(key(problem))) is None:
             continue
         n, p, k = problem
-        share[key(problem)] = {"fit": n * p * p / of["fit"][peers.OURS] / of["gemm"]["float64"]}
-        for name, dtype in ((peers.OURS, "float64"), (peers.OURS32, "float32")):
+        share[key(problem)] = {"fit": n * p * p / of["fit"][OURS] / of["gemm"]["float64"]}
+        for name, dtype in ((OURS, "float64"), (OURS32, "float32")):
             if "score" in of:
                 rate = SCORED * k * p * p / of["score"][name]
                 share[key(problem)][f"score, {dtype}"] = rate / of["gemm"][dtype]
@@ -136,7 +322,7 @@ def draw(values: dict[str, Any], file: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    names = (peers.OURS, peers.DDU, peers.EIGEN, peers.QDA, peers.LDA)
+    names = (OURS, DDU, EIGEN, QDA, LDA)
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
     for axis, (along, problems) in zip(axes, LINES.items(), strict=True):
         at = [problem["npk".index(along)] for problem in problems]
@@ -164,25 +350,18 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(options.threads)
-    torch.set_num_threads(options.threads)
+def measure() -> harness.Measured:
+    threads = torch.get_num_threads()
     config = {"grid": GRID, "scored": SCORED, "memory": MEMORY, "accuracy": ACCURACY}
-    config |= {"repeats": options.repeats, "warmup": 1, "threads": options.threads}
-    config |= {"large": LARGE, "clock": "CPU" if options.threads == 1 else "wall"}
+    config |= {"repeats": REPEATS, "warmup": 1, "threads": threads, "large": LARGE}
+    config |= {"clock": "CPU" if threads == 1 else "wall"}
     values: dict[str, Any] = {"load": 0.0}
-    for name, part in parts(options.short, options.repeats).items():
+    for name, part in parts().items():
         load = round(os.getloadavg()[0], 1)
         values |= {name: rounded(part()), "load": max(values["load"], load)}
-    if not options.short:
-        draw(values, harness.ROOT / "docs" / "images" / "gaussian_scale.png")
+    draw(values, harness.ROOT / "docs" / "images" / "gaussian_scale.png")
     return config, values | rounded(summary(values))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="tiny problems, for --dry")
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--threads", type=int, default=2)
-    harness.main(__file__, measure, parser)
+    harness.main(__file__, measure)

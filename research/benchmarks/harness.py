@@ -160,9 +160,3 @@ def where(row: Mapping[str, Any]) -> str:
     made = row["versions"]["dipedl"]
     older = "" if made == __version__ else f", dipedl {made}"
     return f"`{row['command']}` on {row['device']}, configuration {row['config_hash']}{older}."
-
-
-def table(head: list[str], rows: list[list[Any]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)

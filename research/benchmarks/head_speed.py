@@ -1,19 +1,17 @@
 """What a class-conditional Gaussian adds to a network's forward pass, and its peers, in one run.
 
-``python benchmarks/head_speed.py`` writes results/head_speed.json; ``--short`` only shows that it
-works. The detectors of pytorch-ood take part where that package can be found; it need not be
-importable, for which it wants torchvision (``pip install --no-deps --target DIR pytorch-ood`` and
+The detectors of pytorch-ood take part where that package can be found; it need not be importable,
+for which it wants torchvision (``pip install --no-deps --target DIR pytorch-ood`` and
 ``PYTHONPATH=DIR`` will do).
 """
 
-import argparse
 import importlib.util
 import math
 import sys
 import time
 import types
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -33,7 +31,7 @@ NETWORKS = {
     "lenet5": (LeNet5(), (1, 28, 28), 500, (32, 256)),
 }
 PEERS = {"p": 640, "rows": 256, "n_fit": 10_000}
-LOADER = 8192
+LOADER, REPEATS = 8192, 7
 LARGE = {"k": 1000, "p": 2048, "rows": 256, "n_fit": 16_384, "forms": ("tied", "low-rank")}
 
 
@@ -51,7 +49,7 @@ def fitted(form: str, X: Tensor, y: Tensor, k: int = K) -> ClassGaussians:
     return density.finish()
 
 
-def overheads(repeats: int, n_fit: int) -> dict[str, float]:
+def overheads() -> dict[str, float]:
     """Share that each form adds to the forward pass: (network + head) / network - 1.
 
     The head by itself over the network says the same with less noise where that share is small.
@@ -59,10 +57,10 @@ def overheads(repeats: int, n_fit: int) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, (backbone, shape, p, batches) in NETWORKS.items():
         network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
-        densities = {form: fitted(form, *problem(n_fit, p, K)) for form in FORMS}
+        densities = {form: fitted(form, *problem(PEERS["n_fit"], p, K)) for form in FORMS}
         for rows in batches:
             pixels = torch.rand(rows, *shape, generator=torch.Generator().manual_seed(0)).flatten(1)
-            times = paired_seconds(passes(network, densities, pixels), repeats)
+            times = paired_seconds(passes(network, densities, pixels), REPEATS)
             alone = times.pop("network")
             values[f"{name}, {rows} rows: network s"] = alone
             for call, seconds in times.items():
@@ -85,12 +83,12 @@ def passes(
     return calls | {f"{f} alone": partial(density, features) for f, density in densities.items()}
 
 
-def loader_passes(repeats: int, rows: int) -> dict[str, float]:
+def loader_passes() -> dict[str, float]:
     """Seconds of `fit_density` over a loader, over those of the network's passes alone."""
     values = {}
     for name, (backbone, shape, _, (batch, *_)) in NETWORKS.items():
         network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
-        some = torch.randn(rows, math.prod(shape), generator=torch.Generator().manual_seed(0))
+        some = torch.randn(LOADER, math.prod(shape), generator=torch.Generator().manual_seed(0))
         loader = [(X, torch.arange(len(X)) % K) for X in some.split(batch)]
         # The deeper network is slow, and what is learned once is a small part of its passes.
         loader = loader if name == "lenet5" else loader[: max(2, len(loader) // 32)]
@@ -101,14 +99,14 @@ def loader_passes(repeats: int, rows: int) -> dict[str, float]:
                     loader
                 ),
             },
-            repeats,
+            REPEATS,
         )
         seen = sum(len(X) for X, _ in loader)
         values[f"{name}, {seen} rows: fit_density"] = times["fit"] / times["network"]
     return values
 
 
-def peers(repeats: int) -> dict[str, float]:
+def peers() -> dict[str, float]:
     """Seconds of each peer over ours, on the same features."""
     X, y = problem(PEERS["n_fit"], PEERS["p"], K)
     Q, _ = problem(PEERS["rows"], PEERS["p"], K, seed=2)
@@ -133,7 +131,7 @@ def peers(repeats: int) -> dict[str, float]:
     }
     outside = {name: d.fit_features(X, y) for name, d in pytorch_ood().items()}
     calls |= {name: partial(d.predict_features, Q) for name, d in outside.items()}
-    times = paired_seconds(calls, repeats)
+    times = paired_seconds(calls, REPEATS)
     values = {f"{form} s": times.pop(form) for form in ("full", "tied")}
     for name, seconds in times.items():
         values[name] = seconds / values[f"{name.split(' / ')[0]} s"]
@@ -157,13 +155,10 @@ def solved(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
 
 
 def pytorch_ood() -> dict[str, Any]:
-    """Its detectors of features, to be fitted; none where it is not installed."""
-    return {name: detector(None) for name, detector in _detectors().items()}
+    """Its detectors of features, to be fitted; none where it is not installed.
 
-
-@cache
-def _detectors() -> dict[str, Any]:
-    """The package imports torchvision, these two files do not."""
+    The package imports torchvision, these two files do not.
+    """
     found = importlib.util.find_spec("pytorch_ood")
     if found is None or not found.submodule_search_locations:
         return {}
@@ -171,18 +166,19 @@ def _detectors() -> dict[str, Any]:
     for name, path in (("pytorch_ood", folder), ("pytorch_ood.detector", f"{folder}/detector")):
         package = types.ModuleType(name)
         package.__path__ = [path]
-        sys.modules[name] = package
+        sys.modules.setdefault(name, package)
+    mahalanobis, gmm = (
+        import_module(f"pytorch_ood.detector.{name}") for name in ("mahalanobis", "gmm")
+    )
     return {
-        "tied / pytorch-ood Mahalanobis": import_module(
-            "pytorch_ood.detector.mahalanobis"
-        ).Mahalanobis,
-        "full / pytorch-ood GMM": import_module("pytorch_ood.detector.gmm").GMM,
+        "tied / pytorch-ood Mahalanobis": mahalanobis.Mahalanobis(None),
+        "full / pytorch-ood GMM": gmm.GMM(None),
     }
 
 
-def large(form: str, n_fit: int) -> dict[str, float]:
+def large(form: str) -> dict[str, float]:
     """Fit and score 1,000 classes of 2,048 features in this process, a new one."""
-    k, p, rows = LARGE["k"], LARGE["p"], LARGE["rows"]
+    k, p, rows, n_fit = (LARGE[name] for name in ("k", "p", "rows", "n_fit"))
     Q, _ = problem(rows, p, k, seed=2)
     torch.linalg.eigh((Q[:40] @ Q[:40].mT).double())
     means = torch.randn(k, p, generator=torch.Generator().manual_seed(1))
@@ -208,31 +204,20 @@ def large(form: str, n_fit: int) -> dict[str, float]:
     }
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
-    torch.set_num_threads(options.threads)
-    repeats = 1 if options.short else options.repeats
+def measure() -> harness.Measured:
     values: dict[str, float] = {}
     with torch.inference_mode():
-        values |= overheads(repeats, 1000 if options.short else PEERS["n_fit"])
-        values |= peers(repeats)
+        values |= overheads() | peers()
     with torch.no_grad():
-        values |= loader_passes(repeats, 512 if options.short else LOADER)
+        values |= loader_passes()
     for form in LARGE["forms"]:
-        values |= in_new_process(large, form, 1024 if options.short else LARGE["n_fit"])
-    config = {"repeats": repeats, "warmup": 1, "threads": options.threads, "dtype": "float32"}
-    config |= {
-        "k": K,
-        "loader": LOADER,
-        "peers": PEERS,
-        "large": {k: v for k, v in LARGE.items() if k != "forms"},
-    }
+        values |= in_new_process(large, form)
+    config = {"repeats": REPEATS, "warmup": 1, "threads": torch.get_num_threads()}
+    config |= {"dtype": "float32", "k": K, "loader": LOADER, "peers": PEERS}
+    config["large"] = {k: v for k, v in LARGE.items() if k != "forms"}
     config["pytorch-ood"] = "there" if "full / pytorch-ood GMM" in values else "not installed"
     return config, {name: round(value, 4) for name, value in values.items()}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="few repetitions, for --dry")
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    harness.main(__file__, measure, parser)
+    harness.main(__file__, measure)

@@ -119,6 +119,11 @@ class Source:
             return "?"
         return f"{value:.{digits}f}".removeprefix("0")
 
+    def lines(self, cell: str) -> Any:
+        """Return a metric of a method on every line of a crossed suite; () without rows."""
+        profile, method, metric = cell.split(" ")
+        return values(self.tables[profile].pairs, metric, method) if profile in self.rows else ()
+
     def store(self, profile: str) -> Store:
         return Store(self.root, self.suite, profile)
 
@@ -135,7 +140,7 @@ def page_of(suite: str, root: Path) -> str:
         f"$ python benchmarks/publish.py {suite} FOLDER   # its rows, and this page",
         *(f"$ dipedl-bench table {suite} --profile {p} --out results/bench" for p in source.rows),
     ][:3]
-    known = {"m": source.mean, "moved": largest_changes(suite)}
+    known = {"m": source.mean, "of": source.lines, "moved": largest_changes(suite)}
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
     blocks.append("\n".join(["```console", *commands, "```"]))
     if missing := [profile for profile in page.profiles if profile not in source.rows]:
@@ -143,7 +148,7 @@ def page_of(suite: str, root: Path) -> str:
     for section in page.sections:
         profiles = [p for p in section.profiles or page.profiles if p in source.rows]
         found = list(KINDS[section.kind](source, section, profiles)) if profiles else []
-        if found or section.kind == "text":
+        if found or (profiles and section.kind == "text"):
             text = Template(section.text.strip()).render(known)
             blocks += [f"## {section.title}", *filter(None, [text]), *found]
     if rows := [row for rows in source.rows.values() for row in rows]:

@@ -1,6 +1,6 @@
 """Run the measurements of minutes; those on full MNIST only where DIPEDL_DATA names its folder.
 
-The others (scale, drift, the service, spectra, peers) have commands of their own.
+The others (scale, drift, flows, the service, spectra, peers) have commands of their own.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 from harness import ROOT
 
-MINUTES = """startup gaussian_scale flow_speed default_speed neighbour_rows guarantee set_coverage
+MINUTES = """startup gaussian_scale default_speed neighbour_rows guarantee set_coverage
 caution_budget head_speed load_speed install_size which_score""".split()
 NEED_MNIST = ["covariance_forms", "select_density", "likelihood_failure"]
 NAMES = [*MINUTES, *NEED_MNIST]

@@ -1,9 +1,10 @@
 """Scoring of tables on disk: `dipedl score` in parts against the bare classifier, memory and Ray.
 
-    python benchmarks/score_scale.py --folder /data/scale --rows 100000 1000000
+    python benchmarks/score_scale.py --rows 100000 1000000 --folder /data/scale
 
 Without --rows all sizes are measured. What the receipt has of the same commit is kept, so the
-measurement can be made in parts. The tables are written into the folder once.
+measurement can be made in parts. The tables are written once, 2 GB at 1e7 rows; without --folder
+below the folder of temporary files.
 
 "bare" reads the same files, predicts by the same classifier with all cores, and writes the
 probabilities. Seconds are wall seconds of a process with its start, "megabytes" the peak of the
@@ -16,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -114,7 +116,7 @@ def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
     return found
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
+def measure(given: argparse.Namespace) -> harness.Measured:
     config = {
         "features": FEATURES,
         "classes": CLASSES,
@@ -123,16 +125,21 @@ def measure(options: argparse.Namespace) -> harness.Measured:
         "workers": WORKERS,
         "rows": ROWS,
     }
-    options.folder.mkdir(parents=True, exist_ok=True)
-    cases = itertools.product(options.rows, options.only)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    cases = itertools.product(given.rows, ("bare", *ENGINES))
     return config, {
-        f"{engine}, {n} rows": partial(scored, options.folder, n, engine) for n, engine in cases
+        f"{engine}, {n} rows": partial(scored, given.folder, n, engine) for n, engine in cases
     }
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="for tables: 2 GB at 1e7 rows")
+def options() -> argparse.ArgumentParser:
+    """Return the options of both measurements of scale."""
+    parser = argparse.ArgumentParser()
+    folder = Path(tempfile.gettempdir()) / "dipedl-scale"
+    parser.add_argument("--folder", type=Path, default=folder, help="for the tables")
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    parser.add_argument("--only", nargs="+", default=("bare", *ENGINES))
-    harness.main(__file__, measure, parser)
+    return parser
+
+
+if __name__ == "__main__":
+    harness.main(__file__, measure, options())

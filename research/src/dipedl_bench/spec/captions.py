@@ -67,7 +67,8 @@ class Page(Frozen):
     """The page of results of a suite: title, introduction, profiles that count, sections.
 
     Prose is a template of Jinja: ``m("gpu ddu auroc/cifar100", 2)`` is a mean of the published rows
-    with two decimals, ``moved.auroc`` by how much AUROCs of rows trained again moved at most.
+    with two decimals, ``of("cpu default auroc")`` the Series over all lines of a crossed suite,
+    ``moved.auroc`` by how much AUROCs of rows trained again moved at most.
     """
 
     title: str
