@@ -1,17 +1,17 @@
 """dipedl beside six other libraries: what each offers, and one small task that all are given.
 
-    python benchmarks/compare_libraries.py --python pyod=PATH --python mapie=PATH ...
+    python benchmarks/compare_libraries.py --python pyod=PATH mapie=PATH ...
 
-Each library runs in an interpreter of its own, given as LIBRARY=PATH; install there what INSTALL
-names (torch for the CPU first, where a library needs torch; scikit-learn beside it). dipedl runs in
-this one. Set OMP_NUM_THREADS=1. The snippets lie under benchmarks/compare: every line of them but
-the docstring and the names of the methods is counted. Facts: benchmarks/compare/facts.toml.
+Each library runs in an interpreter of its own, given as LIBRARY=PATH, ``--jobs`` of them at once (1
+where nothing else runs); install there what INSTALL names (torch for the CPU first, where a library
+needs torch; scikit-learn beside it). dipedl runs in this one. Set OMP_NUM_THREADS=1. The snippets
+lie under benchmarks/compare: every line of them but the docstring and the names of the methods is
+counted. Facts: benchmarks/compare/facts.toml.
 
 Task: scikit-learn's digits 0 to 7, split anew for each seed; 8 and 9 are unknown. Every method is
 given the training rows, answers with labels, scores and flags, and sees no unknown row before.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -41,14 +41,14 @@ INSTALL = {
 SNIPPETS = {"dipedl": ["plain", "dipedl", "dipedl_network"], "uncertainty_toolbox": []}
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
+def measure(python: tuple[str, ...] = (), jobs: int = 1) -> harness.Measured:
     load = os.getloadavg()
-    pythons = {"dipedl": sys.executable} | dict(pair.split("=", 1) for pair in options.python)
-    if missing := INSTALL.keys() - pythons.keys():
-        raise SystemExit(f"no interpreter for {', '.join(missing)}: add --python LIBRARY=PATH")
+    pythons = {"dipedl": sys.executable} | dict(pair.split("=", 1) for pair in python)
+    if missing := [f"{name}=PATH" for name in INSTALL if name not in pythons]:
+        raise SystemExit(f"no interpreter for some libraries: add --python {' '.join(missing)}")
     with tempfile.TemporaryDirectory() as folder:
         labels = [save_split(Path(folder), seed) for seed in SEEDS]
-        with ThreadPoolExecutor(options.jobs) as pool:
+        with ThreadPoolExecutor(jobs) as pool:
             runs = pool.map(lambda name: answers(name, pythons[name], Path(folder)), INSTALL)
             found = dict(zip(INSTALL, runs, strict=True))
     about = ("version", "python", "licence", "facts")
@@ -63,7 +63,7 @@ def measure(options: argparse.Namespace) -> harness.Measured:
         "installed": INSTALL,
         "facts_checked": tomllib.loads((HERE / "compare" / "facts.toml").read_text())["checked"],
         "threads": os.environ.get("OMP_NUM_THREADS"),
-        "libraries_at_once": options.jobs,
+        "libraries_at_once": jobs,
     }
     return config, values
 
@@ -126,9 +126,4 @@ def of_seed(answer: dict, y: np.ndarray) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PATH")
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="libraries at once; 1 where nothing else runs"
-    )
-    harness.main(__file__, measure, parser)
+    harness.main(__file__, measure)

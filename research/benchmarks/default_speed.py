@@ -10,7 +10,6 @@ busy one. "above" are ours less the bare classifier's, of calls run in turn; p50
 percentiles of calls on one row and on 100.
 """
 
-import argparse
 import itertools
 import time
 from collections.abc import Callable
@@ -96,7 +95,9 @@ def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     }
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
+def measure(
+    rows: tuple[int, ...] = TRAINING_ROWS, only: tuple[str, ...] = tuple(CLASSIFIERS)
+) -> harness.Measured:
     config = {
         "features": FEATURES,
         "classes": CLASSES,
@@ -110,12 +111,9 @@ def measure(options: argparse.Namespace) -> harness.Measured:
     X, y = make_classification(
         max(TRAINING_ROWS) + ROWS, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
     )
-    cases = itertools.product(options.rows, options.only)
+    cases = itertools.product(rows, only)
     return config, {f"{name}, {n} rows": partial(timed, name, n, X, y) for n, name in cases}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=TRAINING_ROWS, choices=TRAINING_ROWS)
-    parser.add_argument("--only", nargs="+", default=list(CLASSIFIERS), choices=list(CLASSIFIERS))
-    harness.main(__file__, measure, parser)
+    harness.main(__file__, measure)

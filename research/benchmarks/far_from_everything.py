@@ -3,7 +3,6 @@
 ``python benchmarks/far_from_everything.py --fits 100`` makes some of them; each fit has its seed.
 """
 
-import argparse
 import warnings
 from collections import Counter
 from typing import Any
@@ -19,7 +18,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier
 
-FITS = 10_000
 DISTANCES = (1e3, 1e6, 1e12, 1e50, 1e150)
 LEAST_VACUITY = 0.99
 Data = tuple[np.ndarray, np.ndarray]
@@ -179,17 +177,15 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
+def measure(fits: int = 10_000) -> harness.Measured:
     rows = []
-    for seed in range(options.fits):
+    for seed in range(fits):
         rows.append(row := outcome(seed))
         if (row.get("missed") or row.get("low")) and not row["said"]:
             print("silent:", row, flush=True)
-    config = {"fits": options.fits, "distances": DISTANCES, "kinds": KINDS}
+    config = {"fits": fits, "distances": DISTANCES, "kinds": KINDS}
     return config | {"rows": "60 to 399"}, summary(rows)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fits", type=int, default=FITS)
-    harness.main(__file__, measure, parser)
+    harness.main(__file__, measure)

@@ -8,7 +8,6 @@ whole command with one Gaussian a class: "megabytes" is the peak of the largest 
 reads the same batches and multiplies each by its transpose; their seconds are of the processor.
 """
 
-import argparse
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from harness import paired_seconds
-from score_scale import CLASSES, FEATURES, FILE, ROWS, WORKERS, cost, options, write_rows
+from score_scale import CLASSES, FEATURES, FILE, FOLDER, ROWS, WORKERS, cost, write_rows
 from threadpoolctl import threadpool_limits
 
 from dipedl.density import GDADensity
@@ -66,13 +65,13 @@ def sums(folder: Path) -> dict[str, float]:
         return paired_seconds({"sums": added, "product": multiplied}, 5, time.process_time)
 
 
-def measure(given: argparse.Namespace) -> harness.Measured:
+def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Measured:
     config = {"features": FEATURES, "classes": CLASSES, "rows_per_file": FILE, "workers": WORKERS}
     config |= {"rows": ROWS, "wide": [WIDE_ROWS, WIDE], "batch": BATCH}
-    given.folder.mkdir(parents=True, exist_ok=True)
-    parts = {f"fit, {n} rows": partial(fitted, given.folder, n) for n in given.rows}
-    return config, parts | {"sums of a wide table": partial(sums, given.folder)}
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {f"fit, {n} rows": partial(fitted, folder, n) for n in rows}
+    return config, parts | {"sums of a wide table": partial(sums, folder)}
 
 
 if __name__ == "__main__":
-    harness.main(__file__, measure, options())
+    harness.main(__file__, measure)

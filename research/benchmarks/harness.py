@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from inspect import signature
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -71,31 +72,31 @@ def peak_kib() -> int:
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
-def main(
-    file: str,
-    measure: Callable[..., Measured],
-    parser: argparse.ArgumentParser | None = None,
-) -> None:
+def main(file: str, measure: Callable[..., Measured]) -> None:
     """Measure, print, and write results/NAME.json for the script NAME.py unless ``--dry``.
 
-    `measure` returns the configuration, and values or a function for each part of them; where
-    there is a `parser`, it is called with its options.
+    `measure` returns the configuration, and values or a function for each part of them. Its
+    arguments are options of the command; each has a default, of several values a tuple.
     """
-    name, options = Path(file).stem, parser or argparse.ArgumentParser()
-    options.add_argument("--dry", action="store_true", help="print, and write no receipt")
-    given = options.parse_args()
-    start = time.perf_counter()
-    config, found = measure(given) if parser else measure()
+    name, parser = Path(file).stem, argparse.ArgumentParser()
+    for option, argument in signature(measure).parameters.items():
+        default, many = argument.default, isinstance(argument.default, tuple)
+        kind = type(default[0] if many and default else "" if many else default)
+        parser.add_argument(f"--{option}", type=kind, nargs="+" if many else None, default=default)
+    parser.add_argument("--dry", action="store_true", help="print, and write no receipt")
+    given = vars(parser.parse_args())
+    dry, start = given.pop("dry"), time.perf_counter()
+    config, found = measure(**given)
     values, seconds = found, time.perf_counter() - start
     if found and all(map(callable, found.values())):
-        values, seconds = ({}, 0.0) if given.dry else unfinished(name, config)
+        values, seconds = ({}, 0.0) if dry else unfinished(name, config)
         for part in [part for part in found if part not in values]:
             start = time.perf_counter()
             values[part] = found[part]()
             seconds += time.perf_counter() - start
-            if not given.dry:
+            if not dry:
                 write(name, config, values, seconds)
-    elif not given.dry:
+    elif not dry:
         write(name, config, values, seconds)
     print(json.dumps(values, indent=1, sort_keys=True))
 

@@ -11,7 +11,6 @@ probabilities. Seconds are wall seconds of a process with its start, "megabytes"
 largest of its processes.
 """
 
-import argparse
 import itertools
 import os
 import shutil
@@ -31,6 +30,7 @@ from sklearn.datasets import make_classification
 FEATURES, CLASSES, LEARNED, FILE, WORKERS = 20, 3, 100_000, 50_000, 2
 ROWS = (100_000, 1_000_000, 10_000_000)
 ENGINES = ("local", "ray")
+FOLDER = Path(tempfile.gettempdir()) / "dipedl-scale"
 BARE = """
 import sys
 from pathlib import Path
@@ -116,7 +116,7 @@ def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
     return found
 
 
-def measure(given: argparse.Namespace) -> harness.Measured:
+def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Measured:
     config = {
         "features": FEATURES,
         "classes": CLASSES,
@@ -125,21 +125,12 @@ def measure(given: argparse.Namespace) -> harness.Measured:
         "workers": WORKERS,
         "rows": ROWS,
     }
-    given.folder.mkdir(parents=True, exist_ok=True)
-    cases = itertools.product(given.rows, ("bare", *ENGINES))
+    folder.mkdir(parents=True, exist_ok=True)
+    cases = itertools.product(rows, ("bare", *ENGINES))
     return config, {
-        f"{engine}, {n} rows": partial(scored, given.folder, n, engine) for n, engine in cases
+        f"{engine}, {n} rows": partial(scored, folder, n, engine) for n, engine in cases
     }
 
 
-def options() -> argparse.ArgumentParser:
-    """Return the options of both measurements of scale."""
-    parser = argparse.ArgumentParser()
-    folder = Path(tempfile.gettempdir()) / "dipedl-scale"
-    parser.add_argument("--folder", type=Path, default=folder, help="for the tables")
-    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    return parser
-
-
 if __name__ == "__main__":
-    harness.main(__file__, measure, options())
+    harness.main(__file__, measure)

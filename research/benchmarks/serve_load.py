@@ -1,10 +1,10 @@
 """A service under load beside a bare endpoint, and minutes of mixed load with faults.
 
 Both are processes on loopback; the clients are connections of this process, each sends its next
-request once it has its answer. ``--seconds 2 --mixed 5 --dry`` tries it without a receipt.
+request once it has its answer. ``--seconds 2 --mixed 5 --dry`` tries it without a receipt: seconds
+for each number of clients, and of mixed load.
 """
 
-import argparse
 import asyncio
 import json
 import subprocess
@@ -224,20 +224,11 @@ async def measured(folder: Path, seconds: float, minutes: float) -> dict[str, An
     return values
 
 
-def measure(options: argparse.Namespace) -> harness.Measured:
-    config = {
-        "clients": CLIENTS,
-        "rows": ROWS,
-        "seconds": options.seconds,
-        "mixed": options.mixed,
-        "seed": SEED,
-    }
+def measure(seconds: float = 10.0, mixed: float = 600.0) -> harness.Measured:
+    config = {"clients": CLIENTS, "rows": ROWS, "seconds": seconds, "mixed": mixed, "seed": SEED}
     with tempfile.TemporaryDirectory() as folder:
-        return config, asyncio.run(measured(Path(folder), options.seconds, options.mixed))
+        return config, asyncio.run(measured(Path(folder), seconds, mixed))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each number of clients")
-    parser.add_argument("--mixed", type=float, default=600.0, help="seconds of mixed load")
-    harness.main(__file__, measure, parser)
+    harness.main(__file__, measure)

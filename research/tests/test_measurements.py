@@ -11,19 +11,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import compare_worker  # noqa: E402
+import harness  # noqa: E402
+import run  # noqa: E402
+import write_pages  # noqa: E402
 
 
-@pytest.mark.parametrize("name", load("write_pages").PAGES)
+@pytest.mark.parametrize("name", write_pages.PAGES)
 def test_the_page_is_what_the_receipts_say(name):
-    pages = load("write_pages")
-    stale = "run: python research/benchmarks/write_pages.py"
-    assert pages.page(name) == pages.PAGES[name].read_text(encoding="utf-8"), stale
+    text = write_pages.PAGES[name].read_text(encoding="utf-8")
+    assert write_pages.page(name) == text, "run: python benchmarks/write_pages.py"
 
 
 def test_the_table_of_the_fuzzers_is_that_of_the_last_run():
@@ -32,18 +29,18 @@ def test_the_table_of_the_fuzzers_is_that_of_the_last_run():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = (ROOT / "docs/fuzzers.md").read_text(encoding="utf-8")
-    assert module.table(load("harness").receipt("fuzz")).strip() in page
+    assert module.table(harness.receipt("fuzz")).strip() in page
 
 
 def test_facts_of_the_comparison_answer_its_questions():
     """Answer and line of each fact are those that the receipt saw run; our own lines run here."""
-    pages = load("write_pages")
-    facts, seen = pages.FACTS, pages.receipt("compare_libraries")["values"]["libraries"]
-    for library in pages.NAMES:
+    facts = write_pages.FACTS
+    seen = harness.receipt("compare_libraries")["values"]["libraries"]
+    for library in write_pages.NAMES:
         stated = {fact["about"]: (fact["answer"], fact["shows"]) for fact in facts[library]}
         runs = seen[library]["facts"]
         if library == "dipedl":
-            runs = load("compare_worker").facts_shown(library)
+            runs = compare_worker.facts_shown(library)
         ran = {about: (f["answer"], f["shows"]) for about, f in runs.items()}
         assert stated.keys() <= facts["questions"].keys()
         assert stated == ran
@@ -51,12 +48,11 @@ def test_facts_of_the_comparison_answer_its_questions():
 
 def test_a_search_of_the_sources_knows_the_end_of_a_word():
     """In a line of facts.toml it is written as in a string that is not raw."""
-    mentions = load("compare_worker").mentions
+    mentions = compare_worker.mentions
     assert mentions("dipedl", "class DIPModule\b") and not mentions("dipedl", "class DIPModul\b")
 
 
 def test_a_receipt_goes_on_only_at_the_same_commit_without_changes(tmp_path, monkeypatch):
-    harness = load("harness")
     monkeypatch.setattr(harness, "ROOT", tmp_path)
     for name in ("code.py", "results/x.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -75,7 +71,6 @@ def test_a_receipt_goes_on_only_at_the_same_commit_without_changes(tmp_path, mon
 
 
 def test_parts_are_kept_and_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
-    harness = load("harness")
     monkeypatch.setattr(harness, "ROOT", tmp_path)
     monkeypatch.setattr(harness, "commit", lambda: "0123")
     ran = []
@@ -93,8 +88,7 @@ def test_parts_are_kept_and_a_dry_run_writes_nothing(tmp_path, monkeypatch, caps
 
 
 def test_every_benchmark_of_the_page_has_a_receipt_with_what_makes_it_again():
-    harness = load("harness")
-    for name in load("run").NAMES:
+    for name in run.NAMES:
         row = harness.receipt(name)
         assert row["command"] == f"python benchmarks/{name}.py"
         assert {"config", "config_hash", "values", "versions", "device", "seconds"} <= set(row)
