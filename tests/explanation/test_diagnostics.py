@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dipedl import DIPClassifier
-from dipedl.apps.table.findings import diagnosed, error_ranking
+from dipedl.apps.cli.findings import diagnosis_in_shell
+from dipedl.apps.table.report.advice import error_ranking
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
@@ -439,7 +440,7 @@ def test_one_rule_says_what_ranks_errors_in_the_library_and_in_the_shell(plant, 
         assert finding.numbers[f"auroc_{name}"] == pytest.approx(value, abs=1e-6)
     chosen = finding.numbers["errors_ranked_by"]
     assert chosen in best and RANKINGS[chosen] in finding.remedy
-    said = diagnosed(clf)
+    said = diagnosis_in_shell(clf.diagnose())
     (shell,) = [f for f in said.findings if f.code == finding.code]
     by_columns = auroc["predict_proba"] >= auroc["score"] - finding.numbers["auroc_sd"]
     first = "by the largest p_ column" if by_columns else "by vacuity or p_value"
@@ -450,7 +451,7 @@ def test_one_rule_says_what_ranks_errors_in_the_library_and_in_the_shell(plant, 
 def test_without_errors_no_rule_is_given():
     c = healthy(m=60)
     clf = model(replace(c, labels=c.proba.argmax(axis=1)), HalfAt(-12.0))
-    assert error_ranking(diagnosed(clf)) == ""
+    assert error_ranking(diagnosis_in_shell(clf.diagnose())) == ""
     assert not any("errors_ranked_by" in f.numbers for f in diagnose(clf).findings)
 
 

@@ -19,9 +19,9 @@ from dipedl.explanation.evidence_findings import move_half_point
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyarrow")
-from dipedl.apps.cli.own_data.learn import fit  # noqa: E402
-from dipedl.apps.cli.own_data.look import check  # noqa: E402
-from dipedl.apps.table.findings import REMEDIES, diagnosed  # noqa: E402
+from dipedl.apps.cli.check import check  # noqa: E402
+from dipedl.apps.cli.findings import REMEDIES, diagnosis_in_shell  # noqa: E402
+from dipedl.apps.cli.fit import fit  # noqa: E402
 from dipedl.pretrained import DIPModule  # noqa: E402
 
 #: A setting that a remedy names, with the value to give it.
@@ -121,7 +121,7 @@ def test_a_budget_is_raised_or_lowered_from_where_it_is():
 @pytest.mark.parametrize(("plant", "code", "severity"), PLANTED)
 def test_every_remedy_of_the_shell_is_in_its_terms(plant, code, severity):
     clf = plant(healthy())
-    said, bare = diagnosed(clf), diagnose(clf)
+    said, bare = diagnosis_in_shell(clf.diagnose()), diagnose(clf)
     assert [f.text for f in said.findings] == [f.text for f in bare.findings]
     assert [bool(f.remedy) for f in said.findings] == [bool(f.remedy) for f in bare.findings]
     known = {option for command in (fit, check) for option in inspect.signature(command).parameters}

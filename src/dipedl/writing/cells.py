@@ -25,6 +25,14 @@ def printable_name(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def one_line(text: str) -> str:
+    r"""Return a text without what could break a line or drive a terminal: such as ``\x1b``.
+
+    So are the bytes of a file's name that are no UTF-8.
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in printable_name(text))
+
+
 def probability_names(classes: Sequence[str]) -> list[str]:
     """Return a name for the column of each class: p_ and the class.
 

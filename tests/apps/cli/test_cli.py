@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from dipedl import __version__, density
 from dipedl.apps import demo
 from dipedl.apps.cli import app as cli_app
-from dipedl.apps.cli.app import app, stage_display
+from dipedl.apps.cli.app import app
+from dipedl.apps.cli.demo import stage_display
 from small_demo import linear_only
 
 BLOCKED = "import sys; sys.modules[{name!r}] = None; from dipedl.apps.cli import main; main()"
@@ -185,7 +186,7 @@ def test_without_torch_it_says_so(blank, tmp_path, monkeypatch):
 
 def test_open_shows_the_report(blank, tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr(cli_app.typer, "launch", opened.append)
+    monkeypatch.setattr("typer.launch", opened.append)
     out = tmp_path / "r.html"
     invoke("demo", "--quiet", "--out", out, "--models", "linear", "--open")
     assert opened == [out.resolve().as_uri()]

@@ -18,10 +18,15 @@ pytest.importorskip("skops")
 from typer.testing import CliRunner
 
 import dipedl
-from dipedl.apps.cli import spectra_run
 from dipedl.apps.cli.app import app
-from dipedl.apps.cli.spectra_table import read_labels
-from dipedl.apps.spectra import Failure, Spectra, paper_grid, read_spectra, toy_spectra
+from dipedl.apps.spectra import (
+    Failure,
+    Spectra,
+    classification,
+    paper_grid,
+    read_spectra,
+    toy_spectra,
+)
 from fits_writers import SDSS_GRID, write_sdss
 
 KINDS = ("GALAXY", "QSO", "STAR")
@@ -72,7 +77,7 @@ def test_fit_says_what_it_learned(fitted):
 def test_model_needs_no_pickle_and_no_trust_beyond_the_named_types(fitted):
     _, path = fitted
     assert b"pickle" not in path.read_bytes()
-    model = spectra_run.read_model(path)
+    model = classification.read_model(path)
     assert [name for name, _ in model.steps[:3]] == ["energy", "smoothing", "features"]
     assert model[-1].classes_.tolist() == ["GALAXY", "QSO"]
 
@@ -130,7 +135,7 @@ def test_batches_do_not_change_the_table(fitted, folder, tmp_path, monkeypatch):
     _, path = fitted
     tables = []
     for size in (500, 3):
-        monkeypatch.setattr(spectra_run, "_AT_ONCE", size)
+        monkeypatch.setattr(classification, "_AT_ONCE", size)
         invoke("spectra", "classify", path, f"{folder}/spec-0*", "--out", tmp_path / "a.csv")
         tables.append(table(tmp_path / "a.csv"))
     assert len(tables[0]) == 11
@@ -152,7 +157,7 @@ def test_classes_out_of_a_table(folder, tmp_path, monkeypatch):
         seen.update(n=len(flux), classes=classes.tolist(), **options)
         raise ValueError("enough seen")
 
-    monkeypatch.setattr(spectra_run, "fit_model", fit_model)
+    monkeypatch.setattr(classification, "fit_model", fit_model)
     done = invoke("spectra", "fit", folder, "--labels", tmp_path / "labels.csv", "--seed", 4)
     assert (done.exit_code, seen["n"], seen["seed"]) == (2, 40, 4)
     assert seen["classes"] == list("AB" * 20)
@@ -163,7 +168,7 @@ def test_classes_out_of_a_table(folder, tmp_path, monkeypatch):
 def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
     from dipedl.apps.cli import spectra as commands
 
-    model = spectra_run.read_model(fitted[1])
+    model = classification.read_model(fitted[1])
     seen = {}
 
     def fit_model(flux, classes, **options):
@@ -171,7 +176,7 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
         warnings.warn("some rows are far", UserWarning, stacklevel=1)
         return model
 
-    monkeypatch.setattr(spectra_run, "fit_model", fit_model)
+    monkeypatch.setattr(classification, "fit_model", fit_model)
     monkeypatch.setattr(commands, "_TOY_FIT", 100)
     monkeypatch.setattr(commands, "_TOY_CLASSIFY", 40)
     monkeypatch.setattr(commands, "_TOY_LAMPS", 10)
@@ -192,16 +197,15 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
 def test_rows_without_features_are_failures(fitted, folder, tmp_path):
     """What the reader lets pass and the features refuse does not stop the others."""
     _, path = fitted
-    model = spectra_run.read_model(path)
+    model = classification.read_model(path)
     flux = toy_spectra(4).flux.copy()
     flux[2] *= 1e-17
     files = ["gone", "a", "b", "c", "d"]
     spectra = Spectra(flux, paper_grid(), failures=(Failure("gone", None, "damaged"),))
-    from dipedl.apps.cli.spectra_table import table_file
 
-    with table_file(tmp_path / "t.csv", ["GALAXY", "QSO"]) as out:
-        rows, failures = spectra_run.classify_all(
-            model, iter([spectra_run.Batch(files, spectra)]), 0.05, out
+    with classification.table_file(tmp_path / "t.csv", ["GALAXY", "QSO"]) as out:
+        rows, failures = classification.classify_all(
+            model, iter([classification.Batch(files, spectra)]), 0.05, out
         )
     assert [row.file for row in rows] == ["a", "b", "d"]
     assert [f.file for f in failures] == ["gone", "c"] and "energy" in failures[1].reason
@@ -225,7 +229,7 @@ def test_a_failure_midway_leaves_the_old_table(fitted, folder, tmp_path, monkeyp
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(spectra_run, "rows_of", fail)
+    monkeypatch.setattr(classification, "rows_of", fail)
     done = invoke("spectra", "classify", path, folder, "--out", out)
     assert (done.exit_code, "no space left" in done.stderr) == (2, True)
     assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
@@ -262,10 +266,11 @@ def test_every_bad_file_has_its_line_whatever_its_name(fitted, tmp_path, monkeyp
 
 
 def test_classes_that_look_like_formulas_are_only_shown():
-    from dipedl.apps.cli.spectra_table import Row, Table
 
     stream = io.StringIO()
-    Table(stream, ["=A", "B"]).add(Row("n", "f", "=A", -1.0, (1.0, 0.0), "=A", 0.1, 0.5, False))
+    classification.Table(stream, ["=A", "B"]).add(
+        classification.Row("n", "f", "=A", -1.0, (1.0, 0.0), "=A", 0.1, 0.5, False)
+    )
     head, line = csv.reader(io.StringIO(stream.getvalue()))
     assert head[4:6] == ["p_=A", "p_B"]
     assert line[2:8] == ["'=A", "-1.00", "1.000000", "0.000000", "'=A", "0.100000"]
@@ -374,8 +379,8 @@ def test_a_wrong_estimator_is_refused_before_any_file_is_read(tmp_path):
 
 
 def test_labels_that_are_no_file_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"--labels must name a CSV file, but .*none.csv' is none"):
-        read_labels(tmp_path / "none.csv")
+    with pytest.raises(ValueError, match=r"`labels` must name a CSV file, but .*none.csv' is none"):
+        classification.read_labels(tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize(

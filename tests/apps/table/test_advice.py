@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
+from dipedl.apps.cli.findings import diagnosis_in_shell
 from dipedl.apps.table import evaluate, fit
 from dipedl.apps.table.columns import infer_columns
-from dipedl.apps.table.findings import diagnosed, error_ranking
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.report import render
-from dipedl.apps.table.report.advice import next_steps
+from dipedl.apps.table.report.advice import error_ranking, next_steps
 from dipedl.apps.table.table_model import read_model
 from passengers import passengers
 
@@ -59,9 +59,13 @@ def test_another_fit_is_advised_only_if_the_classifier_is_off(found, confidence,
 
 def test_the_report_ranks_errors_by_the_rule_of_the_diagnosis_alone(found):
     scores = {"accuracy": 0.8, "confidence": 0.7, "ece": 0.12, "classifier_ece": 0.02}
-    told = dataclasses.replace(found, scores={**found.scores, **scores})
+    told = dataclasses.replace(
+        found,
+        scores={**found.scores, **scores},
+        diagnosis=diagnosis_in_shell(found.diagnosis),
+    )
     assert not any("rank" in step for step in next_steps(told))
-    rule = error_ranking(diagnosed(found.model.classifier))
+    rule = error_ranking(found.diagnosis)
     assert rule and rule in html.unescape(render(told, "new.csv", "model.dipedl"))
 
 

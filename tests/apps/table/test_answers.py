@@ -601,14 +601,14 @@ def test_held_out_rows_that_are_not_used_are_told(features, run, other_system):
 
 
 def test_progress_says_rows_and_speed(capsys, monkeypatch):
-    from dipedl.apps.cli.own_data import running
+    from dipedl.apps.cli.terminal import show_rows
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with running.row_progress(quiet=False) as progress:
+    with show_rows(quiet=False) as progress:
         progress(1200, 0.5)
     said = capsys.readouterr().err
     assert re.search(r"1,200 rows \(50%\), [\d,]+ rows/s, about \d+ s left", said)
-    with running.row_progress(quiet=True) as progress:
+    with show_rows(quiet=True) as progress:
         assert progress is None
 
 

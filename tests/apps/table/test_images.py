@@ -113,7 +113,7 @@ def test_the_network_is_found_beside_the_model_and_a_changed_one_is_refused(tmp_
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["photos.csv", "--images"], 1, "needs a folder with a folder for each class"),
+        (["photos.csv", "--images"], 1, "in a folder with a folder for each class"),
         (["empty", "--images"], 1, "empty holds no image that ends in .bmp"),
         (["photos", "--images", "--extractor", "no.onnx"], 1, "no.onnx: there is no such file"),
         (["photos", "--images", "--extractor", "photos.csv"], 1, "is no ONNX network"),

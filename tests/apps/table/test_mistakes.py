@@ -151,7 +151,7 @@ FIT = {
         1,
         "data.csv cannot be read",
     ),
-    "a wrong delimiter": (csv(), ["--delimiter", ";"], 1, "name the delimiter by --delimiter"),
+    "a wrong delimiter": (csv(), ["--delimiter", ";"], 1, "name the --delimiter"),
     "a delimiter of two characters": (
         csv(),
         ["--delimiter", "::"],
@@ -179,13 +179,13 @@ FIT = {
         csv(passengers().rename(columns={"fare": "fare, net"})),
         ["--drop", "fare, net"],
         1,
-        """a name with a comma stands in quotes: --drop '"fare, net"'""",
+        """a name with a comma is one entry: --drop '"fare, net"'""",
     ),
     "a kind of a column with a comma in its name": (
         csv(passengers().rename(columns={"fare": "fare, net"})),
         ["--types", "fare=text"],
         1,
-        """a name with a comma stands in quotes: --types '"fare, net"'""",
+        """a name with a comma is one key: --types '"fare, net=text"'""",
     ),
     "a column to drop with a line break in its name": (
         csv(),

@@ -153,7 +153,7 @@ def test_a_column_to_copy_in_parts_never_stands_for_an_answer(column, tmp_path):
 
 def test_a_table_of_spectra_has_a_column_for_each_thing(tmp_path):
     pytest.importorskip("typer")
-    from dipedl.apps.cli.spectra_table import Row, table_file
+    from dipedl.apps.spectra.classification import Row, table_file
 
     row = Row("s", "s.fits", "value", 1.0, (0.75, 0.25), "value", 0.5, 0.125, False)
     with table_file(tmp_path / "a.csv", ["value", "star"]) as made:

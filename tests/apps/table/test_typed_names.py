@@ -9,9 +9,8 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.cli.own_data.running import pairs_in
-from dipedl.apps.cli.terminal import names_in
-from dipedl.apps.table.errors import UserError, as_typed
+from dipedl.apps.cli.terminal import as_typed, names_in, pairs_in, with_options
+from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.kinds import guess
 from passengers import passengers
 
@@ -52,6 +51,8 @@ def test_what_mixed_types_advise_can_be_typed(name):
     values = pd.Series([*"123456789", odd := "not 'known', yet"], dtype=object)
     with pytest.raises(UserError) as caught:
         guess(values, name)
-    typed = re.search("--gaps (.+), if these are codes: --types (.+)$", str(caught.value)).groups()
+    typed = re.search(
+        "--gaps (.+), if these are codes: --types (.+)$", with_options(str(caught.value))
+    ).groups()
     gaps, types = (shlex.split(each)[0] for each in typed)
     assert (names_in(gaps), pairs_in(types)) == ([odd], {name: "category"})

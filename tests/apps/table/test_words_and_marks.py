@@ -63,7 +63,7 @@ def test_a_class_and_a_level_of_a_word_for_a_gap_are_kept(write, word, tmp_path)
     (port,) = (c for c in learned.model.columns if c.name == "port")
     assert sorted(port.levels) == sorted(["S", word, "Q"]) and port.missing == 0
     assert learned.refused_rows == 0
-    told = [note for note in learned.notes if "--gaps" in note and note.startswith(repr(word))]
+    told = [note for note in learned.notes if "gaps=" in note and note.startswith(repr(word))]
     assert len(told) == (write in (as_csv, as_quoted_csv))
 
 
@@ -76,7 +76,7 @@ def test_a_word_that_is_said_to_be_a_gap_is_one_in_every_format(write, tmp_path)
     assert sorted(learned.model.facts["classes"]) == ["AS", "EU"]
     assert learned.model.columns[1].levels == ("S",)
     assert [one.row for one in learned.refused] == [1, 2, 3, 4, 5]
-    assert all("--gaps" in one.reason and "NA" in one.reason for one in learned.refused)
+    assert all("gaps=" in one.reason and "NA" in one.reason for one in learned.refused)
     save_model(learned.model, tmp_path / "m.dipedl")
     assert read_model(tmp_path / "m.dipedl").gaps == ("NA", "?")
 
@@ -113,7 +113,9 @@ def test_a_word_beside_classes_that_are_numbers_is_asked_about(tmp_path):
     y = np.where(X > 0, "1", "0").astype(object)
     y[::3] = "NA"
     as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
-    with pytest.raises(UserError, match=r"'y'.*'NA' in 40 rows.*--gaps NA.*--types y=category"):
+    with pytest.raises(
+        UserError, match=r"'y'.*'NA' in 40 rows.*gaps=\['NA'\].*types={'y': 'category'}"
+    ):
         fitted(tmp_path / "data")
     assert sorted(fitted(tmp_path / "data", gaps=["NA"]).model.facts["classes"]) == ["0", "1"]
     named = fitted(tmp_path / "data", types={"y": "category"})
@@ -124,14 +126,14 @@ def test_a_rare_class_that_may_be_a_gap_is_told_with_the_option(tmp_path):
     y = np.where(X > 0, "EU", "AS").astype(object)
     y[:3] = "null"
     as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
-    with pytest.raises(UserError, match=r"'null' \(3\).*--gaps null"):
+    with pytest.raises(UserError, match=r"'null' \(3\).*gaps=\['null'\]"):
         fitted(tmp_path / "data")
 
 
 def test_one_class_beside_rows_that_gaps_left_out_is_told_with_the_option(tmp_path):
     y = np.where(X > 0, "EU", "NA")
     as_csv(tmp_path / "data", pd.DataFrame({"x": X, "y": y}))
-    with pytest.raises(UserError, match=rf"'EU'.*{(X <= 0).sum()} rows.*--gaps NA"):
+    with pytest.raises(UserError, match=rf"'EU'.*{(X <= 0).sum()} rows.*gaps=\['NA'\]"):
         fitted(tmp_path / "data", gaps=["NA"])
 
 
@@ -216,7 +218,7 @@ def test_numbers_written_for_a_reader_are_told_with_a_remedy(entries):
     odd = next(text for text in entries if repr(text) in column.why)
     with pytest.raises(UserError, match=r"plain numbers|without commas") as told:
         infer_columns(pd.DataFrame({"x": [*map(str, range(100, 120)), odd]}), {})
-    assert "--gaps" not in str(told.value)
+    assert "gaps=" not in str(told.value)
     (plain,) = infer_columns(pd.DataFrame({"x": ["1.5", "2"]}), {})
     *_, (refused,) = as_inputs([plain], pd.DataFrame({"x": [odd]}), np.array([1]))
     assert refused.column == "x" and repr(odd) in refused.reason

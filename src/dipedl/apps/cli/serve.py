@@ -13,8 +13,7 @@ from typing import Annotated
 
 import typer
 
-from .own_data.running import mistakes_told
-from .terminal import echo
+from .terminal import echo, report_errors
 
 
 def serve(
@@ -46,7 +45,7 @@ def serve(
     Logs one line of JSON per request on stderr. SIGHUP reads the files again; SIGTERM ends the
     service once the requests that have begun are answered.
     """
-    with mistakes_told(quiet=False), _hangups() as hangups:
+    with report_errors(quiet=False), _hangups() as hangups:
         from ..serve import Models, Settings, create_app
         from ..serve.models import parse_paths
         from ..serve.process import bind, check_exposed, loopback_names, run, url_of

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...writing.cells import one_line
 from ...writing.files import check_is_no_input, writable_target
-from .terminal import exit_on, fail, names_in, one_line, warnings_as_notes
+from .terminal import exit_on, fail, names_in, warnings_as_notes
 
 if TYPE_CHECKING:
     from ..spectra import Failure
-    from .spectra_table import Row
+    from ..spectra.classification import Row
 
 spectra = typer.Typer(
     help="Classify spectra of SDSS and LAMOST, with a class for unknown objects.",
@@ -66,27 +67,27 @@ def fit(
     Made-up spectra are learned without their stars.
     """
     from ...io.model_file import save
-    from . import spectra_run
+    from ..spectra import classification
 
     _check_output(out, paths, labels)
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
     with exit_on(*_REFUSED), warnings_as_notes():
-        spectra_run.check_estimator(estimator)  # before reading thousands of files
+        classification.check_estimator(estimator)  # before reading thousands of files
         batches = (
-            spectra_run.toy_batches(_TOY_FIT, seed=0)
+            classification.toy_batches(_TOY_FIT, seed=0)
             if _is_toy(toy, paths)
-            else spectra_run.file_batches(paths or [], min_coverage, note)
+            else classification.file_batches(paths or [], min_coverage, note)
         )
-        flux, kinds, failures = spectra_run.labelled(batches, labels, names_in(wanted))
+        flux, kinds, failures = classification.labelled(batches, labels, names_in(wanted))
         _list_failures(failures)
-        spectra_run.check_classes(kinds, names_in(wanted))
+        classification.check_classes(kinds, names_in(wanted))
         note(f"Learning from {len(kinds)} spectra ...")
-        model = spectra_run.fit_model(
+        model = classification.fit_model(
             flux, kinds, estimator=estimator, components=components, seed=seed
         )
         save(model, out)
-    accuracy, balanced, recall = spectra_run.held_out(model)
+    accuracy, balanced, recall = classification.held_out(model)
     each = ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
     typer.echo(f"Learned:  {_counts(kinds)}" + " (made-up spectra)" * toy)
     typer.echo(f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {each}")
@@ -114,24 +115,23 @@ def classify(
     With --toy it classifies made-up galaxies and quasars; stars, which the density does not flag
     at this low S/N; and lamps, which it flags.
     """
-    from . import spectra_run
-    from .spectra_table import counted, table_file
+    from ..spectra import classification
 
     if not 0 < false_alarms < 1:
         fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
     _check_output(out, paths, model)
     with exit_on(*_REFUSED), warnings_as_notes():
-        fitted = spectra_run.read_model(model)
+        fitted = classification.read_model(model)
         batches = (
-            spectra_run.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
+            classification.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
             if _is_toy(toy, paths)
-            else spectra_run.file_batches(paths or [], min_coverage, _silent if quiet else _note)
+            else classification.file_batches(paths or [], min_coverage, _silent if quiet else _note)
         )
         names = [str(name) for name in fitted[-1].classes_]
-        with table_file(out, names) as table:
-            rows, failures = spectra_run.classify_all(fitted, batches, false_alarms, table)
+        with classification.table_file(out, names) as table:
+            rows, failures = classification.classify_all(fitted, batches, false_alarms, table)
     _list_failures(failures)
-    typer.echo(_summary(rows, names, counted(rows, names)))
+    typer.echo(_summary(rows, names, classification.counted(rows, names)))
     typer.echo(f"Unknown: more unusual than {1 - false_alarms:.0%} of the objects learned from")
     typer.echo(f"Table: {one_line(str(out))}, {len(rows)} spectra and {len(failures)} failures")
     if not rows:

@@ -1,16 +1,144 @@
-"""Texts of all commands: names between commas, errors and warnings in one line."""
+"""Texts, errors and exit codes of all commands."""
 
 from __future__ import annotations
 
 import csv
+import io
+import json
+import re
+import shlex
+import time
 import warnings
-from collections.abc import Iterator
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from ...writing.cells import error_text, printable_name
+from ...plugins import EXTRAS, explain_missing
+from ...writing.cells import error_text, one_line
+from ...writing.progress import LiveLine
+
+if TYPE_CHECKING:
+    from ..table.reading import RejectedRow
+
+#: Exit codes: the data or files are to blame; the command line; done in part; an alarm; Ctrl-C.
+WRONG_DATA, WRONG_COMMAND, PARTIAL, ALARM, STOPPED = 1, 2, 3, 4, 130
+
+#: Arguments that errors of the library name in backquotes, and the values that they advise.
+_NAMED = re.compile(
+    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features)`"
+)
+_ADVISED = re.compile(r"\b(drop|gaps|types|time_column|rows|row)=(?=[\[{'\"\dN])")
+#: Other arguments of the library -> options.
+_OPTIONS = {
+    r"\b(resume|overwrite)=True\b": r"--\1",
+    r"\bcall fit again with the same work\b": "go on with --resume",
+    r"\bdensity=GDADensity\(\)": "--density gaussians",
+}
+
+
+def with_options(text: str) -> str:
+    """Return a text of the library with its arguments as the options that give them."""
+    for argument, option in _OPTIONS.items():
+        text = re.sub(argument, option, text)
+    text = _NAMED.sub(lambda found: _option(found[1]), text)
+    parts, last = [], 0
+    for found in _ADVISED.finditer(text):
+        if found.start() < last:
+            continue
+        for end in range(found.end() + 1, len(text) + 1):
+            try:
+                value = literal_eval(text[found.end() : end])
+            except (ValueError, SyntaxError):
+                continue
+            if not text[end : end + 1].isalnum():
+                parts += [text[last : found.start()], f"{_option(found[1])} {_as_value(value)}"]
+                last = end
+                break
+    return "".join(parts) + text[last:]
+
+
+def _option(argument: str) -> str:
+    return f"--{argument.replace('_', '-')}"
+
+
+def _as_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return as_typed(f"{name}={of}" for name, of in value.items())
+    if isinstance(value, list):
+        return as_typed(value)
+    return "0" if value is None else shlex.quote(str(value))
+
+
+def as_typed(names: Iterable[object]) -> str:
+    """Return names as they are typed: between commas, and in quotes where needed."""
+    line = io.StringIO()
+    csv.writer(line).writerow(names)
+    return shlex.quote(line.getvalue().removesuffix("\r\n"))
+
+
+def names_in(typed: str) -> list[str]:
+    """Return names between commas; one that holds a comma stands in double quotes."""
+    try:
+        (names,) = csv.reader([typed], skipinitialspace=True)
+    except (csv.Error, ValueError):
+        fail(f"names with line breaks must stand in double quotes, got {typed!r}")
+    return [name.strip() for name in names if name.strip()]
+
+
+def pairs_in(typed: str) -> dict[str, str]:
+    """Return columns and their kinds out of "zip=category,day=date"."""
+    pairs = [pair.rpartition("=") for pair in names_in(typed)]
+    for name, _, kind in pairs:
+        if not name or not kind:
+            fail(f"--types must be written as column=kind,column=kind, got {typed!r}")
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
+
+
+def check_share(value: float, option: str, usual: str) -> None:
+    """Refuse a share that is not between 0 and 1."""
+    if not 0 < value < 1:
+        fail(f"{option} must lie between 0 and 1, got {value:g}; {usual} is usual")
+
+
+def refuse_options(context: typer.Context, reasons: Mapping[str, str]) -> None:
+    """Refuse options that were typed, by name, with the reason for each."""
+    for name, reason in reasons.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            fail(f"{_option(name)} {reason}")
+
+
+@contextmanager
+def report_errors(quiet: bool, learn: str = "Fit on") -> Iterator[None]:
+    """End with one line on stderr and an exit code in place of a traceback.
+
+    `learn` begins the remedies of findings that ask for rows.
+    """
+    from ..table.errors import UsageError
+
+    try:
+        with warnings_as_notes(quiet, learn):
+            yield
+    except KeyboardInterrupt:
+        echo("\ndipedl: stopped; no file was written", err=True)
+        raise typer.Exit(STOPPED) from None
+    except UsageError as error:
+        fail(with_options(str(error)))
+    except MemoryError:
+        fail("not enough memory; fewer rows by --rows, or fewer columns by --drop", WRONG_DATA)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS:
+            raise
+        fail(str(explain_missing(error, "this command")), WRONG_DATA)
+    except PermissionError as error:
+        name = error.filename or error_text(error)
+        fail(f"{name}: no permission; ask its owner for it", WRONG_DATA)
+    except (ValueError, TypeError, OSError) as error:
+        text = " ".join([error_text(error), *getattr(error, "__notes__", [])])
+        fail(with_options(text), WRONG_DATA)
 
 
 @contextmanager
@@ -19,31 +147,31 @@ def exit_on(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        fail(error_text(error))
+        fail(with_options(error_text(error)))
 
 
 @contextmanager
-def warnings_as_notes(quiet: bool = False) -> Iterator[None]:
-    """Tell a warning of the library without its file and line, and others not at all."""
+def warnings_as_notes(quiet: bool = False, learn: str = "Fit on") -> Iterator[None]:
+    """Print a warning of the library without its file and line, and no other."""
+
+    def note(message: Warning | str, *_: object, **__: object) -> None:
+        from ...explanation import FindingWarning
+        from .findings import in_shell
+
+        if isinstance(message, FindingWarning):
+            message = FindingWarning(in_shell(message.args[0], learn))
+        echo(f"note: {with_options(str(message))}", err=True)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if not quiet:
             warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = _note
+        warnings.showwarning = note
         yield
 
 
-def _note(message: Warning | str, *_: object, **__: object) -> None:
-    from ...explanation import FindingWarning
-    from ..table.findings import in_shell
-
-    if isinstance(message, FindingWarning):
-        message = FindingWarning(in_shell(message.args[0]))
-    echo(f"note: {message}", err=True)
-
-
-def fail(message: str, code: int = 2) -> NoReturn:
-    """One line on stderr, and an exit code."""
+def fail(message: str, code: int = WRONG_COMMAND) -> NoReturn:
+    """Print one line on stderr, and end with an exit code."""
     echo(f"dipedl: {message}", err=True)
     raise typer.Exit(code)
 
@@ -53,18 +181,43 @@ def echo(text: object = "", *, err: bool = False) -> None:
     typer.echo("\n".join(map(one_line, str(text).split("\n"))), err=err)
 
 
-def one_line(text: str) -> str:
-    r"""A text without what could break a line or drive a terminal: such characters as ``\x1b``.
-
-    So are the bytes of a file's name that are no UTF-8.
-    """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in printable_name(text))
+def echo_json(value: Any) -> None:
+    r"""Print a result for machines; what could drive a terminal stands as \u and four digits."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
-def names_in(typed: str) -> list[str]:
-    """Names between commas; one that holds a comma stands in double quotes."""
+@contextmanager
+def measure_step(name: str, verbose: bool) -> Iterator[None]:
+    """Print how long a step took, with --verbose."""
+    start = time.perf_counter()
+    yield
+    if verbose:
+        echo(f"{name}: {time.perf_counter() - start:.2f} s", err=True)
+
+
+@contextmanager
+def show_rows(quiet: bool) -> Iterator[Callable[[int, float], None] | None]:
+    """Yield a function of the rows so far and the share of the file that shows both on a line."""
+    if quiet:
+        yield None
+        return
+    line, start = LiveLine(), time.perf_counter()
+
+    def show(rows: int, done: float) -> None:
+        spent = time.perf_counter() - start
+        left = f", about {spent * (1 - done) / done:.0f} s left" if 0 < done < 1 else ""
+        line.show(f"{rows:,} rows ({done:.0%}), {rows / spent:,.0f} rows/s{left}")
+
     try:
-        (names,) = csv.reader([typed], skipinitialspace=True)
-    except (csv.Error, ValueError):
-        fail(f"names with line breaks must stand in double quotes, got {typed!r}")
-    return [name.strip() for name in names if name.strip()]
+        yield show
+    finally:
+        line.close()
+
+
+def list_rejected(rows: Sequence[RejectedRow], total: int) -> None:
+    """Name the first rows that were left out, on stderr."""
+    for row in rows[:5]:
+        echo(f"refused: {row}", err=True)
+    if more := total - len(rows[:5]):
+        echo(f"refused: {more:,} more rows", err=True)

@@ -12,7 +12,6 @@ from ...density import GDADensity
 from ...writing.cells import printable_name
 from ..table.classifiers import check_model, title
 from ..table.errors import UsageError, UserError, list_names
-from ..table.findings import diagnosed
 from ..table.fit import (
     FitRequest,
     FitResult,
@@ -62,7 +61,7 @@ def learn_parts(data: str, order: OrderInParts, engine: Engine, **options: Any) 
     named = [_in_part(part, one) for part, one in fitted.refused.first]
     numbers = held_out | measure_speed(clf, fitted.inputs, seconds)
     refused = (named, fitted.refused.rows)
-    return FitResult(made, numbers, diagnosed(clf), *refused, notes, failed=fitted.troubles)
+    return FitResult(made, numbers, clf.diagnose(), *refused, notes, failed=fitted.troubles)
 
 
 def merged(a: TableModel, b: TableModel) -> TableModel:

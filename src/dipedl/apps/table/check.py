@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from .columns import (
     is_id,
     texts_of,
 )
-from .errors import UserError, as_typed, check_columns, list_names
+from .errors import UserError, check_columns, list_names
 from .formats import CSV
 from .kinds import CATEGORY, DATE, NUMERIC, TEXT, describe_number_marks
 from .reading import Table
@@ -60,7 +59,7 @@ def check_table(
     """
     table = tables[0]
     check_target(target, list(table.names), table.path)
-    check_columns("--drop", drop, table.names, table.path)
+    check_columns("drop", drop, table.names, table.path)
     check_forced(types or {}, table.names)
     some = sample_rows(table, rows)
     names = [name for name in table.names if name not in (target, *drop)]
@@ -171,7 +170,7 @@ def _ids(looked: _LabelledTable) -> Iterator[Finding]:
         if is_id(looked.X[name]):
             yield Finding(
                 "id_column", "warning", f"{name} is another whole number in each row, as an id is.",
-                {"column": str(name)}, f"--drop {as_typed([name])}, unless it measures something",
+                {"column": str(name)}, f"drop={[str(name)]}, unless it measures something",
             )  # fmt: skip
 
 
@@ -191,10 +190,10 @@ def _constant(looked: _LabelledTable, names: list[str], why: str) -> Iterator[Fi
     if names:
         told = list_names(f"{name} ({str(looked.frame[name].iloc[0])!r})" for name in names)
         many = "1 column has" if len(names) == 1 else f"{len(names):,} columns have"
-        drop = as_typed(names[:8]) + " and the others" * (len(names) > 8)
+        drop = f"drop={names[:8]}" + " and the others" * (len(names) > 8)
         yield Finding(
             "constant_column", "warning", f"{many} one value in all rows: {told}.",
-            {"columns": len(names)}, f"--drop {drop}: {why}",
+            {"columns": len(names)}, f"{drop}: {why}",
         )  # fmt: skip
 
 
@@ -214,7 +213,7 @@ def _dates(looked: _LabelledTable) -> Iterator[Finding]:
             "dates", "note",
             f"Dates: {list_names(dates)}. A model sees month and weekday of them.",
             {"columns": len(dates)},
-            f"if rows come in time, test on later ones: --time-column {shlex.quote(dates[0])}",
+            f"if rows come in time, test on later ones: time_column={dates[0]!r}",
         )  # fmt: skip
 
 
@@ -264,7 +263,7 @@ def _twins(looked: _LabelledTable) -> Iterator[Finding]:
         if first != column.name and values.equals(looked.frame[first].astype(str)):
             yield Finding(
                 "equal_columns", "note", f"{column.name} equals {first}.",
-                {"column": column.name}, f"--drop {as_typed([column.name])}",
+                {"column": column.name}, f"drop={[column.name]}",
             )  # fmt: skip
 
 
@@ -284,7 +283,7 @@ def _leaks(looked: _LabelledTable) -> Iterator[Finding]:
                 "leak", "warning",
                 f"{name} alone gives the class of {share:.1%} of held-out rows (mean of classes).",
                 {"column": str(name), "balanced_accuracy": share},
-                f"if it is known only after the class, or made of it: --drop {as_typed([name])}",
+                f"if it is known only after the class, or made of it: drop={[str(name)]}",
             )  # fmt: skip
 
 
@@ -304,9 +303,7 @@ def _overlap(
     other = sample_rows(test, rows).frame
     shared = [name for name in frame.columns if name in other.columns]
     if not shared:
-        raise UserError(
-            f"--test {test.path} has no column of the other table: {list_names(test.names)}"
-        )
+        raise UserError(f"{test.path} has no column of the other table: {list_names(test.names)}")
     both = int(np.isin(_keys(other[shared], columns), _keys(frame[shared], columns)).sum())
     if not both:
         return [Finding("overlap", "ok", f"No row of {test.path} is among those to learn from.")]

@@ -49,10 +49,10 @@ def check_model(name: str) -> None:
     """Refuse a name that is none of `MODELS` and no file of skops."""
     if name not in MODELS and not name.endswith(".skops"):
         raise UsageError(
-            f"--model must be one of {list_names(MODELS)} or a .skops file, got {name!r}"
+            f"`model` must be one of {list_names(MODELS)} or a .skops file, got {name!r}"
         )
     if name not in MODELS and not Path(name).is_file():
-        raise UserError(f"--model {name}: there is no such file; write it by skops.io.dump")
+        raise UserError(f"{name}: there is no such file; write it by skops.io.dump")
 
 
 def classifier(name: str, X: pd.DataFrame, seed: int, pixels: bool = False) -> Any:
@@ -112,17 +112,17 @@ def title(name: str) -> str:
 
 
 def _out_of_file(path: Path) -> Any:
-    skops = optional("skops.io", "--model with a file")
+    skops = optional("skops.io", "a model out of a file")
     try:
         unknown = skops.get_untrusted_types(file=path)
     except Exception as error:  # whatever it makes of foreign bytes
-        raise UserError(f"--model {path} is no file of skops.io.dump: {error}") from error
+        raise UserError(f"{path} is no file of skops.io.dump: {error}") from error
     if unknown:
         raise UserError(
-            f"--model {path} holds {list_names(unknown)}, by which a crafted file could run code: "
+            f"{path} holds {list_names(unknown)}, by which a crafted file could run code: "
             "save it unfitted, skops.io.dump(sklearn.clone(model), path), or fit it in Python"
         )
     found = skops.load(path)
     if not isinstance(found, BaseEstimator) or not is_classifier(found):
-        raise UserError(f"--model {path} holds {type(found).__name__}, not a classifier")
+        raise UserError(f"{path} holds {type(found).__name__}, not a classifier")
     return clone(found)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...writing.spelling import spellings, versions
-from .errors import UsageError, UserError, as_typed, list_names, quoting_told, suggest_name
+from .errors import UsageError, UserError, list_names, suggest_name
 from .kinds import (
     BOOLEAN,
     CATEGORY,
@@ -205,10 +205,12 @@ def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
     known = [str(name) for name in names]
     for name, kind in forced.items():
         if name not in known:
-            told = suggest_name(name, known) + quoting_told("--types", known)
-            raise UserError(f"--types names the column {name!r}, which is not there: {told}")
+            near, comma = suggest_name(name, known), [one for one in known if "," in one][:1]
+            entry = f"; a name with a comma is one key: types={dict.fromkeys(comma, kind)}"
+            entry *= bool(comma)
+            raise UserError(f"`types` names the column {name!r}, which is not there: {near}{entry}")
         if kind not in KINDS:
-            raise UsageError(f"--types {name}={kind}: a kind must be one of {list_names(KINDS)}")
+            raise UsageError(f"types={ {name: kind} }: a kind must be one of {list_names(KINDS)}")
 
 
 def _column(values: pd.Series, name: str, forced: str | None, comma: bool = False) -> ColumnSpec:
@@ -231,7 +233,7 @@ def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> ColumnSpec:
     levels = texts_of(values).nunique() if kind == CATEGORY else 0
     if levels > MOST_LEVELS:
         raise UserError(
-            f"--types {name}=category: it has {levels:,} levels, and {MOST_LEVELS} is the most; "
+            f"types={ {name: kind} }: it has {levels:,} levels, and {MOST_LEVELS} is the most; "
             "leave it text, or make groups of them"
         )
     if column.used:
@@ -239,7 +241,7 @@ def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> ColumnSpec:
         if odd.any():
             row = int(np.flatnonzero(odd)[0])
             raise UserError(
-                f"--types {name}={kind}: row {row + 1} of the rows to learn from: "
+                f"types={ {name: kind} }: row {row + 1} of the rows to learn from: "
                 f"{column.wrong(values.iloc[row])}"
             )
     return column
@@ -312,7 +314,7 @@ def describe_gap_words(target: str, classes: Iterable[str], columns: Iterable[Co
     where = list_names(repr(name) for name, of in found.items() if of)
     return (
         f"{list_names(map(repr, words))} in {where} counts as a value like any other; if it stands "
-        f"for a gap: --gaps {as_typed(words)}"
+        f"for a gap: gaps={words}"
     )
 
 
@@ -321,7 +323,7 @@ def check_usable(fine: np.ndarray, refused: Iterable[RejectedRow], path: object)
     for one in list(refused)[: 0 if fine.any() else 1]:
         raise UserError(
             f"no row of {path} can be used: {one}; "
-            f"mend the column, or leave it out: --drop {as_typed([one.column])}"
+            f"mend the column, or leave it out: drop={[one.column]}"
         )
 
 

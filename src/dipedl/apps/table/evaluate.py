@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...answers import Answers
 from ...calibration import row_hash
-from ...explanation import reasons
+from ...explanation import Diagnosis, reasons
 from ...held_out import share_in_fit
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from .columns import as_inputs, check_known
@@ -118,6 +118,7 @@ class Evaluation:
     seen: float
     #: What prediction sets promise.
     coverage: float
+    diagnosis: Diagnosis
 
 
 def evaluate(
@@ -151,6 +152,7 @@ def evaluate(
         auroc=None if other is None else float(ood_auroc(side.vacuity, other.vacuity)),
         seen=share_in_fit(row_hash(side.X), model.classifier.evidence_.row_hashes_),
         coverage=coverage,
+        diagnosis=model.classifier.diagnose(),
     )
 
 

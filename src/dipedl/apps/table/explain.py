@@ -45,7 +45,7 @@ def explain_rows(
         if len(cards) >= most:
             return cards, [one for one in refused if one.row < cards[-1].row]
     if row is not None and not refused:
-        raise UserError(f"--row {row}: {table.path} has rows 1 to {last:,}")
+        raise UserError(f"row {row}: {table.path} has rows 1 to {last:,}")
     return cards, refused
 
 

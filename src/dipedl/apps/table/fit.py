@@ -29,8 +29,7 @@ from .columns import (
     is_id,
     read_dates,
 )
-from .errors import UserError, as_typed, check_columns, list_names
-from .findings import diagnosed
+from .errors import UserError, check_columns, list_names
 from .formats import CSV, IMAGES
 from .images import checksum
 from .kinds import CATEGORY, DATE, NUMERIC, TEXT, guess, to_numbers
@@ -48,7 +47,7 @@ _BY_TIME = 4
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Options of a fit; see ``dipedl fit --help``."""
+    """Settings of a fit, as the options of ``dipedl fit``."""
 
     target: str
     model: str = "boosting"
@@ -94,7 +93,7 @@ def fit_table(
     if X.shape[1] == 0:
         told = list_names(f"{c.name} ({c.describe()})" for c in columns)
         raise UserError(
-            f"{table.path} has no column to learn from: {told}; name a kind for one by --types"
+            f"{table.path} has no column to learn from: {told}; name a kind for one in `types`"
         )
     if not (X.nunique(dropna=False) > 1).any():
         raise UserError(
@@ -123,17 +122,17 @@ def fit_table(
     ]
     notes += [words] if words and table.format.kind == CSV else []
     numbers = held_out | measure_speed(fitted, X, seconds)
-    return FitResult(model, numbers, diagnosed(fitted), refused, len(refused), notes)
+    return FitResult(model, numbers, fitted.diagnose(), refused, len(refused), notes)
 
 
 def _checked_names(table: Table, order: FitRequest) -> list[str]:
     """The columns to learn from."""
     names = list(table.names)
     check_target(order.target, names, table.path)
-    check_columns("--drop", order.drop, names, table.path)
-    check_columns("--time-column", [order.time_column or order.target], names, table.path)
+    check_columns("drop", order.drop, names, table.path)
+    check_columns("time_column", [order.time_column or order.target], names, table.path)
     if order.target in order.drop:
-        raise UserError(f"--drop names the target {order.target!r}; drop other columns")
+        raise UserError(f"`drop` names the target {order.target!r}; drop other columns")
     check_forced(order.types, names)
     gone = {order.target, order.time_column, *order.drop}
     kept = [name for name in names if name not in gone]
@@ -150,11 +149,11 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
     elif found.kind == NUMERIC:
         when = pd.Series(to_numbers(values, found.decimal))
     else:
-        raise UserError(f"--time-column {name} is {found.kind}: give a column of dates or numbers")
+        raise UserError(f"`time_column` {name} is {found.kind}: give a column of dates or numbers")
     if when.isna().any():
         row = rows[int(np.flatnonzero(when.isna())[0])]
         raise UserError(
-            f"--time-column {name} is missing in row {row}; fill or leave out such rows"
+            f"`time_column` {name} is missing in row {row}; fill or leave out such rows"
         )
     return np.asarray(when.argsort(kind="stable"))
 
@@ -255,19 +254,19 @@ def _notes_of(columns: Sequence[ColumnSpec], rows: Sample, X: pd.DataFrame) -> l
     notes, n = [], len(X)
     if rows.total > len(rows.frame) + len(rows.refused):
         notes.append(
-            f"learned from {n:,} of {rows.total:,} rows, drawn at random: --rows 0 takes all"
+            f"learned from {n:,} of {rows.total:,} rows, drawn at random: rows=None takes all"
         )
     left = [c for c in columns if c.kind == TEXT]
     if left:
         told = list_names(f"{c.name} ({c.why or 'as asked'})" for c in left)
-        few = [f"{c.name}={CATEGORY}" for c in left if "come once" in c.why][:1]
-        remedy = f"; to use it: --types {as_typed(few)}" if few else ""
+        few = {c.name: CATEGORY for c in left[::-1] if "come once" in c.why}
+        remedy = f"; to use it: types={dict([few.popitem()])}" if few else ""
         notes.append(f"left out as text: {told}{remedy}")
     ids = [str(name) for name in X if is_id(X[name])]
     if ids:
         notes.append(
             f"{list_names(ids)}: another whole number in each row, as an id is; unless it measures "
-            f"something: --drop {as_typed(ids)}"
+            f"something: drop={ids}"
         )
     if n < _FEW:
         notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")

@@ -83,7 +83,7 @@ def image_files(folder: Path) -> list[Path]:
     """All images in a folder and the folders below it, in order; UserError if there is none."""
     if not folder.is_dir():
         raise UserError(
-            f"--images needs a folder with a folder for each class, and {folder} is none"
+            f"images lie in a folder with a folder for each class, and {folder} is none"
         )
     found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _ENDINGS)
     if not found:
@@ -146,26 +146,26 @@ def network_of(fitted_with: str, sha256: str, folder: Path) -> str:
 
 def _network(path: Path) -> Callable[[Path], np.ndarray]:
     if not path.is_file():
-        raise UserError(f"--extractor {path}: there is no such file")
+        raise UserError(f"`extractor` {path}: there is no such file")
     with open(path, "rb") as file:
         if file.read(2) == b"PK":
             raise UserError(
-                f"--extractor {path} is a file of PyTorch, which can run code when it is loaded: "
+                f"`extractor` {path} is a file of PyTorch, which can run code when it is loaded: "
                 "write the network as ONNX where you trust it, by torch.onnx.export(network, "
                 "(torch.zeros(1, 3, height, width),), 'network.onnx'); of TorchScript give "
                 "torch.jit.load(file) as network, and dynamo=False"
             )
     try:
-        session = optional("onnxruntime", "--extractor").InferenceSession(str(path))
+        session = optional("onnxruntime", "`extractor`").InferenceSession(str(path))
     except ImportError:
         raise
     except Exception as error:
-        raise UserError(f"--extractor {path} is no ONNX network: {error}") from error
+        raise UserError(f"`extractor` {path} is no ONNX network: {error}") from error
     (given, *_) = session.get_inputs()
     _, channels, *size = given.shape if len(given.shape) == 4 else (0, 0, 0, 0)
     if channels not in (1, 3) or not all(isinstance(side, int) and side > 0 for side in size):
         raise UserError(
-            f"--extractor {path} takes inputs of shape {given.shape}: it must be (n, 1 or 3, "
+            f"`extractor` {path} takes inputs of shape {given.shape}: it must be (n, 1 or 3, "
             "height, width), with height and width fixed"
         )
     height, width = size
@@ -181,6 +181,6 @@ def _network(path: Path) -> Callable[[Path], np.ndarray]:
 
 def _resized(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
     """The image as float32 in [0, 1]."""
-    pillow: Any = optional("PIL.Image", "--images")
+    pillow: Any = optional("PIL.Image", "images")
     with pillow.open(file) as image:
         return np.asarray(image.convert(mode).resize(size), np.float32) / 255

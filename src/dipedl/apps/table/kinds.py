@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import UserError, as_typed
+from .errors import UserError
 from .formats import is_utf8
 
 NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
@@ -141,14 +141,14 @@ def check_single(values: pd.Series, name: str) -> None:
     if nested:
         raise UserError(
             f"column {name!r} holds entries of type {nested[0]}, not single values: "
-            f"write a column for each part, or leave it out: --drop {as_typed([name])}"
+            f"write a column for each part, or leave it out: drop={[name]}"
         )
     binary = is_binary(values) if bytes in types else np.zeros(0, dtype=bool)
     if binary.any():
         row = int(np.flatnonzero(binary)[0]) + 1
         raise UserError(
             f"column {name!r} holds bytes that are no text, the first in row {row}: write them as "
-            f"text, or leave the column out: --drop {as_typed([name])}"
+            f"text, or leave the column out: drop={[name]}"
         )
 
 
@@ -214,10 +214,9 @@ def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
             f"column {name!r} holds {numbers} different numbers, and {odd!r} in row {row}: "
             f"{_WRITE_PLAIN}"
         )
-    codes = as_typed([f"{name}={CATEGORY}"])
     return UserError(
         f"column {name!r} has mixed types: {numbers} different numbers, and {odd!r} in row {row}; "
-        f"if that is a gap: --gaps {as_typed([odd])}, if these are codes: --types {codes}"
+        f"if that is a gap: gaps={[odd]}, if these are codes: types={ {name: CATEGORY} }"
     )
 
 

@@ -21,7 +21,6 @@ from ...explanation import FindingWarning
 from ...writing.spelling import spellings, versions
 from .columns import ColumnSpec, as_inputs, texts_of
 from .errors import UserError, list_names, suggest_name
-from .findings import in_shell
 from .fit import fit_with_warnings
 from .kinds import NUMERIC, decimal_mark
 from .reading import RejectedRow, Table
@@ -113,18 +112,11 @@ def _fitted(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier
     clf = DIPClassifier(FrozenEstimator(given), features=seen, random_state=0)
     fitted, caught, _ = fit_with_warnings(lambda: clf.fit(X[arranged], y))
     for one in caught:
-        warnings.warn(_of_tables(one.message), stacklevel=2)
+        message = one.message
+        if isinstance(message, FindingWarning) and message.args[0].code == "classifier_frozen":
+            message = UserWarning(_LEARNED.format_map(message.args[0].numbers))
+        warnings.warn(message, stacklevel=2)
     return fitted
-
-
-def _of_tables(message: Warning | str) -> Warning | str:
-    """A warning of the fit in terms of the tables: a user has no classifier to fit here."""
-    if not isinstance(message, FindingWarning):
-        return message
-    found = in_shell(message.args[0], "Hold out")
-    if found.code == "classifier_frozen":
-        return UserWarning(_LEARNED.format_map(found.numbers))
-    return UserWarning(f"{found.text} {found.remedy}")
 
 
 def _classes(proba: Table, target: str, known: Sequence[str] | None = None) -> list[str]:
@@ -249,7 +241,7 @@ def _check_features(F: pd.DataFrame, held_out: Pair) -> None:
         table = held_out.features or held_out.proba
         raise UserError(
             f"{table.path} is equal in all rows: evidence needs features that differ between rows; "
-            "give them by --held-out-features and --features"
+            "give `features` of both"
         )
 
 

@@ -91,7 +91,7 @@ def score_table(
 ) -> ScoreResult:
     """Write an answer for each row of a table, and the refused rows with reasons beside it."""
     check_known(model.columns, table.names, table.path)
-    check_columns("--columns", wanted.columns, table.names, table.path)
+    check_columns("columns", wanted.columns, table.names, table.path)
     check_copied_columns(wanted, model.classes)
     lines = (
         (made, [*piece.refused, *odd], piece.done)
@@ -106,7 +106,7 @@ def check_copied_columns(wanted: ScoreRequest, classes: Sequence[str]) -> None:
     own = {"row", *wanted.fields, *probability_names(classes)} - {"probabilities"}
     for name in wanted.columns:
         if name in own:
-            raise UserError(f"--columns {name}: an answer has a column of that name; rename yours")
+            raise UserError(f"`columns` {name}: an answer has a column of that name; rename yours")
 
 
 def write_answers(

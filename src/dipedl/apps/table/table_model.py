@@ -23,7 +23,7 @@ from .reading import RejectedRow
 #: Attributes of the classifier that hold what `TableModel` needs beside it: as JSON, and an array.
 _KEPT = "table_"
 _ROWS = "table_rows_"
-_MAKE = "make one with: dipedl fit data.csv --target NAME --out model.dipedl"
+_MAKE = "make one with: dipedl fit"
 
 
 _COLUMN_FORMS = {
@@ -123,9 +123,7 @@ def save_model(model: TableModel, path: Path) -> None:
     try:
         model.classifier.save(path)
     except OSError as error:
-        raise UserError(
-            f"{error.strerror}. Free space, or choose another place by --out"
-        ) from error
+        raise UserError(f"{error.strerror}. Free space, or choose another place") from error
 
 
 def read_model(path: Path) -> TableModel:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .columns import texts_of
-from .errors import UsageError, UserError, as_typed, list_names, suggest_name
+from .errors import UsageError, UserError, list_names, suggest_name
 from .kinds import CATEGORY, GAP_WORDS, NUMERIC, check_single, guess, to_numbers
 from .reading import RejectedRow
 
@@ -22,7 +22,7 @@ def check_target(target: str, names: list[str], path: object) -> None:
     """UserError if there is no such column, or no other."""
     if target not in names:
         alone = len(names) == 1
-        split = "; if that is all of them in one, name the delimiter by --delimiter"
+        split = "; if that is all of them in one, name the `delimiter`"
         raise UserError(
             f"{path} has no column {target!r} to predict: "
             f"{suggest_name(target, names)}{split * alone}"
@@ -38,7 +38,7 @@ def split_types(types: Mapping[str, str], target: str) -> tuple[dict[str, str], 
     kind = types.get(target)
     if kind not in (None, CATEGORY):
         raise UsageError(
-            f"--types {target}={kind}: a target holds classes; leave it out, or say {CATEGORY} "
+            f"types={ {target: kind} }: a target holds classes; leave it out, or say {CATEGORY} "
             "where its numbers are names of many classes"
         )
     return {name: of for name, of in types.items() if name != target}, kind is not None
@@ -58,7 +58,7 @@ def read_classes(
     check_single(values, target)
     labels = texts_of(values)
     known = labels.notna().to_numpy()
-    words = f", or one of --gaps {as_typed(gaps)}" if gaps else ""
+    words = f", or one of gaps={list(gaps)}" if gaps else ""
     why = f"no class: the entry is missing{words}"
     refused = [RejectedRow(int(r), target, why) for r in rows[~known]]
     if not known.any():
@@ -79,11 +79,10 @@ def _check_words(labels: pd.Series, target: str) -> None:
     word = labels.isin(GAP_WORDS)
     if word.any() and not word.all() and np.isfinite(to_numbers(labels[~word])).all():
         words = sorted(set(labels[word]))
-        codes = as_typed([f"{target}={CATEGORY}"])
         raise UserError(
             f"the target {target!r} holds numbers, and {list_names(map(repr, words))} in "
-            f"{int(word.sum()):,} rows; if that is a gap: --gaps {as_typed(words)}, if it is a "
-            f"class: --types {codes}"
+            f"{int(word.sum()):,} rows; if that is a gap: gaps={words}, if it is a "
+            f"class: types={ {target: CATEGORY} }"
         )
 
 
@@ -96,18 +95,17 @@ def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) 
         numbers = to_numbers(labels, found.decimal)
         broken = bool(np.any(numbers % 1 != 0))
         if broken or n > _MOST_CLASSES:
-            codes = as_typed([f"{target}={CATEGORY}"])
             raise UserError(
                 f"the target {target!r} holds {n:,} different numbers, {numbers.min():g} to "
                 f"{numbers.max():g}: that is regression, and dipedl classifies. Make classes of "
-                "it, such as low, middle and high, or name another --target"
-                + f"; if these numbers are names of classes: --types {codes}"
+                "it, such as low, middle and high, or name another `target`"
+                + f"; if these numbers are names of classes: types={ {target: CATEGORY} }"
                 * (not broken)
             )
     if n > _MOST_CLASSES and n > 0.2 * len(labels):
         raise UserError(
             f"the target {target!r} has {n:,} different values in {len(labels):,} rows: an id or a "
-            "text, no class. Name another --target"
+            "text, no class. Name another `target`"
         )
 
 
@@ -127,5 +125,5 @@ def _check_counts(labels: pd.Series, target: str, without: str) -> None:
         raise UserError(
             f"the target {target!r} has classes of fewer than {FEWEST} rows: {named}; add rows of "
             "them, merge them with another class, or leave their rows out"
-            + (f"; if {words[0]!r} is a gap: --gaps {as_typed(words)}" if words else "")
+            + (f"; if {words[0]!r} is a gap: gaps={words}" if words else "")
         )

@@ -55,7 +55,7 @@ def load_monitor(path: Path) -> DriftMonitor:
         raise UserError(f"{error}; to begin anew, name a file that is not there") from error
     if not isinstance(monitor, DriftMonitor):
         raise UsageError(
-            f"--state {path} holds a {type(monitor).__name__}, not a monitor: name another file"
+            f"{path} holds a {type(monitor).__name__}, not a monitor: name another file"
         )
     return monitor
 
@@ -100,7 +100,7 @@ def bins_of_column(column: ColumnSpec, n: int) -> ColumnBins:
     return ColumnBins(column.name, cuts, (), np.append(counts, gaps))
 
 
-def page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
+def render_page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
     """The report and its windows, as charts and a table, in HTML text that loads nothing."""
     head = (
         "Rows",

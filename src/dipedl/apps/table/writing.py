@@ -30,20 +30,18 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
         with whole_file(path) as file:
             yield file
     except OSError as error:
-        raise UserError(
-            f"{error.strerror}. Free space, or choose another place by --out"
-        ) from error
+        raise UserError(f"{error.strerror}. Free space, or choose another place") from error
 
 
-def check_writable(path: Path, inputs: Iterable[Path | None], option: str = "--out") -> None:
+def check_writable(path: Path, inputs: Iterable[Path | None], argument: str = "out") -> None:
     """UserError for a file that cannot be written or is an input, before the long work starts."""
     try:
         writable_target(path)
         check_is_no_input(path, inputs)
     except OSError as error:
-        raise UserError(f"{option}: {error.strerror}") from error
+        raise UserError(f"{argument}: {error.strerror}") from error
     except ValueError as error:
-        raise UserError(f"{option}: {error}") from error
+        raise UserError(f"{argument}: {error}") from error
 
 
 def without_ending(path: Path) -> str:

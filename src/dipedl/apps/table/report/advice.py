@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ....explanation import Diagnosis
 from ..evaluate import Evaluation
-from ..findings import diagnosed
 
+ERRORS = "To find likely errors, rank rows by {ranking}."
+#: How errors rank, by the name in the numbers of a finding.
+RANKINGS = {
+    "predict_proba": "the largest p_ column, not by vacuity or p_value",
+    "score": "vacuity or p_value, not by the largest p_ column",
+}
 #: Shares and scores from which something is said.
 _MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW, _SEEN = 0.05, 0.5, 2.0, 200, 0.05
 
@@ -105,5 +111,23 @@ def _calibration(scores: Mapping[str, float]) -> str:
 
 
 def _model(found: Evaluation) -> Iterator[str]:
-    for finding in diagnosed(found.model.classifier).warnings:
+    for finding in found.diagnosis.warnings:
         yield f"{finding.text} {finding.remedy}".strip()
+
+
+def error_ranking(diagnosis: Diagnosis) -> str:
+    """Return how rows are ranked by likely errors; "" if unknown.
+
+    Unknown with few held-out errors, and where classifier and density rank alike.
+    """
+    for found in diagnosis.findings:
+        if "answers_ranked_by" in found.numbers:
+            ranking = RANKINGS[str(found.numbers["answers_ranked_by"])]
+            proba, score = (
+                float(found.numbers[f"auroc_{name}"]) for name in ("predict_proba", "score")
+            )
+            return (
+                f"{ERRORS.format(ranking=ranking)} On held-out rows of the fit the p_ columns find "
+                f"errors with AUROC {proba:.2f}, vacuity and p-value with {score:.2f}."
+            )
+    return ""

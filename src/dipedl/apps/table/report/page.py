@@ -13,9 +13,8 @@ from ....plots.canvas import COLORS, LINES, from_zero
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...demo.report.inline import templates
 from ..evaluate import Evaluation
-from ..findings import diagnosed, error_ranking
 from ..table_model import describe_rows_learned
-from .advice import headline, next_steps
+from .advice import error_ranking, headline, next_steps
 
 __all__ = ["render"]
 
@@ -38,7 +37,6 @@ def render(found: Evaluation, test: str, model: str) -> str:
 
 def _values(found: Evaluation, test: str, model: str) -> dict[str, Any]:
     known = None if found.truth is None else np.asarray(found.truth) >= 0
-    diagnosis = diagnosed(found.model.classifier)
     return {
         "version": __version__,
         "test": test,
@@ -56,8 +54,8 @@ def _values(found: Evaluation, test: str, model: str) -> dict[str, Any]:
         "reliability": [] if known is None else [_reliability(found, known)],
         "selection": [] if known is None else [_selection(found, known)],
         "evidence": list(_evidence(found)),
-        "diagnosis": diagnosis,
-        "ranking": error_ranking(diagnosis),
+        "diagnosis": found.diagnosis,
+        "ranking": error_ranking(found.diagnosis),
     }
 
 

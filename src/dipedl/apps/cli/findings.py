@@ -1,11 +1,12 @@
-"""The findings about a model with remedies that the shell has: options, not calls of Python."""
+"""Findings about a model with remedies that the shell has: options, not calls of Python."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ...classifier import DIPClassifier
 from ...explanation import Diagnosis, Finding
+from ..table.report.advice import ERRORS, RANKINGS
+from .terminal import with_options
 
 _HONEST = "{learn} more rows, or compare another --model."
 _MORE = "{learn} at least {needed} rows"
@@ -13,12 +14,6 @@ _UNFITTED = "Give --model a file that holds the classifier unfitted."
 _LABELS = "Fit with a class in each row."
 _OTHER_COLUMNS = "Give fit columns that say more of the rows."
 _SHARES = "{learn} more rows of the rare classes, or compare another --model."
-_ERRORS = "To find likely errors, rank rows by {ranking}."
-#: What ranks errors, by its name in the numbers of the finding.
-_COLUMNS = {
-    "predict_proba": "the largest p_ column, not by vacuity or p_value",
-    "score": "vacuity or p_value, not by the largest p_ column",
-}
 _LEAKS = "Look for leaks and mislabelled rows by `dipedl check`, or compare another --model."
 _RANKS = "Go by flagged and p_value of `dipedl score`"
 
@@ -35,9 +30,9 @@ REMEDIES = {
     "score_constant": _OTHER_COLUMNS,
     "density_constant": f"Look for constant columns by `dipedl check`. {_OTHER_COLUMNS}",
     "density_repeats_classifier": _OTHER_COLUMNS,
-    "density_points_the_wrong_way": f"{_OTHER_COLUMNS} {_ERRORS}",
-    "density_adds_nothing_on_errors": _ERRORS,
-    "density_informative": _ERRORS,
+    "density_points_the_wrong_way": f"{_OTHER_COLUMNS} {ERRORS}",
+    "density_adds_nothing_on_errors": ERRORS,
+    "density_informative": ERRORS,
     "evidence_never_moves": f"{_RANKS}: they do not depend on the probabilities.",
     "evidence_moves_known_inputs": f"{_RANKS}, and read p_ columns as too modest.",
     "evidence_changes_labels": f"{_RANKS}, and read label with care.",
@@ -57,34 +52,16 @@ REMEDIES = {
 }
 
 
-def diagnosed(clf: DIPClassifier) -> Diagnosis:
-    """`clf.diagnose()` in the terms of the shell."""
-    said = clf.diagnose()
-    return Diagnosis(tuple(map(in_shell, said.findings)), said.source)
+def diagnosis_in_shell(diagnosis: Diagnosis) -> Diagnosis:
+    """Return a diagnosis with remedies that the shell has."""
+    return Diagnosis(tuple(map(in_shell, diagnosis.findings)), diagnosis.source)
 
 
 def in_shell(found: Finding, learn: str = "Fit on") -> Finding:
-    """The finding with a remedy of the shell; `learn` begins those that ask for rows."""
-    if not found.remedy or found.code not in REMEDIES:
-        return found
-    ranking = _COLUMNS.get(str(found.numbers.get("answers_ranked_by")))
-    known = {**found.numbers, "learn": learn, "ranking": ranking}
-    return replace(found, remedy=REMEDIES[found.code].format_map(known))
-
-
-def error_ranking(said: Diagnosis) -> str:
-    """How rows are ranked by likely errors, of findings in the terms of the shell; "" if unknown.
-
-    Unknown with few held-out errors, and where classifier and density rank alike.
-    """
-    for found in said.findings:
-        if "answers_ranked_by" in found.numbers:
-            proba, score = (
-                float(found.numbers[f"auroc_{name}"]) for name in ("predict_proba", "score")
-            )
-            rule = _ERRORS.format(ranking=_COLUMNS[str(found.numbers["answers_ranked_by"])])
-            return (
-                f"{rule} On held-out rows of the fit the p_ columns find errors with AUROC "
-                f"{proba:.2f}, vacuity and p-value with {score:.2f}."
-            )
-    return ""
+    """Return the finding with a remedy of the shell; `learn` begins those that ask for rows."""
+    remedy = found.remedy
+    if remedy and found.code in REMEDIES:
+        ranking = RANKINGS.get(str(found.numbers.get("answers_ranked_by")))
+        known = {**found.numbers, "learn": learn, "ranking": ranking}
+        remedy = REMEDIES[found.code].format_map(known)
+    return replace(found, text=with_options(found.text), remedy=with_options(remedy))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..table.reading import Table
+    from ..table.table_model import TableModel
 
 Data = Annotated[
     Path, typer.Argument(help="CSV (also .gz), Parquet, Feather, Arrow, JSON lines or NPZ.")
@@ -34,3 +39,22 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with i
 Coverage = Annotated[
     float, typer.Option(help="How often prediction sets must hold the true class, in (0, 1).")
 ]
+
+
+def open_file(
+    path: Path, delimiter: str | None, gaps: Sequence[str] = (), numbers: bool = False
+) -> Table:
+    """Open the table in a file, as `open_table`."""
+    from ..table.reading import open_table
+
+    return open_table(path, delimiter=delimiter, gaps=gaps, numbers=numbers)
+
+
+def open_for(model: TableModel, file: Path, path: Path, delimiter: str | None) -> Table:
+    """Open the table in a file, or of a folder of images, as the model of `file` was fitted."""
+    from ..table.images import network_of, open_images
+
+    network = model.facts.get("images")
+    if network is None:
+        return open_file(path, delimiter, model.gaps)
+    return open_images(path, network_of(network, model.facts.get("images_sha256", ""), file.parent))

@@ -1,0 +1,60 @@
+"""``dipedl explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options
+from .terminal import PARTIAL, echo, echo_json, list_rejected, measure_step, report_errors
+
+_FIRST = 10
+
+
+def explain(
+    model: options.Model,
+    data: Annotated[
+        str, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
+    ],
+    top: Annotated[int, typer.Option(help="Columns to name for each density.", min=1)] = 5,
+    rows: Annotated[int, typer.Option(help="Most rows to explain.", min=1)] = _FIRST,
+    row: Annotated[
+        int | None, typer.Option(help="Only this row, by its number as in the answers.", min=1)
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="What each part of the density saw, too.")
+    ] = False,
+    delimiter: options.Delimiter = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Say why rows got their answers: how rare each is, and its columns that are unusual or new.
+
+    Three lines for each row; --details adds the evidence and the parts of the density.
+    """
+    with report_errors(quiet):
+        from ..table.explain import explain_rows
+        from ..table.reading import row_of_json
+        from ..table.table_model import read_model
+
+        with measure_step(f"{model} read", verbose):
+            fitted = read_model(model)
+        if data.startswith("{"):
+            table = row_of_json(data)
+        else:
+            table = options.open_for(fitted, model, Path(data), delimiter)
+        with measure_step("rows explained", verbose):
+            cards, refused = explain_rows(fitted, table, rows, top, row)
+    if json:
+        named = [{"row": one.row} | ({"file": one.file} if one.file else {}) for one in cards]
+        echo_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])
+    else:
+        for one in cards:
+            said = str(one.card) if details else one.card.summary()
+            echo(f"Row {one.row}{', ' * bool(one.file)}{one.file}\n{said}\n")
+    if refused:
+        list_rejected(refused, len(refused))
+        raise typer.Exit(PARTIAL)

@@ -1,1 +1,0 @@
-"""Commands for a user's own data: fit, score, explain, inspect, check, report."""

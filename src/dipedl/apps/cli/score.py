@@ -1,0 +1,268 @@
+"""``dipedl score``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...writing.cells import one_line
+from . import options, parts
+from .terminal import (
+    PARTIAL,
+    STOPPED,
+    check_share,
+    echo,
+    echo_json,
+    fail,
+    list_rejected,
+    measure_step,
+    names_in,
+    refuse_options,
+    report_errors,
+    show_rows,
+)
+
+if TYPE_CHECKING:
+    from ..large import Plan
+    from ..table.score import ScoreRequest, ScoreResult
+
+_ONLY_IN_PARTS = dict.fromkeys(
+    ("engine", "address", "workers", "partitions", "resume", "overwrite", "dry_run"),
+    "is for tables in parts: images, and --proba, are answered by one process; leave it out",
+)
+_ENDINGS = (".csv", ".gz", ".feather", ".arrow", ".jsonl")
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Answer the parts that are not in the folder yet.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Begin again, in a folder that has answers.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what it would take, by a sample; write nothing.")
+]
+
+
+def score(
+    context: typer.Context,
+    model: Annotated[
+        Path | None, typer.Argument(help="A file that `dipedl fit` wrote; none with --proba.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="The rows to answer: a file in any of the formats; a folder of Parquet, Arrow or "
+            "Feather files, an .npy file, or a URL of one of these."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The answers: a file that ends in .csv, .csv.gz, .parquet, .feather, .arrow or "
+            ".jsonl; in parts a folder. Default: answers.csv, or answers."
+        ),
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(help="Columns of the data to copy beside each answer: id,name.")
+    ] = "",
+    coverage: options.Coverage = 0.9,
+    reasons: Annotated[
+        str, typer.Option(help="Rows that get a reason: flagged, all or none.")
+    ] = "flagged",
+    proba: Annotated[
+        Path | None,
+        typer.Option(help="Class probabilities by any other system, in place of MODEL and DATA."),
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="Features of the same rows; default: the probabilities.")
+    ] = None,
+    held_out_proba: Annotated[
+        Path | None,
+        typer.Option(
+            help="Its probabilities of rows that it was not fitted on, and a column --target."
+        ),
+    ] = None,
+    held_out_features: Annotated[
+        Path | None, typer.Option(help="Features of the held-out rows, if --features are given.")
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="Column of --held-out-proba with the true class.")
+    ] = "target",
+    delimiter: options.Delimiter = None,
+    engine: parts.Engine_ = None,
+    address: parts.Address = None,
+    workers: parts.Workers = None,
+    partitions: parts.Partitions = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    dry_run: DryRun = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Answer each row: label, probabilities, vacuity, p-value, flag, prediction set, reason.
+
+    Reads piece by piece, so the data may be larger than memory. Rows that cannot be read are listed
+    with reasons in a second file, and the exit code is then 3. A folder, a URL or one of --engine,
+    --workers, --partitions, --resume, --overwrite and --dry-run asks for answers in parts: a folder
+    with a file for each part, and a column log_evidence more.
+    """
+    check_share(coverage, "--coverage", "0.9")
+    files = (proba, features, held_out_proba, held_out_features)
+    _check_inputs(model, data, files)
+    with report_errors(quiet, "Fit on" if proba is None else "Hold out"):
+        from ..table.other_system import Pair, score_other_system
+        from ..table.score import REASONS, ScoreRequest, refused_path, score_table
+        from ..table.table_model import read_model
+        from ..table.writing import check_writable, ending_of
+
+        if reasons not in REASONS:
+            fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
+        request = ScoreRequest(names_in(columns), coverage, reasons)
+        engine_options = parts.PartOptions(
+            engine, address, workers, partitions, resume, overwrite, dry_run
+        )
+        if model and data and (engine_options or parts.is_data_set(data)):
+            if not read_model(model).of_images:
+                refuse_options(context, {"delimiter": parts.NO_CSV})
+                out = out or Path("answers")
+                with measure_step("rows answered", verbose):
+                    _score_parts(model, data, out, request, engine_options, json, quiet)
+                return
+        refuse_options(context, _ONLY_IN_PARTS)
+        table_at, out = Path(data) if data else None, out or Path("answers.csv")
+        ending_of(out)
+        for written in (out, refused_path(out)):
+            check_writable(written, [model, table_at, *files])
+        with measure_step("rows answered", verbose), show_rows(quiet) as progress:
+            if model and table_at:
+                fitted = read_model(model)
+                table = options.open_for(fitted, model, table_at, delimiter)
+                result = score_table(fitted, table, out, request, progress)
+            else:
+                new, held_out = (
+                    Pair(
+                        options.open_file(of_proba, delimiter, numbers=True),
+                        options.open_file(of_features, delimiter) if of_features else None,
+                    )
+                    for of_proba, of_features in (files[:2], files[2:])
+                    if of_proba
+                )
+                result = score_other_system(new, held_out, target, out, request, progress)
+    _print_result(result, out, refused_path(out), json)
+
+
+def _check_inputs(model: Path | None, data: str | None, files: Sequence[Path | None]) -> None:
+    proba, features, held_out_proba, held_out_features = files
+    if proba is None:
+        if model is None or data is None:
+            fail("give MODEL and DATA, or --proba and --held-out-proba; see dipedl score --help")
+        if features or held_out_proba or held_out_features:
+            fail("--features and --held-out-... belong to --proba, which is not given")
+    elif model is not None or held_out_proba is None:
+        fail("--proba needs --held-out-proba, and neither MODEL nor DATA")
+    elif (features is None) != (held_out_features is None):
+        fail("--features and --held-out-features are given together or not at all")
+
+
+def _print_result(
+    result: ScoreResult,
+    out: Path,
+    refused_at: Path | None,
+    json: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print what was done, `more` of it as JSON; exit code 3 if rows were refused."""
+    if not result.refused:
+        refused_at = None
+    if json:
+        files = {"out": str(out), "refused_out": refused_at and str(refused_at)}
+        names = ("rows", "answered", "refused", "flagged", "by_label")
+        echo_json(files | {name: getattr(result, name) for name in names} | dict(more or {}))
+    else:
+        labels = ", ".join(f"{one_line(c)} {n:,}" for c, n in sorted(result.by_label.items())[:10])
+        share = result.flagged / max(result.answered, 1)
+        echo(
+            f"Rows:     {result.rows:,} = {result.answered:,} answered + {result.refused:,} refused"
+        )
+        echo(f"Labels:   {labels}")
+        echo(f"Flagged:  {result.flagged:,} rows ({share:.1%}) unlike those learned from")
+        echo(f"Answers:  {out}")
+    if result.refused:
+        list_rejected(result.first_refused, result.refused)
+        if refused_at:
+            echo(f"refused rows: {refused_at}", err=True)
+        raise typer.Exit(PARTIAL)
+
+
+def _score_parts(
+    model: Path,
+    data: str,
+    out: Path,
+    request: ScoreRequest,
+    engine_options: parts.PartOptions,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Answer a data set into a folder, or print what it would take."""
+    from ..large import plan, score
+
+    if engine_options.resume and engine_options.overwrite:
+        fail("--resume and --overwrite exclude each other")
+    if out.name.endswith(_ENDINGS):
+        fail(f"--out {out}: parts are answered into a folder of Parquet files; name a folder")
+    request = replace(request, fields=(*request.fields, "log_evidence"))
+    how: dict[str, Any] = {"partitions": engine_options.partitions, "wanted": request}
+    try:
+        with parts.engine_of(engine_options) as engine:
+            if engine_options.dry_run:
+                found = plan(model, data, workers=engine.workers, **how)
+                _print_plan(found, engine.workers, json)
+                return
+            with show_rows(quiet) as progress:
+                count = score(
+                    model,
+                    data,
+                    out,
+                    engine=engine,
+                    resume=engine_options.resume,
+                    overwrite=engine_options.overwrite,
+                    progress=progress,
+                    **how,
+                )
+    except KeyboardInterrupt:
+        echo(f"\ndipedl: stopped; finished parts are in {out}, see --resume", err=True)
+        raise typer.Exit(STOPPED) from None
+    if not json:
+        earlier = f", {count.resumed:,} of them by an earlier run" if count.resumed else ""
+        echo(f"Parts:    {count.parts:,}{earlier}")
+    for name, rows in list(count.smaller_batches.items())[:5]:
+        echo(f"note: {name}: memory ran out; {rows:,} rows at once were answered", err=True)
+    for name, reason in list(count.failed.items())[:5]:
+        echo(f"failed: {name}: {reason}", err=True)
+    if len(count.failed) > 5:
+        echo(f"failed: {len(count.failed) - 5:,} more parts", err=True)
+    names = ("parts", "resumed", "failed", "smaller_batches")
+    lists = out / "_refused"
+    refused_at = lists if any(lists.rglob("*.parquet")) else None
+    _print_result(count, out, refused_at, json, {name: getattr(count, name) for name in names})
+    if count.failed:
+        raise typer.Exit(PARTIAL)
+
+
+def _print_plan(found: Plan, workers: int, json: bool) -> None:
+    workers = min(workers, found.parts)
+    seconds = found.rows / (found.rows_per_second * workers)
+    if json:
+        echo_json(asdict(found) | {"workers": workers, "seconds": seconds})
+        return
+    bad = f"; {found.unreadable:,} files cannot be read" if found.unreadable else ""
+    echo(f"Parts:    {found.parts:,}, with {found.rows:,} rows{bad}")
+    echo(f"Memory:   about {found.memory / 1e6:,.0f} MB for each of {workers} workers")
+    echo(
+        f"Time:     about {seconds:,.0f} s: {found.rows_per_second:,.0f} rows/s by each worker, "
+        f"measured on {found.sample:,} rows"
+    )
