@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dipedl import DIPClassifier
-from dipedl.apps.cli.findings import diagnosis_in_shell
+from dipedl.apps.cli.wording import diagnosis_in_shell
 from dipedl.apps.table.report.advice import error_ranking
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget

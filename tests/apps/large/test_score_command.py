@@ -125,7 +125,7 @@ def test_a_cluster_that_is_not_there_is_told(run, kept, tmp_path):
 
 
 def test_errors_of_the_library_name_the_options_that_give_its_arguments():
-    from dipedl.apps.cli.terminal import with_options
+    from dipedl.apps.cli.wording import with_options
 
     said = with_options("leave out: drop=['a, b', 'c']; resume=True finishes, overwrite=True not")
     assert said == "leave out: --drop '\"a, b\",c'; --resume finishes, --overwrite not"

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.apps.cli.findings import diagnosis_in_shell
+from dipedl.apps.cli.wording import diagnosis_in_shell
 from dipedl.apps.table import evaluate, fit
 from dipedl.apps.table.columns import infer_columns
 from dipedl.apps.table.reading import open_table

@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.cli.terminal import as_typed, names_in, pairs_in, with_options
+from dipedl.apps.cli.terminal import names_in, pairs_in
+from dipedl.apps.cli.wording import as_typed, with_options
 from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.kinds import guess
 from passengers import passengers

@@ -26,7 +26,6 @@ from .terminal import (
     refuse_options,
     report_errors,
     show_rows,
-    with_options,
 )
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ def fit(
 
 def _print_result(learned: FitResult, data: Path, out: Path, json: bool, quiet: bool) -> None:
     """Print a fitted model; exit code 3 if rows were refused or files cannot be read."""
-    from .findings import diagnosis_in_shell
+    from .wording import diagnosis_in_shell, with_options
 
     learned = replace(
         learned,

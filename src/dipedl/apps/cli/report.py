@@ -43,7 +43,7 @@ def report(
         from ..table.report.advice import headline, next_steps
         from ..table.table_model import read_model
         from ..table.writing import check_writable, complete_file
-        from .findings import diagnosis_in_shell
+        from .wording import diagnosis_in_shell
 
         check_writable(out, [model, data, ood])
         with measure_step(f"{model} read", verbose):

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
-import re
-import shlex
 import time
 import warnings
-from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,64 +15,13 @@ import typer
 from ...plugins import EXTRAS, explain_missing
 from ...writing.cells import error_text, one_line
 from ...writing.progress import LiveLine
+from .wording import in_shell, with_options
 
 if TYPE_CHECKING:
     from ..table.reading import RejectedRow
 
 #: Exit codes: the data or files are to blame; the command line; done in part; an alarm; Ctrl-C.
 WRONG_DATA, WRONG_COMMAND, PARTIAL, ALARM, STOPPED = 1, 2, 3, 4, 130
-
-#: Arguments that errors of the library name in backquotes, and the values that they advise.
-_NAMED = re.compile(
-    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features)`"
-)
-_ADVISED = re.compile(r"\b(drop|gaps|types|time_column|rows|row)=(?=[\[{'\"\dN])")
-#: Other arguments of the library -> options.
-_OPTIONS = {
-    r"\b(resume|overwrite)=True\b": r"--\1",
-    r"\bcall fit again with the same work\b": "go on with --resume",
-    r"\bdensity=GDADensity\(\)": "--density gaussians",
-}
-
-
-def with_options(text: str) -> str:
-    """Return a text of the library with its arguments as the options that give them."""
-    for argument, option in _OPTIONS.items():
-        text = re.sub(argument, option, text)
-    text = _NAMED.sub(lambda found: _option(found[1]), text)
-    parts, last = [], 0
-    for found in _ADVISED.finditer(text):
-        if found.start() < last:
-            continue
-        for end in range(found.end() + 1, len(text) + 1):
-            try:
-                value = literal_eval(text[found.end() : end])
-            except (ValueError, SyntaxError):
-                continue
-            if not text[end : end + 1].isalnum():
-                parts += [text[last : found.start()], f"{_option(found[1])} {_as_value(value)}"]
-                last = end
-                break
-    return "".join(parts) + text[last:]
-
-
-def _option(argument: str) -> str:
-    return f"--{argument.replace('_', '-')}"
-
-
-def _as_value(value: Any) -> str:
-    if isinstance(value, dict):
-        return as_typed(f"{name}={of}" for name, of in value.items())
-    if isinstance(value, list):
-        return as_typed(value)
-    return "0" if value is None else shlex.quote(str(value))
-
-
-def as_typed(names: Iterable[object]) -> str:
-    """Return names as they are typed: between commas, and in quotes where needed."""
-    line = io.StringIO()
-    csv.writer(line).writerow(names)
-    return shlex.quote(line.getvalue().removesuffix("\r\n"))
 
 
 def names_in(typed: str) -> list[str]:
@@ -108,7 +53,7 @@ def refuse_options(context: typer.Context, reasons: Mapping[str, str]) -> None:
     for name, reason in reasons.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
-            fail(f"{_option(name)} {reason}")
+            fail(f"--{name.replace('_', '-')} {reason}")
 
 
 @contextmanager
@@ -156,7 +101,6 @@ def warnings_as_notes(quiet: bool = False, learn: str = "Fit on") -> Iterator[No
 
     def note(message: Warning | str, *_: object, **__: object) -> None:
         from ...explanation import FindingWarning
-        from .findings import in_shell
 
         if isinstance(message, FindingWarning):
             message = FindingWarning(in_shell(message.args[0], learn))

@@ -1,12 +1,31 @@
-"""Findings about a model with remedies that the shell has: options, not calls of Python."""
+"""What the library says, in the words of the shell: options in place of arguments and calls."""
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+import shlex
+from ast import literal_eval
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from ...explanation import Diagnosis, Finding
-from ..table.report.advice import ERRORS, RANKINGS
-from .terminal import with_options
+if TYPE_CHECKING:
+    from ...explanation import Diagnosis, Finding
+
+#: Arguments that errors of the library name in backquotes, and the values that they advise.
+_NAMED = re.compile(
+    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features)`"
+)
+_ADVISED = re.compile(r"\b(drop|gaps|types|time_column|rows|row)=(?=[\[{'\"\dN])")
+#: Other arguments of the library -> options.
+_OPTIONS = {
+    r"\b(resume|overwrite)=True\b": r"--\1",
+    r"\bcall fit again with the same work\b": "go on with --resume",
+    r"\bdensity=GDADensity\(\)": "--density gaussians",
+}
+
 
 _HONEST = "{learn} more rows, or compare another --model."
 _MORE = "{learn} at least {needed} rows"
@@ -30,9 +49,9 @@ REMEDIES = {
     "score_constant": _OTHER_COLUMNS,
     "density_constant": f"Look for constant columns by `dipedl check`. {_OTHER_COLUMNS}",
     "density_repeats_classifier": _OTHER_COLUMNS,
-    "density_points_the_wrong_way": f"{_OTHER_COLUMNS} {ERRORS}",
-    "density_adds_nothing_on_errors": ERRORS,
-    "density_informative": ERRORS,
+    "density_points_the_wrong_way": f"{_OTHER_COLUMNS} {{errors}}",
+    "density_adds_nothing_on_errors": "{errors}",
+    "density_informative": "{errors}",
     "evidence_never_moves": f"{_RANKS}: they do not depend on the probabilities.",
     "evidence_moves_known_inputs": f"{_RANKS}, and read p_ columns as too modest.",
     "evidence_changes_labels": f"{_RANKS}, and read label with care.",
@@ -54,14 +73,58 @@ REMEDIES = {
 
 def diagnosis_in_shell(diagnosis: Diagnosis) -> Diagnosis:
     """Return a diagnosis with remedies that the shell has."""
-    return Diagnosis(tuple(map(in_shell, diagnosis.findings)), diagnosis.source)
+    return replace(diagnosis, findings=tuple(map(in_shell, diagnosis.findings)))
 
 
 def in_shell(found: Finding, learn: str = "Fit on") -> Finding:
     """Return the finding with a remedy of the shell; `learn` begins those that ask for rows."""
+    from ..table.report.advice import ERRORS, RANKINGS
+
     remedy = found.remedy
     if remedy and found.code in REMEDIES:
         ranking = RANKINGS.get(str(found.numbers.get("answers_ranked_by")))
-        known = {**found.numbers, "learn": learn, "ranking": ranking}
-        remedy = REMEDIES[found.code].format_map(known)
+        errors = ERRORS.format(ranking=ranking)
+        remedy = REMEDIES[found.code].format_map(
+            {**found.numbers, "learn": learn, "errors": errors}
+        )
     return replace(found, text=with_options(found.text), remedy=with_options(remedy))
+
+
+def with_options(text: str) -> str:
+    """Return a text of the library with its arguments as the options that give them."""
+    for argument, option in _OPTIONS.items():
+        text = re.sub(argument, option, text)
+    text = _NAMED.sub(lambda found: _option(found[1]), text)
+    parts, last = [], 0
+    for found in _ADVISED.finditer(text):
+        if found.start() < last:
+            continue
+        for end in range(found.end() + 1, len(text) + 1):
+            try:
+                value = literal_eval(text[found.end() : end])
+            except (ValueError, SyntaxError):
+                continue
+            if not text[end : end + 1].isalnum():
+                parts += [text[last : found.start()], f"{_option(found[1])} {_as_value(value)}"]
+                last = end
+                break
+    return "".join(parts) + text[last:]
+
+
+def _option(argument: str) -> str:
+    return f"--{argument.replace('_', '-')}"
+
+
+def _as_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return as_typed(f"{name}={of}" for name, of in value.items())
+    if isinstance(value, list):
+        return as_typed(value)
+    return "0" if value is None else shlex.quote(str(value))
+
+
+def as_typed(names: Iterable[object]) -> str:
+    """Return names as they are typed: between commas, and in quotes where needed."""
+    line = io.StringIO()
+    csv.writer(line).writerow(names)
+    return shlex.quote(line.getvalue().removesuffix("\r\n"))
