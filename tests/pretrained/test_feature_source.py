@@ -146,9 +146,30 @@ def test_what_holds_no_logits(output, error, message):
         logits_of(output)
 
 
-def test_maps_without_a_rule_are_refused(network, images):
-    with pytest.raises(ValueError, match=r"'stem'.*got \(10, 8, 6, 6\).*pool='average'"):
-        captured(network, images, "stem")
+def headless():
+    """A linear layer that is no head: a convolution follows."""
+    network = nn.Sequential(nn.Linear(3, 5), nn.Unflatten(1, (5, 1)), nn.Conv1d(5, 4, 1))
+    return network.append(nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("features", "error", "message"),
+    [
+        ("stem", ValueError, r"'stem'.*got \(10, 8, 6, 6\).*pool='average'"),
+        ("fcc", ValueError, r"got 'fcc'; did you mean \['fc'\]"),
+        ([], ValueError, r"it has .*'stem\.0'"),
+        (["unused", "fc"], ValueError, r"\['unused'\], which gave no tensor"),
+        (lambda net, x: net(x), TypeError, r"\(features, logits\).*got Tensor"),
+        (lambda net, x: (net.stem(x), net(x)), ValueError, r"the function.*\(10, 8, 6, 6\)"),
+        (None, ValueError, r"'0'.*gives 5 columns and there are 4 logits"),
+    ],
+)
+def test_features_that_there_are_not(network, images, features, error, message):
+    arguments = (
+        (network, images, features) if features is not None else (headless(), torch.randn(2, 3))
+    )
+    with pytest.raises(error, match=message):
+        captured(*arguments)
 
 
 def test_no_linear_layer_lists_what_there_is(images):
@@ -156,29 +177,6 @@ def test_no_linear_layer_lists_what_there_is(images):
     with pytest.raises(ValueError, match=r"none ran.*0 4x8x8, 1 4x1x1, 2 4"):
         captured(network, images)
     assert captured(network, images, "0", "average")[1].shape == (10, 4)
-
-
-def test_a_linear_layer_that_is_no_head_is_refused():
-    network = nn.Sequential(nn.Linear(3, 5), nn.Unflatten(1, (5, 1)), nn.Conv1d(5, 4, 1))
-    network.append(nn.Flatten())
-    with pytest.raises(ValueError, match=r"'0'.*gives 5 columns and there are 4 logits"):
-        captured(network, torch.randn(2, 3))
-
-
-def test_names_are_checked(network, images):
-    with pytest.raises(ValueError, match=r"got 'fcc'; did you mean \['fc'\]"):
-        DIPModule(network, features="fcc")
-    with pytest.raises(ValueError, match=r"it has .*'stem\.0'"):
-        DIPModule(network, features=[])
-    with pytest.raises(ValueError, match=r"\['unused'\], which gave no tensor"):
-        captured(network, images, ["unused", "fc"])
-
-
-def test_a_function_that_gives_something_else(network, images):
-    with pytest.raises(TypeError, match=r"\(features, logits\).*got Tensor"):
-        captured(network, images, lambda net, x: net(x))
-    with pytest.raises(ValueError, match=r"the function.*\(10, 8, 6, 6\)"):
-        captured(network, images, lambda net, x: (net.stem(x), net(x)))
 
 
 def test_a_layer_that_does_not_run_every_time():

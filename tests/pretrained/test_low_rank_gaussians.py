@@ -12,8 +12,8 @@ from sklearn.decomposition import PCA
 torch = pytest.importorskip("torch")
 
 from dipedl.density import GDADensity  # noqa: E402
-from dipedl.networks import low_rank  # noqa: E402
-from dipedl.networks.low_rank import leading_rows  # noqa: E402
+from dipedl.networks import class_moments  # noqa: E402
+from dipedl.networks.class_moments import leading_rows  # noqa: E402
 from dipedl.pretrained import ClassGaussians  # noqa: E402
 
 K = 3
@@ -122,7 +122,7 @@ def test_batches_wait_for_each_other(rng, monkeypatch):
     torch.testing.assert_close(
         waiting(torch.as_tensor(X)), at_once(torch.as_tensor(X)), rtol=1e-10, atol=0
     )
-    monkeypatch.setattr(low_rank, "_PENDING_BYTES", 1)
+    monkeypatch.setattr(class_moments, "_PENDING_BYTES", 1)
     never = fitted(X, y, cuts=range(30, 300, 30), absorb=False, rank=4)
     eager = fitted(X, y, cuts=range(30, 300, 30), rank=4)
     assert torch.equal(never(torch.as_tensor(X)), eager(torch.as_tensor(X)))

@@ -1,6 +1,6 @@
 """Count, mean and scatter of each class of rows that come in batches, as torch tensors; mergeable.
 
-Their factors are made by the code of `dipedl.density.GDADensity`.
+Their factors are made by the code of `dipedl.density.GDADensity`, or from a sketch of low rank.
 """
 
 from __future__ import annotations
@@ -8,19 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..gaussians.factor import GaussianFactor, factorise
-from ..gaussians.moments import Moments, Shrinkage, class_shrinkage
-from ..maths.arrays import to_numpy
+from ..gaussians.moments import Moments, Shrinkage, class_shrinkage, oas_intensity
+from ..maths.arrays import EPS, to_numpy
 from .checks import check_class_indices
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+# Of the directions of a sketch, this share guards the others (see `SketchScatter`).
+_GUARDS = 0.25
+# Rows wait until 8,000 of 2,048 features are together: a decomposition then takes in many.
+_PENDING_BYTES = 1 << 26
+_CLASSES_AT_ONCE = 64
+_TINY = torch.finfo(torch.float64).tiny
 
 
 class ClassMoments:
@@ -114,6 +121,78 @@ def _factor(moments: Moments, intensity: float, target: float, who: str) -> Gaus
         raise ValueError(remedy) from None
 
 
+class PrincipalParts(NamedTuple):
+    """One class: directions (r, p), variances along them (r,), variance across them."""
+
+    basis: Tensor
+    inner: Tensor
+    outer: float
+
+
+def principal_parts(moments: ClassMoments, shrinkage: Shrinkage) -> Iterator[PrincipalParts]:
+    """Yield ``C_c = U diag(l) U^T + psi (I - U U^T)`` of each class, shrunk as if it were full.
+
+    That is probabilistic principal component analysis at its maximum-likelihood solution; `psi` is
+    what the exact trace leaves for each direction that is not held. Tipping, Bishop, "Probabilistic
+    principal component analysis", JRSS B 61 (1999), eq. 7-8.
+    """
+    scatter: SketchScatter = moments.scatter
+    scatter.decompose()
+    p = moments.origin.shape[1]
+    pooled = float(scatter.energy.sum() / moments.weight.sum()) / p
+    for c, n in enumerate(moments.weight.tolist()):
+        basis, values, rest = _spectrum(scatter, c)
+        level = float(scatter.energy[c]) / n / p
+        intensity, target = _intensity(values / n, rest / n, level, n, p, shrinkage), level
+        if level == 0 and shrinkage not in (None, 0):
+            # As for a full covariance: all rows are the same point, which has no level.
+            intensity, target = 1.0, pooled
+        inner = (1 - intensity) * values / n + intensity * target
+        r = len(values)
+        outer = (1 - intensity) * rest / n / (p - r) + intensity * target if r < p else 0.0
+        # A direction that explains less than the average of the others was not found, but guessed.
+        parts = PrincipalParts(basis, inner.clamp_min(outer), outer or float(inner.max()))
+        _check_regular(parts, c, n, p, intensity)
+        yield parts
+
+
+def _spectrum(scatter: SketchScatter, c: int) -> tuple[Tensor, Tensor, float]:
+    """Return directions (r, p), their sums of squares (r,), and the sum of squares across them."""
+    rows = scatter.sketch[c, : scatter.rank].double()
+    values, total = rows.square().sum(1), float(scatter.energy[c])
+    rest = total - float(values.sum())
+    # What rounding of the sketch may leave is nothing.
+    rest = rest if rest > 16 * torch.finfo(scatter.sketch.dtype).eps * total else 0.0
+    return F.normalize(rows, dim=1, eps=_TINY), values, rest
+
+
+def _intensity(
+    variance: Tensor, rest: float, level: float, n: float, p: int, shrinkage: Shrinkage
+) -> float:
+    """Return `dipedl.gaussians.moments.shrinkage_intensity` from the spectrum."""
+    if shrinkage != "oas":
+        return float(shrinkage or 0.0)
+    if level == 0 or p == 1:
+        return float(level == 0)
+    across = rest * rest / (p - len(variance)) if rest else 0.0
+    mean_square = (float(variance.square().sum()) + across) / (level * p) ** 2
+    return oas_intensity(mean_square, n, p)
+
+
+def _check_regular(parts: PrincipalParts, c: int, n: float, p: int, intensity: float) -> None:
+    values = (float(parts.inner.min()), float(parts.inner.max()), parts.outer)
+    if max(values) <= 0:
+        raise ValueError(
+            f"class {c}: all samples are the same point (n_samples = {n:g}), so there is no "
+            "spread; give it more distinct samples"
+        )
+    if min(values) <= p * EPS * max(values):
+        raise ValueError(
+            f"class {c}: the covariance of {p} features is singular (n_samples = {n:g}) and "
+            f"shrinkage is {intensity:g}; use shrinkage='oas', or covariance='tied' or 'diagonal'"
+        )
+
+
 class _Sums:
     """Sums that are added to merge them."""
 
@@ -166,6 +245,81 @@ class DiagonalScatter(_Sums):
     def trace(self) -> float:
         """Return the sum of the traces of all classes."""
         return float(self.sums.sum())
+
+
+class SketchScatter:
+    """Leading directions of each class's scatter, (k, l, p), and its trace to the last digit.
+
+    Frequent Directions: rows are appended to the sketch, and when it is full a singular value
+    decomposition leaves l of them. Only the last fifth, the guards, lose the first value that is
+    left out; the `rank` directions before them lose nothing. Nothing is lost at all where the rows
+    of a class span at most l dimensions. `dtype` is that of the sketch: in float32 that of 1,000
+    classes, 2,048 features and rank 32 takes 0.31 GiB; decompositions and traces are in float64.
+
+    Ghashami, Liberty, Phillips, Woodruff, "Frequent directions: simple and deterministic matrix
+    sketching", SIAM Journal on Computing 45 (2016). Desai, Ghashami, Phillips, "Improved practical
+    matrix sketching with guarantees", IEEE TKDE 28 (2016): the guards are its alpha = 0.2.
+    """
+
+    def __init__(self, origin: Tensor, rank: int, dtype: torch.dtype) -> None:
+        k, p = origin.shape
+        self.rank = min(rank, p)
+        size = min(rank + max(1, round(rank * _GUARDS)), p)
+        self.sketch = torch.zeros(k, size, p, dtype=dtype, device=origin.device)
+        self.energy = origin.new_zeros(k)
+        self._rows: list[Tensor] = []
+        self._classes: list[Tensor] = []
+        self._waiting = 0
+
+    def append(self, rows: Tensor, classes: Tensor) -> None:
+        """Add rows (m, p) of `classes` (m,); they wait until many are together."""
+        energy = rows.to(self.energy).square().sum(1)
+        self.energy.index_add_(0, classes, energy)
+        # A single row of a class, less its mean, is nothing.
+        some = energy > 0
+        self._rows.append(rows[some].to(self.sketch.dtype))
+        self._classes.append(classes[some])
+        self._waiting += self._rows[-1].nbytes
+        if self._waiting >= _PENDING_BYTES:
+            self.decompose()
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of others."""
+        other.decompose()
+        energy = self.energy + other.energy
+        classes = torch.arange(len(energy), device=energy.device)
+        for part in torch.split(classes, _CLASSES_AT_ONCE):
+            rows = other.sketch[part]
+            self.append(rows.flatten(0, 1), part.repeat_interleave(rows.shape[1]))
+        self.energy = energy
+
+    def decompose(self) -> None:
+        """Add the waiting rows to the sketches."""
+        if not self._rows:
+            return
+        rows, classes = torch.cat(self._rows), torch.cat(self._classes)
+        self._rows, self._classes, self._waiting = [], [], 0
+        for c, at in by_class(classes):
+            sketch = self.sketch[c]
+            sketch.copy_(leading_rows(torch.cat((sketch, rows[at])), len(sketch), self.rank))
+
+
+def leading_rows(rows: Tensor, size: int, rank: int) -> Tensor:
+    """Return orthogonal rows (size, p), longest first, with the outer products of `rows` (a, p).
+
+    Of those after the first `rank`, the square of the first that is left out is taken away.
+    """
+    values, vectors = torch.linalg.eigh(rows.double() @ rows.double().mT)
+    values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
+    left_out = values[size] if len(values) > size else values.new_zeros(())
+    values, vectors = values[:size], vectors[:, :size]
+    reduced = values.clone()
+    reduced[rank:] = (reduced[rank:] - left_out).clamp_min(0)
+    # Below rounding of the largest there is no direction, only noise to be blown up.
+    real = values > len(rows) * EPS * values[:1]
+    scale = torch.where(real, (reduced / values.clamp_min(_TINY)), 0.0).sqrt()
+    found = (vectors * scale).mT @ rows.double()
+    return F.pad(found, (0, 0, 0, size - len(found))).to(rows.dtype)
 
 
 def by_class(classes: Tensor) -> list[tuple[int, Tensor]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -12,8 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..gaussians.factor import GaussianFactor
+from .class_moments import PrincipalParts
 
 _BLOCKS = 5
+_CLASSES_AT_ONCE = 64
 _SMALLEST_BLOCK = 64
 
 
@@ -154,6 +157,62 @@ class DiagonalDistance(BufferedModule):
     def mean_of(self, c: int, p: int) -> Tensor:
         """Mean (p,) of class c in float64, centred as rows are."""
         return self.diagonal_means[c].double()
+
+
+class LowRankDistance(BufferedModule):
+    """A subspace per class, with one variance across it.
+
+    With ``y = x - m``, ``d^2 = (|y|^2 - |U^T y|^2) / psi + sum_i (u_i y)^2 / l_i``, by Woodbury's
+    identity: two matrix products, for which the rows need no copy per class.
+    """
+
+    basis: Tensor
+    projected_means: Tensor
+    inner: Tensor
+    outer: Tensor
+    low_rank_means: Tensor
+    between: Tensor
+
+    def fill(self, parts: Iterator[PrincipalParts], means: Tensor, to: Tensor) -> list[float]:
+        """Take the parts of k classes, `means` (k, p) in float64; buffers are like `to`.
+
+        Returns the log-determinants.
+        """
+        k, p = means.shape
+        log_det = []
+        for c, (part, mean) in enumerate(zip(parts, means, strict=True)):
+            if not c:
+                # Filled in place: small tensors kept between large passing ones split the heap.
+                r = len(part.inner)
+                basis = to.new_empty(k, r, p)
+                projected, inner, outer = (to.new_empty(k, n) for n in (r, r, 1))
+            basis[c], inner[c], outer[c] = part.basis, part.inner, part.outer
+            projected[c] = part.basis @ mean
+            across = (p - r) * math.log(part.outer)
+            log_det.append(float(part.inner.log().sum()) + across)
+        self.basis, self.projected_means, self.inner = basis, projected, inner
+        self.outer, self.low_rank_means = outer[:, 0], means.to(to)
+        self.between = squared_gaps(means).to(to)
+        return log_det
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Squared distances (n, k) of rows X (n, p), which are centred as the means are."""
+        squared = squared_distances(X, self.low_rank_means, self.between)
+        blocks = (self.basis, self.projected_means, self.inner, self.outer)
+        parts = []
+        # Blocks of classes: what is held for a row is then no larger than a row.
+        for start in range(0, len(self.basis), _CLASSES_AT_ONCE):
+            at = slice(start, start + _CLASSES_AT_ONCE)
+            basis, means, inner, outer = (block[at] for block in blocks)
+            along = F.linear(X, basis.flatten(0, 1), -means.flatten())
+            along = along.view(-1, *means.shape).square()
+            across = (squared[:, at] - along.sum(2)).clamp_min(0)
+            parts.append(across / outer + (along / inner).sum(2))
+        return torch.cat(parts, dim=1)
+
+    def mean_of(self, c: int, p: int) -> Tensor:
+        """Mean (p,) of class c in float64, centred as rows are."""
+        return self.low_rank_means[c].double()
 
 
 def nearest(X: Tensor, means: Tensor, scaled: Tensor) -> Tensor:

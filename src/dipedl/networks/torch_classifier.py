@@ -130,14 +130,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             data = self.validate_fit(X, y, validation)
             seed = self.draw_seed()
             with plain_defaults():
-                module = self.build_network(len(self.classes_), seed)
+                self.module_ = self.build_network(len(self.classes_), seed)
             run: Any = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
-            try:
-                self.history_ = self._train(module, *data, seed=seed, **run)
-            except (FloatingPointError, KeyboardInterrupt, TrainingPaused):
-                self.module_ = module
-                raise
-            self.module_ = module
+            self.history_ = self._train(self.module_, *data, seed=seed, **run)
             self._after_training(X, y)
             return self
 

@@ -23,17 +23,24 @@ from ..networks.class_moments import (
     ClassMoments,
     DiagonalScatter,
     FullScatter,
+    SketchScatter,
     TiedScatter,
     check_features,
     check_labels,
     class_factors,
     exact,
     merge_over,
+    principal_parts,
     tied_factor,
 )
 from ..networks.device import is_out_of_memory
-from ..networks.distances import BufferedModule, DiagonalDistance, FullDistance, TiedDistance
-from ..networks.low_rank import LowRankDistance, SketchScatter, principal_parts
+from ..networks.distances import (
+    BufferedModule,
+    DiagonalDistance,
+    FullDistance,
+    LowRankDistance,
+    TiedDistance,
+)
 
 __all__ = ["ClassGaussians"]
 
