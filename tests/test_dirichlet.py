@@ -202,17 +202,6 @@ def test_update_without_counts_changes_nothing():
     assert (same.log_evidence == -np.inf).all()
 
 
-def test_predictive_is_the_chain_rule_of_single_draws():
-    d = Dirichlet(np.array([[0.5, 2.0, 7.0], [1e12, 2e12, 1e12]]))
-    labels = [0, 2, 2, 1]
-    step, log_p = d, 0.0
-    for y in labels:
-        log_p = log_p + np.log(step.mean[:, y])
-        step = step.update(np.eye(3)[y])
-    counts = np.bincount(labels, minlength=3)
-    np.testing.assert_allclose(d.predictive_log_prob(counts), log_p, rtol=1e-12)
-
-
 def test_from_evidence_is_the_paper_formula_and_keeps_the_log():
     z = np.array([0.0, -40.0, -5000.0, -np.inf, 900.0])
     P = np.full((5, 2), 0.5)
@@ -242,7 +231,6 @@ def test_torch_gives_the_same_numbers(dtype):
     pairs += [
         (t.kl_divergence(beta), d.kl_divergence(beta)),
         (t.expected_log_loss(torch.tensor(y)), d.expected_log_loss(y)),
-        (t.predictive_log_prob(np.ones(5)), d.predictive_log_prob(np.ones(5))),
         (t.update(np.ones(5)).log_evidence, d.update(np.ones(5)).log_evidence),
         *zip(t.credible_interval(), d.credible_interval(), strict=True),
     ]

@@ -35,7 +35,6 @@ from .maths.gamma import (
     gamma_divergence_remainder,
     gamma_entropy,
     log_ratio,
-    log_rising,
     stirling_error,
 )
 from .writing.finding import Finding, FindingWarning, warn_caller
@@ -422,20 +421,6 @@ class Dirichlet:
         log_added = log_or_minus_inf(namespace(added).sum(added, axis=-1))
         log_evidence = namespace(added).logaddexp(self.log_evidence, log_added)
         return type(self)(self.concentration + added, log_evidence, self.prior, self.caveat)
-
-    def predictive_log_prob(self, counts: Array) -> Array:
-        """Log probability in nats of a given sequence of labels with these counts, shape (n,).
-
-        The posterior predictive ``B(alpha + counts) / B(alpha)``: of one label ``log(mean)``.
-
-        Parameters
-        ----------
-        counts : array or tensor, shape (n, k) or (k,)
-            Label counts, >= 0.
-        """
-        counts = counts_like(counts, self.concentration)
-        parts = log_rising(self.concentration, counts).sum(axis=-1)
-        return parts - log_rising(self.strength, counts.sum(axis=-1))
 
 
 def _need_no_conversion(log_evidence: Array, proba: Array, prior: Array) -> bool:

@@ -70,13 +70,6 @@ def log_ratio(numerator: Array, denominator: Array) -> Array:
     return xp.where(near, xp.log1p(relative), xp.log(numerator) - xp.log(denominator))
 
 
-def log_rising(x: Array, step: Array) -> Array:
-    """Log Gamma(x + step) - log Gamma(x) + step, for x > 0 and step >= 0."""
-    end = x + step
-    change = stirling_error(end) - stirling_error(x)
-    return (x - 0.5) * log_ratio(end, x) + step * namespace(x).log(end) + change
-
-
 def gamma_divergence_remainder(a: Array, b: Array) -> Array:
     """KL(Gamma(a,1) || Gamma(b,1)) less its leading part ``b log(b/a) - b + a``."""
     change = stirling_error(b) - stirling_error(a)
