@@ -50,9 +50,7 @@ from .columns import (
     is_frame,
     is_pandas,
     missing_entries,
-    named_columns,
     replace_columns,
-    types_of,
     with_categories,
 )
 from .maths.arrays import (
@@ -605,15 +603,6 @@ def require_proba(fitted: Any) -> None:
         )
 
 
-def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
-    """The arguments that are not None and that ``estimator.fit`` takes."""
-    return {
-        name: value
-        for name, value in offered.items()
-        if value is not None and has_fit_parameter(estimator, name)
-    }
-
-
 def fit_classifier(
     template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]
 ) -> tuple[Any, np.ndarray | None]:
@@ -815,23 +804,6 @@ def explain_dtype(error: Exception, X: Any) -> None:
     other = known - {dtype}
     if dtype in known and len(other) == 1 and "float" in min(other):
         error.add_note(f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions")
-
-
-def explain_columns(error: Exception, X: Any) -> None:
-    """Add the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
-    if isinstance(error, ValueError):
-        refuse_infinity(error, X)
-    if not isinstance(error, TypeError):
-        return
-    refuse_dates(error, X)
-    kinds = {name: types_of(values) for name, values in named_columns(X)} if is_frame(X) else {}
-    text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
-    mixed = [name for name in kinds if name in text and len(kinds[name]) > 1]
-    if mixed:
-        error.add_note(
-            f"X has mixed types in the columns {mixed}: make each one type, such as "
-            f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
-        )
 
 
 def refuse_dates(error: Exception, X: Any) -> None:

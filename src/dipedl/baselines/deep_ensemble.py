@@ -14,11 +14,9 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
-from ..baselines.post_hoc import take_input_tags
 from ..dirichlet import entropy, max_prob
 from ..inputs import (
     FittedClassifier,
-    accepted_arguments,
     check_class_counts,
     clone_classifier,
     fit_classifier,
@@ -28,6 +26,7 @@ from ..inputs import (
 from ..maths.gamma import log_ratio
 from ..protocols import atomic
 from ..writing.finding import warn_caller
+from .post_hoc import accepted_arguments, take_input_tags
 
 __all__ = ["DeepEnsemble"]
 

@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..features.transformer import fit_feature_transformer
 from ..inputs import (
     FittedClassifier,
-    accepted_arguments,
     check_class_counts,
     clone_classifier,
     compute_features,
@@ -105,3 +104,12 @@ def take_input_tags(tags: Tags, estimator: Any) -> Tags:
     inner = get_tags(estimator).input_tags
     tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
     return tags
+
+
+def accepted_arguments(estimator: Any, **offered: Any) -> dict[str, Any]:
+    """The arguments that are not None and that ``estimator.fit`` takes."""
+    return {
+        name: value
+        for name, value in offered.items()
+        if value is not None and has_fit_parameter(estimator, name)
+    }

@@ -11,8 +11,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ..columns import NO_DATES, column_names, date_columns, is_frame
-from ..inputs import compute_features, explain_columns, explain_dtype, transform_rows
+from ..columns import NO_DATES, column_names, date_columns, is_frame, named_columns, types_of
+from ..inputs import (
+    compute_features,
+    explain_dtype,
+    refuse_dates,
+    refuse_infinity,
+    transform_rows,
+)
 from ..maths.seeds import seed, seeded_clone
 from .encoding import table_encoding, warn_of_identifiers
 from .pipelines import (
@@ -126,10 +132,27 @@ def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
         try:
             part.fit(X, y)
         except (TypeError, ValueError) as error:
-            explain_columns(error, X)
+            _explain_columns(error, X)
             raise
         X = transform_rows(part, X)
     return parts, X
+
+
+def _explain_columns(error: Exception, X: Any) -> None:
+    """Add the columns of X (n, d) to an error about infinity, dates, or text among numbers."""
+    if isinstance(error, ValueError):
+        refuse_infinity(error, X)
+    if not isinstance(error, TypeError):
+        return
+    refuse_dates(error, X)
+    kinds = {name: types_of(values) for name, values in named_columns(X)} if is_frame(X) else {}
+    text = {name for name, types in kinds.items() if any(issubclass(t, str) for t in types)}
+    mixed = [name for name in kinds if name in text and len(kinds[name]) > 1]
+    if mixed:
+        error.add_note(
+            f"X has mixed types in the columns {mixed}: make each one type, such as "
+            f"X[{mixed[0]!r}] = X[{mixed[0]!r}].astype(str)"
+        )
 
 
 def _standardised(parts: Steps, Z: Any, w: np.ndarray | None) -> Any:
