@@ -336,6 +336,7 @@ class Decisions:
         u = self._held_out_uncertainty(self._default_kind if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held_out.weights)
 
+    @available_if(attrgetter("has_evidence"))  # type: ignore[untyped-decorator]
     @on_snapshot
     def uncertainty(self, X: Any, kind: str = "vacuity") -> np.ndarray:
         """Uncertainty of each input, shape (n,); higher is less sure, always.
