@@ -42,8 +42,8 @@ MUTANTS = [
     Mutant(
         "engines: labels of the parts are counted as they are written",
         "src/dipedl/apps/large/fitting.py",
-        "first = passes.run(FirstPass(reading, sizes)).spelled()",
-        "first = passes.run(FirstPass(reading, sizes))",
+        "first = first.with_one_spelling()",
+        "pass",
         "tests/apps/large/test_fitting.py::test_classes_do_not_depend_on_the_types_of_the_files",
     ),
     Mutant(
@@ -55,21 +55,21 @@ MUTANTS = [
     ),
     Mutant(
         "drift: the test of p-values forgets that the reference is finite",
-        "src/dipedl/apps/monitor/_ranks.py",
+        "src/dipedl/apps/monitor/bets.py",
         "        urn = self.sizes + seen\n",
         "        urn = 1e9 * (self.sizes + seen)\n",
         "tests/apps/monitor/test_bets.py::test_no_bettor_gains_on_average_over_all_sequences",
     ),
     Mutant(
         "drift: wealth that is dealt out is not taken from anyone",
-        "src/dipedl/apps/monitor/_betting.py",
+        "src/dipedl/apps/monitor/bets.py",
         "np.logaddexp(np.log1p(-jump) + logs, dealt)",
         "np.logaddexp(logs, dealt)",
         "tests/apps/monitor/test_bets.py::test_wealth_against_a_loop_without_logarithms",
     ),
     Mutant(
         "drift: the bound of a reference mean is the mean",
-        "src/dipedl/apps/monitor/_mean.py",
+        "src/dipedl/apps/monitor/bets.py",
         "    return high\n",
         "    return float(np.average(values, weights=w))\n",
         "tests/apps/monitor/test_bets.py::test_upper_bound_holds_for_rare_large_values",
@@ -111,7 +111,7 @@ MUTANTS = [
     ),
     Mutant(
         "engines: values are merged in the order in which they come",
-        "src/dipedl/apps/large/protocol.py",
+        "src/dipedl/apps/large/engines.py",
         "value = self._merge(other, value) if number % 2 else self._merge(value, other)",
         "value = self._merge(other, value)",
         "tests/apps/large/test_engines.py::test_the_tree_does_not_see_the_order",
@@ -125,7 +125,7 @@ MUTANTS = [
     ),
     Mutant(
         "engines: what others put among what a fit has kept is unpickled",
-        "src/dipedl/apps/large/protocol.py",
+        "src/dipedl/apps/large/passes.py",
         "if not hmac.compare_digest(checksum, self._checksum(data)):",
         "if not data:",
         "tests/apps/large/test_fitting.py::test_nothing_that_others_put_among_what_was_kept_is_run",

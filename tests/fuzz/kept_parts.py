@@ -16,13 +16,12 @@ from model_files import damaged
 
 from dipedl.apps.large import LocalEngine, parts_of
 from dipedl.apps.large.answers_folder import AnswersFolder
-from dipedl.apps.large.protocol import Passes
-from dipedl.apps.large.reading import FirstPass, Reading, Sizes
+from dipedl.apps.large.passes import FirstPass, Passes, Reading
 from passengers import passengers
 
 ROWS = 120
 PARTS = parts_of(passengers(ROWS, seed=1), ROWS // 3)
-PASS = FirstPass(Reading("survived"), Sizes.of(50, 20, 0.1, ROWS))
+PASS = FirstPass.of(Reading("survived"), 50, 20, ROWS)
 RECORD = {"rows": 40, "answered": 39, "refused": 1, "batch": 20_000}
 
 
@@ -81,7 +80,7 @@ def of_fit(rng: np.random.Generator, folder: Path) -> str:
 def of_score(rng: np.random.Generator, folder: Path) -> str:
     """A record of answers is looked up of which a file is damaged."""
     other = written(rng, folder, answered())
-    found = AnswersFolder(folder).finished(PARTS[0])
+    found = AnswersFolder(folder).record(PARTS[0])
     if found is None:
         return "answered again" if other else "lost answers"
     return "wrong answers" if other or found != RECORD else "same answers"

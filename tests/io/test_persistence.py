@@ -190,6 +190,7 @@ def test_estimators_round_trip(name, path):
 def test_densities_round_trip(name, path):
     clf = fitted(density=DENSITIES[name])
     same_answers(clf, again(clf, path))
+    assert describe(path)["untrusted_types"] == ([f"{__name__}.Flat"] if name == "own" else [])
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -201,14 +202,6 @@ def test_options_round_trip(name, path):
     assert [type(v) for v in loaded.get_params().values()] == [
         type(v) for v in clf.get_params().values()
     ]
-
-
-@pytest.mark.parametrize("name", SAVABLE)
-def test_densities_of_ours_need_no_trust(name, path):
-    model = getattr(density, name)
-    model = model(GaussianMixture()) if name == "CustomDensity" else model()
-    fitted(density=model).save(path)
-    assert describe(path)["untrusted_types"] == []
 
 
 @pytest.mark.parametrize("features", [preprocessing.SignedPower(), "passthrough", None])
@@ -284,6 +277,7 @@ def test_labels_keep_their_type(labels, path):
         [float("inf"), -float("inf"), -0.0, 1e-320, True, 2**80],
         b"bytes",
         {1, 2},
+        [float("nan"), np.float64("nan")],
     ],
     ids=repr,
 )
@@ -297,12 +291,6 @@ def test_values_round_trip(value, path):
         assert found.dtype == value.dtype
         assert found.flags.c_contiguous or value.flags.f_contiguous
         assert found.flags.writeable
-
-
-def test_nan_round_trips(path):
-    model = density.GaussianDensity().fit(X)
-    model.extra_ = [float("nan"), np.float64("nan")]
-    assert np.isnan(again(model, path).extra_).all()
 
 
 def test_memory_mapped_arrays_are_arrays(path, tmp_path):
@@ -446,7 +434,8 @@ def test_untrusted_types_are_listed_with_the_call(path):
     assert info.value.types == [OWN]
     with pytest.raises(TypeError, match="trusted must be a list"):
         load(path, trusted=True)
-    same_answers(clf, load(path, trusted=[OWN, "unused.Type"]))
+    for trusted in ([OWN, "unused.Type"], [Nearest]):
+        same_answers(clf, load(path, trusted=trusted))
 
 
 class Wrapped(Nearest):
@@ -462,12 +451,6 @@ def test_what_skops_would_trust_inside_an_own_type_is_listed_too(path):
     fitted(Wrapped()).save(path)
     wanted = [f"{__name__}.Wrapped", "sklearn.linear_model._logistic.LogisticRegression"]
     assert describe(path)["untrusted_types"] == sorted(wanted)
-
-
-def test_types_can_be_trusted_as_types(path):
-    clf = fitted(Nearest())
-    clf.save(path)
-    same_answers(clf, load(path, trusted=[Nearest]))
 
 
 def test_pickle_is_never_used(path, monkeypatch):
@@ -553,11 +536,6 @@ def test_a_flow_is_refused_with_a_remedy(path):
         save(model, path)
     joblib.dump(model, path)
     assert (joblib.load(path).score_samples(X) == model.score_samples(X)).all()
-
-
-def test_content_that_skops_would_change_is_refused(path):
-    with pytest.raises(TypeError, match="skops would load something else than what was saved"):
-        save(fitted(with_bool_keys()), path)
 
 
 def test_parts_that_fail_only_together_are_named(path, monkeypatch):
@@ -651,23 +629,12 @@ def test_the_version_is_that_of_the_source_that_runs(path, monkeypatch):
 # Refused when loading
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100, 1000, 0.5, 0.9, -100, -1])
-def test_truncated_files_are_refused(n, saved, path):
-    path.write_bytes(saved[: int(n * len(saved)) if isinstance(n, float) else n])
-    with pytest.raises(ValueError, match=r"model\.dipedl"):
-        load(path)
-
-
-def test_a_longer_file_is_refused(saved, path):
-    path.write_bytes(saved + b"\0")
-    with pytest.raises(ValueError, match=r"model\.dipedl"):
-        load(path)
-
-
-def test_flipped_bits_are_refused(saved, path):
-    for position in [*range(16), *range(16, len(saved), 5)]:
-        data = bytearray(saved)
-        data[position] ^= 1 << (position % 8)
+def test_cut_longer_and_flipped_files_are_refused(saved, path):
+    cuts = [0, 1, 7, 8, 9, 100, 1000, len(saved) // 2, len(saved) - 100, len(saved) - 1]
+    flipped = [bytearray(saved) for _ in range(0, len(saved), 5)]
+    for i, data in enumerate(flipped):
+        data[5 * i] ^= 1 << (i % 8)
+    for data in (*(saved[:n] for n in cuts), saved + b"\0", *flipped):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=r"model\.dipedl"):
             load(path)

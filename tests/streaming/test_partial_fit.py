@@ -12,11 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier
-from dipedl.apps.large.reading import Batch, Reading
+from dipedl.apps.large.passes import Batch, Reading
 from dipedl.density import GaussianDensity, GDADensity, KNNDensity, MahalanobisDensity
 from dipedl.explanation import FindingWarning
-from dipedl.streaming import RowSample, Stream, row_keys
-from dipedl.streaming.row_sample import in_share
+from dipedl.streaming import RowSample, Stream, in_share, row_keys
 
 #: Its smoothing is a share of the variance of a batch: the one thing that chunks would change.
 NB = GaussianNB(var_smoothing=0)
@@ -70,7 +69,7 @@ def test_it_is_the_model_of_the_rows_that_are_not_held_out(data, new, density):
 
 def test_held_out_rows_are_bounded_and_the_others_are_learned(data, monkeypatch):
     X, y = data
-    monkeypatch.setattr("dipedl.streaming.partial_fit.HELD_MOST", 20)
+    monkeypatch.setattr("dipedl.streaming.HELD_MOST", 20)
     a = in_batches(DIPClassifier(NB), X, y, [30, 700])
     b = in_batches(DIPClassifier(NB), X, y, [])
     assert len(a.evidence_.held_out_) == 20 and a.evidence_.n_ == len(y) - 20
@@ -255,7 +254,7 @@ def test_a_merge_with_a_model_without_rows_in_its_density_changes_neither(rng):
     a = Stream(GDADensity().fit(Z, y), None, held(30, 40), 60.0, False)
     b = Stream(GDADensity(), None, held(10, 20), 0.0, False)
     before = a.density.score_samples(Z)
-    both = a.merged(b, np.arange(2))
+    both = a.merge(b, np.arange(2))
     assert both.n == 62 and both.held.keys.tolist() == [10, 20]
     np.testing.assert_array_equal(a.density.score_samples(Z), before)
     assert not np.array_equal(both.density.score_samples(Z), before)

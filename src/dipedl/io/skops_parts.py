@@ -11,7 +11,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
@@ -46,6 +45,7 @@ _PLAIN_LOADERS = {
     "TupleNode": {"builtins.tuple"},
 }
 PLAIN = frozenset().union(*_PLAIN_LOADERS.values(), {"builtins.complex"})
+_ID = re.compile(r'"__id__": \d+')
 _WHOLE = re.compile(r"-?\d{1,4000}")
 _SEQUENCES = ("ListNode", "TupleNode")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -119,8 +119,8 @@ def _checked_archive(parts: Sequence[Any]) -> bytes:
     skops = optional("skops.io", SAVING)
     archive = _canonical(skops.dumps(list(parts)))
     everything = skops.get_untrusted_types(data=archive)
-    again = skops.dumps(skops.loads(archive, trusted=everything))
-    if _fingerprint(archive) != _fingerprint(again):
+    again = _canonical(skops.dumps(skops.loads(archive, trusted=everything)))
+    if _without_ids(archive) != _without_ids(again):
         raise TypeError("skops would load something else than what was saved")
     return archive
 
@@ -162,7 +162,7 @@ def _canonical(archive: bytes) -> bytes:
 
 
 def _renumber(node: Any, ids: dict[int, int], names: dict[str, str]) -> None:
-    """Replace object ids and file names, in place, by their order of appearance."""
+    """Replace object ids and file names, in place, by their order of appearance; sort sets."""
     if isinstance(node, dict):
         # A dict that holds a user's key "file" or "__id__" holds a node there, not a plain value.
         if type(node.get("__id__")) is int:
@@ -170,30 +170,17 @@ def _renumber(node: Any, ids: dict[int, int], names: dict[str, str]) -> None:
         if type(node.get("file")) is str:
             name = node["file"]
             node["file"] = names.setdefault(name, f"{len(names)}{PurePath(name).suffix}")
+        if node.get("__loader__") == "SetNode":
+            node["content"].sort(key=lambda entry: _ID.sub("", json.dumps(entry)))
         node = list(node.values())
     for child in node if isinstance(node, list) else ():
         _renumber(child, ids, names)
 
 
-def _fingerprint(archive: bytes) -> Any:
-    """Content of an archive, to compare by ``==``."""
+def _without_ids(archive: bytes) -> tuple[str, dict[str, bytes]]:
+    """Content of a canonical archive, to compare by ``==``."""
     schema, files = unpacked(archive, trusted=True)
-    files = {name: _normal(name, data) for name, data in files.items()}
-    return _content(schema, {name: sha256(data).hexdigest() for name, data in files.items()})
-
-
-def _content(node: Any, files: dict[str, str]) -> Any:
-    """The schema with hashes for file names, without ids, and sets in a fixed order."""
-    if isinstance(node, list):
-        return [_content(child, files) for child in node]
-    if not isinstance(node, dict):
-        return node
-    found = {k: _content(v, files) for k, v in node.items() if k != "__id__" or type(v) is not int}
-    if type(node.get("file")) is str:
-        found["file"] = files[node["file"]]
-    if node.get("__loader__") == "SetNode":
-        found["content"].sort(key=json.dumps)
-    return found
+    return _ID.sub("", json.dumps(schema)), files
 
 
 def unpacked(archive: bytes, *, trusted: bool = False) -> tuple[Any, dict[str, bytes]]:

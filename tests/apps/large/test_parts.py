@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.feather
 
 from dipedl.apps.large import LocalEngine, parts_of
-from dipedl.apps.large.parts import Size
-from dipedl.apps.large.protocol import with_checksums
+from dipedl.apps.large.parts import Size, with_checksums
 from dipedl.apps.table.errors import UserError
 
 

@@ -116,14 +116,6 @@ def test_a_dry_run_passes_over_a_part_that_cannot_be_read(run, kept, tmp_path):
     assert "1 files cannot be read" in done.output and "measured on 40 rows" in done.output
 
 
-def test_a_cluster_that_is_not_there_is_told(run, kept, tmp_path):
-    pytest.importorskip("ray")
-    options = ("--engine", "ray", "--address", "127.0.0.1:9")
-    done = run("score", kept / "model.dipedl", kept / "new", *options)
-    assert done.exit_code == 1 and "no Ray cluster answers at 127.0.0.1:9" in done.output
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_errors_of_the_library_name_the_options_that_give_its_arguments():
     from dipedl.apps.cli.wording import with_options
 

@@ -53,7 +53,8 @@ def corrupted(file):
 
 
 @pytest.mark.parametrize(
-    ("engine", "partitions"), [(LocalEngine(), "2KB"), (LocalEngine(2, threads=True), 17)]
+    ("engine", "partitions"),
+    [(LocalEngine(), "2KB"), pytest.param(LocalEngine(2), 17, marks=pytest.mark.slow)],
 )
 def test_answers_do_not_depend_on_engine_and_cuts(kept, answers, tmp_path, engine, partitions):
     out, seen = tmp_path / "out", []
@@ -275,9 +276,9 @@ def test_a_part_that_was_another_when_it_was_finished_is_not_finished(kept, tmp_
     part = parts_of(np.zeros((10, 2)))[0]
     folder = AnswersFolder(tmp_path)
     folder.finish(part, {"answered": 0})
-    assert folder.finished(part) == {"answered": 0}
+    assert folder.record(part) == {"answered": 0}
     for other in ({"origin": "in memory 0"}, {"first": 5}, {"rows": 9}):
-        assert folder.finished(replace(part, **other)) is None
+        assert folder.record(replace(part, **other)) is None
 
 
 def test_a_bad_file_excuses_no_other_whose_name_is_alike(kept, tmp_path):

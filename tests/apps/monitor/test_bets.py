@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dipedl.apps.monitor._betting import Wealth
-from dipedl.apps.monitor._mean import mean_gains, upper_bound
-from dipedl.apps.monitor._ranks import ReferenceRanks, log_urn
+from dipedl.apps.monitor.bets import ReferenceRanks, Wealth, log_urn, mean_gains, upper_bound
 
 
 @pytest.fixture(scope="module")

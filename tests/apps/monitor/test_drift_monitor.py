@@ -211,9 +211,9 @@ EMPTY = {
 def test_a_column_of_gaps_alone_may_go_on_empty_and_is_noticed_when_it_is_filled(kind, values):
     bins = ColumnBins.of("c", pd.Series(EMPTY[kind](500)))
     empty = bins.count(pd.Series(EMPTY[kind](400)))
-    assert empty.tolist() == [0, 400] and bins.changed(empty)[1] > 0.5
+    assert empty.tolist() == [0, 400] and bins.test_change(empty)[1] > 0.5
     filled = bins.count(pd.Series(values * 100 + [None] * 200))
-    assert filled.tolist() == [200, 200] and bins.changed(filled)[1] < 1e-6
+    assert filled.tolist() == [200, 200] and bins.test_change(filled)[1] < 1e-6
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "Float64", "object", "float64"])

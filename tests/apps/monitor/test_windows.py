@@ -8,18 +8,9 @@ import pytest
 from scipy import stats
 
 from dipedl.apps.monitor import ColumnBins
-from dipedl.apps.monitor._accuracy import Sums
-from dipedl.apps.monitor._columns import bins_of, counts_of
-from dipedl.apps.monitor._ranks import ReferenceRanks
-from dipedl.apps.monitor._rows import Rows
-from dipedl.apps.monitor._windows import _kolmogorov, discoveries
-
-
-def test_discoveries_are_those_of_scipy():
-    p = np.random.default_rng(0).beta(0.4, 1.5, 60)
-    expected = stats.false_discovery_control(p) <= 0.1
-    np.testing.assert_array_equal(discoveries(p, 0.1), expected)
-    assert not discoveries(np.ones(3), 0.1).any()
+from dipedl.apps.monitor.bets import ReferenceRanks
+from dipedl.apps.monitor.rows import Rows
+from dipedl.apps.monitor.windows import Sums, bins_of, counts_of, kolmogorov
 
 
 def test_p_values_of_columns_are_even_over_references_and_windows():
@@ -27,7 +18,7 @@ def test_p_values_of_columns_are_even_over_references_and_windows():
     p = []
     for _ in range(400):
         bins = ColumnBins.of("x", rng.normal(size=400))
-        p.append(bins.changed(bins.count(rng.normal(size=300)))[1])
+        p.append(bins.test_change(bins.count(rng.normal(size=300)))[1])
     assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
@@ -39,13 +30,13 @@ def test_psi_against_a_loop():
     for before, here in zip([60, 40, 20, 0, 0], [10, 10, 30, 10, 0], strict=True):
         q, p = (here + 0.5) / m, (before + 0.5) / n
         psi += (q - p) * np.log(q / p)
-    assert bins.changed(window)[0] == pytest.approx(psi)
+    assert bins.test_change(window)[0] == pytest.approx(psi)
 
 
 def test_a_rare_new_level_once_is_no_change_but_often_is():
     bins = ColumnBins.of("c", np.array(list("ab") * 300, dtype=object))
-    assert bins.changed(bins.count(np.array(list("ab") * 200 + ["z"], object)))[1] > 0.001
-    assert bins.changed(bins.count(np.array(list("ab") * 200 + ["z"] * 40, object)))[1] < 1e-6
+    assert bins.test_change(bins.count(np.array(list("ab") * 200 + ["z"], object)))[1] > 0.001
+    assert bins.test_change(bins.count(np.array(list("ab") * 200 + ["z"] * 40, object)))[1] < 1e-6
 
 
 def test_gaps_count_as_a_change():
@@ -53,7 +44,7 @@ def test_gaps_count_as_a_change():
     window = np.arange(500.0)
     window[::10] = np.nan
     assert bins.count(window)[-1] == 50
-    assert bins.changed(bins.count(window))[1] < 1e-6
+    assert bins.test_change(bins.count(window))[1] < 1e-6
 
 
 @pytest.mark.parametrize("size", [300, 20_000])
@@ -61,7 +52,7 @@ def test_gaps_count_as_a_change():
 def test_a_window_of_any_size_shows_a_change_and_no_other(size, moved):
     rng = np.random.default_rng(2)
     bins = ColumnBins.of("x", rng.normal(size=1000))
-    p = bins.changed(bins.count(rng.normal(size=size) + moved))[1]
+    p = bins.test_change(bins.count(rng.normal(size=size) + moved))[1]
     assert p < 1e-6 if moved else p > 0.01
 
 
@@ -69,7 +60,7 @@ def test_gaps_where_the_reference_had_none_count_in_a_large_window():
     bins = ColumnBins.of("x", np.arange(500.0))
     window = np.resize(np.arange(500.0), 20_000)
     window[::20] = np.nan
-    assert bins.changed(bins.count(window))[1] < 1e-6
+    assert bins.test_change(bins.count(window))[1] < 1e-6
 
 
 def test_ranges_hold_equal_shares_and_their_upper_ends():
@@ -93,15 +84,15 @@ def test_columns_of_tables_by_name_and_of_arrays_by_place():
 
 def test_distance_is_that_of_all_ranges():
     counts, sizes = np.array([30.0, 20, 50]), np.array([20.0, 30, 51])
-    distance, p = _kolmogorov(counts, ranks(sizes, both=True))
+    distance, p = kolmogorov(counts, ranks(sizes, both=True))
     assert distance == pytest.approx(0.3 - 20 / 101)
     assert p == pytest.approx(stats.kstwobign.sf(distance * np.sqrt(50)), rel=1e-6)
-    low, p_low = _kolmogorov(counts, ranks(sizes, both=False))
+    low, p_low = kolmogorov(counts, ranks(sizes, both=False))
     assert (low, p_low) == (distance, pytest.approx(np.exp(-2 * distance**2 * 50)))
     # More typical rows differ from fresh ones alone.
     counts = np.array([5.0, 20, 75])
-    assert _kolmogorov(counts, ranks(sizes, both=True))[0] > 0.2
-    assert _kolmogorov(counts, ranks(sizes, both=False)) == (0, 1)
+    assert kolmogorov(counts, ranks(sizes, both=True))[0] > 0.2
+    assert kolmogorov(counts, ranks(sizes, both=False)) == (0, 1)
 
 
 def ranks(sizes, both):
@@ -137,7 +128,7 @@ def test_labels_of_another_type_than_the_classes_are_refused(labels):
 def test_estimated_accuracy_is_the_corrected_confidence():
     sums = labelled(None) + labelled(None)
     confidence = np.array([0.9, 0.8, 0.7, 0.6])
-    found = sums.estimated(-0.05, 0.0)
+    found = sums.estimate(-0.05, 0.0)
     assert (found.value, found.rows) == (pytest.approx(0.7), 8)
     half = stats.norm.ppf(0.975) * confidence.std() / np.sqrt(8)
     assert found.high - found.value == pytest.approx(half)
@@ -192,5 +183,5 @@ LEVELS = {
 def test_a_category_is_the_same_however_its_numbers_are_written(before, here):
     bins = ColumnBins.of("zone", LEVELS[before].sample(900, replace=True, random_state=0))
     window = LEVELS[here].sample(900, replace=True, random_state=1)
-    psi, p = bins.changed(bins.count(window))
+    psi, p = bins.test_change(bins.count(window))
     assert psi < 0.02 and p > 0.01

@@ -105,4 +105,4 @@ def test_a_column_of_few_values_is_watched(values):
     same = bins.count(rng.choice(values, 500).astype(float))
     moved = bins.count(np.full(500, values[-1] + 1.0 * (len(values) == 1)))
     assert same.sum() == moved.sum() == 500
-    assert bins.changed(same)[1] > 1e-4 and bins.changed(moved)[1] < 1e-9
+    assert bins.test_change(same)[1] > 1e-4 and bins.test_change(moved)[1] < 1e-9

@@ -1,23 +1,21 @@
 """Data larger than memory: cut into parts, worked on by this machine or by a Ray cluster."""
 
-from .fitting import Ask, Fitted, fit, like
-from .local import LocalEngine
+from .engines import Engine, LocalEngine, RayEngine, Tree
+from .fitting import LargeFit, fit, like
 from .parts import Part, PartStream, parts_of
 from .plans import Plan, plan
-from .protocol import Engine
-from .ray import RayEngine
 from .scoring import Accounting, score
 
 __all__ = [
     "Accounting",
-    "Ask",
     "Engine",
-    "Fitted",
+    "LargeFit",
     "LocalEngine",
     "Part",
     "PartStream",
     "Plan",
     "RayEngine",
+    "Tree",
     "fit",
     "like",
     "parts_of",

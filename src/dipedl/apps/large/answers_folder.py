@@ -60,7 +60,7 @@ class AnswersFolder:
         """Return whether there is a record of a part, though perhaps of another content."""
         return self._files(part.name).record.is_file()
 
-    def finished(self, part: Part) -> dict[str, Any] | None:
+    def record(self, part: Part) -> dict[str, Any] | None:
         """The record of a part; None if it is not finished, was another, or a file is damaged."""
         files = self._files(part.name)
         found = _unsealed(files.record)
@@ -74,7 +74,7 @@ class AnswersFolder:
         write_file(self.path / _TOTAL, json.dumps(values, indent=1, ensure_ascii=False))
 
     @contextmanager
-    def opened(self, manifest: dict[str, Any], overwrite: bool) -> Iterator[None]:
+    def open(self, manifest: dict[str, Any], overwrite: bool) -> Iterator[None]:
         """Make the folder, or go on with it, after `check`; UserError if it holds other answers.
 
         `manifest` says what makes the answers what they are: "model", "wanted" and "parts".

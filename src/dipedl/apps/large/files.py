@@ -76,7 +76,7 @@ class DataFile:
         except (pa.ArrowException, OSError, ValueError) as error:
             if isinstance(error, UserError | MemoryError):
                 raise
-            raise Unreadable(_told(self.path, error)) from error
+            raise Unreadable(_describe_trouble(self.path, error)) from error
 
     def checksum(self) -> str:
         """Return the SHA-256 of the file, in hexadecimal, or "unreadable"."""
@@ -170,10 +170,10 @@ def groups_or_trouble(file: DataFile) -> list[Group] | str:
     try:
         return file.groups()
     except (pa.ArrowException, OSError, ValueError) as error:
-        return _told(file.path, error)
+        return _describe_trouble(file.path, error)
 
 
-def _told(path: str, error: Exception) -> str:
+def _describe_trouble(path: str, error: Exception) -> str:
     said = str(error).partition("\n")[0]
     return f"{path} cannot be read: {said}; copy or write it again"
 
@@ -239,7 +239,7 @@ def _parquet_batches(file: Any, at: DataFile, rows: int, size: int) -> Iterator[
     reader = _parquet(file)
     groups = list(range(at.group, reader.num_row_groups))
     batches = reader.iter_batches(batch_size=size, row_groups=groups) if rows else ()
-    yield from map(at.with_hive, _these(batches, at.skip, rows, size, reader.schema_arrow))
+    yield from map(at.with_hive, _take_rows(batches, at.skip, rows, size, reader.schema_arrow))
 
 
 def _arrow_groups(file: Any, _: DataFile) -> list[Group]:
@@ -254,10 +254,12 @@ def _arrow_groups(file: Any, _: DataFile) -> list[Group]:
 def _arrow_batches(file: Any, at: DataFile, rows: int, size: int) -> Iterator[Rows]:
     reader = pa.ipc.open_file(file)
     batches = map(reader.get_batch, range(at.group, reader.num_record_batches) if rows else ())
-    yield from map(at.with_hive, _these(batches, at.skip, rows, size, reader.schema))
+    yield from map(at.with_hive, _take_rows(batches, at.skip, rows, size, reader.schema))
 
 
-def _these(batches: Iterable[Any], skip: int, rows: int, size: int, schema: Any) -> Iterator[Any]:
+def _take_rows(
+    batches: Iterable[Any], skip: int, rows: int, size: int, schema: Any
+) -> Iterator[Any]:
     """Of record batches the `rows` rows after the first `skip`, at most `size` at a time."""
     given = 0
     for batch in batches:

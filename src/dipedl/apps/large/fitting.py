@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +15,7 @@ from sklearn.frozen import FrozenEstimator
 
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble
-from ...streaming import RowSample, Stream
-from ...streaming.partial_fit import HELD_SHARE
+from ...streaming import HELD_SHARE, RowSample, Stream
 from ..table.columns import (
     ColumnSpec,
     as_inputs,
@@ -28,25 +27,26 @@ from ..table.columns import (
 from ..table.errors import UserError, list_names
 from ..table.kinds import NUMERIC
 from ..table.targets import read_classes, split_types
-from .local import LocalEngine
-from .parts import parts_of
-from .protocol import Engine, Passes, Progress, with_checksums
-from .reading import (
+from .engines import Engine, LocalEngine
+from .parts import parts_of, with_checksums
+from .passes import (
     RARE,
-    First,
     FirstPass,
+    FirstResult,
     FrameSample,
+    Passes,
+    Progress,
     Reading,
     Refusals,
-    Sizes,
+    SecondPass,
+    SecondResult,
     as_classes,
     check_schema,
     classes_named,
     mostly_numeric,
-    reservoir,
+    reservoir_of,
     whole_numbers,
 )
-from .summing import Added, SecondPass
 from .sums import forms_of, from_sums, parts_without_sums
 
 #: Fewest distinct held-out rows to learn from.
@@ -56,39 +56,13 @@ _COPIES = 4
 
 
 @dataclass(frozen=True)
-class Ask:
-    """Options of `fit` beside the model.
-
-    Attributes
-    ----------
-    drop : tuple of str
-        Columns that are left out.
-    key : str or None
-        The column that tells rows apart; None: all that a row holds.
-    types : dict or None
-        Kinds of columns by name, "guessed" for the others; None: all columns are numbers.
-    columns : tuple of Column or None
-        Kinds that are known already, in place of `types`.
-    reservoir, calibration : int
-        Most rows of the two samples.
-    """
-
-    drop: tuple[str, ...] = ()
-    key: str | None = None
-    types: dict[str, str] | None = None
-    columns: tuple[ColumnSpec, ...] | None = None
-    reservoir: int = 100_000
-    calibration: int = 10_000
-
-
-@dataclass(frozen=True)
-class Fitted:
+class LargeFit:
     """A model that was fitted in two passes, and what came of the rows.
 
     Attributes
     ----------
     classifier : DIPClassifier
-    columns : tuple of Column
+    columns : tuple of ColumnSpec
         How its inputs are read.
     rows, learned, held_out : int
         Rows that came; those in the sums and in n; those that were held out. The others were
@@ -123,12 +97,17 @@ def fit(
     data: Any,
     target: str = "target",
     *,
-    ask: Ask | None = None,
+    drop: Sequence[str] = (),
+    key: str | None = None,
+    types: dict[str, str] | None = None,
+    columns: tuple[ColumnSpec, ...] | None = None,
+    reservoir: int = 100_000,
+    calibration: int = 10_000,
     engine: Engine | None = None,
     partitions: int | str | None = None,
     work: Path | None = None,
     progress: Progress | None = None,
-) -> Fitted:
+) -> LargeFit:
     """Fit a model on data larger than memory; the same one whatever the parts and the engine.
 
     The first pass draws two samples by hashes of what rows hold: a reservoir, on which classifier,
@@ -143,9 +122,17 @@ def fit(
     data, partitions
         See `dipedl.apps.large.parts_of`; a frame, or Parquet or Arrow files.
     target : str, default="target"
-        Column of the labels.
-    ask : Ask, optional
-        Columns and sizes of the samples.
+        ColumnSpec of the labels.
+    drop : sequence of str, optional
+        Columns that are left out.
+    key : str, optional
+        The column that tells rows apart; default: all that a row holds.
+    types : dict, optional
+        Kinds of columns by name, "guessed" for the others; default: all columns are numbers.
+    columns : tuple of ColumnSpec, optional
+        Kinds that are known already, in place of `types`.
+    reservoir, calibration : int
+        Most rows of the two samples.
     engine : Engine, default=LocalEngine()
         Where the passes run.
     work : Path, optional
@@ -160,22 +147,25 @@ def fit(
         If the parts have no such target, differ in their columns, hold fewer than two classes, or
         too few different rows to hold some out.
     """
-    ask, engine = ask or Ask(), engine or LocalEngine()
-    kinds, named = split_types(ask.types or {}, target)
+    engine = engine or LocalEngine()
+    kinds, named = split_types(types or {}, target)
     parts = parts_of(data, partitions)
     if not isinstance(parts, list):
         raise UserError("a loader is read once, and fit reads twice: use partial_fit, or Parquet")
     if work is not None:
         parts = with_checksums(parts, engine)
     rows = sum(part.rows for part in parts)
-    reading = Reading(target, ask.drop, ask.key)
-    sizes = Sizes.of(ask.reservoir, ask.calibration, HELD_SHARE, rows)
+    reading = Reading(target, tuple(drop), key)
     passes = Passes(engine, parts, work, progress)
-    first = passes.run(FirstPass(reading, sizes)).spelled()
-    _check_first(first, target, named or (ask.types is None and whole_numbers(first.counts)))
-    drawn, more = reservoir(first)
-    classes = classes_named(first, as_text=ask.types is not None)
-    columns = _columns(drawn, first, ask, kinds)
+    first = passes.run(FirstPass.of(reading, reservoir, calibration, rows))
+    first = first.with_one_spelling()
+    _check_first(first, target, named or (types is None and whole_numbers(first.counts)))
+    drawn, more = reservoir_of(first)
+    classes = classes_named(first, as_text=types is not None)
+    if columns is None:
+        columns = _columns(drawn, first, key, None if types is None else kinds)
+    else:
+        check_known(columns, first.columns, "the data")
     X, y, numbers, _ = _inputs(columns, drawn, classes)
     *held, _, odd = _inputs(columns, first.held, classes)
     clf = clone(model) if isinstance(model, DIPClassifier) else model(X)
@@ -184,12 +174,12 @@ def fit(
     added = passes.run(SecondPass.of(reading, columns, first.rule, clf, X, y, classes, unread))
     _with_all_rows(clf, added, classes, held)
     if _adds_up(clf):
-        clf.stream_ = _stream(clf, first.held, columns, ask)
+        clf.stream_ = _stream(clf, first.held, columns, calibration)
     refused = first.refused + added.refused + odd
     held_out = first.rows - added.rows - refused.rows
     notes, counts = _notes(clf, more, len(drawn), added.rows), dict(sorted(first.counts.items()))
     done = (clf, columns, first.rows, added.rows, held_out, counts, refused)
-    return Fitted(
+    return LargeFit(
         *done, notes, list(dict.fromkeys(why for _, why in first.troubles)), X, numbers, len(drawn)
     )
 
@@ -209,7 +199,9 @@ def like(clf: DIPClassifier) -> DIPClassifier:
     )
 
 
-def _with_all_rows(clf: DIPClassifier, added: Added, classes: np.ndarray, held: list[Any]) -> None:
+def _with_all_rows(
+    clf: DIPClassifier, added: SecondResult, classes: np.ndarray, held: list[Any]
+) -> None:
     """Put the sums of all rows in place of those of the reservoir, and learn from `held` again."""
     evidence = copy(clf.evidence_)
     evidence.n_ = float(added.rows)
@@ -223,7 +215,7 @@ def _with_all_rows(clf: DIPClassifier, added: Added, classes: np.ndarray, held: 
     clf.calibrate(*held)
 
 
-def _check_first(first: First, target: str, named: bool) -> None:
+def _check_first(first: FirstResult, target: str, named: bool) -> None:
     """UserError if nothing can be learned from what the first pass has found.
 
     Numbers are `named` as classes, or must be few.
@@ -243,16 +235,14 @@ def _check_first(first: First, target: str, named: bool) -> None:
 
 
 def _columns(
-    drawn: FrameSample, first: First, ask: Ask, given: dict[str, str]
+    drawn: FrameSample, first: FirstResult, key: str | None, kinds: dict[str, str] | None
 ) -> tuple[ColumnSpec, ...]:
-    """The kinds of the columns, as `given` or learned from the reservoir."""
-    if ask.columns is not None:
-        check_known(ask.columns, first.columns, "the data")
-        return ask.columns
-    frame = drawn.rows["frame"][[c for c in first.columns if c != ask.key]]
-    numbers = list(frame) if ask.types is None else mostly_numeric(first)
-    plain = {c: ColumnSpec(c, NUMERIC) for c in numbers if c not in given}
-    guessed = infer_columns(frame[[c for c in frame if c not in plain]], given)
+    """Columns of these `kinds` and, if not named, guessed from the reservoir; None: all numbers."""
+    frame = drawn.rows["frame"][[c for c in first.columns if c != key]]
+    numbers = list(frame) if kinds is None else mostly_numeric(first)
+    kinds = kinds or {}
+    plain = {c: ColumnSpec(c, NUMERIC) for c in numbers if c not in kinds}
+    guessed = infer_columns(frame[[c for c in frame if c not in plain]], kinds)
     known = {column.name: column for column in guessed}
     known |= {c: with_usual(column, frame[c]) for c, column in plain.items()}
     return tuple(known[c] for c in frame)
@@ -279,14 +269,14 @@ def _adds_up(clf: DIPClassifier) -> bool:
 
 
 def _stream(
-    clf: DIPClassifier, held: FrameSample, columns: tuple[ColumnSpec, ...], ask: Ask
+    clf: DIPClassifier, held: FrameSample, columns: tuple[ColumnSpec, ...], most: int
 ) -> Stream:
     """Return the stream that a merge with another model needs."""
     evidence = clf.evidence_
     X, fine, _ = as_inputs(columns, held.rows["frame"], held.rows["number"])
     rows = {"Z": evidence.transform(X), "P": clf.fitted_classifier().proba(X)}
     labels = as_classes(held.labels[fine], clf.classes_)
-    parts = (held.keys[fine], labels, held.counts[fine], rows, ask.calibration)
+    parts = (held.keys[fine], labels, held.counts[fine], rows, most)
     sample = RowSample(*parts, share=HELD_SHARE)
     return Stream(evidence.density_, evidence.features_, sample, evidence.n_, False)
 

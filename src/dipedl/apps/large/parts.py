@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import pandas as pd
 
 from ..table.errors import UsageError, UserError
 from ..table.reading import join_frames
+from .engines import Engine
 from .files import DataFile, Group, Rows, files_of, groups_or_trouble
 
 #: How the names of the parts of a stream begin.
@@ -106,7 +107,7 @@ class PartStream:
         for number, batch in enumerate(self.loader):
             arrays = tuple(np.asarray(array) for array in _as_tuple(batch))
             rows = len(arrays[0])
-            yield Part(f"{STREAMED}-{number:05d}", rows, first, "", _Held(arrays))
+            yield Part(f"{STREAMED}-{number:05d}", rows, first, "", _InMemory(arrays))
             first += rows
 
 
@@ -212,15 +213,17 @@ def _pieces(group: int, first: int, rows: int, nbytes: int, pieces: int) -> Iter
 
 def _of_memory(data: Any, size: Size) -> list[Part]:
     rows: Rows = data if isinstance(data, pd.DataFrame) else (data,)
-    whole, origin = _Held(rows), f"in memory {joblib.hash(data)}"
+    whole, origin = _InMemory(rows), f"in memory {joblib.hash(data)}"
     return [
-        Part(f"rows-{i:05d}", cut.rows, cut.first, origin, _Held(whole.some(cut.first, cut.rows)))
+        Part(
+            f"rows-{i:05d}", cut.rows, cut.first, origin, _InMemory(whole.some(cut.first, cut.rows))
+        )
         for i, cut in enumerate(_cuts([Group(len(data), whole.nbytes)], size))
     ]
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class _InMemory:
     """Rows in memory, which travel with the part."""
 
     rows: Rows
@@ -240,3 +243,16 @@ class _Held:
     def batches(self, rows: int, size: int) -> Iterator[Rows]:
         for first in range(0, max(rows, 1), size):
             yield self.some(first, size)
+
+
+def with_checksums(parts: list[Part], engine: Engine) -> list[Part]:
+    """The parts of files with the SHA-256 of these in `origin`: size and time may stay the same."""
+    files = {part.source.path: part.source for part in parts if isinstance(part.source, DataFile)}
+    sums = dict(engine.map(DataFile.checksum, list(files.values())))
+    named = {path: sums[i] for i, path in enumerate(files)}
+    return [
+        replace(part, origin=f"{part.origin} {named[part.source.path]}")
+        if isinstance(part.source, DataFile)
+        else part
+        for part in parts
+    ]

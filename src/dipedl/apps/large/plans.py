@@ -7,7 +7,6 @@ import resource
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -18,12 +17,11 @@ from ...classifier import DIPClassifier
 from ..table.errors import UserError
 from ..table.score import ScoreRequest
 from ..table.table_model import TableModel
-from ..table.writing import table_writer
 from .answers_folder import AnswersFolder
+from .engines import LocalEngine
 from .files import Unreadable
-from .local import LocalEngine
 from .parts import Part, PartStream, parts_of
-from .reading import BATCH, EACH, Reading
+from .passes import BATCH, EACH, Reading
 from .scoring import AT_SCALE, PartFails, Scorer, fitted_table
 from .scoring import BATCH as SCORED
 from .tables import OrderInParts, learn_parts
@@ -180,12 +178,12 @@ class _Clock(LocalEngine):
         self.threads_each = max(1, effective_n_jobs(-1) // workers)
         self.seconds = 0.0
 
-    def reduce(self, *arguments: Any) -> Any:
+    def map(self, function: Any, tasks: Any) -> Any:
         start = time.perf_counter()
         with threadpool_limits(self.threads_each):
-            found = super().reduce(*arguments)
+            results = list(super().map(function, tasks))
         self.seconds += time.perf_counter() - start
-        return found
+        return iter(results)
 
 
 class _Cost(NamedTuple):
@@ -229,13 +227,9 @@ def _measured(
 
 def _cost(sample: pd.DataFrame, order: OrderInParts, workers: int) -> _Cost:
     clock = _Clock(workers)
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "sample.parquet")
-        with table_writer(file) as write:
-            write(sample)
-        start = time.perf_counter()
-        learned = learn_parts(str(file), replace(order, drop=()), clock)
-        seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    learned = learn_parts(sample, replace(order, drop=()), clock)
+    seconds = time.perf_counter() - start
     return _Cost(len(learned.model.rows), clock.seconds, seconds - clock.seconds)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from copy import copy
@@ -32,10 +33,9 @@ from ..table.score import (
 from ..table.table_model import TableModel, plain_model, read_model
 from ..table.writing import table_writer
 from .answers_folder import AnswersFolder, identity
+from .engines import Engine, LocalEngine
 from .files import Rows
-from .local import LocalEngine
-from .parts import Part, PartStream, parts_of
-from .protocol import Engine, with_checksums
+from .parts import Part, PartStream, parts_of, with_checksums
 
 #: Rows that are answered at once, and the fewest after memory ran out.
 BATCH, _FEWEST = 20_000, 100
@@ -63,28 +63,17 @@ class Accounting(ScoreResult):
     failed: dict[str, str] = field(default_factory=dict)
     smaller_batches: dict[str, int] = field(default_factory=dict)
 
-    def include(self, done: Done) -> None:
-        """Add a part."""
-        count, self.parts = done.count, self.parts + 1
-        for what in ("rows", "answered", "flagged", "refused"):
-            setattr(self, what, getattr(self, what) + getattr(count, what))
-        for label, n in count.by_label.items():
-            self.by_label[label] = self.by_label.get(label, 0) + n
-        self.first_refused = [*self.first_refused, *count.first_refused][:5]
-        if done.reason:
-            self.failed[done.name] = done.reason
-        if done.batch < BATCH:
-            self.smaller_batches[done.name] = done.batch
-
-
-@dataclass(frozen=True)
-class Done:
-    """Result of a part: its rows, the reason if it failed, the rows answered at once."""
-
-    name: str
-    count: ScoreResult
-    reason: str = ""
-    batch: int = BATCH
+    def __add__(self, other: Accounting) -> Accounting:
+        """The rows of both."""
+        mine, theirs = vars(self), vars(other)
+        numbers = {name: n + theirs[name] for name, n in mine.items() if isinstance(n, int)}
+        return Accounting(
+            **numbers,
+            by_label=dict(Counter(self.by_label) + Counter(other.by_label)),
+            first_refused=[*self.first_refused, *other.first_refused][:5],
+            failed=self.failed | other.failed,
+            smaller_batches=self.smaller_batches | other.smaller_batches,
+        )
 
 
 def score(
@@ -144,7 +133,7 @@ def score(
     elif resume:
         raise UserError("a stream cannot be resumed: its batches come once; write it as Parquet")
     manifest = {"model": _checksum(model), "wanted": asdict(wanted), "parts": known}
-    with folder.opened(manifest, overwrite):
+    with folder.open(manifest, overwrite):
         found = _all_answered(fitted, parts, folder, wanted, engine, progress)
         folder.total(asdict(found))
     return found
@@ -163,20 +152,23 @@ class Scorer:
         self.wanted = wanted
         self.batch = BATCH
 
-    def __call__(self, part: Part) -> Done:
+    def __call__(self, part: Part) -> Accounting:
         """Write the answers, and the refused rows, of a part; then its record."""
         self.folder.remove([part.name])
         while True:
             try:
-                done = Done(part.name, self._answered(part), batch=self.batch)
-                self.folder.finish(part, {**asdict(done.count), "batch": done.batch})
-                return done
+                found = self._answered(part)
             except PartFails as error:
-                return _failed(part, str(error))
+                return self.lost(part, str(error))
             except MemoryError:
                 if self.batch <= _FEWEST:
-                    return _failed(part, f"memory is too small for {self.batch} rows at once")
+                    return self.lost(part, f"memory is too small for {self.batch} rows at once")
                 self.batch = max(self.batch // 2, _FEWEST)
+            else:
+                if self.batch < BATCH:
+                    found.smaller_batches[part.name] = self.batch
+                self.folder.finish(part, asdict(found))
+                return found
 
     def smaller(self) -> Scorer | None:
         """As `Engine` asks for it."""
@@ -184,9 +176,11 @@ class Scorer:
         made.batch = self.batch // 10
         return made if made.batch >= _FEWEST else None
 
-    def lost(self, part: Part, why: str) -> Done:
-        """Return the result of a part that no worker survives."""
-        return _failed(part, why)
+    def lost(self, part: Part, why: str) -> Accounting:
+        """Return the result of a part that cannot be answered."""
+        n, first = part.rows, [RejectedRow(part.first + 1, "", why)] if part.rows else []
+        failed = {part.name: why}
+        return Accounting(n, refused=n, first_refused=first, parts=1, failed=failed)
 
     def pieces(self, part: Part) -> Iterator[tuple[pd.DataFrame, list[RejectedRow]]]:
         """Answers and refused rows of some rows of a part after others."""
@@ -203,8 +197,8 @@ class Scorer:
         except (ValueError, TypeError, KeyError) as error:
             raise PartFails(str(error)) from error
 
-    def _answered(self, part: Part) -> ScoreResult:
-        count, refused_rows = ScoreResult(), []
+    def _answered(self, part: Part) -> Accounting:
+        count, refused_rows = Accounting(parts=1), []
         with ExitStack() as files:
             write = None
             for made, refused in self.pieces(part):
@@ -238,41 +232,25 @@ def _all_answered(
     engine: Engine,
     progress: Progress | None,
 ) -> Accounting:
-    kept: dict[str, Done] = {}
-    todo, total = parts, 0
+    # By the names of the parts: in whatever order they finish, the sum is the same.
+    found: dict[str, Accounting] = {}
+    todo: list[Part] | PartStream = parts
+    rows, total = 0, 0
     if not isinstance(parts, PartStream):
-        kept = _finished(parts, folder, engine)
-        todo = [part for part in parts if part.name not in kept]
+        some = [replace(part, source=None) for part in parts if folder.has_record(part)]
+        for i, record in engine.map(folder.record, some):
+            if record is not None:
+                first = [RejectedRow(*one) for one in record.pop("first_refused")]
+                found[some[i].name] = Accounting(**record, first_refused=first)
+                found[some[i].name].resumed = 1
+        todo = [part for part in parts if part.name not in found]
         total = sum(part.rows for part in todo)
-    found, done, rows = Accounting(resumed=len(kept)), dict(kept), 0
-    for _, one in engine.map(Scorer(model, folder, wanted), todo):
-        done[one.name] = one
-        rows += one.count.rows
+    for number, one in engine.map(Scorer(model, folder, wanted), todo):
+        found[f"{number:09}" if isinstance(todo, PartStream) else todo[number].name] = one
+        rows += one.rows
         if progress is not None:
             progress(rows, rows / total if total else 0.0)
-    for name in sorted(done):
-        found.include(done[name])
-    return found
-
-
-def _finished(parts: list[Part], folder: AnswersFolder, engine: Engine) -> dict[str, Done]:
-    """Parts that an earlier run has finished, by name."""
-    some = [replace(part, source=None) for part in parts if folder.has_record(part)]
-    records = ((some[i].name, of) for i, of in engine.map(folder.finished, some))
-    return {name: _of_record(name, of) for name, of in records if of is not None}
-
-
-def _of_record(name: str, record: dict[str, Any]) -> Done:
-    batch = record.pop("batch")
-    refused = [RejectedRow(*one) for one in record.pop("first_refused")]
-    return Done(name, ScoreResult(**record, first_refused=refused), batch=batch)
-
-
-def _failed(part: Part, reason: str) -> Done:
-    first = [RejectedRow(part.first + 1, "", reason)] if part.rows else []
-    return Done(
-        part.name, ScoreResult(rows=part.rows, refused=part.rows, first_refused=first), reason
-    )
+    return sum((found[name] for name in sorted(found)), Accounting())
 
 
 def fitted_table(model: str | Path | TableModel | DIPClassifier) -> TableModel:

@@ -23,8 +23,8 @@ from ..table.fit import (
 )
 from ..table.reading import RejectedRow
 from ..table.table_model import TableModel
-from .fitting import Ask, Fitted, fit, like
-from .protocol import Engine
+from .engines import Engine
+from .fitting import LargeFit, fit, like
 
 _DENSITIES: dict[str, Any] = {"default": None, "gaussians": GDADensity()}
 
@@ -40,18 +40,17 @@ class OrderInParts(FitRequest):
     like: TableModel | None = None
 
 
-def learn_parts(data: str, order: OrderInParts, engine: Engine, **options: Any) -> FitResult:
-    """Fit the model that `order` asks for on files of any size; the order's `rows` is not read.
+def learn_parts(data: Any, order: OrderInParts, engine: Engine, **options: Any) -> FitResult:
+    """Fit the model that `order` asks for on data of any size; the order's `rows` is not read.
 
     `options` are partitions, work and progress of `fit`.
     """
     model = _model(order)
     columns = None if order.like is None else order.like.columns
-    ask = Ask(
-        tuple(order.drop), order.key, dict(order.types), columns, order.reservoir, order.calibration
-    )
+    options |= {"drop": order.drop, "key": order.key, "types": dict(order.types)}
+    options |= {"reservoir": order.reservoir, "calibration": order.calibration}
     fitted, caught, seconds = fit_with_warnings(
-        lambda: fit(model, data, order.target, ask=ask, engine=engine, **options)
+        lambda: fit(model, data, order.target, columns=columns, engine=engine, **options)
     )
     clf = fitted.classifier
     held_out = held_out_scores(clf)
@@ -99,10 +98,11 @@ def _model(order: OrderInParts) -> DIPClassifier | Callable[[Any], DIPClassifier
 
 
 def _facts(
-    data: str, order: OrderInParts, fitted: Fitted, held_out: dict[str, float]
+    data: Any, order: OrderInParts, fitted: LargeFit, held_out: dict[str, float]
 ) -> dict[str, Any]:
+    name = data if isinstance(data, str) else "rows in memory"
     own = {
-        "file": printable_name(data.rstrip("/").rpartition("/")[2]),
+        "file": printable_name(name.rstrip("/").rpartition("/")[2]),
         "format": "in parts",
         "rows": fitted.rows,
         "learned": fitted.learned,

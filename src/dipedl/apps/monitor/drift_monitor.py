@@ -10,16 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ...inputs import check_rate
-from ._accuracy import Sums, confidence_bias
-from ._betting import Wealth
-from ._columns import ColumnBins, bins_of, counts_of
-from ._mean import BETTORS, mean_gains, upper_bound
-from ._ranks import ReferenceRanks
-from ._rows import Rows, fingerprint, held_out_rows, is_fresh, rows_of_answers, rows_of_model
-from ._windows import OpenWindow
+from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
 from .report import DriftReport
-
-__all__ = ["DriftMonitor"]
+from .rows import Rows, fingerprint, held_out_rows, rows_of_answers, rows_of_model
+from .windows import ColumnBins, OpenWindow, Sums, bins_of, confidence_bias, counts_of
 
 #: What each test may spend of the false-alarm rate; the last two share theirs with their bounds.
 SPENT = {"p_values": 1 / 2, "uncertainty": 1 / 4, "flagged": 1 / 4}
@@ -71,8 +65,8 @@ class DriftMonitor(BaseEstimator):
     model was not fitted on, given as ``fit(model, X)`` or to ``clf.calibrate``, are. Those of
     cross-fitting nearly are: the final model finds new rows a little more typical, and so ranks
     above the median are not told apart. The test of p-values is exact for a finite reference: see
-    `dipedl.apps.monitor._ranks`. Those of uncertainty and flagged rows bet against the upper end of
-    a confidence interval of the reference mean.
+    `dipedl.apps.monitor.bets.ReferenceRanks`. Those of uncertainty and flagged rows bet against the
+    upper end of a confidence interval of the reference mean.
 
     References
     ----------
@@ -120,7 +114,9 @@ class DriftMonitor(BaseEstimator):
         rate = check_rate(self.false_alarm_rate)
         if not (isinstance(self.window, int | np.integer) and self.window >= 1):
             raise ValueError(f"window must be a number of rows >= 1, got {self.window!r}")
-        name, fresh = fingerprint(model), X is not None or is_fresh(model)
+        name = fingerprint(model)
+        # Held-out rows that were given apart from the fit are exchangeable with new rows.
+        fresh = X is not None or model.held_out_rows().origin == "given"
         rows = held_out_rows(model) if X is None else rows_of_model(model, X)
         if len(rows) < _FEWEST:
             raise ValueError(
@@ -138,7 +134,7 @@ class DriftMonitor(BaseEstimator):
         known = model.held_out_rows().proba is not None
         self.bias_ = confidence_bias(held_out_rows(model)) if known else (0.0, 0.0)
         self.columns_ = bins_of(X) if columns is None else tuple(columns)
-        return self._begun()
+        return self._begin()
 
     def update(
         self, model: Any, X: Any, labels: Any = None, *, batch: int | None = None
@@ -166,7 +162,7 @@ class DriftMonitor(BaseEstimator):
         self._check_batch(batch)
         if _row_count(X) == 0:
             return self.report()
-        return self._taken(rows_of_model(model, X), X, labels, batch)
+        return self._add(rows_of_model(model, X), X, labels, batch)
 
     def update_answers(
         self, answers: Any, X: Any = None, labels: Any = None, *, batch: int | None = None
@@ -179,7 +175,7 @@ class DriftMonitor(BaseEstimator):
             raise ValueError(f"X must have one row per answer, got {_row_count(X)} for {n}")
         if n == 0:
             return self.report()
-        return self._taken(rows_of_answers(answers), X, labels, batch)
+        return self._add(rows_of_answers(answers), X, labels, batch)
 
     def report(self) -> DriftReport:
         """Return the report so far."""
@@ -197,7 +193,7 @@ class DriftMonitor(BaseEstimator):
             windows[-1] if windows else None,
             len(windows),
             sum(one.differs or bool(one.changed) for one in windows),
-            self.sums_.estimated(*self.bias_),
+            self.sums_.estimate(*self.bias_),
             self.sums_.accuracy,
             self.sums_.brier,
             self.false_alarm_rate,
@@ -220,8 +216,11 @@ class DriftMonitor(BaseEstimator):
             return NotImplemented
         check_is_fitted(self, "model_"), check_is_fitted(other, "model_")
         same = self.get_params() == other.get_params() and self.model_ == other.model_
-        mine, theirs = self.reference_, other.reference_
-        if not (same and _equal(mine, theirs) and len(self.columns_) == len(other.columns_)):
+        same = same and len(self.columns_) == len(other.columns_)
+        if not same or any(
+            not np.array_equal(getattr(self.reference_, name), getattr(other.reference_, name))
+            for name in ("cuts", "ties", "sizes")
+        ):
             raise ValueError(
                 "monitors can be added if they began as copies of one: with the same model, "
                 "reference and parameters; save the monitor after fit, and load it on each machine"
@@ -229,7 +228,7 @@ class DriftMonitor(BaseEstimator):
         made: DriftMonitor = type(self)(**self.get_params())
         for name in ("model_", "classes_", "source_", "reference_", "usual_", "bias_", "columns_"):
             setattr(made, name, getattr(self, name))
-        made._begun()
+        made._begin()
         made.rows_, made.batches_ = self.rows_ + other.rows_, self.batches_ + other.batches_
         made.batch_ = max(self.batch_, other.batch_)
         made.sums_ = self.sums_ + other.sums_
@@ -242,8 +241,8 @@ class DriftMonitor(BaseEstimator):
         made.counts_ = self.counts_ + other.counts_
         return made
 
-    def _begun(self) -> Self:
-        """Nothing seen yet."""
+    def _begin(self) -> Self:
+        """Forget all rows but the reference."""
         ranges = np.zeros(len(self.reference_.sizes))
         self.rows_ = self.batches_ = 0
         self.batch_ = -1
@@ -270,7 +269,8 @@ class DriftMonitor(BaseEstimator):
                 f"{batch}: a batch that came before, or out of order, is not counted"
             )
 
-    def _taken(self, rows: Rows, X: Any, labels: Any, batch: int | None) -> DriftReport:
+    def _add(self, rows: Rows, X: Any, labels: Any, batch: int | None) -> DriftReport:
+        """Count a batch, bet on it and report."""
         # All that can fail comes before the first change.
         columns = counts_of(self.columns_, X) if self.columns_ else []
         sums = Sums.of(rows, self.classes_, labels)
@@ -279,7 +279,7 @@ class DriftMonitor(BaseEstimator):
         gains = {name: mean_gains(means[name], most) for name, most in self.usual_.items()}
         for first in range(0, len(rows), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
-            ranks = self._counted(where[some])
+            ranks = self._count(where[some])
             self._bet(ranks, {name: gain[:, some].sum(axis=1) for name, gain in gains.items()})
             self.counts_ = self.counts_ + ranks
         self.gains_ = {name: self.gains_[name] + gain.sum(axis=1) for name, gain in gains.items()}
@@ -287,9 +287,12 @@ class DriftMonitor(BaseEstimator):
         self.rows_, self.batches_ = self.rows_ + len(rows), self.batches_ + 1
         self.batch_ = self.batch_ if batch is None else int(batch)
         totals = np.array([means[name].sum() for name in self.usual_])
-        self.open_ = self.open_ + OpenWindow(self._counted(where), totals, columns, sums)
+        self.open_ = self.open_ + OpenWindow(self._count(where), totals, columns, sums)
         if len(self.open_) >= self.window:
-            self._close_window()
+            rate = self.false_alarm_rate
+            closed = self.open_.close(self.rows_, self.reference_, self.columns_, self.bias_, rate)
+            self.windows_ = [*self.windows_, closed][-_KEPT_WINDOWS:]
+            self.open_ = self._empty_window()
         return self.report()
 
     def _ties(self, n: int) -> np.ndarray:
@@ -297,19 +300,13 @@ class DriftMonitor(BaseEstimator):
         stream = np.random.PCG64([self.random_state, 1]).advance(self.rows_)
         return np.random.Generator(stream).random(n)
 
-    def _counted(self, where: np.ndarray) -> np.ndarray:
+    def _count(self, where: np.ndarray) -> np.ndarray:
         return np.bincount(where, minlength=len(self.reference_.sizes)).astype(float)
 
     def _bet(self, ranks: np.ndarray, on_means: dict[str, np.ndarray]) -> None:
         """One bet on rows (K,) by range, after those in `counts_`."""
         gains = {"p_values": self.reference_.gains(self.counts_, ranks), **on_means}
         self.wealth_ = {name: wealth.after(gains[name]) for name, wealth in self.wealth_.items()}
-
-    def _close_window(self) -> None:
-        rate = self.false_alarm_rate
-        closed = self.open_.close(self.rows_, self.reference_, self.columns_, self.bias_, rate)
-        self.windows_ = [*self.windows_, closed][-_KEPT_WINDOWS:]
-        self.open_ = self._empty_window()
 
 
 def _means(rows: Rows) -> dict[str, np.ndarray]:
@@ -322,9 +319,3 @@ def _row_count(X: Any) -> int | None:
     if isinstance(X, tuple | dict):
         return None
     return int(X.shape[0] if hasattr(X, "shape") else len(X))
-
-
-def _equal(a: ReferenceRanks, b: ReferenceRanks) -> bool:
-    return all(
-        np.array_equal(getattr(a, name), getattr(b, name)) for name in ("cuts", "ties", "sizes")
-    )

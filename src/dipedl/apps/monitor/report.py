@@ -7,12 +7,9 @@ from html import escape
 from typing import Any
 
 from ...writing.notebook import frame, table
-from ._accuracy import Estimate
-from ._windows import Window
+from .windows import Estimate, Window
 
-__all__ = ["DriftReport"]
-
-_TOLD = {"p_values": "p-values", "uncertainty": "uncertainty", "flagged": "flagged rows"}
+_NAMES = {"p_values": "p-values", "uncertainty": "uncertainty", "flagged": "flagged rows"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class DriftReport:
         return frame(table("Drift of a stream", ("", ""), rows))
 
     def _lines(self) -> list[tuple[str, str]]:
-        alarms = ", ".join(_TOLD[name] for name in self.alarms)
+        alarms = ", ".join(_NAMES[name] for name in self.alarms)
         lines = [
             ("Alarm", f"YES, by {alarms}" if alarms else "no"),
             ("Rows", f"{self.rows:,} in {self.batches:,} batch{'es' * (self.batches != 1)}"),
@@ -111,7 +108,7 @@ class DriftReport:
         ]
         lines += [
             (f"Evidence, {told}", f"{self.evidence[n]:.1f} nats, alarm at {self.limits[n]:.1f}")
-            for n, told in _TOLD.items()
+            for n, told in _NAMES.items()
         ]
         lines += self._window_lines()
         estimates = {

@@ -68,7 +68,7 @@ def spectrum_plot(
     Examples
     --------
     >>> import numpy as np
-    >>> from dipedl.plots import spectrum_plot
+    >>> from dipedl.apps.spectra import spectrum_plot
     >>> from dipedl.apps.spectra import paper_grid
     >>> grid = paper_grid()
     >>> ax = spectrum_plot(grid, np.exp(-(((grid - 5578.4) / 20) ** 2)), redshift=1.0)
@@ -122,7 +122,7 @@ def spectrum_title(
 
     Examples
     --------
-    >>> from dipedl.plots import spectrum_title
+    >>> from dipedl.apps.spectra import spectrum_title
     >>> names = ["Galaxy", "Quasar"]
     >>> print(spectrum_title([0.12, 0.88], 0.031, class_names=names, truth="Quasar", snr=14.2))
     is Quasar; Quasar 0.88, Galaxy 0.12

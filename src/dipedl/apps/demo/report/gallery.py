@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -21,79 +21,38 @@ _CARDS = 6
 _SHOWN = 10
 
 
-@dataclass(frozen=True)
-class Card:
-    """One image with its Dirichlet and a caption."""
-
-    image: str
-    bars: Markup
-    alt: str
-    vacuity: str
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Shelf:
-    """A row of cards."""
-
-    title: str
-    cards: tuple[Card, ...]
-
-
-@dataclass(frozen=True)
-class Look:
-    """An image, and whether the classifier's entropy and dipedl flag it."""
-
-    image: str
-    alt: str
-    entropy: bool
-    dip: bool
-
-
-@dataclass(frozen=True)
-class LookShelf:
-    """Images of one set, with the number of 100 that each of the two flags."""
-
-    title: str
-    what: str
-    entropy: str
-    dip: str
-    looks: tuple[Look, ...]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """An image, and its explanation card as text: the summary, and the details."""
-
-    image: str
-    alt: str
-    text: str
-    parts: str
-
-
-def reasons(result: DemoResult, model: ModelResult) -> Iterator[Reason]:
-    """The images that the demo explained."""
+def reasons(result: DemoResult, model: ModelResult) -> Iterator[dict[str, Any]]:
+    """The images that the demo explained, with the summary and the details of their cards."""
     sets = {ID: result.dataset.X_test, **result.dataset.ood}
     for one in model.explained:
         image = sets[one.key][one.row].reshape(result.dataset.image_shape or (1, -1))
         answer = one.card.summary()
         parts = str(one.card).removeprefix(answer).strip("\n")
-        yield Reason(png_uri(image), f"an image of {set_title(one.key)}", answer, parts)
+        alt = f"an image of {set_title(one.key)}"
+        yield {"image": png_uri(image), "alt": alt, "text": answer, "parts": parts}
 
 
-def first_look(result: DemoResult, model: ModelResult) -> Iterator[LookShelf]:
-    """Ten images of each set, evenly spread and not chosen, with what flags them."""
+def first_look(result: DemoResult, model: ModelResult) -> Iterator[dict[str, Any]]:
+    """Ten images of each set, evenly spread and not chosen, with what flags them.
+
+    And the number of 100 that the entropy and dipedl flag.
+    """
     data = result.dataset
     for key, X in {ID: data.X_test, **data.ood}.items():
         title, what = SET_TITLES.get(key, ("Digits", "new ones, none should be flagged"))
         entropy, dip = (flagged(model, method, key) for method in (ENTROPY, DIP))
         shape = data.image_shape or (1, -1)
-        looks = tuple(
-            Look(png_uri(X[i].reshape(shape)), _noticed(key, *who), *who)
+        looks = [
+            {
+                "image": png_uri(X[i].reshape(shape)),
+                "alt": _noticed(key, entropy[i], dip[i]),
+                "entropy": entropy[i],
+                "dip": dip[i],
+            }
             for i in np.linspace(0, len(X) - 1, _SHOWN).astype(int)
-            for who in [(bool(entropy[i]), bool(dip[i]))]
-        )
-        yield LookShelf(title, what, of_hundred(entropy), of_hundred(dip), looks)
+        ]
+        counts = {"entropy": of_hundred(entropy), "dip": of_hundred(dip)}
+        yield {"title": title, "what": what, "looks": looks, **counts}
 
 
 def _noticed(key: str, entropy: bool, dip: bool) -> str:
@@ -101,7 +60,7 @@ def _noticed(key: str, entropy: bool, dip: bool) -> str:
     return f"an image of {set_title(key)}, flagged by {' and '.join(who) or 'neither'}"
 
 
-def shelves(result: DemoResult, model: ModelResult) -> Iterator[Shelf]:
+def shelves(result: DemoResult, model: ModelResult) -> Iterator[dict[str, Any]]:
     """Most and least trusted digits, then those of each OOD set."""
     data = result.dataset
     known = _order(model.on[ID].dirichlet)
@@ -118,26 +77,24 @@ def shelves(result: DemoResult, model: ModelResult) -> Iterator[Shelf]:
 
 def _shelf(
     title: str, result: DemoResult, model: ModelResult, key: str, X: np.ndarray, rows: np.ndarray
-) -> Shelf:
+) -> dict[str, Any]:
     names = result.dataset.target_names
     truth = [names[y] for y in result.dataset.y_test] if key == ID else None
-    cards: list[Card] = []
+    cards: list[dict[str, Any]] = []
     for i in map(int, rows):
         one = model.on[key].dirichlet[i]
         guess = names[int(np.argmax(one.mean))]
         label = f"gal-{key}-{i}-{len(cards)}"
         cards.append(
-            Card(
-                image=png_uri(X[i].reshape(result.dataset.image_shape or (1, -1))),
-                bars=_bars(one, names, label),
-                alt=f"a {truth[i]}" if truth else f"an image of {SET_TITLES[key][0]}",
-                vacuity=vacuity_text(float(one.vacuity[0])),
-                verdict=_verdict(
-                    guess, truth[i] if truth else None, bool(model.on[key].flagged[i])
-                ),
-            )
+            {
+                "image": png_uri(X[i].reshape(result.dataset.image_shape or (1, -1))),
+                "bars": _bars(one, names, label),
+                "alt": f"a {truth[i]}" if truth else f"an image of {SET_TITLES[key][0]}",
+                "vacuity": vacuity_text(float(one.vacuity[0])),
+                "verdict": _verdict(guess, truth[i] if truth else None, model.on[key].flagged[i]),
+            }
         )
-    return Shelf(title, tuple(cards))
+    return {"title": title, "cards": cards}
 
 
 def _bars(one: Dirichlet, names: tuple[str, ...], label: str) -> Markup:

@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ....writing.files import write_file
-from .. import DemoResult, ModelResult, Row, SetScore
+from .. import DemoResult, ModelResult, Row
 from ..rows import BARE, DIP, ID, NO_MODEL
 from ..summary import SET_TITLES, cautions, findings, headline, of_hundred
 from .figures import alarms, histograms, legends, moons, reliability, selection
 from .gallery import first_look, reasons, shelves
 from .inline import templates
 
-__all__ = ["render", "write"]
-
 _HIGHER = {"accuracy": True, "brier": False, "nll": False, "ece": False}
 _OOD_HIGHER = {"auroc": True, "aupr": True, "fpr95": False, "brier": False}
-
-
-@dataclass(frozen=True)
-class KnownLine:
-    """A line of the table of test digits: values, each with a flag for the better one."""
-
-    title: str
-    of: str
-    cells: tuple[tuple[float | None, bool], ...]
-    flagged: float | None
-
-
-@dataclass(frozen=True)
-class OODLine:
-    """A line of the table of an OOD set; `best` flags the best value of each column."""
-
-    title: str
-    method: str
-    score: SetScore
-    best: dict[str, bool]
 
 
 def write(result: DemoResult, path: str | Path) -> None:
@@ -108,19 +85,19 @@ def _recipes(result: DemoResult) -> list[tuple[str, list[ModelResult]]]:
     return list(shared.items())
 
 
-def _known(result: DemoResult) -> Iterator[list[KnownLine]]:
+def _known(result: DemoResult) -> Iterator[list[dict[str, Any]]]:
     for model in result.models:
         rows = [
             row for row in result.rows if row.model == model.name and row.method in (DIP, BARE[0])
         ]
         marks = {name: _best([getattr(r, name) for r in rows], up) for name, up in _HIGHER.items()}
         yield [
-            KnownLine(
-                title=model.title,
-                of="dipedl" if row.method == DIP else "the classifier alone",
-                cells=tuple((getattr(row, name), marks[name][i]) for name in _HIGHER),
-                flagged=row.flagged,
-            )
+            {
+                "title": model.title,
+                "of": "dipedl" if row.method == DIP else "the classifier alone",
+                "cells": [(getattr(row, name), marks[name][i]) for name in _HIGHER],
+                "flagged": row.flagged,
+            }
             for i, row in enumerate(rows)
         ]
 
@@ -143,7 +120,7 @@ def _ood(result: DemoResult) -> Iterator[dict[str, Any]]:
         }
 
 
-def _ood_lines(title: str, rows: Sequence[Row], name: str) -> list[OODLine]:
+def _ood_lines(title: str, rows: Sequence[Row], name: str) -> list[dict[str, Any]]:
     scores = [row.ood[name] for row in rows]
     marks = {
         column: _best([getattr(score, column) for score in scores], up)
@@ -151,12 +128,12 @@ def _ood_lines(title: str, rows: Sequence[Row], name: str) -> list[OODLine]:
     }
     compared = bool(rows) and rows[0].model != NO_MODEL
     return [
-        OODLine(
-            title,
-            "dipedl: vacuity" if row.method == DIP else row.method,
-            score,
-            {c: compared and mark[i] for c, mark in marks.items()},
-        )
+        {
+            "title": title,
+            "method": "dipedl: vacuity" if row.method == DIP else row.method,
+            "score": score,
+            "best": {c: compared and mark[i] for c, mark in marks.items()},
+        }
         for i, (row, score) in enumerate(zip(rows, scores, strict=True))
     ]
 

@@ -1,27 +1,41 @@
-"""Rows of a part with their labels, and samples of them that do not depend on the parts."""
+"""Two passes over the parts of a data set: samples of its rows, then sums over the others."""
 
 from __future__ import annotations
 
+import hmac
+import pickle
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from operator import add
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import joblib
 import numpy as np
 import pandas as pd
 
-from ...streaming import RowSample, row_keys
-from ...streaming.partial_fit import KEY_SEED
-from ...streaming.row_sample import in_share
+from ...classifier import DIPClassifier
+from ...density.ensemble import DensityEnsemble, Fence
+from ...inputs import compute_features
+from ...streaming import HELD_SHARE, KEY_SEED, RowSample, in_share, row_keys
+from ...writing.files import secret_key, write_file
 from ...writing.spelling import spellings, versions
-from ..table.columns import texts_of
+from ..table.columns import ColumnSpec, as_inputs, texts_of
 from ..table.errors import UserError, list_names, suggest_name
 from ..table.kinds import check_single, with_gaps
 from ..table.reading import RejectedRow, join_frames
+from .engines import Engine, Tree
 from .files import Unreadable
 from .parts import Part
+from .sums import Form, Sums, needed_forms
 
+#: Called with the rows that are done and those there are, of both passes.
+Progress = Callable[[int, int], None]
+#: Bytes of a checksum.
+_CHECKSUM = 32
 #: Rows that are worked on at once, the fewest where workers died, and refused rows that are named.
 BATCH, FEWEST, NAMED = 50_000, 500, 1000
 #: Rows of each class that are drawn at least, if there are so many.
@@ -134,27 +148,8 @@ class Refusals:
         return Refusals(self.rows + other.rows, tuple(sorted(self.first + other.first)[:NAMED]))
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Rows of the two samples, and the shares of all keys that they lie in."""
-
-    reservoir: int
-    calibration: int
-    drawn: float
-    held: float
-
-    @classmethod
-    def of(cls, reservoir: int, calibration: int, held: float, rows: int) -> Self:
-        """For a data set of so many rows.
-
-        Of a part only what can be in the sample is kept: four times what it needs on average.
-        """
-        shares = [min(1.0, 4 * most / max(rows, 1)) for most in (reservoir, calibration)]
-        return cls(reservoir, calibration, shares[0], min(held, shares[1]))
-
-
 @dataclass(frozen=True, eq=False)
-class First:
+class FirstResult:
     """Result of the first pass over rows; ``a + b`` is that over both.
 
     `columns`, `numeric` and `empty` count by column the rows that have it, those of batches where
@@ -173,11 +168,11 @@ class First:
     refused: Refusals
     troubles: tuple[tuple[str, str], ...] = ()
 
-    def __add__(self, other: First) -> First:
+    def __add__(self, other: FirstResult) -> FirstResult:
         mine, theirs = vars(self), vars(other)
-        return First(**{name: mine[name] + theirs[name] for name in mine})
+        return FirstResult(**{name: mine[name] + theirs[name] for name in mine})
 
-    def spelled(self) -> First:
+    def with_one_spelling(self) -> FirstResult:
         """Return the same with labels of one spelling each: all parts were read by now."""
         names = dict(zip(self.counts, spellings(self.counts, versions(self.counts)), strict=True))
         counts: Counter[str] = Counter()
@@ -187,7 +182,7 @@ class First:
             replace(s, labels=np.array([names[t] for t in s.labels.tolist()], dtype=str))
             for s in (self.drawn, self.held)
         )
-        return replace(self, counts=counts, drawn=drawn.parted()[0], held=held)
+        return replace(self, counts=counts, drawn=drawn.split()[0], held=held)
 
     @property
     def rule(self) -> HeldRule:
@@ -208,12 +203,24 @@ class HeldRule(NamedTuple):
 
 @dataclass(frozen=True)
 class FirstPass:
-    """The first pass over a part."""
+    """The first pass over a part: rows of the two samples, in a share of all keys each."""
 
     reading: Reading
-    sizes: Sizes
+    reservoir: int
+    calibration: int
+    drawn: float
+    held: float
 
-    def __call__(self, part: Part) -> First:
+    @classmethod
+    def of(cls, reading: Reading, reservoir: int, calibration: int, rows: int) -> Self:
+        """For a data set of so many rows.
+
+        Of a part only what can be in the sample is kept: four times what it needs on average.
+        """
+        drawn, held = (min(1.0, 4 * most / max(rows, 1)) for most in (reservoir, calibration))
+        return cls(reading, reservoir, calibration, drawn, min(HELD_SHARE, held))
+
+    def __call__(self, part: Part) -> FirstResult:
         """Return the result of a part."""
         if part.trouble:
             return self.lost(part, part.trouble)
@@ -230,33 +237,33 @@ class FirstPass:
         reading = self.reading.smaller()
         return None if reading is None else replace(self, reading=reading)
 
-    def lost(self, part: Part, why: str) -> First:
+    def lost(self, part: Part, why: str) -> FirstResult:
         """Return the result of a part that no worker survives."""
         return replace(self._of(part.name, None), troubles=((part.name, why),))
 
-    def _of(self, part: str, batch: Batch | None) -> First:
+    def _of(self, part: str, batch: Batch | None) -> FirstResult:
         none = np.empty(0, np.uint64)
         if batch is None:
             batch = Batch(pd.DataFrame(), np.empty(0, str), np.empty(0, int), [])
         drawn, held = self.reading.keys(batch) if len(batch.labels) else (none, none)
-        frame, labels, n, sizes = batch.frame, batch.labels, len(batch.labels), self.sizes
+        frame, labels, n = batch.frame, batch.labels, len(batch.labels)
         rows = {"frame": frame, "number": batch.numbers, "held": held}
         empty = [str(c) for c in frame if with_gaps(frame[c]).isna().all()]
         typed = [str(c) for c in frame if str(c) not in empty and _is_numeric(frame[c])]
-        return First(
+        return FirstResult(
             n + len(batch.refused),
             Counter(labels.tolist()),
             Counter({batch.dtype: n}),
             Counter({str(c): n for c in frame}),
             Counter(dict.fromkeys(typed, n)),
             Counter(dict.fromkeys(empty, n)),
-            FrameSample.of(drawn, labels, rows, sizes.reservoir, each=EACH, share=sizes.drawn),
-            FrameSample.of(held, labels, rows, sizes.calibration, share=sizes.held),
+            FrameSample.of(drawn, labels, rows, self.reservoir, each=EACH, share=self.drawn),
+            FrameSample.of(held, labels, rows, self.calibration, share=self.held),
             Refusals.of(part, batch.refused),
         )
 
 
-def check_schema(found: First, names: list[str]) -> None:
+def check_schema(found: FirstResult, names: list[str]) -> None:
     """UserError if a column is missing in some of the parts."""
     labelled = found.rows - found.refused.rows
     partly = [c for c in names if found.columns[c] < labelled]
@@ -268,20 +275,20 @@ def check_schema(found: First, names: list[str]) -> None:
         )
 
 
-def mostly_numeric(found: First) -> list[str]:
+def mostly_numeric(found: FirstResult) -> list[str]:
     """Columns that are numbers in most rows and something else in others."""
     there = {c: n - found.empty[c] for c, n in found.columns.items()}
     return [c for c, n in there.items() if n / 2 < found.numeric[c] < n]
 
 
-def reservoir(first: First) -> tuple[FrameSample, list[str]]:
+def reservoir_of(first: FirstResult) -> tuple[FrameSample, list[str]]:
     """The rows to fit on, and the classes of which they hold more than their share."""
     drawn = first.drawn
-    plain = np.arange(len(drawn)) < len(replace(drawn, each=0).parted()[0])
+    plain = np.arange(len(drawn)) < len(replace(drawn, each=0).split()[0])
     free = ~first.rule(drawn.rows["held"])
     number = pd.Series(drawn.labels[free]).groupby(drawn.labels[free]).cumcount().to_numpy()
     kept = np.flatnonzero(free)[plain[free] | (number < RARE)]
-    return drawn.taken(kept), sorted({str(label) for label in drawn.labels[kept][~plain[kept]]})
+    return drawn.take(kept), sorted({str(label) for label in drawn.labels[kept][~plain[kept]]})
 
 
 def as_classes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -292,7 +299,7 @@ def as_classes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.asarray(classes[np.asarray(at, dtype=int)][which])
 
 
-def classes_named(first: First, *, as_text: bool) -> np.ndarray:
+def classes_named(first: FirstResult, *, as_text: bool) -> np.ndarray:
     """The classes in their order, of the dtype that a frame of all rows has; or texts."""
     texts, names = np.array(list(first.counts)), first.dtypes
     if as_text:
@@ -339,3 +346,163 @@ def _exact(key: pd.DataFrame) -> pd.DataFrame:
     if getattr(values.dtype, "kind", "") not in "iuf":
         return key
     return pd.DataFrame({"high": values // 2**32, "low": values % 2**32})
+
+
+@dataclass(frozen=True, eq=False)
+class SecondResult:
+    """Sums of the second pass; ``a + b`` are those of the rows of both."""
+
+    rows: int
+    sums: Sums | None
+    low: Any
+    high: Any
+    refused: Refusals
+
+    def __add__(self, other: SecondResult) -> SecondResult:
+        if self.sums is None or other.sums is None:
+            some = self if other.sums is None else other
+            rows, refused = self.rows + other.rows, self.refused + other.refused
+            return replace(some, rows=rows, refused=refused)
+        return SecondResult(
+            self.rows + other.rows,
+            self.sums + other.sums,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.refused + other.refused,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SecondPass:
+    """The second pass over a part: moments of the features of all rows that are not held out."""
+
+    reading: Reading
+    columns: tuple[ColumnSpec, ...]
+    rule: HeldRule
+    features: Any
+    fence: Fence
+    forms: tuple[Form, ...]
+    classes: np.ndarray
+    unread: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, reading: Reading, columns: tuple[ColumnSpec, ...], rule: HeldRule, clf: DIPClassifier,
+        X: Any, y: np.ndarray, classes: np.ndarray, unread: frozenset[str],
+    ) -> SecondPass:  # fmt: skip
+        """After a fit of `clf` on X of the reservoir with labels y; leaves out parts `unread`."""
+        evidence = clf.evidence_
+        fence = Fence.of(evidence.transform(X), y, None)
+        if not isinstance(evidence.density_, DensityEnsemble):
+            # Only densities made of several leave far rows out.
+            fence = replace(fence, limit=fence.limit + np.inf)
+        forms = needed_forms(evidence.density_)
+        # Texts are sorted sooner than objects.
+        classes = classes.astype(str) if classes.dtype.kind == "O" else classes
+        return cls(reading, columns, rule, evidence.features_, fence, forms, classes, unread)
+
+    def __call__(self, part: Part) -> SecondResult:
+        """The sums of a part."""
+        found = SecondResult(0, None, None, None, Refusals())
+        for batch in () if part.name in self.unread else self.reading.batches(part):
+            if not len(batch.labels):
+                continue
+            kept = ~self.rule(self.reading.keys(batch)[1])
+            frame = batch.frame.loc[kept].reset_index(drop=True)
+            X, fine, odd = as_inputs(self.columns, frame, batch.numbers[kept])
+            refused = Refusals.of(part.name, odd)
+            y = as_classes(batch.labels[kept][fine], self.classes)
+            found = found + replace(self._of(X, y), refused=refused)
+        return found
+
+    def smaller(self) -> SecondPass | None:
+        """As `Engine` asks for it."""
+        reading = self.reading.smaller()
+        return None if reading is None else replace(self, reading=reading)
+
+    def _of(self, X: Any, y: np.ndarray) -> SecondResult:
+        n = len(y)
+        Z = compute_features(self.features, X) if n else np.empty((0, len(self.fence.limit)))
+        near = self.fence.near(Z)
+        if not near.any():
+            return SecondResult(n, None, None, None, Refusals())
+        Z, y = Z[near], y[near]
+        sums = Sums.of(Z, y, self.classes, self.forms)
+        return SecondResult(n, sums, Z.min(axis=0), Z.max(axis=0), Refusals())
+
+
+class Passes:
+    """Both passes over the parts: on an engine, with what was done before taken from a folder.
+
+    What is kept there is a pickle behind a checksum that takes the key of this user to make: what
+    somebody else has put there, or was damaged, is not read but done again.
+    """
+
+    def __init__(
+        self, engine: Engine, parts: list[Part], work: Path | None, progress: Progress | None
+    ) -> None:
+        self._engine, self._parts, self._work, self._progress = engine, parts, work, progress
+        self._rows, self._done = 2 * sum(part.rows for part in parts), 0
+
+    def run(self, function: Callable[[Part], Any]) -> Any:
+        """The sum of what the function gives for the parts."""
+        tree: Tree[Any] = Tree(add)
+        files = self._files(function)
+        todo = []
+        for i in range(len(self._parts)):
+            try:
+                self._add(tree, i, files[i].read())
+            except (KeyError, ValueError):
+                todo.append(i)
+        for at, value in self._engine.map(function, [self._parts[i] for i in todo]):
+            number = todo[at]
+            if number in files:
+                files[number].write(value)
+            self._add(tree, number, value)
+        return tree.result()
+
+    def _files(self, function: Any) -> dict[int, _SealedFile]:
+        """The file of each part, by its number; empty without a folder."""
+        if self._work is None:
+            return {}
+        self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
+        question, key = joblib.hash(function), secret_key()
+        names = [f"{question} {p.origin} {p.name} {p.first} {p.rows}" for p in self._parts]
+        # Another content or question is another file.
+        hashes = [blake2b(name.encode(), digest_size=16).hexdigest() for name in names]
+        return {i: _SealedFile(self._work / f"{name}.part", key) for i, name in enumerate(hashes)}
+
+    def _add(self, tree: Tree[Any], number: int, value: Any) -> None:
+        tree.add(number, value)
+        self._done += self._parts[number].rows
+        if self._progress is not None and self._rows:
+            self._progress(self._done, self._rows)
+
+
+class _SealedFile(NamedTuple):
+    """A value in a file, behind a checksum of both that nobody makes without the key."""
+
+    path: Path
+    key: bytes
+
+    def write(self, value: Any) -> None:
+        """Write the file whole or not at all."""
+        data = pickle.dumps(value)
+        try:
+            write_file(self.path, self._checksum(data) + data)
+        except OSError as error:
+            raise UserError(
+                f"{error.strerror}: what was read is kept in {self.path.parent}. Free space there, "
+                "and call fit again with the same work"
+            ) from error
+
+    def read(self) -> Any:
+        """The value; ValueError if there is none, or not as it was written."""
+        content = self.path.read_bytes() if self.path.is_file() else b""
+        checksum, data = content[:_CHECKSUM], content[_CHECKSUM:]
+        if not hmac.compare_digest(checksum, self._checksum(data)):
+            raise ValueError(f"{self.path} was not written with the key of this user")
+        return pickle.loads(data)
+
+    def _checksum(self, data: bytes) -> bytes:
+        return hmac.digest(self.key, self.path.name.encode() + data, "sha256")

@@ -1,4 +1,4 @@
-"""Batches as a monitor sees them: plain numbers per row, from answers or from a model."""
+"""Rows of a stream as a monitor sees them: plain numbers, from answers or from a model."""
 
 from __future__ import annotations
 
@@ -63,23 +63,13 @@ def held_out_rows(model: Any) -> Rows:
         u, confidence = 1 - P.max(axis=1), P.max(axis=1)
     known = held.labels is not None and held.origin != "in-sample"
     right = model.label_indices(given, held.scores) == held.labels if known else None
+    order = np.argsort(held.scores, kind="stable")
+    below = np.empty(len(order))
+    below[order] = np.cumsum(held.counts[order])
     # Half a step below the p-value of a new row that is just as typical: no new row can tie.
-    rank = (_rows_below(held.scores, held.counts) + 0.5) / (held.total + 1)
+    rank = (below + 0.5) / (held.total + 1)
     flagged = 1.0 * (held.scores < model.alarm_threshold(None))
     return Rows(rank, u, flagged, P, confidence, None, held.weights, right)
-
-
-def _rows_below(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """How many rows come up to and with each, in the order of scores, shape (N,)."""
-    order = np.argsort(scores, kind="stable")
-    below = np.empty(len(scores))
-    below[order] = np.cumsum(counts[order])
-    return below
-
-
-def is_fresh(model: Any) -> bool:
-    """Return whether held-out rows were given apart from the fit: exchangeable with new rows."""
-    return bool(model.held_out_rows().origin == "given")
 
 
 def fingerprint(model: Any) -> str:

@@ -1,0 +1,384 @@
+"""Counts of the rows of a stream, which add, and tests of a window of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from ...columns import (
+    column_texts,
+    has_columns,
+    is_category,
+    missing_entries,
+    named_columns,
+    numbers_of,
+)
+from ...inputs import are_texts, from_arrow
+from ...writing.spelling import spellings, versions
+from .bets import ReferenceRanks
+from .rows import Rows
+
+_Z = float(special.ndtri(0.975))
+_RANGES, _MOST_LEVELS = 10, 50
+#: Ranges with fewer rows expected are tested together.
+_FEWEST = 5.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % interval, from so many rows."""
+
+    value: float
+    low: float
+    high: float
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over rows, which add.
+
+    Attributes
+    ----------
+    confidence : ndarray, shape (3,)
+        Rows; their confidence; its square.
+    labelled : ndarray, shape (4,)
+        Rows with a label; of them the correct ones; Brier scores; their squares.
+    """
+
+    confidence: np.ndarray
+    labelled: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Rows, classes: np.ndarray, labels: Any) -> Sums:
+        """Of a batch; `labels` (n,) or None, with None or NaN where a label is not known."""
+        c = rows.confidence
+        confidence = np.array([len(c), c.sum(), (c**2).sum()])
+        return cls(confidence, _labelled(rows, classes, labels))
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.confidence + other.confidence, self.labelled + other.labelled)
+
+    def estimate(self, bias: float, variance: float) -> Estimate | None:
+        """Accuracy if the classifier is as well calibrated here as on the reference rows.
+
+        The classifier's mean confidence plus `bias`, by how much it was too low there, which has a
+        `variance`: the difference of confidences of D. Guillory et al., "Predicting with confidence
+        on unseen distributions", ICCV 2021. The confidence with the evidence would be too low: it
+        falls with vacuity on every row that is new, also where the classifier is right. The
+        interval knows of sampling alone, not of a calibration that a shift broke.
+        """
+        n, total, squares = self.confidence.tolist()
+        return _normal(n, total, squares, bias, variance) if n else None
+
+    @property
+    def accuracy(self) -> Estimate | None:
+        """Share of correct labels, with Wilson's interval."""
+        n, right = self.labelled[:2].tolist()
+        if not n:
+            return None
+        middle = (right + _Z**2 / 2) / (n + _Z**2)
+        half = _Z * np.sqrt(right * (n - right) / n + _Z**2 / 4) / (n + _Z**2)
+        return Estimate(right / n, float(middle - half), float(middle + half), int(n))
+
+    @property
+    def brier(self) -> Estimate | None:
+        """Mean Brier score of the labelled rows."""
+        n, _, score, squares = self.labelled.tolist()
+        return _normal(n, score, squares, high=2.0) if n else None
+
+
+def confidence_bias(rows: Rows) -> tuple[float, float]:
+    """By how much the confidence of reference rows is too low, and the variance of that."""
+    if rows.correct is None:
+        return 0.0, 0.0
+    w = np.ones(len(rows)) if rows.weights is None else rows.weights
+    short = rows.correct - rows.confidence
+    bias = float(np.average(short, weights=w))
+    n = w.sum() ** 2 / (w**2).sum()
+    return bias, float(np.average((short - bias) ** 2, weights=w) / n)
+
+
+def _normal(
+    n: float,
+    total: float,
+    squares: float,
+    bias: float = 0.0,
+    variance: float = 0.0,
+    high: float = 1.0,
+) -> Estimate:
+    mean = total / n
+    half = _Z * np.sqrt(max(squares / n - mean**2, 0.0) / n + variance)
+    value, low, top = np.clip([mean + bias, mean + bias - half, mean + bias + half], 0, high)
+    return Estimate(float(value), float(low), float(top), int(n))
+
+
+def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
+    if labels is None:
+        return np.zeros(4)
+    given = np.asarray(labels, dtype=object).ravel()
+    if len(given) != len(rows):
+        raise ValueError(
+            f"labels must have one entry per row, got {len(given)} for {len(rows)} rows; put None "
+            "where a label is not known"
+        )
+    known = ~missing_entries(given)
+    if known.any() and are_texts(given[known]) != are_texts(np.asarray(classes)):
+        raise ValueError(
+            f"labels have dtype {np.asarray(given[known].tolist()).dtype}, the classes of the "
+            f"model {np.asarray(classes).dtype}: give labels of the type of the classes"
+        )
+    labels = given[known]
+    if known.any() and are_texts(labels):
+        labels = np.array(spellings(labels, [str(one) for one in classes]), dtype=object)
+    # A label that the model does not know is never right.
+    truth = labels[:, None] == np.asarray(classes, dtype=object)[None, :]
+    P = rows.proba[known]
+    right = np.asarray(rows.labels, dtype=object)[known] == labels
+    brier = (P**2).sum(axis=1) + 1 - 2 * (P * truth).sum(axis=1)
+    return np.array([known.sum(), right.sum(), brier.sum(), (brier**2).sum()], dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnBins:
+    """Ranges or levels of a column, and how many reference rows are in each.
+
+    Attributes
+    ----------
+    name : str
+    cuts : ndarray, shape (c,)
+        Of a number: ranges end at the cuts, which belong to them.
+    levels : tuple of str
+        Of anything else. A column of gaps alone has neither: any value is one range.
+    counts : ndarray
+        Reference rows in each range or level; of other levels; with a gap.
+    """
+
+    name: str
+    cuts: np.ndarray
+    levels: tuple[str, ...]
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, values: Any) -> ColumnBins:
+        """Of the entries of a column, n of them."""
+        numbers = _numbers(values)
+        if numbers is not None:
+            known = np.sort(numbers[~np.isnan(numbers)])
+            inner = known[(np.arange(1, _RANGES) * len(known)) // _RANGES] if len(known) else known
+            made = cls(name, np.unique(inner), (), np.zeros(0))
+        else:
+            texts = _texts(values)
+            levels, n = np.unique(spellings(texts, versions(texts)), return_counts=True)
+            kept = sorted(levels[np.argsort(-n, kind="stable")][:_MOST_LEVELS].tolist())
+            made = cls(name, np.zeros(0), tuple(kept), np.zeros(0))
+        return cls(name, made.cuts, made.levels, made.count(values))
+
+    def count(self, values: Any) -> np.ndarray:
+        """Rows in each range or level, of other levels, and with a gap."""
+        if not self.levels and not len(self.cuts):
+            gaps = missing_entries(values).sum()
+            return np.array([len(values) - gaps, gaps], dtype=float)
+        if self.levels:
+            places = {level: i for i, level in enumerate(self.levels)}
+            texts = spellings(_texts(values), self.levels)
+            found = [places.get(text, len(places)) for text in texts]
+            size, gaps = len(places) + 1, len(values) - len(texts)
+        else:
+            numbers = _numbers(np.asarray(values, dtype=object) if is_category(values) else values)
+            if numbers is None:
+                raise ValueError(
+                    f"column {self.name!r} must hold numbers, as in the reference rows, got "
+                    f"{np.asarray(values).ravel()[0]!r}; leave out or correct such rows"
+                )
+            known = numbers[~np.isnan(numbers)]
+            found = np.searchsorted(self.cuts, known, side="left").tolist()
+            size, gaps = len(self.cuts) + 1, len(numbers) - len(known)
+        counts = np.bincount(np.asarray(found, dtype=int), minlength=size)
+        return np.append(counts, gaps).astype(float)
+
+    def test_change(self, window: np.ndarray) -> tuple[float, float]:
+        """Population stability index of the counts of a window, and the p-value of no change.
+
+        Pearson's chi-square, with the variance of the urn of `ReferenceRanks`, as the reference is
+        a sample too; and the urn itself for the ranges in which few rows are expected or none was
+        in the reference, together, such as gaps and other levels. Twice the smaller p-value of the
+        two.
+        """
+        m, n = window.sum(), self.counts.sum()
+        usual = (self.counts + 0.5) / (n + 0.5 * len(self.counts))
+        here = (window + 0.5) / (m + 0.5 * len(window))
+        psi = float(((here - usual) * np.log(here / usual)).sum())
+        rare = (m * usual < _FEWEST) | (self.counts == 0)
+        p = min(_chi_square(window[~rare], self.counts[~rare]),
+                _tail_probability(window[rare].sum(), m, self.counts[rare].sum(), n))  # fmt: skip
+        return psi, min(2 * p, 1.0)
+
+
+def _chi_square(window: np.ndarray, counts: np.ndarray) -> float:
+    if len(window) < 2 or not window.sum():
+        return 1.0
+    m, n = window.sum(), counts.sum()
+    chi = stats.chisquare(window, m * counts / n).statistic / (1 + m / n)
+    return float(special.chdtrc(len(window) - 1, chi))
+
+
+def _tail_probability(found: float, m: float, before: float, n: float) -> float:
+    """Chance of `found` or more of m rows in ranges in which `before` of n reference rows are."""
+    more = stats.betabinom.pmf(np.arange(found, m + 1), m, before + 1, n - before + 1e-9)
+    return float(min(more.sum(), 1.0))
+
+
+def bins_of(X: Any) -> tuple[ColumnBins, ...]:
+    """The columns of a table or of an array (n, d); none for anything else."""
+    return tuple(ColumnBins.of(name, values) for name, values in _columns(X))
+
+
+def counts_of(bins: Sequence[ColumnBins], X: Any) -> list[np.ndarray]:
+    """Counts of each known column in X; columns that are not known are not looked at."""
+    there = dict(_columns(X))
+    lacking = [b.name for b in bins if b.name not in there]
+    if lacking:
+        raise ValueError(
+            f"X lacks the columns {lacking[:5]}; the monitor was made for "
+            f"{[b.name for b in bins][:10]}: give them, or make a monitor without columns"
+        )
+    return [b.count(there[b.name]) for b in bins]
+
+
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    X = from_arrow(X)
+    if not has_columns(X):
+        return []
+    return list(zip(column_texts(X), (values for _, values in named_columns(X)), strict=True))
+
+
+def _numbers(values: Any) -> np.ndarray | None:
+    """A column as float64 (n,), or None if it holds anything but numbers."""
+    kind = getattr(values.dtype, "kind", "O")
+    if is_category(values) or kind not in "biufOU":
+        return None
+    if isinstance(values, np.ndarray) and kind in "biuf":
+        return np.asarray(values, dtype=np.float64)
+    return numbers_of(values)
+
+
+def _texts(values: Any) -> list[str]:
+    """The entries of a column that are not missing, as texts as they are written."""
+    return [str(value) for value in np.asarray(values, dtype=object)[~missing_entries(values)]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Some rows of the stream in one look.
+
+    Attributes
+    ----------
+    first, last : int
+        Rows of the stream, from 1.
+    distance : float
+        Kolmogorov and Smirnov's, of the p-values from those of the reference; at the cuts alone,
+        and of lower p-values alone where the reference comes from cross-fitting.
+    p_value : float
+        Of no difference in the p-values.
+    differs : bool
+        Whether they differ, at the rate of false discoveries.
+    changed : tuple of (str, float)
+        Columns that differ, at the same rate, with their population stability index; the largest
+        first. Below 0.1 a change is small, above 0.25 large, by a rule of thumb.
+    uncertainty, flagged : float
+        Means.
+    estimated_accuracy, accuracy : Estimate or None
+        Without labels, and of the labelled rows.
+    """
+
+    first: int
+    last: int
+    distance: float
+    p_value: float
+    differs: bool
+    changed: tuple[tuple[str, float], ...]
+    uncertainty: float
+    flagged: float
+    estimated_accuracy: Estimate | None
+    accuracy: Estimate | None
+
+
+@dataclass(frozen=True, eq=False)
+class OpenWindow:
+    """Counts of the rows since the last window: they add.
+
+    Attributes
+    ----------
+    ranks : ndarray, shape (K,)
+        Rows in each range of `ReferenceRanks`.
+    sums : ndarray, shape (2,)
+        Of uncertainty and of alarms.
+    columns : list of ndarray
+        Rows in the ranges of each column.
+    accuracy : Sums
+    """
+
+    ranks: np.ndarray
+    sums: np.ndarray
+    columns: list[np.ndarray]
+    accuracy: Sums
+
+    def __len__(self) -> int:
+        return int(self.ranks.sum())
+
+    def __add__(self, other: OpenWindow) -> OpenWindow:
+        columns = [a + b for a, b in zip(self.columns, other.columns, strict=True)]
+        return OpenWindow(
+            self.ranks + other.ranks,
+            self.sums + other.sums,
+            columns,
+            self.accuracy + other.accuracy,
+        )
+
+    def close(
+        self,
+        last: int,
+        reference: ReferenceRanks,
+        bins: Sequence[ColumnBins],
+        bias: tuple[float, float],
+        rate: float,
+    ) -> Window:
+        """The window that ends with row `last`, tested at a false discovery rate.
+
+        `bias` of the confidence, with its variance, is that of the reference.
+        """
+        m = len(self)
+        distance, p = kolmogorov(self.ranks, reference)
+        tests = [bin_.test_change(counts) for bin_, counts in zip(bins, self.columns, strict=True)]
+        p_values = [p, *(test[1] for test in tests)]
+        # Of Benjamini and Hochberg.
+        found = stats.false_discovery_control(p_values) <= rate
+        changed = [
+            (b.name, psi) for b, (psi, _), on in zip(bins, tests, found[1:], strict=True) if on
+        ]
+        changed.sort(key=lambda one: -one[1])
+        u, flagged = (self.sums / m).tolist()
+        accuracy = self.accuracy.estimate(*bias), self.accuracy.accuracy
+        first, differs = last - m + 1, bool(found[0])
+        return Window(first, last, distance, p, differs, tuple(changed), u, flagged, *accuracy)
+
+
+def kolmogorov(counts: np.ndarray, reference: ReferenceRanks) -> tuple[float, float]:
+    """Largest difference of cumulative shares, and its two-sample p-value.
+
+    Rows that are more typical count if the reference is fresh: those of cross-fitting are a little
+    less typical than new rows. Cuts between which nothing is compared make the p-value larger, if
+    anything.
+    """
+    sizes = reference.sizes
+    m, n = counts.sum(), sizes.sum() - 1
+    more = np.cumsum(counts) / m - np.cumsum(sizes) / sizes.sum()
+    distance = float((np.abs(more) if reference.both else more.clip(0)).max())
+    scaled = distance * np.sqrt(m * n / (m + n))
+    p = special.kolmogorov(scaled) if reference.both else np.exp(-2 * scaled**2)
+    return distance, float(p)

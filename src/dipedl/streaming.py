@@ -1,0 +1,498 @@
+"""Rows that come in batches, and evidence that adds up: `partial_fit` and ``a + b``.
+
+A tenth of the rows is held out by a hash of what they hold (`RowSample`); all others are in a
+density that adds up (`Stream`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import joblib
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length
+
+from .calibration.crossfit import row_hash
+from .columns import Columns, rows_in_form_of
+from .density.base import add_rows, as_density, log_density, merge_densities
+from .density.gaussian import ClassConditionalGaussians, GaussianDensity, GDADensity
+from .evidence_model import EvidenceModel
+from .gaussians.moments import Moments, TiedMoments
+from .held_out import HeldOut
+from .inputs import (
+    FLOATS,
+    FittedClassifier,
+    check_weights,
+    clone_classifier,
+    compute_features,
+    explain_dtype,
+    known_classes,
+    prior_vector,
+    require_proba,
+    validate_fit_features,
+    validate_labels,
+)
+from .maths.seeds import seed
+from .writing.finding import warn_caller
+
+__all__ = ["RowSample", "Stream", "fit_batch", "learn_evidence", "merge", "row_keys"]
+
+#: Share of the rows that is held out, and how many of these at most.
+HELD_SHARE, HELD_MOST = 0.1, 5000
+#: Rows are held out by keys of another seed than that of any fold.
+KEY_SEED = 0x5EED
+#: Fewer held-out rows than this are too few to learn anything from.
+_FEWEST = 2
+#: How the source of these rows ends.
+BY_CONTENT = "rows that were held out by their content"
+_GAUSSIANS = (ClassConditionalGaussians, GaussianDensity)
+_SPACE = 2.0**64
+
+
+def row_keys(X: Any, labels: np.ndarray, seed: int = 0) -> np.ndarray:
+    """A 64-bit key of each row and its label, uniform and equal for copies alone, shape (n,).
+
+    Parameters
+    ----------
+    X, labels : array-like, shape (n, d), and ndarray, shape (n,)
+        Rows, or the one column that names them.
+    seed : int, default=0
+        Keys of different seeds are independent.
+    """
+    names, which = np.unique(labels.astype(str), return_inverse=True)
+    of_labels = row_hash(names.astype(object)[:, None], seed + 1)[which]
+    mixed = row_hash(X, seed) ^ of_labels * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return np.asarray(mixed ^ (mixed >> np.uint64(32)))
+
+
+def in_share(keys: np.ndarray, share: float) -> np.ndarray:
+    """Return which keys (n,) belong to the lowest share of all, shape (n,)."""
+    return np.asarray(keys.astype(np.float64) < share * _SPACE)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """The rows with the lowest keys of all that came; ``a + b`` is that of the rows of both.
+
+    Copies have equal keys: one is kept, with their number. Which rows are kept depends on what
+    came, and neither on its order nor on its parts.
+
+    Attributes
+    ----------
+    keys, labels, counts : ndarray, shape (m,)
+        By ascending key; `counts` is how many rows, or what weight, a row stands for.
+    rows : dict
+        What is kept of the rows, by name; each with m entries.
+    most, each, share : int, int and float
+        Kept are so many rows of the lowest keys, if they are in this share of all keys; and so many
+        of each class.
+    """
+
+    keys: np.ndarray
+    labels: np.ndarray
+    counts: np.ndarray
+    rows: dict[str, Any]
+    most: int
+    each: int = 0
+    share: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        keys: np.ndarray,
+        labels: np.ndarray,
+        rows: dict[str, Any],
+        most: int,
+        *,
+        each: int = 0,
+        share: float = 1.0,
+    ) -> Self:
+        """The sample of n rows."""
+        some = cls(keys, labels, np.ones(len(keys)), rows, most, each, share)
+        return some._distinct().split()[0]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __add__(self, other: Self) -> Self:
+        """The sample of the rows of both."""
+        return self.merge(other)[0]
+
+    def merge(self, other: Self) -> tuple[Self, Self]:
+        """The sample of the rows of both, and the rows that are in it no more."""
+        mine, theirs = ((s.most, s.each, s.share, [*s.rows]) for s in (self, other))
+        if mine != theirs:
+            raise ValueError(
+                f"cannot merge samples that were drawn in two ways, {mine} and {theirs} (most, "
+                "each, share, parts): draw both in the same way"
+            )
+        both = replace(
+            self,
+            keys=np.concatenate([self.keys, other.keys]),
+            labels=np.concatenate([self.labels, other.labels]),
+            counts=np.concatenate([self.counts, other.counts]),
+            rows={name: self._joined([self.rows[name], other.rows[name]]) for name in self.rows},
+        )
+        return both._distinct().split()
+
+    def split(self) -> tuple[Self, Self]:
+        """The rows that are kept of distinct ones, and the others."""
+        kept = (np.arange(len(self)) < self.most) & in_share(self.keys, self.share)
+        for label in np.unique(self.labels) if self.each else ():
+            kept[np.flatnonzero(self.labels == label)[: self.each]] = True
+        return self.take(np.flatnonzero(kept)), self.take(np.flatnonzero(~kept))
+
+    def take(self, at: np.ndarray) -> Self:
+        """Some of the rows, by their places."""
+        rows = {name: _safe_indexing(part, at) for name, part in self.rows.items()}
+        return replace(
+            self, keys=self.keys[at], labels=self.labels[at], counts=self.counts[at], rows=rows
+        )
+
+    def _distinct(self) -> Self:
+        """The rows by ascending key, copies counted."""
+        keys, first, which = np.unique(self.keys, return_index=True, return_inverse=True)
+        counts = np.bincount(which, self.counts, minlength=len(keys))
+        return replace(self.take(first), keys=keys, counts=counts)
+
+    @staticmethod
+    def _joined(parts: list[Any]) -> Any:
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A density that adds up, and rows that are held out of it; ``a + b`` has seen what both have.
+
+    Attributes
+    ----------
+    density : density estimator
+        Of the features of all rows that are not held out; of the inputs if `standardised`.
+    features : transformer or None
+        From inputs to features; it does not learn.
+    held : RowSample
+        Held-out rows: inputs "X" (m, d); or features "Z" (m, p) and probabilities "P" (m, k), where
+        the classifier does not learn any more.
+    n : float
+        Rows in the density, or their weight.
+    standardised : bool
+        Whether features are the inputs, standardised by the moments of all rows of the density.
+    """
+
+    density: Any
+    features: Any
+    held: RowSample
+    n: float
+    standardised: bool
+
+    def with_rows(self, X: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray) -> Self:
+        """The same with rows X (n, d), none of them held out, labels and weights."""
+        Z = compute_features(self.features, X) if len(X) else X
+        return self._with_features(Z, y, classes, w)
+
+    def merge(self, other: Stream, classes: np.ndarray) -> Self:
+        """Return the sum of both; rows that are held out no more are in the density."""
+        held, freed = self.held.merge(other.held)
+        merged = replace(self, density=_sum(self, other), held=held, n=self.n + other.n)
+        if "Z" in freed.rows:
+            return merged._with_features(freed.rows["Z"], freed.labels, classes, freed.counts)
+        return merged.with_rows(freed.rows["X"], freed.labels, classes, freed.counts)
+
+    def same_rows(self, other: Stream) -> bool:
+        """Return whether both have seen the same rows: as many, and the same are held out."""
+        a, b = self.held, other.held
+        alike = self.n == other.n and len(a) > 0 and np.array_equal(a.keys, b.keys)
+        return alike and all(
+            name in b.rows and np.array_equal(rows, b.rows[name]) for name, rows in a.rows.items()
+        )
+
+    def learn(
+        self, blank: EvidenceModel, classifier: FittedClassifier, names: Any = None
+    ) -> EvidenceModel:
+        """A copy of `blank` with this density, and what is learned from the held-out rows.
+
+        `names` (d,) are those of the inputs, if they have any.
+        """
+        if len(self.held) < _FEWEST or not self.n:
+            raise ValueError(
+                f"too few rows came so far: {len(self.held)} are held out, and {self.n:g} are in "
+                "the density; give partial_fit more rows before the first prediction"
+            )
+        evidence = copy(blank)
+        evidence.features_, evidence.density_ = self._features_and_density(names)
+        Z, P = self._held_out_features(evidence.features_, classifier)
+        if not hasattr(evidence, "columns_"):
+            columns = Columns.learn(self.held.rows["X"])
+            if columns is not None and names is not None:
+                columns = replace(columns, names=list(names))
+            evidence.columns_ = columns
+        counts = self.held.counts
+        held = HeldOut(
+            log_density(evidence.density_, Z),
+            f"{len(self.held)} {BY_CONTENT}",
+            None if (counts == 1).all() else counts,
+            P,
+            classifier.indices(self.held.labels),
+            origin="given",
+        )
+        return evidence.learn(held, n=self.n)
+
+    def _with_features(
+        self, Z: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray
+    ) -> Self:
+        """The same with rows by their features Z (n, p)."""
+        if not len(Z):
+            return self
+        density = add_rows(copy(self.density), Z, y, classes, None if (w == 1).all() else w)
+        return replace(self, density=density, n=self.n + float(w.sum()))
+
+    def _features_and_density(self, names: Any) -> tuple[Any, Any]:
+        """Features and density of new inputs."""
+        if not self.standardised:
+            return self.features, self.density
+        scaler = scaler_of(self.density)
+        if names is not None:
+            scaler.feature_names_in_ = names
+        return scaler, _of_standardised(self.density, scaler)
+
+    def _held_out_features(
+        self, features: Any, classifier: FittedClassifier
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Features (m, p) and class probabilities (m, k) of the held-out rows."""
+        if "Z" in self.held.rows:
+            return self.held.rows["Z"], self.held.rows["P"]
+        X = self.held.rows["X"]
+        with warnings.catch_warnings():
+            # A classifier that was given frames: columns are in the same order here.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            return compute_features(features, X), classifier.proba(X)
+
+
+def can_be_standardised(density: Any) -> bool:
+    """Return whether an unfitted density of inputs gives that of standardised ones."""
+    return isinstance(density, _GAUSSIANS) and density.shrinkage != "ledoit-wolf"
+
+
+def scaler_of(density: Any) -> StandardScaler:
+    """Standardises by the moments of all rows of a fitted Gaussian density."""
+    moments = density.moments_
+    if isinstance(moments, TiedMoments):
+        moments = moments.whole
+    whole: Moments = moments if isinstance(moments, Moments) else reduce(add, moments)
+    scaler = StandardScaler()
+    scaler.mean_, scaler.var_ = whole.mean, np.asarray(whole.variance)
+    constant = scaler.var_ <= (10 * np.finfo(float).eps * np.abs(scaler.mean_)) ** 2
+    scaler.scale_ = np.where(constant, 1.0, np.sqrt(scaler.var_))
+    scaler.n_samples_seen_, scaler.n_features_in_ = whole.weight, len(scaler.mean_)
+    return scaler
+
+
+def same_content(a: Any, b: Any) -> bool:
+    """Return whether two fitted parts hold the same numbers; a frozen one is what it holds."""
+    a, b = (part.estimator if isinstance(part, FrozenEstimator) else part for part in (a, b))
+    return a is b or joblib.hash(a) == joblib.hash(b)
+
+
+def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
+    """The density of inputs as that of what the scaler makes of them."""
+    held, parts = density.moments_, (scaler.mean_, scaler.scale_)
+    many = isinstance(held, list)
+    moved: Any = [m.standardise(*parts) for m in held] if many else held.standardise(*parts)
+    if isinstance(density, GaussianDensity):
+        return density.with_moments(moved)
+    return density.with_moments(density.classes_, moved)
+
+
+def _sum(a: Stream, b: Stream) -> Any:
+    """The density of the rows of both; one of no rows adds nothing."""
+    if not a.n or not b.n:
+        return a.density if a.n else b.density
+    return merge_densities(a.density, b.density)
+
+
+def merge(model: Any, other: Any) -> Any:
+    """Return the classifier that has seen the rows of both."""
+    _check_merge(model, other)
+    merged = copy(model)
+    merged.stream_ = model.stream_.merge(other.stream_, model.classes_)
+    blank = copy(model.evidence_)
+    vars(merged).pop("evidence_", None)
+    if "Z" in merged.stream_.held.rows:
+        merged.evidence_ = merged.stream_.learn(blank, model.fitted_classifier())
+    return merged
+
+
+def learn_evidence(model: Any) -> EvidenceModel:
+    """Return what the held-out rows of a stream teach about its density."""
+    blank = model.evidence_model(prior_vector(model.prior, len(model.classes_)))
+    names = getattr(model, "feature_names_in_", None)
+    classifier = FittedClassifier(model.estimator_, model.classes_)
+    evidence: EvidenceModel = model.stream_.learn(blank, classifier, names)
+    return evidence
+
+
+def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+    """Add a batch to a `DIPClassifier`, replacing attributes and changing none in place."""
+    if getattr(model, "spread", None) is not None:
+        raise ValueError(
+            "spread is learned by fits to all rows, which partial_fit does not keep: set "
+            "spread=None, or use fit"
+        )
+    first = not hasattr(model, "stream_")
+    if not first and "Z" in model.stream_.held.rows:
+        raise ValueError(
+            "partial_fit does not go on with what dipedl.apps.large.fit began: fit the new "
+            "rows by fit(like(model), ...), and add both models"
+        )
+    vars(model).pop("spread_", None)
+    if first and hasattr(model, "estimator_"):
+        warn_caller(
+            "partial_fit goes on with what partial_fit began: what fit has learned is "
+            "dropped, and this is the first batch"
+        )
+    rows = validate_fit_features(model, X, reset=first, dtype=FLOATS)
+    labels = validate_labels(y)
+    check_consistent_length(rows, labels)
+    given = check_weights(sample_weight, rows)
+    if first:
+        _begin(model, labels if classes is None else np.unique(classes), rows.dtype)
+    _check_labels(model, labels, classes)
+    weights = np.ones(len(rows)) if given is None else given
+    stream, freed, fitted = _hold_out(model, rows, labels, weights)
+    for part in (freed, fitted):
+        stream = stream.with_rows(part.rows["X"], part.labels, model.classes_, part.counts)
+    if not isinstance(model.estimator_, FrozenEstimator):
+        model.estimator_ = deepcopy(model.estimator_)
+    for part in (freed, fitted):
+        _teach(model, part, X)
+    _drop_learned(model)
+    model.stream_ = stream
+    return model
+
+
+def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
+    """Set out with no rows, to hold some of a dtype."""
+    template = clone_classifier(model.estimator, model.random_state)
+    model.classes_ = known_classes(template, classes)
+    if len(model.classes_) < 2:
+        raise ValueError(
+            f"classes must name at least 2 labels, got {model.classes_.tolist()}: name every "
+            "label that will come in classes= at the first call of partial_fit"
+        )
+    given = GDADensity() if model.density is None else model.density
+    density = as_density(given, model.random_state)
+    frozen = isinstance(model.features, FrozenEstimator)
+    if not (
+        model.features is None
+        or frozen
+        or (isinstance(model.features, str) and model.features == "passthrough")
+    ):
+        raise ValueError(
+            f"features must not learn from batches, got {model.features!r}: give None, "
+            "'passthrough', or FrozenEstimator(...) of a fitted transformer"
+        )
+    if model.features is None and not can_be_standardised(density):
+        raise ValueError(
+            f"features=None standardises by moments, which {density!r} does not hold: give "
+            "features='passthrough' or a frozen transformer, or density=GDADensity()"
+        )
+    model.estimator_ = template
+    no_rows = np.empty((0, model.n_features_in_), dtype)
+    held = RowSample.of(
+        np.empty(0, np.uint64), model.classes_[:0], {"X": no_rows}, HELD_MOST, share=HELD_SHARE
+    )
+    features = model.features if frozen else None
+    model.stream_ = Stream(density, features, held, 0.0, model.features is None)
+
+
+def _drop_learned(model: Any) -> None:
+    """Forget what was learned from held-out rows, which are others now."""
+    learned = vars(model).pop("evidence_", None)
+    if learned is not None and not learned.held_out_.source.endswith(BY_CONTENT):
+        warn_caller(
+            "what calibrate has learned is dropped: partial_fit learns from the rows that it "
+            "holds out itself; call calibrate after the last batch"
+        )
+
+
+def _check_labels(model: Any, labels: np.ndarray, classes: Any) -> None:
+    unseen = np.setdiff1d(labels, model.classes_)
+    if len(unseen) or (classes is not None and len(np.setxor1d(classes, model.classes_))):
+        came = unseen if len(unseen) else np.unique(classes)
+        raise ValueError(
+            f"y or classes hold {came.tolist()} where the classes are "
+            f"{model.classes_.tolist()}: name every label in classes= at the first call of "
+            "partial_fit"
+        )
+
+
+def _hold_out(
+    model: Any, X: np.ndarray, y: np.ndarray, w: np.ndarray
+) -> tuple[Stream, RowSample, RowSample]:
+    """The stream with new held-out rows; rows that are held out no more; and all others."""
+    held, keys = model.stream_.held, row_keys(X, y, seed(model.random_state) + KEY_SEED)
+    rows = RowSample(keys, y, w, {"X": X}, held.most, share=held.share)
+    candidate, counts = in_share(keys, held.share), w > 0
+    kept, freed = held.merge(rows.take(np.flatnonzero(candidate & counts)))
+    rest = rows.take(np.flatnonzero(~candidate & counts))
+    return replace(model.stream_, held=kept), freed, rest
+
+
+def _teach(model: Any, rows: RowSample, X: Any) -> None:
+    """Let the classifier see rows, in the form of X."""
+    if isinstance(model.estimator_, FrozenEstimator) or not len(rows):
+        return
+    weights = {} if (rows.counts == 1).all() else {"sample_weight": rows.counts}
+    form = rows.rows["X"]
+    if isinstance(X, np.ndarray) or hasattr(X, "columns"):
+        form = rows_in_form_of(X, form)
+    try:
+        model.estimator_.partial_fit(form, rows.labels, classes=model.classes_, **weights)
+    except Exception as error:
+        explain_dtype(error, form)
+        raise
+    require_proba(model.estimator_)
+
+
+def _check_merge(model: Any, other: Any) -> None:
+    """Raise ValueError with the reason if the two cannot be merged."""
+    why = ""
+    if not all(hasattr(part, "stream_") for part in (model, other)):
+        why = (
+            "one of them keeps no held-out rows, or has a density that does not add up: fit "
+            "both by partial_fit or dipedl.apps.large.fit, with density=GDADensity()"
+        )
+    elif any(getattr(part, "spread", None) is not None for part in (model, other)):
+        why = "spread does not add up: fit both with spread=None"
+    elif _inputs(model) != _inputs(other):
+        why = f"their inputs differ: {_inputs(model)} and {_inputs(other)}"
+    elif set(model.classes_.tolist()) != set(other.classes_.tolist()):
+        why = f"their classes differ: {model.classes_.tolist()} and {other.classes_.tolist()}"
+    elif not same_content(model.estimator_, other.estimator_):
+        why = (
+            "their classifiers were fitted apart: fit the second with FrozenEstimator of the "
+            "first one's estimator_"
+        )
+    elif model.stream_.standardised != other.stream_.standardised or not same_content(
+        model.stream_.features, other.stream_.features
+    ):
+        why = "their features differ: fit the second with FrozenEstimator of the first one's"
+    elif model.stream_.same_rows(other.stream_):
+        why = "both have seen the same rows, which would count twice: give each model once"
+    if why:
+        raise ValueError(f"cannot merge the two models: {why}")
+
+
+def _inputs(model: Any) -> list[str] | int:
+    """Names of the inputs, or their number."""
+    names = getattr(model, "feature_names_in_", None)
+    return int(model.n_features_in_) if names is None else list(names)
