@@ -26,6 +26,11 @@ def whole(parts):
     return pd.concat([part.read() for part in parts], ignore_index=True)
 
 
+def same_rows(found, frame):
+    """Whole numbers of a file are of a type that takes gaps."""
+    pd.testing.assert_frame_equal(found, frame, check_dtype=False)
+
+
 def as_folder(frame, folder):
     """Two Parquet files of small row groups in hive folders, an Arrow and a Feather file."""
     for name, rows in {"day=1/a": frame[:300], "day=2/a": frame[300:600]}.items():
@@ -45,7 +50,7 @@ def test_a_folder_is_read_in_any_cuts(frame, tmp_path, partitions):
     assert sum(part.rows for part in parts) == 1000
     found = whole(parts)
     assert found["day"].fillna("").tolist() == ["1"] * 300 + ["2"] * 300 + [""] * 400
-    pd.testing.assert_frame_equal(found[list(frame)], frame)
+    same_rows(found[list(frame)], frame)
     assert all(len(part.read()) == part.rows for part in parts)
     if isinstance(partitions, int):
         assert max(part.rows for part in parts) <= partitions
@@ -92,14 +97,14 @@ def test_a_part_travels_and_a_url_is_a_path(frame, tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     for url in (f"file://{tmp_path}", [f"{tmp_path}/a.parquet"]):
         (part,) = pickle.loads(pickle.dumps(parts_of(url)))
-        pd.testing.assert_frame_equal(part.read(), frame)
+        same_rows(part.read(), frame)
 
 
 def test_a_file_system_of_fsspec(frame):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     with memory.open("/of_parts/a.parquet", "wb") as file:
         frame.to_parquet(file)
-    pd.testing.assert_frame_equal(whole(parts_of("memory://of_parts")), frame)
+    same_rows(whole(parts_of("memory://of_parts")), frame)
     with pytest.raises(UserError, match="nowhere"):
         parts_of("nowhere://of_parts")
 

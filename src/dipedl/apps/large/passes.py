@@ -345,7 +345,8 @@ def _exact(key: pd.DataFrame) -> pd.DataFrame:
     values = key.iloc[:, 0]
     if getattr(values.dtype, "kind", "") not in "iuf":
         return key
-    return pd.DataFrame({"high": values // 2**32, "low": values % 2**32})
+    high = values // 2**32
+    return pd.DataFrame({"high": high, "low": values - high * 2**32})
 
 
 @dataclass(frozen=True, eq=False)
