@@ -1,8 +1,7 @@
-"""Who may ask, what is too much, and what is said then: each status code."""
+"""Who may ask, what is too much, and how a service says so: each status code."""
 
 import asyncio
 import json
-import logging
 import threading
 import time
 
@@ -30,13 +29,13 @@ from dipedl.apps.table.explain import cards_of
 from dipedl.density import GDADensity
 
 TOKEN = "0123456789abcdef"
+JSON = "application/json"
 
 
-def refused(reply, status, field, *words):
+def check_refused(reply, status, field):
     content = reply.json()
     assert (reply.status_code, content["field"]) == (status, field), content
-    assert all(word in content["reason"] for word in words), content
-    assert content["request_id"] == reply.headers["x-request-id"]
+    assert content["reason"] and content["request_id"] == reply.headers["x-request-id"]
 
 
 @pytest.fixture
@@ -54,49 +53,64 @@ def slow(models, monkeypatch):
     goes_on.set()
 
 
-def test_fields_of_a_request_are_named(client, rows):
-    def ask(**body):
-        return client.post("/v1/predict", json={"model": "people", **body})
+ROW = {"deck": 1, "sex": "female", "age": 31.5, "fare": 47.1, "port": "S"}
+REFUSED = [
+    ({"model": None, "rows": [ROW]}, 422, "model"),
+    ({"model": "peple", "rows": [ROW]}, 404, "model"),
+    ({"rows": [{**ROW, "age": [1]}]}, 422, "rows[0].age"),
+    ({"rows": [{**ROW, "age": "x"}]}, 422, "rows[0].age"),
+    ({"rows": [{**ROW, "age": 10**400}]}, 422, "rows[0].age"),
+    ({"rows": [{"Age" if name == "age" else name: ROW[name] for name in ROW}]}, 422, "rows[0].age"),
+    ({"rows": [{"deck": 1, "fare": 5.0}]}, 422, "rows[0].sex"),
+    ({"rows": [ROW, [1]]}, 422, "rows[1]"),
+    ({"rows": []}, 422, "rows"),
+    ({}, 422, "rows"),
+    ({"rows": [ROW], "matrix": [[1]]}, 422, "rows"),
+    ({"rows": [ROW], "columns": ["age"]}, 422, "columns"),
+    ({"matrix": [[1, 2]]}, 422, "matrix[0]"),
+    ({"matrix": [[1]], "columns": ["deck"]}, 422, "columns"),
+    ({"matrix": [[1, 1]], "columns": ["deck", "deck"]}, 422, "columns"),
+    ({"rows": [ROW], "coverage": 1}, 422, "coverage"),
+    ({"rows": [ROW], "fields": ["labels"]}, 422, "fields[0]"),
+    ({"rows": [ROW], "field": ["label"]}, 422, "field"),
+    ({"model": "plain", "matrix": [[1, 2, 3, None]]}, 422, "rows"),
+]
 
-    row = rows[0]
-    refused(client.post("/v1/predict", json={"rows": [row]}), 422, "model", "people, plain")
-    refused(ask(model="peple", rows=[row]), 404, "model", "did you mean 'people'?")
-    refused(ask(rows=[{**row, "age": [1]}]), 422, "rows[0].age", "finite number")
-    refused(ask(rows=[{**row, "age": "x"}]), 422, "rows[0].age", "'x' is no finite number")
-    lacking = {("Age" if name == "age" else name): cell for name, cell in row.items()}
-    refused(ask(rows=[lacking]), 422, "rows[0].age", "did you mean 'Age'?", "null")
-    refused(ask(rows=[]), 422, "rows", "a row at least")
-    refused(ask(), 422, "rows", "either rows or a matrix")
-    refused(ask(rows=[row], columns=["age"]), 422, "columns", "matrix")
-    refused(ask(matrix=[[1, 2]]), 422, "matrix[0]", "5 cells", "got 2")
-    refused(ask(matrix=[[1]], columns=["deck"]), 422, "columns", "'sex'")
-    refused(ask(matrix=[[1, 1]], columns=["deck", "deck"]), 422, "columns", "'deck' twice")
-    refused(ask(rows=[row], coverage=1), 422, "coverage", "less than 1")
-    refused(ask(rows=[row], fields=["labels"]), 422, "fields[0]", "'label'")
-    refused(ask(rows=[row], field=["label"]), 422, "field", "did you mean 'fields'?")
-    refused(
-        client.post("/v1/predict", json={"model": "plain", "matrix": [[1, 2, 3, None]]}),
-        422,
-        "rows",
-        "NaN",
+
+@pytest.mark.parametrize(("body", "status", "field"), REFUSED)
+def test_fields_of_a_request_are_named(client, body, status, field):
+    check_refused(client.post("/v1/predict", json={"model": "people", **body}), status, field)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "headers", "status", "field"),
+    [
+        ("POST", "/v1/explain", b'{"model": "people", "rows": [], "top": 0}', JSON, 422, "top"),
+        ("GET", "/v1/predict", None, JSON, 405, "method"),
+        ("GET", "/v1/nothing", None, JSON, 404, "path"),
+        ("POST", "/v1/models/x/reload", b"", JSON, 404, "model"),
+        ("POST", "/v1/predict", b"{", JSON, 400, "body"),
+        ("POST", "/v1/predict", b"a=1", "text/plain", 415, "content-type"),
+        ("POST", "/v1/explain", b"ARROW", STREAM, 415, "content-type"),
+        ("POST", "/v1/predict", b"ARROW", STREAM, 422, "model"),
+    ],
+)
+def test_other_requests_are_refused(client, method, path, content, headers, status, field):
+    reply = client.request(method, path, content=content, headers={"content-type": headers})
+    check_refused(reply, status, field)
+    packed = {"content-type": JSON, "content-encoding": "gzip"}
+    check_refused(client.post("/v1/predict", headers=packed), 415, "content-encoding")
+
+
+def test_a_missing_name_is_suggested_and_the_other_missing_names_are_listed(client, rows):
+    one = {"deck": 1, "fare": 5.0, "Sex": "male"}
+    several = {"model": "people", "rows": [rows[0], one, {**one, "age": 3}]}
+    refused = client.post("/v1/predict", json=several).json()["refused"]
+    assert [(row["row"], row["column"]) for row in refused] == [(2, "sex"), (3, "sex")]
+    assert "did you mean 'Sex'?" in refused[0]["reason"] and "'age'" in refused[0]["reason"]
+    assert (
+        "'port'" in refused[1]["reason"] and "'age'" not in refused[1]["reason"].partition(":")[0]
     )
-    bare = {"model": "people", "rows": [row], "top": 0}
-    refused(client.post("/v1/explain", json=bare), 422, "top", "greater")
-    refused(client.get("/v1/predict"), 405, "method")
-    refused(client.get("/v1/nothing"), 404, "path")
-    refused(client.post("/v1/models/x/reload"), 404, "model")
-
-
-def test_bodies_of_another_kind_are_refused(client):
-    def post(content, **headers):
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return client.post("/v1/predict", content=content, headers=named)
-
-    json_ = "application/json"
-    refused(post(b"{", content_type=json_), 400, "body", "JSON")
-    refused(post(b"a=1", content_type="text/plain"), 415, "content-type", json_)
-    refused(post(b"", content_type=json_, content_encoding="gzip"), 415, "content-encoding")
-    refused(post(b"ARROW", content_type="application/vnd.apache.arrow.stream"), 422, "model")
 
 
 def test_too_many_rows_and_bytes(served, rows):
@@ -106,17 +120,18 @@ def test_too_many_rows_and_bytes(served, rows):
         return client.post(path, json={"model": "people", **body})
 
     assert ask(rows=rows[:3]).status_code == 200
-    refused(ask(rows=rows[:4]), 413, "rows", "at most 3 rows, got 4")
-    refused(ask("/v1/explain", rows=rows[:3]), 413, "rows", "at most 2")
-    refused(ask(matrix=[[]] * 4), 413, "matrix")
-    refused(ask(rows=[{"a": "x" * 10_000}]), 413, "body", "10,000 bytes")
+    check_refused(ask(rows=rows[:4]), 413, "rows")
+    check_refused(ask("/v1/explain", rows=rows[:3]), 413, "rows")
+    check_refused(ask(matrix=[[]] * 4), 413, "matrix")
+    check_refused(ask(rows=[{"a": "x" * 10_000}]), 413, "body")
+    check_refused(ask(matrix=[[[]] * 2_000]), 413, "body")
     pieces = iter([b" " * 6_000, b" " * 6_000])  # without a Content-Length
-    found = client.post("/v1/predict", content=pieces, headers={"content-type": "application/json"})
-    refused(found, 413, "body")
+    reply = client.post("/v1/predict", content=pieces, headers={"content-type": JSON})
+    check_refused(reply, 413, "body")
 
 
-def sent(client, table, batches=1, **options):
-    """A stream of a table, in some batches that are each the whole table."""
+def send(client, table, batches=1, **options):
+    """Post a stream of a table, in some batches that are each the whole table."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for _ in range(batches):
@@ -128,31 +143,29 @@ def sent(client, table, batches=1, **options):
 def test_streams_are_bounded_by_batches_columns_cells_and_bytes_written_out(served, rows):
     client = served(body_bytes=4_000_000)
     table = pa.Table.from_pylist(rows[:1])
-    assert sent(client, table, 500).status_code == 200
-    refused(sent(client, table[:0], 25_000 // 5), 422, "rows", "a row at least")
-    wide = table.select(["deck", *table.column_names])  # one more, to be told by its name
-    refused(sent(client, wide), 422, "columns", "'deck' twice")
-    more = {f"x{i}": pa.nulls(1) for i in range(1_001 - (table.num_columns - 5))}
-    for name, values in more.items():
-        table = table.append_column(name, values)
-    refused(sent(client, table), 413, "columns", "1,000 columns")
+    assert send(client, table, 500).status_code == 200
+    check_refused(send(client, table[:0], 25_000 // 5), 422, "rows")
+    check_refused(send(client, table.select(["deck", *table.column_names])), 422, "columns")
+    check_refused(send(client, table.drop_columns(["sex"])), 422, "columns")
+    for i in range(1_001 - (table.num_columns - 5)):
+        table = table.append_column(f"x{i}", pa.nulls(1))
+    check_refused(send(client, table), 413, "columns")
     table = table.drop_columns(["x0"])
-    assert sent(client, table).status_code == 200
-    refused(sent(client, table, 150), 413, "body", "batches")
+    assert send(client, table).status_code == 200
+    check_refused(send(client, table, 150), 413, "body")
     # One text for all rows, and no row of itself too long.
     for length, status in ((400, 200), (500, 413)):
         codes = pa.DictionaryArray.from_arrays(np.zeros(9_000, np.int8), ["x" * length])
         long = pa.table({**{name: pa.nulls(9_000) for name in rows[0]}, "sex": codes})
-        reply = sent(client, long)
+        reply = send(client, long)
         assert reply.status_code == status, reply.text
-    refused(reply, 413, "body", "written out")
     gaps = pa.table({name: pa.nulls(9_000) for name in rows[0]})
-    refused(sent(served(body_bytes=40_000), gaps), 413, "body", "40,000 cells", "got 45,000")
+    check_refused(send(served(body_bytes=40_000), gaps), 413, "body")
+    check_refused(send(client, gaps, compression="zstd"), 415, "body")
 
 
-def test_dictionaries_that_are_sent_in_parts_are_refused(client, rows):
-    table = pa.Table.from_pylist(rows[:4])
-    sink = pa.BufferOutputStream()
+def test_dictionaries_in_parts_are_refused(served, rows):
+    sink, table = pa.BufferOutputStream(), pa.Table.from_pylist(rows[:2])
     grown = [pa.array(["male", "x"][:n]).dictionary_encode() for n in (1, 2)]
     at = table.column_names.index("sex")
     parts = [table[:n].set_column(at, "sex", codes) for n, codes in zip((1, 2), grown, strict=True)]
@@ -161,26 +174,7 @@ def test_dictionaries_that_are_sent_in_parts_are_refused(client, rows):
         for part in parts:
             writer.write_table(part)
     body = {"content": sink.getvalue().to_pybytes(), "headers": {"content-type": STREAM}}
-    refused(client.post("/v1/predict?model=people", **body), 415, "body", "write it whole")
-
-
-def test_all_columns_that_are_missing_are_named(client, rows):
-    one = {"deck": 1, "fare": 5.0}
-    lacking = ("'sex'", "'age'", "'port'")
-    refused(
-        client.post("/v1/predict", json={"model": "people", "rows": [one]}),
-        422,
-        "rows[0].sex",
-        *(name for name in lacking[1:]),
-    )
-    matrix = {"model": "people", "columns": list(one), "matrix": [list(one.values())]}
-    refused(client.post("/v1/predict", json=matrix), 422, "columns", *lacking)
-    refused(client.post("/v1/explain", json=matrix), 422, "columns", *lacking)
-    refused(sent(client, pa.Table.from_pylist([one])), 422, "columns", *lacking)
-    several = {"model": "people", "rows": [rows[0], one, {**one, "age": 3}]}
-    found = client.post("/v1/predict", json=several).json()["refused"]
-    assert [(row["row"], row["column"]) for row in found] == [(2, "sex"), (3, "sex")]
-    assert "'port'" in found[1]["reason"] and "'age'" not in found[1]["reason"].partition(":")[0]
+    check_refused(served().post("/v1/predict?model=people", **body), 415, "body")
 
 
 def test_explanations_that_took_too_long_are_not_continued(served, rows, monkeypatch):
@@ -194,7 +188,7 @@ def test_explanations_that_took_too_long_are_not_continued(served, rows, monkeyp
     monkeypatch.setattr(service_module, "cards_of", slow)
     client = served(seconds=0.05)
     asked = {"model": "people", "rows": rows[:40]}
-    refused(client.post("/v1/explain", json=asked), 504, "body", "send fewer rows")
+    check_refused(client.post("/v1/explain", json=asked), 504, "body")
     time.sleep(0.3)
     assert sum(begun) < 40 and client.get("/health/live").status_code == 200
 
@@ -202,24 +196,24 @@ def test_explanations_that_took_too_long_are_not_continued(served, rows, monkeyp
 def test_what_takes_too_long_is_given_up(served, rows, slow):
     client = served(seconds=0.3)
     asked = {"model": "people", "rows": rows[:1]}
-    refused(client.post("/v1/predict", json=asked), 504, "body", "send fewer rows")
+    check_refused(client.post("/v1/predict", json=asked), 504, "body")
     slow.set()
     # The pass that was given up has its end first.
     assert any(client.post("/v1/predict", json=asked).status_code == 200 for _ in range(20))
 
 
-def test_a_body_that_does_not_come_is_given_up(served):
-    client = served(seconds=0.05)
-
-    service = client.app.state.service
+def test_a_body_that_does_not_come_is_given_up(models):
+    app, sent = create_app(models, Settings(seconds=0.05)), []
+    scope = {"type": "http", "method": "POST", "path": "/v1/predict", "query_string": b""}
 
     async def receive():
         await asyncio.sleep(1)
 
-    request = Request({"type": "http", "headers": []}, receive)
-    with pytest.raises(Exception, match="too long to come") as caught:
-        asyncio.run(service._body(request))
-    assert caught.value.status == 408
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope | {"headers": [(b"content-type", JSON.encode())]}, receive, send))
+    assert sent[0]["status"] == 408
 
 
 def test_more_requests_than_may_wait_are_sent_away(served, rows, slow):
@@ -232,11 +226,10 @@ def test_more_requests_than_may_wait_are_sent_away(served, rows, slow):
     ]
     for thread in threads:
         thread.start()
-    service = client.app.state.service
-    while service.telemetry.running._value.get() < 2:
+    while "dipedl_requests_running 2.0" not in client.get("/metrics").text:
         time.sleep(0.005)
     reply = client.post("/v1/predict", json=asked)
-    refused(reply, 429, "request", "again later")
+    check_refused(reply, 429, "request")
     assert reply.headers["retry-after"] == "1"
     assert client.get("/health/ready").status_code == 200, "health is never sent away"
     slow.set()
@@ -248,12 +241,12 @@ def test_more_requests_than_may_wait_are_sent_away(served, rows, slow):
 def test_the_token_is_asked_of_all_but_health(served, rows):
     client = served(token=TOKEN)
     asked = {"model": "people", "rows": rows[:1]}
-    for given in ("", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer é"):
-        reply = client.post("/v1/predict", json=asked, headers={"authorization": given.encode()})
-        refused(reply, 401, "authorization", "Bearer")
+    for header in ("", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer é"):
+        reply = client.post("/v1/predict", json=asked, headers={"authorization": header.encode()})
+        check_refused(reply, 401, "authorization")
         assert reply.headers["www-authenticate"] == "Bearer" and TOKEN not in reply.text
     for path in ("/v1/models", "/metrics", "/openapi.json"):
-        refused(client.get(path), 401, "authorization")
+        check_refused(client.get(path), 401, "authorization")
     assert {client.get(f"/health/{name}").status_code for name in ("live", "ready")} == {200}
     client.headers["authorization"] = f"Bearer {TOKEN}"
     assert client.post("/v1/predict", json=asked).status_code == 200
@@ -263,9 +256,9 @@ def test_the_token_is_asked_of_all_but_health(served, rows):
 
 def raw(app, path, **headers):
     """Status of a GET whose head is as it was sent, as clients would not send it."""
-    given = [(name.encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path}
-    scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": given}
+    scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": ""}
+    scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
     sent = []
 
     async def receive():
@@ -303,7 +296,7 @@ def test_tokens_come_from_a_file_or_the_environment(tmp_path):
     for text in ("", "short", "with a space in it, though long", "é" * 20):
         with pytest.raises(UserError, match="openssl rand"):
             read_token(None, {"DIPEDL_TOKEN": text})
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="--token-file"):
         read_token(tmp_path / "none", {})
 
 
@@ -311,7 +304,7 @@ def test_others_reach_it_only_with_a_token_or_by_a_word():
     for host in ("127.0.0.1", "127.0.0.9", "::1", "localhost"):
         check_exposed(host, "", False)
     for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"):
-        with pytest.raises(UsageError, match=r"has no token.*--without-token"):
+        with pytest.raises(UsageError, match="--without-token"):
             check_exposed(host, "", False)
         check_exposed(host, TOKEN, False)
         check_exposed(host, "", True)
@@ -331,11 +324,10 @@ def test_pages_of_other_sites_may_not_ask(served):
     client = served(hosts=("localhost",))
     local = {"host": "localhost:8000"}
     assert client.get("/v1/models", headers=local).status_code == 200
-    refused(client.get("/v1/models", headers={"host": "evil.example"}), 421, "host")
-    refused(client.get("/v1/models", headers={**local, "origin": "http://evil"}), 403, "origin")
-    for broken in ("http://[", "http://[::1", "http://]", "null"):
-        reply = client.get("/health/live", headers={**local, "origin": broken})
-        refused(reply, 403, "origin")
+    check_refused(client.get("/v1/models", headers={"host": "evil.example"}), 421, "host")
+    for origin in ("http://evil", "http://[", "http://[::1", "http://]", "null"):
+        reply = client.get("/health/live", headers={**local, "origin": origin})
+        check_refused(reply, 403, "origin")
     same = {**local, "origin": "http://localhost:8000"}
     reply = client.get("/v1/models", headers=same)
     assert reply.status_code == 200 and "access-control-allow-origin" not in reply.headers
@@ -363,97 +355,78 @@ def test_the_log_holds_no_values_unless_asked(served, rows, log):
     assert (first["event"], first["route"], first["status"]) == ("request", "/v1/predict", 200)
     assert (first["model"], first["rows"], first["refused"]) == ("people", 1, 1)
     assert second["status"] == 422 and "very-private" not in json.dumps([first, second])
-    served(log_inputs=True).post("/v1/predict", json=asked)
+    client = served(log_inputs=True)
+    client.post("/v1/predict", json=asked)
+    client.post("/v1/predict", json={"model": "people", "rows": [{**rows[0], "age": None}]})
     assert "very-private" in json.dumps(log()[2]["inputs"])
-    model = served(log_inputs=True)
-    model.post("/v1/predict", json={"model": "people", "rows": [{**rows[0], "age": None}]})
     assert None in log()[3]["inputs"][0], "NaN is no JSON"
 
 
-def test_a_failure_is_no_story_for_clients(models, rows, log, monkeypatch):
-    def broken(*_, **__):
-        raise RuntimeError("secret words")
+def raise_error(*_, **__):
+    raise RuntimeError("secret words")
 
-    monkeypatch.setattr(serving.Served, "answers", broken)
+
+def test_a_failure_is_no_story_for_clients(models, rows, log, monkeypatch):
+    monkeypatch.setattr(serving.Served, "answers", raise_error)
     with TestClient(create_app(models)) as client:
         reply = client.post("/v1/predict", json={"model": "people", "rows": rows[:1]})
-        refused(reply, 500, "service", "its log")
+        check_refused(reply, 500, "service")
         assert client.get("/health/ready").status_code == 200
     assert "secret" not in reply.text and "Traceback" not in reply.text
     failed = log()[0]
-    assert failed["exception"] == "RuntimeError" and any("broken" in at for at in failed["at"])
+    assert failed["exception"] == "RuntimeError" and any("raise_error" in at for at in failed["at"])
     assert "secret words" not in json.dumps(log()), "words of an error may hold values"
 
 
-def test_a_log_that_cannot_be_written_stops_nothing(client, rows):
+def test_a_log_that_cannot_be_written_stops_nothing(client, rows, log):
     class Full:
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-        def flush(self):
-            raise OSError(28, "No space left on device")
+        flush = write
 
-    kept = logging.raiseExceptions
     log_as_json(Full())
-    try:
-        asked = {"model": "people", "rows": rows[:1]}
-        assert client.post("/v1/predict", json=asked).status_code == 200
-    finally:
-        logging.raiseExceptions = kept
-        logging.getLogger("dipedl.apps.serve").handlers = []
+    asked = {"model": "people", "rows": rows[:1]}
+    assert client.post("/v1/predict", json=asked).status_code == 200
 
 
 def test_names_of_models():
-    assert {n: str(p) for n, p in parse_paths(["a/b.dipedl", "x=c=d"]).items()} == {
-        "b": "a/b.dipedl",
-        "x": "c=d",
-    }
-    with pytest.raises(UsageError, match="two models are named 'm'"):
-        parse_paths(["a/m.dipedl", "b/m.dipedl"])
-    with pytest.raises(UsageError, match="cannot be the name"):
-        parse_paths(["a b.dipedl"])
+    paths = parse_paths(["a/b.dipedl", "x=c=d"])
+    assert {name: str(path) for name, path in paths.items()} == {"b": "a/b.dipedl", "x": "c=d"}
+    for arguments in (["a/m.dipedl", "b/m.dipedl"], ["a b.dipedl"]):
+        with pytest.raises(UsageError, match="name"):
+            parse_paths(arguments)
 
 
 def test_a_broken_file_keeps_the_old_model(kept, tmp_path, rows, served):
     path = tmp_path / "m.dipedl"
     good = (kept / "model.dipedl").read_bytes()
     path.write_bytes(good)
-    models = Models({"m": path})
-    client, asked = served(models), {"rows": rows[:3]}
+    client, asked = served(Models({"m": path})), {"rows": rows[:3]}
     before = client.post("/v1/predict", json=asked).json()
-    for broken in (good[: len(good) // 2], b"", b"PK"):
-        path.write_bytes(broken)
-        reply = client.post("/v1/models/m/reload")
-        refused(reply, 409, "model", "loaded before goes on answering", "m.dipedl")
+    for broken in (good[: len(good) // 2], b"", b"PK", None):
+        path.unlink() if broken is None else path.write_bytes(broken)
+        check_refused(client.post("/v1/models/m/reload"), 409, "model")
         assert client.post("/v1/predict", json=asked).json() == before
-    path.unlink()
-    refused(client.post("/v1/models/m/reload"), 409, "model", "there is no model")
     assert "there is no model" in client.get("/v1/models").json()["models"][0]["problem"]
     path.write_bytes((kept / "plain.dipedl").read_bytes())
     facts = client.post("/v1/models/m/reload").json()
     assert facts["classes"] == ["0", "1", "2"] and facts["problem"] is None
     assert facts["version"] != before["version"]
     assert client.post("/v1/predict", json={"matrix": [[0, 0, 0, 0]]}).status_code == 200
-    lines = client.get("/metrics").text
-    assert 'dipedl_reloads_total{model="m",ok="no"} 4.0' in lines
+    assert 'dipedl_reloads_total{model="m",ok="no"} 4.0' in client.get("/metrics").text
 
 
 def test_a_reload_that_fails_in_any_way_keeps_the_old_model(kept, served, log, monkeypatch):
-    def broken(*_, **__):
-        raise RuntimeError("secret words")
-
     client = served(Models({name: kept / "plain.dipedl" for name in ("a", "b")}))
-    monkeypatch.setattr(serving, "load_served", broken)
-    refused(client.post("/v1/models/a/reload"), 409, "model", "plain.dipedl", "RuntimeError")
+    monkeypatch.setattr(serving, "load_served", raise_error)
+    check_refused(client.post("/v1/models/a/reload"), 409, "model")
     client.app.state.service.reload_all()
     assert client.post("/v1/predict", json={"model": "a", "matrix": [[0] * 4]}).status_code == 200
     failed = [line for line in log() if line["event"] == "reload"]
     assert [line["model"] for line in failed] == ["a", "a", "b"]
     assert {line["exception"] for line in failed} == {"RuntimeError"}
     assert "secret words" not in json.dumps(failed)
-    lines = client.get("/metrics").text
-    assert 'dipedl_reloads_total{model="a",ok="no"} 2.0' in lines
-    assert 'dipedl_reloads_total{model="b",ok="no"} 1.0' in lines
 
 
 def test_a_model_of_the_demo_has_no_file_to_read_again(kept, served, monkeypatch):
@@ -464,7 +437,7 @@ def test_a_model_of_the_demo_has_no_file_to_read_again(kept, served, monkeypatch
     monkeypatch.setattr(demo, "_fit_flowers", copied)
     client = served(demo.demo_models()[0])
     reply = client.post("/v1/models/iris/reload")
-    refused(reply, 409, "model", "'iris'", "no file", "goes on answering")
+    check_refused(reply, 409, "model")
     assert "/" not in reply.json()["reason"], "no path of this machine"
     assert all(one["problem"] is None for one in client.get("/v1/models").json()["models"])
 
@@ -473,10 +446,9 @@ def test_what_is_no_model_of_a_service_is_told(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(220, 2)), np.arange(220) % 2
     dipedl.save(GDADensity().fit(X, y), tmp_path / "d.dipedl")
-    with pytest.raises(UserError, match="holds GDADensity"):
-        Models({"d": tmp_path / "d.dipedl"})
     table = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(y, "u", "v"))})
     trees = HistGradientBoostingClassifier(max_iter=2)
     DIPClassifier(trees, random_state=0).fit(table, y).save(tmp_path / "t.dipedl")
-    with pytest.raises(UserError, match="more than numbers"):
-        Models({"t": tmp_path / "t.dipedl"})
+    for name in "dt":
+        with pytest.raises(UserError, match=f"{name}.dipedl"):
+            Models({name: tmp_path / f"{name}.dipedl"})
