@@ -168,6 +168,14 @@ def test_the_research_imports_public_names_of_the_library():
     assert list(unlisted_imports()) == []
 
 
+def test_the_research_uses_public_attributes_of_the_library():
+    for folder in ("src", "benchmarks", "scripts"):
+        found = modules(RESEARCH / folder)
+        own = set().union(*map(defined_names, found))
+        private_ = {name for module in found for name in used_names(module) - own}
+        assert private_ <= {"_asdict", "_exit", "_replace"}  # of Python
+
+
 def test_packages_use_public_attributes_of_each_other():
     assert table(private_attributes(modules())) == {}
 

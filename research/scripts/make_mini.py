@@ -47,11 +47,11 @@ def select(data_dir):
     return arrays
 
 
-def main(data_dir, target=mini_mnist._FILE):
+def main(data_dir, target=mini_mnist.FILE):
     arrays = select(data_dir)
     np.savez_compressed(target, **arrays)
     print(f"{target}: {Path(target).stat().st_size:,} bytes")
-    print(f"SHA-256 of the arrays: {mini_mnist._fingerprint(arrays)}")
+    print(f"SHA-256 of the arrays: {mini_mnist.fingerprint(arrays)}")
 
 
 if __name__ == "__main__":

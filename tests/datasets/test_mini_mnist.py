@@ -15,7 +15,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def arrays():
-    return mini_mnist._arrays()
+    return mini_mnist.read_arrays()
 
 
 def test_shapes_types_and_range(data):
@@ -54,7 +54,7 @@ def test_rows_are_sorted_and_unique(arrays):
 
 
 def test_size_and_licences(data):
-    folder = mini_mnist._FILE.parent
+    folder = mini_mnist.FILE.parent
     assert sum(path.stat().st_size for path in folder.iterdir()) < 1.9e6
     text = (folder / "LICENSES.md").read_text(encoding="utf-8")
     for words in (
@@ -96,16 +96,16 @@ def test_damaged_file(tmp_path, monkeypatch, arrays, damage):
         changed[0, 0, 0] += 1
         np.savez(path, **{**arrays, "X_train": changed})
     else:
-        content = mini_mnist._FILE.read_bytes()
+        content = mini_mnist.FILE.read_bytes()
         path.write_bytes({"cut": content[:-1000], "text": b"not an archive", "empty": b""}[damage])
-    monkeypatch.setattr(mini_mnist, "_FILE", path)
+    monkeypatch.setattr(mini_mnist, "FILE", path)
     with pytest.raises(ValueError, match=r"mini\.npz' must have arrays .* install dipedl again"):
         load_mini_mnist()
 
 
 def test_fingerprint_ignores_order_and_packing_only(arrays):
-    fingerprint = mini_mnist._fingerprint
+    fingerprint = mini_mnist.fingerprint
     reordered = {name: np.asfortranarray(arrays[name]) for name in reversed(list(arrays))}
-    assert fingerprint(reordered) == fingerprint(arrays) == mini_mnist._SHA256
+    assert fingerprint(reordered) == fingerprint(arrays) == mini_mnist.SHA256
     assert fingerprint({"a": np.zeros(4)}) != fingerprint({"a": np.zeros((2, 2))})
     assert fingerprint({"a": np.zeros(4)}) != fingerprint({"b": np.zeros(4)})

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def arrays():
-    return mini_mnist._arrays()
+    return mini_mnist.read_arrays()
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_script_reproduces_the_arrays(full_dir, make_mini, arrays, tmp_path, cap
     for name in arrays:
         np.testing.assert_array_equal(again[name], arrays[name], strict=True)
     make_mini.main(full_dir, tmp_path / "mini.npz")
-    assert mini_mnist._SHA256 in capsys.readouterr().out
+    assert mini_mnist.SHA256 in capsys.readouterr().out
 
 
 @pytest.mark.data

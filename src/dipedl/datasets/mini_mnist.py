@@ -15,10 +15,10 @@ from .dataset import Dataset, Provenance, unit_pixels
 
 __all__ = ["load_mini_mnist"]
 
-_FILE = Path(__file__).with_name("_mini") / "mnist_mini.npz"
+FILE = Path(__file__).with_name("_mini") / "mnist_mini.npz"
 _DRAWN = "drawn by research/scripts/make_mini.py"
-# of its arrays, by _fingerprint
-_SHA256 = "9c8b3d2fd9b76fcfd006f1ae2b711a8c9be913bbc53b6abf749305d734c38735"
+# of its arrays, by fingerprint
+SHA256 = "9c8b3d2fd9b76fcfd006f1ae2b711a8c9be913bbc53b6abf749305d734c38735"
 
 
 def load_mini_mnist() -> Dataset:
@@ -55,7 +55,7 @@ def load_mini_mnist() -> Dataset:
     >>> sorted(data.ood)
     ['kmnist', 'omniglot', 'omniglot_inverted']
     """
-    arrays = _arrays()
+    arrays = read_arrays()
     omniglot = unit_pixels(arrays["omniglot"])
     return Dataset(
         "mini_mnist",
@@ -95,23 +95,23 @@ def load_mini_mnist() -> Dataset:
     )
 
 
-def _arrays() -> dict[str, NDArray[Any]]:
+def read_arrays() -> dict[str, NDArray[Any]]:
     """Images (n, 28, 28) and labels (n,) in bytes, and the row of each in the official file."""
     try:
-        with np.load(_FILE, allow_pickle=False) as stored:
+        with np.load(FILE, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-        found = _fingerprint(arrays)
+        found = fingerprint(arrays)
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         found = str(error)
-    if found != _SHA256:
+    if found != SHA256:
         raise ValueError(
-            f"the bundled file {str(_FILE)!r} must have arrays with SHA-256 {_SHA256}, "
+            f"the bundled file {str(FILE)!r} must have arrays with SHA-256 {SHA256}, "
             f"got {found}; install dipedl again"
         )
     return arrays
 
 
-def _fingerprint(arrays: dict[str, NDArray[Any]]) -> str:
+def fingerprint(arrays: dict[str, NDArray[Any]]) -> str:
     """SHA-256 of names, types, shapes and contents; independent of the compression."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
