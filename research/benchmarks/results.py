@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from jinja2 import Template
@@ -23,7 +24,7 @@ from dipedl_bench.results.files import read_file
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
-from dipedl_bench.studies.sweeps import Parts, parts_file, parts_of
+from dipedl_bench.studies.sweeps import Parts, parts_file, parts_of, score_dirichlets
 from dipedl_bench.tables.collapse import (
     CollapseLine,
     collapse_grid,
@@ -119,6 +120,20 @@ class Source:
             return "?"
         return f"{value:.{digits}f}".removeprefix("0")
 
+    def standardised(self, metric: str) -> float:
+        """Return a metric of DIP-EDL if z had mean 0 and standard deviation 1 on the test rows.
+
+        "sd" is the standard deviation that it has; means over the seeds of the first profile.
+        """
+        found = []
+        for parts in self.parts(next(iter(self.rows))).values():
+            z = parts.z["test"]
+            scaled = {split: (of - z.mean()) / z.std() for split, of in parts.z.items()}
+            other = replace(parts, z=scaled)
+            scores = score_dirichlets(other, other.dirichlets()) | {"sd": z.std()}
+            found.append(scores[metric])
+        return fmean(found or [float("nan")])
+
     def lines(self, cell: str) -> Any:
         """Return a metric of a method on every line of a crossed suite; () without rows."""
         profile, method, metric = cell.split(" ")
@@ -140,7 +155,8 @@ def page_of(suite: str, root: Path) -> str:
         f"$ python benchmarks/publish.py {suite} FOLDER   # its rows, and this page",
         *(f"$ dipedl-bench table {suite} --profile {p} --out results/bench" for p in source.rows),
     ][:3]
-    known = {"m": source.mean, "of": source.lines, "moved": largest_changes(suite)}
+    known = {"m": source.mean, "of": source.lines, "standardised": source.standardised}
+    known["moved"] = largest_changes(suite)
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
     blocks.append("\n".join(["```console", *commands, "```"]))
     if missing := [profile for profile in page.profiles if profile not in source.rows]:

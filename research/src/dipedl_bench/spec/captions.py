@@ -68,7 +68,8 @@ class Page(Frozen):
 
     Prose is a template of Jinja: ``m("gpu ddu auroc/cifar100", 2)`` is a mean of the published rows
     with two decimals, ``of("cpu default auroc")`` the Series over all lines of a crossed suite,
-    ``moved.auroc`` by how much AUROCs of rows trained again moved at most.
+    ``standardised("brier_id")`` a metric of DIP-EDL with another scale of z, ``moved.auroc`` by how
+    much AUROCs of rows trained again moved at most.
     """
 
     title: str
