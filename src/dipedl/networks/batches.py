@@ -172,12 +172,12 @@ def _unpack_batch(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any
 
 
 def _split_labels(raw: Mapping[str, Any], where: str) -> tuple[dict[str, Any], Any]:
-    found = [key for key in _LABELS if key in raw]
-    if not found:
+    keys = [key for key in _LABELS if key in raw]
+    if not keys:
         raise _missing_labels(raw, where)
-    if len(found) > 1:
-        raise ValueError(f"{where} has several labels, {found}; say which: {_UNPACK}")
-    return {key: value for key, value in raw.items() if key != found[0]}, raw[found[0]]
+    if len(keys) > 1:
+        raise ValueError(f"{where} has several labels, {keys}; say which: {_UNPACK}")
+    return {key: value for key, value in raw.items() if key != keys[0]}, raw[keys[0]]
 
 
 def _missing_labels(raw: Any, where: str) -> ValueError:
@@ -193,22 +193,24 @@ def _class_indices(labels: Any, where: str) -> Tensor:
         raise _missing_labels(labels, where)
     try:
         known = drop_mask("labels", labels)
-        found = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
+        indices = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
             f"labels must be class indices 0..k-1 (int), got {_describe(labels)} in {where}; "
             "number the classes, and give their names as DIPModule(..., classes=...)"
         ) from error
-    integer = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
+    integer = not (
+        indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool
+    )
     # An empty list becomes a tensor of floats.
-    integer = integer or not found.numel()
-    if found.ndim != 1 or not integer:
+    integer = integer or not indices.numel()
+    if indices.ndim != 1 or not integer:
         raise ValueError(
-            f"labels must be class indices, int of shape (b,), got {found.dtype} of shape "
-            f"{tuple(found.shape)} in {where}; for one-hot labels give their argmax(1) through "
+            f"labels must be class indices, int of shape (b,), got {indices.dtype} of shape "
+            f"{tuple(indices.shape)} in {where}; for one-hot labels give their argmax(1) through "
             "unpack"
         )
-    return found.long()
+    return indices.long()
 
 
 def _describe(value: Any) -> str:

@@ -19,19 +19,19 @@ _ROUNDING = 1e-6
 def check_integer(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
     if optional and value is None:
         return
-    wanted = f"an integer >= {least}" + (", or None" if optional else "")
+    expected = f"an integer >= {least}" + (", or None" if optional else "")
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be {wanted}, got {value!r}")
+        raise TypeError(f"{name} must be {expected}, got {value!r}")
     if value < least:
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
 
 
-def check_number(name: str, value: Any, wanted: str, holds: Callable[[Any], bool]) -> None:
+def check_number(name: str, value: Any, expected: str, holds: Callable[[Any], bool]) -> None:
     """Raise unless `value` is a finite number for which `holds` is true."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number {wanted}, got {value!r}")
+        raise TypeError(f"{name} must be a number {expected}, got {value!r}")
     if not (np.isfinite(float(value)) and holds(value)):
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
 
 
 def check_dropout(dropout: Any) -> None:

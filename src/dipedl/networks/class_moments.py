@@ -318,8 +318,8 @@ def leading_rows(rows: Tensor, size: int, rank: int) -> Tensor:
     # Below rounding of the largest there is no direction, only noise to be blown up.
     real = values > len(rows) * EPS * values[:1]
     scale = torch.where(real, (reduced / values.clamp_min(_TINY)), 0.0).sqrt()
-    found = (vectors * scale).mT @ rows.double()
-    return F.pad(found, (0, 0, 0, size - len(found))).to(rows.dtype)
+    result = (vectors * scale).mT @ rows.double()
+    return F.pad(result, (0, 0, 0, size - len(result))).to(rows.dtype)
 
 
 def by_class(classes: Tensor) -> list[tuple[int, Tensor]]:

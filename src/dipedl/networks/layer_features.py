@@ -145,19 +145,19 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
 
     def _shapes(self, row: np.ndarray) -> dict[str, tuple[int, ...]]:
         """Output shape of each layer for one input."""
-        found: dict[str, tuple[int, ...]] = {}
+        result: dict[str, tuple[int, ...]] = {}
 
         def shapes(network: nn.Module, chunk: Tensor) -> Tensor:
             names = [name for name, _ in network.named_modules() if name]
             with capture_outputs(network, names, lambda output: output) as captured:
                 answer: Tensor = network(chunk)
-            found.update(
+            result.update(
                 (name, tuple(captured[name].shape[1:])) for name in names if name in captured
             )
             return answer
 
         self.estimator_.apply_network(row, shapes)
-        return {name: shape for name, shape in found.items() if shape}
+        return {name: shape for name, shape in result.items() if shape}
 
     def _check_layers(self, shapes: dict[str, tuple[int, ...]]) -> None:
         if isinstance(self.layers, str):

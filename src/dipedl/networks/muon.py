@@ -69,13 +69,13 @@ def kernels(module: nn.Module) -> list[nn.Parameter]:
     layers = [layer for layer in module.modules() if isinstance(layer, _ConvNd)]
     named = [item for layer in layers for item in layer.named_parameters()]
     weights = [p for name, p in named if p.requires_grad and name != "bias"]
-    found = [p for p in weights if is_lazy(p) or (p.ndim > 2 and p.numel() > max(p.shape))]
-    if not found:
+    matrices = [p for p in weights if is_lazy(p) or (p.ndim > 2 and p.numel() > max(p.shape))]
+    if not matrices:
         raise ValueError(
             'optimizer="muon" is for the kernels of convolutions, and '
             f'{type(module).__name__} has none to train; use "sgd" or "adam"'
         )
-    return found
+    return matrices
 
 
 def orthogonal(matrix: Tensor) -> Tensor:

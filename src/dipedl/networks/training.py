@@ -328,8 +328,8 @@ def train(
     """
     check_integer("seed", seed, 0)  # None would make the run unrepeatable
     if deadline is not None:
-        wanted = "of seconds of time.monotonic(), or None"
-        check_number("deadline", deadline, wanted, lambda _: True)
+        expected = "of seconds of time.monotonic(), or None"
+        check_number("deadline", deadline, expected, lambda _: True)
         if checkpoint is None:
             raise ValueError(
                 "deadline needs a checkpoint, got checkpoint=None: what was trained would be "
@@ -774,7 +774,7 @@ class Checkpoints:
         with path.open("rb") as file:
             try:
                 content = torch.load(file, map_location="cpu", weights_only=True)
-                version, found, state = content["format"], content["fingerprint"], content["state"]
+                version, stored, state = content["format"], content["fingerprint"], content["state"]
             except Exception as error:
                 what = type(error).__name__
                 raise ValueError(
@@ -784,7 +784,7 @@ class Checkpoints:
             raise ValueError(
                 f"checkpoint {path} has format {version}, this version reads {_FORMAT}; delete it"
             )
-        _check_same(path, found, self.identity)
+        _check_same(path, stored, self.identity)
         return dict(state)
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
@@ -816,9 +816,9 @@ class Checkpoints:
             ) from error
 
 
-def _check_same(path: Path, found: dict[str, str], expected: dict[str, str]) -> None:
-    for name in [*expected, *found]:
-        there, here = found.get(name, "absent"), expected.get(name, "absent")
+def _check_same(path: Path, stored: dict[str, str], expected: dict[str, str]) -> None:
+    for name in [*expected, *stored]:
+        there, here = stored.get(name, "absent"), expected.get(name, "absent")
         if there != here:
             # Of several lines, such as the layers, the first that differs.
             pairs = zip_longest(there.splitlines(), here.splitlines(), fillvalue="nothing")

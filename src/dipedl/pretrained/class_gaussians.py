@@ -390,9 +390,9 @@ def keep_precision(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]
     """
 
     def convert(tensor: Tensor) -> Tensor:
-        found = fn(tensor)
-        half = tensor.is_floating_point() and found.element_size() < 4
-        return tensor.to(found.device) if half else found
+        converted = fn(tensor)
+        half = tensor.is_floating_point() and converted.element_size() < 4
+        return tensor.to(converted.device) if half else converted
 
     return convert
 
@@ -421,8 +421,8 @@ class ReadableGaussians:
             # |x|_C^2 is quadratic: its gradient is twice C^-1 (x - m).
             parts = to_numpy(X[at].double() - mean) * gradient[at] / 2
             center = to_numpy(mean + self.density.origin.double())
-            found = explain_rows(center, parts, coordinates[at], top, self.classes[c])
-            for i, row in zip(at, found, strict=True):
+            result = explain_rows(center, parts, coordinates[at], top, self.classes[c])
+            for i, row in zip(at, result, strict=True):
                 rows[i] = row
                 for entry in row["features"]:
                     if entry["feature"] == Z.shape[1]:

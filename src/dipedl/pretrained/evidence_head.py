@@ -200,11 +200,11 @@ class EvidenceHead(BufferedModule):
         return torch.where(log_density >= self.offset, 1, -1)
 
     def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
-        found = self(log_density, logits)
-        prior = self.prior.to(found.concentration.dtype)
+        output = self(log_density, logits)
+        prior = self.prior.to(output.concentration.dtype)
         short = self.strength is not None and self.strength.rehearsal().falls_short
         caveat = INTERVALS_FALL_SHORT if short else None
-        return Dirichlet(found.concentration, found.log_evidence, prior, caveat)
+        return Dirichlet(output.concentration, output.log_evidence, prior, caveat)
 
 
 def _check_normalizer(normalizer: Any) -> None:
@@ -258,7 +258,7 @@ class Strength(nn.Module):
         """
         k = held_out.proba.shape[1]
         columns = FrozenEstimator(_LastColumns(k))
-        found = clone(self.spread).fit(
+        rehearsal = clone(self.spread).fit(
             np.column_stack([Z, held_out.proba]),
             held_out.labels,
             Z,
@@ -268,25 +268,25 @@ class Strength(nn.Module):
             typical=evidence.typical_log_evidence(),
             calibrator=evidence.calibrator_,
         )
-        numbers = [getattr(found, name) for name in _LEARNED]
-        numbers += [found.shares_.get(name, 0.0) for name in _SHARES]
+        numbers = [getattr(rehearsal, name) for name in _LEARNED]
+        numbers += [rehearsal.shares_.get(name, 0.0) for name in _SHARES]
         self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
 
     def rehearsal(self) -> Rehearsal:
         """The fitted learner, on the host."""
-        found: Rehearsal = clone(self.spread)
+        learner: Rehearsal = clone(self.spread)
         numbers = self.numbers.tolist()
         for name, number in zip(_LEARNED, numbers, strict=False):
-            setattr(found, name, number)
+            setattr(learner, name, number)
         shares = zip(_SHARES, numbers[len(_LEARNED) :], strict=True)
-        found.shares_, found.refits_ = {name: share for name, share in shares if share}, 0
-        return found
+        learner.shares_, learner.refits_ = {name: share for name, share in shares if share}, 0
+        return learner
 
     def forward(self, log_evidence: Tensor) -> Tensor:
         """Strength (n,) at log-evidence (n,), in nats."""
         strength, typical = self.numbers[:2].to(log_evidence.dtype)
-        found: Tensor = supported_strength(log_evidence, strength, typical)
-        return found
+        result: Tensor = supported_strength(log_evidence, strength, typical)
+        return result
 
 
 class _LastColumns(BaseEstimator):

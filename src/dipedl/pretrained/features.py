@@ -143,11 +143,11 @@ class FeatureSource(nn.Module):
         features = parts[0] if len(parts) == 1 else torch.cat([x.to(dtype) for x in parts], dim=1)
         return features, logits_of(output)
 
-    def _as_rows(self, name: str, found: Tensor) -> Tensor:
-        if found.ndim == 2:
-            return found
+    def _as_rows(self, name: str, values: Tensor) -> Tensor:
+        if values.ndim == 2:
+            return values
         raise ValueError(
-            f"features of {name!r} must have shape (n, p), got {tuple(found.shape)}; say how to "
+            f"features of {name!r} must have shape (n, p), got {tuple(values.shape)}; say how to "
             "make one row an input: pool='average' or pool='max' (over the pixels of a map, the "
             "tokens of a sequence), or give features=lambda network, *inputs: (features, logits)"
         )
@@ -191,26 +191,26 @@ class FeatureSource(nn.Module):
 
 def logits_of(output: Any) -> Tensor:
     """Logits (n, k) in what a network gives, k >= 2; TypeError or ValueError if there are none."""
-    found = output
+    logits = output
     if isinstance(output, Mapping):
-        found = output.get("logits")
+        logits = output.get("logits")
     elif hasattr(output, "logits"):
-        found = output.logits
+        logits = output.logits
     elif isinstance(output, tuple | list) and output:
-        found = output[0]
-    if not isinstance(found, Tensor) or not found.is_floating_point():
+        logits = output[0]
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise TypeError(
             "network must give logits: a float tensor, an object or a dict with 'logits', or a "
             f"tuple that begins with them, got {type(output).__name__}; wrap it in a module that "
             "does, or give features=lambda network, *inputs: (features, logits)"
         )
-    if found.ndim != 2 or found.shape[1] < 2:
+    if logits.ndim != 2 or logits.shape[1] < 2:
         raise ValueError(
-            f"logits must have shape (n, k) with k >= 2, got {tuple(found.shape)}; for one sigmoid "
-            "output x wrap the network so that it gives [0, x], for several outputs an input pick "
-            "one through features=lambda network, *inputs: (features, logits)"
+            f"logits must have shape (n, k) with k >= 2, got {tuple(logits.shape)}; for one "
+            "sigmoid output x wrap the network so that it gives [0, x], for several outputs an "
+            "input pick one through features=lambda network, *inputs: (features, logits)"
         )
-    return found
+    return logits
 
 
 def list_shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
@@ -250,10 +250,10 @@ def _observe(
 
     def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
         def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-            found = first_tensor(output)
-            if found is not None and found.ndim:
+            tensor = first_tensor(output)
+            if tensor is not None and tensor.ndim:
                 shapes.pop(name, None)
-                shapes[name] = tuple(found.shape[1:])
+                shapes[name] = tuple(tensor.shape[1:])
             if isinstance(module, nn.Linear):
                 linears.append((name, module))
 
@@ -315,11 +315,11 @@ class Capture:
             tensors[self.name] = pool_rows(args[0] if args else kwargs["input"], self.pool)
 
     def keep_output(self, module: nn.Module, args: Any, output: Any) -> None:
-        tensors, found = self.activations.tensors, first_tensor(output)
-        if tensors is not None and found is not None:
-            rows = pool_rows(found, self.pool)
+        tensors, tensor = self.activations.tensors, first_tensor(output)
+        if tensors is not None and tensor is not None:
+            rows = pool_rows(tensor, self.pool)
             # The next layer may work in place (ReLU(inplace=True)).
-            tensors[self.name] = rows.clone() if rows is found else rows
+            tensors[self.name] = rows.clone() if rows is tensor else rows
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -332,11 +332,11 @@ def first_tensor(output: Any) -> Tensor | None:
     return output if isinstance(output, Tensor) and not output.is_nested else None
 
 
-def pool_rows(found: Tensor, pool: str | None) -> Tensor:
-    if pool is None or found.ndim < 3:
-        return found
+def pool_rows(values: Tensor, pool: str | None) -> Tensor:
+    if pool is None or values.ndim < 3:
+        return values
     # (n, tokens, channels), or (n, channels, height, width) and deeper.
-    return POOLS[pool](found, 1) if found.ndim == 3 else POOLS[pool](found.flatten(2), 2)
+    return POOLS[pool](values, 1) if values.ndim == 3 else POOLS[pool](values.flatten(2), 2)
 
 
 @dataclass(frozen=True, eq=False)

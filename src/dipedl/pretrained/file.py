@@ -138,8 +138,8 @@ def _check_parts(module: Any) -> None:
     with torch.no_grad():
         row = density.origin[None, : density.n_features_]
         score = module.fusion(density(row), row.new_zeros(1, k))
-        found = module.head(score, density.origin.new_zeros(1, k))
-    if not all(torch.isfinite(part).all() for part in found):
+        result = module.head(score, density.origin.new_zeros(1, k))
+    if not all(torch.isfinite(part).all() for part in result):
         raise ValueError("it gives no number for the mean of its own rows")
     if head is not None and (head.in_features, head.out_features) != (density.n_features_, k):
         raise ValueError(f"its density and classes do not fit the layer {head}")

@@ -45,7 +45,9 @@ class HeldOutRows(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._set(**dict.fromkeys(_ROWS, _EMPTY))
+        self.rows: dict[str, Tensor] = dict.fromkeys(_ROWS, _EMPTY)
+        #: The evidence model that was learned from these rows; None for rows that were loaded.
+        self.model: Any = None
 
     def take(
         self,
@@ -60,33 +62,28 @@ class HeldOutRows(nn.Module):
 
         `memorised` is true if the network seems to know the rows by heart.
         """
-        self._set(
-            scores=_compress(scores),
-            log_density=_compress(log_density),
-            logits=_compress(logits),
-            labels=_EMPTY if labels is None else torch.from_numpy(labels).to(torch.int32),
-            source=torch.tensor(list(_SOURCES).index(origin), device="cpu"),
-            memorised=torch.tensor(int(memorised), device="cpu"),
-        )
+        self.rows = {
+            "scores": _compress(scores),
+            "log_density": _compress(log_density),
+            "logits": _compress(logits),
+            "labels": _EMPTY if labels is None else torch.from_numpy(labels).to(torch.int32),
+            "source": torch.tensor(list(_SOURCES).index(origin), device="cpu"),
+            "memorised": torch.tensor(int(memorised), device="cpu"),
+        }
 
     def predictions(self) -> HeldOut:
         """Return the rows as every model has them, with probabilities of the bare network."""
         scores = to_numpy(self.scores)
         origin = list(_SOURCES)[int(self.source)]
-        found = HeldOut(scores, f"{len(scores)} {_SOURCES[origin]}", origin=origin)
+        result = HeldOut(scores, f"{len(scores)} {_SOURCES[origin]}", origin=origin)
         if not len(self.labels):
-            return found
+            return result
         proba = special.softmax(to_numpy(self.logits), axis=1)
-        found = replace(found, proba=proba, labels=self.labels.numpy().astype(np.int64))
+        result = replace(result, proba=proba, labels=self.labels.numpy().astype(np.int64))
         if not len(self.log_density):
-            return found
+            return result
         parts = np.column_stack([to_numpy(self.log_density), confidence(proba)])
-        return replace(found, components=parts, component_names=(DENSITY_PART, CONFIDENCE_PART))
-
-    def _set(self, **rows: Tensor) -> None:
-        self.rows = rows
-        #: The evidence model that was learned from these rows; None for rows that were loaded.
-        self.model: Any = None
+        return replace(result, components=parts, component_names=(DENSITY_PART, CONFIDENCE_PART))
 
     def set_model(self, model: Any, density: ClassGaussians, classes: np.ndarray) -> None:
         """Set the evidence model learned from these rows, with parts that cards can read."""
@@ -107,13 +104,14 @@ class HeldOutRows(nn.Module):
     def _load_from_state_dict(
         self, state: Any, prefix: str, local: Any, strict: bool, missing: list[str], *rest: Any
     ) -> None:
-        found = {name: state.get(f"{prefix}{name}") for name in self.rows}
-        if found["memorised"] is None:
+        result = {name: state.get(f"{prefix}{name}") for name in self.rows}
+        if result["memorised"] is None:
             # States of before do not say.
-            found["memorised"] = _EMPTY
-        missing += [f"{prefix}{name}" for name, rows in found.items() if rows is None]
-        if None not in found.values():
-            self._set(**{name: rows.detach().cpu().clone() for name, rows in found.items()})
+            result["memorised"] = _EMPTY
+        missing += [f"{prefix}{name}" for name, rows in result.items() if rows is None]
+        if None not in result.values():
+            self.rows = {name: rows.detach().cpu().clone() for name, rows in result.items()}
+            self.model = None
 
 
 def _compress(values: np.ndarray | None) -> Tensor:
