@@ -49,16 +49,9 @@ def costs(m: int, confidence: float, new: Rows, rng: np.random.Generator) -> np.
 
 
 def measure() -> harness.Measured:
-    config = {
-        "budget": BUDGET,
-        "classes": len(PRIOR),
-        "held_out": HELD_OUT,
-        "new": NEW,
-        "repetitions": REPETITIONS,
-        "seed": SEED,
-        "sharpness": SHARPNESS,
-        "training_rows": N,
-    }
+    config = {"budget": BUDGET, "classes": len(PRIOR), "held_out": HELD_OUT, "new": NEW}
+    config |= {"repetitions": REPETITIONS, "seed": SEED, "sharpness": SHARPNESS}
+    config["training_rows"] = N
     rng, values = np.random.default_rng(SEED), {}
     new = drawn(rng, NEW)
     for confidence in CONFIDENCES:

@@ -3,8 +3,7 @@
 ``python benchmarks/gaussian_scale.py`` writes results/gaussian_scale.json and the picture
 docs/images/gaussian_scale.png, in a quarter of an hour on two idle cores. With OMP_NUM_THREADS=1
 seconds are CPU seconds, which mean the same on a busy machine. Peers beside scikit-learn and
-PyTorch take part where they can be found: ``pip install --no-deps --target DIR pytorch-ood pyod
-river numba llvmlite``, and ``PYTHONPATH=DIR``.
+PyTorch take part where they are installed: pytorch-ood with torchvision, pyod, river.
 """
 
 import gc
@@ -50,7 +49,7 @@ GRID = [*dict.fromkeys(problem for line in LINES.values() for problem in line), 
 MEMORY = (1_000_000, 64, 10)
 LONG_PEERS = (OURS, OURS32, DDU, EIGEN)
 ACCURACY = [(16, 1.0), (16, 1e4), (256, 1.0), (256, 1e4), (256, 1e7)]
-SCORED, REPEATS = 8192, 5
+SCORED, REPEATS = 8192, 3
 #: From so many n p p on, a third of the repetitions.
 LARGE = 1e9
 

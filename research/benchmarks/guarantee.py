@@ -181,13 +181,8 @@ def measure() -> harness.Measured:
     found["all"] = np.sum(list(found.values()), axis=0)
     names = ("inputs", "flagged", "violations")
     values = {model: dict(zip(names, of.tolist(), strict=True)) for model, of in found.items()}
-    config = {
-        "random": RANDOM,
-        "at_threshold": AT_THRESHOLD,
-        "searched": SEARCHED * STEPS,
-        "rounding": [ROUNDING, SINGLE],
-        "seed": SEED,
-    }
+    config = {"random": RANDOM, "at_threshold": AT_THRESHOLD, "searched": SEARCHED * STEPS}
+    config |= {"rounding": [ROUNDING, SINGLE], "seed": SEED}
     return config, values
 
 

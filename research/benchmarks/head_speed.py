@@ -1,18 +1,14 @@
 """What a class-conditional Gaussian adds to a network's forward pass, and its peers, in one run.
 
-The detectors of pytorch-ood take part where that package can be found; it need not be importable,
-for which it wants torchvision (``pip install --no-deps --target DIR pytorch-ood`` and
-``PYTHONPATH=DIR`` will do).
+The detectors of pytorch-ood take part where that package and torchvision are installed.
 """
 
-import importlib.util
 import math
-import sys
 import time
-import types
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import harness
@@ -155,24 +151,15 @@ def solved(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
 
 
 def pytorch_ood() -> dict[str, Any]:
-    """Its detectors of features, to be fitted; none where it is not installed.
-
-    The package imports torchvision, these two files do not.
-    """
-    found = importlib.util.find_spec("pytorch_ood")
-    if found is None or not found.submodule_search_locations:
+    """Its detectors of features, to be fitted; none where it is not installed."""
+    if find_spec("pytorch_ood") is None:
         return {}
-    folder = found.submodule_search_locations[0]
-    for name, path in (("pytorch_ood", folder), ("pytorch_ood.detector", f"{folder}/detector")):
-        package = types.ModuleType(name)
-        package.__path__ = [path]
-        sys.modules.setdefault(name, package)
-    mahalanobis, gmm = (
-        import_module(f"pytorch_ood.detector.{name}") for name in ("mahalanobis", "gmm")
-    )
+    detectors = {"tied": "Mahalanobis", "full": "GMM"}
     return {
-        "tied / pytorch-ood Mahalanobis": mahalanobis.Mahalanobis(None),
-        "full / pytorch-ood GMM": gmm.GMM(None),
+        f"{form} / pytorch-ood {name}": getattr(
+            import_module(f"pytorch_ood.detector.{name.lower()}"), name
+        )(None)
+        for form, name in detectors.items()
     }
 
 

@@ -92,21 +92,10 @@ def measured(line: Line) -> dict[str, float]:
     return found | {"standard error": round(float(error), 4)}
 
 
-def config() -> dict[str, object]:
-    lines = {name: line._asdict() for name, line in LINES.items()}
-    return {
-        "coverage": COVERAGE,
-        "rows": ROWS,
-        "columns": COLUMNS,
-        "new": NEW,
-        "fits": FITS,
-        "lines": lines,
-    }
-
-
 def measure() -> harness.Measured:
-    values = {name: measured(line) for name, line in LINES.items()}
-    return config(), values
+    config = {"coverage": COVERAGE, "rows": ROWS, "columns": COLUMNS, "new": NEW, "fits": FITS}
+    config["lines"] = {name: line._asdict() for name, line in LINES.items()}
+    return config, {name: measured(line) for name, line in LINES.items()}
 
 
 if __name__ == "__main__":
