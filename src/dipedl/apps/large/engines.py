@@ -29,8 +29,8 @@ _SECONDS = 0.5
 _RETRIES = 2
 #: Bytes of shared memory of a Ray that is started here.
 _STORE = 200_000_000
-#: Seconds in which a cluster must be connected, and a program that connects to it.
-_LIMIT = 30.0
+#: Seconds in which an address must take a connection, and a program of Ray one to its cluster.
+_SOON, _LIMIT = 5.0, 30.0
 _CONNECT = "import sys, ray; ray.init(sys.argv[1], log_to_driver=False, logging_level=40)"
 
 
@@ -184,11 +184,11 @@ class RayEngine:
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self.address = address
         self._most = workers
-        if address is not None:
-            _check_cluster(address)
         # Ray would report its use to its makers, and warns of its own way to start actors.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+        if address is not None:
+            _check_cluster(address)
         self._ray = optional("ray", "RayEngine")
         self._started = False
         if not self._ray.is_initialized():
@@ -316,7 +316,7 @@ def _check_cluster(address: str) -> None:
                 raise UserError(
                     f"address must be host:port, as 10.0.0.1:6379, or auto, got {address!r}"
                 )
-            socket.create_connection((host, int(port)), timeout=_LIMIT).close()
+            socket.create_connection((host, int(port)), timeout=_SOON).close()
         command = [sys.executable, "-c", _CONNECT, address]
         subprocess.run(command, check=True, capture_output=True, timeout=_LIMIT)
     except (OSError, subprocess.SubprocessError) as error:
