@@ -70,7 +70,7 @@ def test_intervals_hold_the_truth_where_those_of_the_evidence_do_not(data, plain
 
 @pytest.mark.slow
 def test_the_error_of_a_model_that_cannot_say_the_truth_is_estimated(few_candidates, monkeypatch):
-    monkeypatch.setattr(rehearsal, "_bending", few_candidates)
+    monkeypatch.setattr(rehearsal, "_other_classifiers", few_candidates)
     data = load_known_truth("checker", {}, n_samples=1000)
     clf = fitted(data, spread=Rehearsal())
     gap = clf.predict_dirichlet(data.X_test).mean - data.truth["test"]

@@ -20,9 +20,9 @@ SHORT = {"intervals_of_a_rare_class", "intervals_without_noise"}
 @pytest.fixture(scope="module", autouse=True)
 def one_candidate():
     """The others take seconds, and what is found does not depend on them."""
-    whole = rehearsal._bending
+    whole = rehearsal._other_classifiers
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rehearsal, "_bending", lambda *a: {"linear": whole(*a)["linear"]})
+        patch.setattr(rehearsal, "_other_classifiers", lambda *a: {"linear": whole(*a)["linear"]})
         yield
 
 

@@ -168,10 +168,10 @@ class Rehearsal(BaseEstimator):
         fewest = min(len(held_out), *(len(train) for train, _ in folds))
         weights = None if sample_weight is None else w
         found = candidates(classifier, X, Z, weights, number, fewest=fewest)
-        stage = _Stage(found, folds, w, calibrator, u, prior / prior.sum())
-        real = stage.played(found, [(train, held, y) for train, held in folds])
-        truth = stage.truth(real, y, of_all=pairs is not None)
-        again = stage.rehearsed(real, truth, np.random.default_rng(number))
+        experiment = _Experiment(found, folds, w, calibrator, u, prior / prior.sum())
+        real = experiment.cross_fit(found, [(train, held, y) for train, held in folds])
+        truth = experiment.truth(real, y, of_all=pairs is not None)
+        again = experiment.rehearse(real, truth, np.random.default_rng(number))
         q, own = truth[again.rows], 1.0 if found[0].frozen is not None else again.trained
         self.error_ = max(
             _mean(own * _squares(again.own - q), again.w),
@@ -184,7 +184,7 @@ class Rehearsal(BaseEstimator):
         # Rounding may lead beyond one.
         self.rarest_ = min(1.0, float(counts.min() / counts.mean()))
         self.confidence_ = min(1.0, _mean(real.own.max(axis=1), real.w))
-        self.refits_ = stage.refits
+        self.refits_ = experiment.refits
         return self
 
     def _unsupported(self, typical: float, n: float) -> Self:
@@ -223,12 +223,12 @@ def supported_strength(log_evidence: Array, strength: Any, typical: Any) -> Arra
 
 
 @dataclass(frozen=True, eq=False)
-class _Played:
-    """Predictions of fits to some labels for the rows (m,) that they had not seen.
+class _CrossFit:
+    """Predictions for held-out rows (m,), by fits to the labels of the other rows.
 
     `y` and `w` are labels and weights (m,), `own` the probabilities (m, k) as the model gives them,
-    `mixture` those of the mixed candidates, which have these `shares`. `trained` (m,) is the
-    share of the rows in the fit: what of its variance a fit to all rows has, as this falls as 1/n.
+    `mixture` those of all classifiers, mixed by these `shares`. `trained` (m,) is the share of the
+    rows in the fit: what of its variance a fit to all rows has, as this falls as 1/n.
     """
 
     rows: np.ndarray
@@ -241,15 +241,15 @@ class _Played:
 
 
 @dataclass(eq=False)
-class _Stage:
-    """The candidates and their rows; plays the real labels, then drawn ones.
+class _Experiment:
+    """Classifiers and rows that are cross-fitted to the real labels, then to drawn ones.
 
-    `found` begins with the user's classifier, or the recalibration that stands for it; `pairs` are
+    `models` begins with the user's classifier, or the recalibration that stands for it; `pairs` are
     (train, held-out) rows of each fold, `vacuity` (n, 1) is the share of `prior_mean` (k,) in what
     the model gives.
     """
 
-    found: list[Candidate]
+    models: list[Candidate]
     pairs: Pairs
     w: np.ndarray
     calibrator: Any
@@ -257,20 +257,23 @@ class _Stage:
     prior_mean: np.ndarray
     refits: int = 0
 
-    def played(self, models: list[Candidate], folds: Folds) -> _Played:
-        """Fit candidates, first that of the user, to the labels of each fold; mix by likelihood."""
+    def cross_fit(self, models: list[Candidate], folds: Folds) -> _CrossFit:
+        """Fit models, first that of the user, to the labels of each fold; mix by likelihood."""
         rows = np.concatenate([held for _, held, _ in folds])
-        self.refits += len(folds) if self.found[0].frozen is None else 0
-        told = [model.cross_fitted(folds) for model in models]
+        self.refits += len(folds) if self.models[0].frozen is None else 0
+        probabilities = [model.cross_fitted(folds) for model in models]
         y, w = np.concatenate([y[held] for _, held, y in folds]), self.w[rows]
-        own = self._as_given(told[0], y, w, rows)
-        parts = [Temperature(confidence=0.0).fit(P, y, w).transform(P) for P in told]
-        shares = _shares(np.stack([P[np.arange(len(y)), y] for P in parts], axis=1), w)
+        own = self._calibrate_and_shrink(probabilities[0], y, w, rows)
+        parts = [Temperature(confidence=0.0).fit(P, y, w).transform(P) for P in probabilities]
+        weights = mixture_weights(np.stack([P[np.arange(len(y)), y] for P in parts], axis=1), w)
+        # Models that matter little are left out.
+        weights[weights < min(_LEAST_SHARE, weights.max())] = 0.0
+        shares: list[float] = (weights / weights.sum()).tolist()
         mixture = sum(s * P for s, P in zip(shares, parts, strict=True))
         trained = [np.full(len(held), len(train) / len(self.w)) for train, held, _ in folds]
-        return _Played(rows, y, w, own, np.asarray(mixture), shares, np.concatenate(trained))
+        return _CrossFit(rows, y, w, own, np.asarray(mixture), shares, np.concatenate(trained))
 
-    def truth(self, real: _Played, y: np.ndarray, *, of_all: bool) -> np.ndarray:
+    def truth(self, real: _CrossFit, y: np.ndarray, *, of_all: bool) -> np.ndarray:
         """Return the probabilities (n, k) that labels are drawn from: the mixture, or the label.
 
         `of_all`: rows that no fold holds out get it by one more fit, to the rows of all folds.
@@ -280,33 +283,34 @@ class _Stage:
         seen = np.isin(np.arange(len(y)), real.rows)
         if of_all and not seen.all() and len(np.unique(real.y)) > 1:
             fold = np.flatnonzero(seen), np.flatnonzero(~seen), y
-            q[~seen] = self.played(self.found, [fold]).mixture
+            q[~seen] = self.cross_fit(self.models, [fold]).mixture
         return q
 
-    def rehearsed(self, real: _Played, truth: np.ndarray, rng: np.random.Generator) -> _Played:
-        """Return `played` with labels drawn from the truth (n, k), for the rows played first.
+    def rehearse(self, real: _CrossFit, truth: np.ndarray, rng: np.random.Generator) -> _CrossFit:
+        """Return the cross-fit to labels drawn from the truth (n, k), anew for each fold.
 
-        Each fold has a draw of its own: what one draw does to every fold would not average out.
+        What one draw does to every fold would not average out.
         """
         classes, pairs = np.unique(real.y), enough(self.pairs)
-        folds = [(train, held, _drawn(truth, classes, train, rng)) for train, held in pairs]
-        kept = [c for i, c in enumerate(self.found) if real.shares[i] or i == 0]
-        return self.played(kept, folds)
+        folds = [(train, held, _draw_labels(truth, classes, train, rng)) for train, held in pairs]
+        models = [m for i, m in enumerate(self.models) if real.shares[i] or i == 0]
+        return self.cross_fit(models, folds)
 
-    def _as_given(self, P: np.ndarray, y: np.ndarray, w: np.ndarray, rows: np.ndarray) -> Any:
-        """Probabilities (m, k) of the classifier, calibrated, then shrunk to the prior mean."""
-        own = self.found[0]
-        if own.frozen is not None:
-            P = own.frozen[rows]
+    def _calibrate_and_shrink(
+        self, P: np.ndarray, y: np.ndarray, w: np.ndarray, rows: np.ndarray
+    ) -> Any:
+        """Return the classifier's probabilities (m, k), calibrated, shrunk to the prior mean."""
+        own = self.models[0]
+        P = P if own.frozen is None else own.frozen[rows]
         if self.calibrator is not None:
             P = deepcopy(self.calibrator).fit(P, y, w).transform(P)
         return (1 - self.vacuity[rows]) * P + self.vacuity[rows] * self.prior_mean
 
 
-def _drawn(
+def _draw_labels(
     truth: np.ndarray, classes: np.ndarray, train: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Labels (n,) drawn from the truth (n, k); every class keeps some of the training rows."""
+    """Draw labels (n,) from the truth (n, k); every class keeps some of the training rows."""
     labels = (rng.random((len(truth), 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
     for c in classes:
         if (labels[train] == c).sum() < _FOLDS:
@@ -314,14 +318,7 @@ def _drawn(
     return np.asarray(labels)
 
 
-def _shares(own: np.ndarray, w: np.ndarray) -> list[float]:
-    """Shares of c candidates by their likelihoods (m, c), zero for those that matter little."""
-    shares = mixture_weights(own, w)
-    shares = np.where(shares < min(_LEAST_SHARE, shares.max()), 0.0, shares)
-    return [float(share) for share in shares / shares.sum()]
-
-
-def _excess(real: _Played) -> float:
+def _excess(real: _CrossFit) -> float:
     """Brier score of the classifier less that of the mixture, plus one standard error."""
     Y = np.eye(real.own.shape[1])[real.y]
     excess = _squares(real.own - Y) - _squares(real.mixture - Y)
@@ -358,7 +355,7 @@ class Candidate:
 
     def cross_fitted(self, folds: Folds) -> np.ndarray:
         """Probabilities (m, k) of the held-out rows of all folds, by fits to their labels (n,)."""
-        found = []
+        probabilities = []
         for train, held, labels in folds:
             w, y = None if self.w is None else self.w[train], self.classifier.classes[labels[train]]
             try:
@@ -366,8 +363,8 @@ class Candidate:
             except Exception as error:
                 explain_fold(error, y, len(labels))
                 raise
-            found.append(fitted.proba(_safe_indexing(self.X, held)))
-        return np.concatenate(found)
+            probabilities.append(fitted.proba(_safe_indexing(self.X, held)))
+        return np.concatenate(probabilities)
 
 
 def candidates(
@@ -379,21 +376,20 @@ def candidates(
     A frozen classifier cannot be fitted again: a recalibration of its probabilities stands for it.
     `fewest` are the rows of the smallest fit.
     """
-    own = Candidate("classifier", classifier, X, w)
+    classes, own = classifier.classes, Candidate("classifier", classifier, X, w)
     if isinstance(classifier.template, FrozenEstimator):
         P = classifier.proba(X)
-        again = _of(LogisticRegression(max_iter=_MAX_ITER), classifier)
+        again = FittedClassifier(None, classes, LogisticRegression(max_iter=_MAX_ITER))
         log_proba = np.log(np.maximum(P, _LEAST))
         own = Candidate("recalibrated classifier", again, log_proba, w, P)
-    others = _bending(min(len(Z) // 2, fewest), Z.shape[1], random_state)
-    return [own, *(Candidate(name, _of(m, classifier), Z, w) for name, m in others.items())]
+    others = _other_classifiers(min(len(Z) // 2, fewest), Z.shape[1], random_state)
+    return [own] + [
+        Candidate(name, FittedClassifier(None, classes, model), Z, w)
+        for name, model in others.items()
+    ]
 
 
-def _of(model: Any, classifier: FittedClassifier) -> FittedClassifier:
-    return FittedClassifier(None, classifier.classes, model)
-
-
-def _bending(most_landmarks: int, p: int, random_state: int) -> dict[str, Any]:
+def _other_classifiers(most_landmarks: int, p: int, random_state: int) -> dict[str, Any]:
     """Unfitted classifiers of features (n, p), cheap ones of different kinds."""
     # Loads for 0.3 s, which only a rehearsal shall pay.
     from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
