@@ -177,10 +177,6 @@ def prediction_sets(
     return np.asarray(_score(method)(P) <= threshold + _ROUNDING)
 
 
-def _lac(P: np.ndarray) -> np.ndarray:
-    return 1 - P
-
-
 def _aps(P: np.ndarray) -> np.ndarray:
     order = np.argsort(-P, axis=1, kind="stable")
     ranked = np.take_along_axis(P, order, axis=1)
@@ -195,7 +191,7 @@ def _aps(P: np.ndarray) -> np.ndarray:
     return np.round(scores, 12)
 
 
-_SCORES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"lac": _lac, "aps": _aps}
+_SCORES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"lac": lambda P: 1 - P, "aps": _aps}
 
 
 def _score(method: str) -> Callable[[np.ndarray], np.ndarray]:

@@ -242,6 +242,7 @@ class CautionBudget(BaseNormalizer):
         def average(values: np.ndarray) -> float:
             return float(np.average(values, weights=weights))
 
+        confidence = float(self.confidence)
         bare = loss(special.expit(-log_ratio))
         full_loss = average(bare)
         gain = loss(1.0) - bare
@@ -253,7 +254,9 @@ class CautionBudget(BaseNormalizer):
         def within(now: np.ndarray) -> bool:
             # Rounding of a mean must not make free what is not, nor costly what is free.
             cost = now - best - self.budget * share
-            return _upper_mean(cost, weights, float(self.confidence)) <= 1e-12 * unit
+            mean = average(cost)
+            error = np.sqrt(average((cost - mean) ** 2) / weights.sum())
+            return bool(mean + special.ndtri(confidence) * error <= 1e-12 * unit)
 
         best, lowest, last = bare, full_loss, -np.inf
         self.exhausted_ = False
@@ -342,13 +345,6 @@ def log_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:
 
 #: By measure, from probabilities (m, k), labels (m,) and the prior's mean (k,).
 LOSSES = {"brier": brier_loss, "nll": log_loss}
-
-
-def _upper_mean(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
-    """Upper confidence limit of the weighted mean; the mean at 0.5."""
-    mean = float(np.average(values, weights=weights))
-    error = np.sqrt(float(np.average((values - mean) ** 2, weights=weights)) / weights.sum())
-    return float(mean + special.ndtri(confidence) * error)
 
 
 def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:

@@ -144,10 +144,12 @@ def _cost(evidence: EvidenceModel) -> Finding:
     if np.isfinite(budget):
         numbers |= {"budget": budget, "brier_allowed": full + budget * unit}
         allowed = f" (allowed: {numbers['brier_allowed']:.3g})"
+    gap = _squared_error(held_out, mean) - _squared_error(held_out, held_out.proba)
+    noise = 3 * np.std(gap) / np.sqrt(held_out.total)
     changed, code = numbers["labels_changed"], "evidence_cost"
     if changed > _CHANGED and numbers["accuracy_cost"] > 0:
         code = "evidence_changes_labels"
-    elif relative > _SLACK * budget and numbers["brier_cost"] > _noise(held_out, mean):
+    elif relative > _SLACK * budget and numbers["brier_cost"] > noise:
         code = "evidence_moves_known_inputs"
     labels = f"{changed:.1%} of the labels change" if changed > 0 else "no label changes"
     cost = (
@@ -177,26 +179,15 @@ def _cost_numbers(held_out: HeldOut, mean: np.ndarray) -> dict[str, float]:
     for measure in ("brier", "nll"):
         numbers[f"{measure}_cost"] = numbers[f"{measure}_mean"] - numbers[f"{measure}_bare"]
     numbers["accuracy_cost"] = numbers["accuracy_bare"] - numbers["accuracy_mean"]
-    numbers["labels_changed"] = held_out.average(_relabelled(held_out, mean))
+    # The classifier breaks a tie to the last bit.
+    of_label = np.take_along_axis(mean, held_out.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+    numbers["labels_changed"] = held_out.average(mean.max(axis=1) > of_label * (1 + _TINY))
     return numbers
 
 
 def _squared_error(held_out: HeldOut, P: np.ndarray) -> np.ndarray:
     """Return the Brier score of each held-out row with probabilities P (m, k), shape (m,)."""
     return np.asarray(((P - np.eye(P.shape[1])[held_out.labels]) ** 2).sum(axis=1))
-
-
-def _relabelled(held_out: HeldOut, mean: np.ndarray) -> np.ndarray:
-    """Rows where the mean prefers another class; the classifier breaks a tie to the last bit."""
-    best = mean.max(axis=1)
-    of_label = np.take_along_axis(mean, held_out.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.asarray(best > of_label * (1 + _TINY))
-
-
-def _noise(held_out: HeldOut, mean: np.ndarray) -> float:
-    """Return three standard deviations of the difference of the two Brier scores."""
-    gap = _squared_error(held_out, mean) - _squared_error(held_out, held_out.proba)
-    return float(3 * np.std(gap) / np.sqrt(held_out.total))
 
 
 def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:

@@ -193,12 +193,13 @@ def user_columns(
     last = None if start is None else sources_after(features, start)
     p, scaler = Z.shape[1], features[-1] if isinstance(features, Pipeline) else features
     arriving = names if before is None else names_after(before, names or None)
+    own = arriving if features is None else names_after(features, arriving)
     return UserColumns(
         X,
         names,
         columns,
         {} if start is None else dict(_arriving(columns, start)),
-        _feature_names(features, arriving, p),
+        own if own is not None and len(own) == p else [f"feature {j}" for j in range(p)],
         last if last is not None and len(last) == p else None,
         scaler if type(scaler) is StandardScaler else None,
         Z,
@@ -222,9 +223,3 @@ def _arriving(
     for j, source in enumerate(sources):
         if len(source.columns) == 1 and source.back is not None:
             yield source.columns[0], (j, source.back)
-
-
-def _feature_names(features: Any, arriving: list[str] | None, p: int) -> list[str]:
-    """Names of the features of the density, as its transformer calls them."""
-    names = arriving if features is None else names_after(features, arriving)
-    return names if names is not None and len(names) == p else [f"feature {j}" for j in range(p)]

@@ -66,11 +66,6 @@ def _share_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) ->
     return np.size(uncertainty_out) / (np.size(uncertainty_in) + np.size(uncertainty_out))
 
 
-def _share_in(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> float:
-    """Share of the in-distribution inputs: `aupr_in` of a constant score."""
-    return _share_out(uncertainty_out, uncertainty_in)
-
-
 @metric(higher_is_better=True, kind="ood", baseline=_share_out)
 def aupr_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> float:
     r"""Average precision of OOD detection, **OOD being the positive class**.
@@ -124,7 +119,7 @@ def aupr_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> f
     return _average_precision(check_scores("uncertainty_out", uncertainty_out), u_in)
 
 
-@metric(higher_is_better=True, kind="ood", baseline=_share_in)
+@metric(higher_is_better=True, kind="ood", baseline=lambda u_in, u_out: _share_out(u_out, u_in))
 def aupr_in(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> float:
     r"""Average precision of recognising known inputs, **in-distribution being the positive class**.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .metric import Bools, Floats, check_correct, check_share, metric
+from .metric import Floats, check_correct, check_share, metric
 
 __all__ = ["RiskCoverageCurve", "aurc", "errors_avoided", "risk_coverage_curve"]
 
@@ -75,7 +75,9 @@ def risk_coverage_curve(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> R
     """
     hits, scores = check_correct(correct, uncertainty)
     answered = np.arange(1, len(hits) + 1)
-    errors = np.cumsum(_expected_errors(~hits, scores))
+    # P(m-th most certain input is wrong), over random orders of tied inputs.
+    _, group, size = np.unique(scores, return_inverse=True, return_counts=True)
+    errors = np.cumsum(np.repeat(np.bincount(group, weights=~hits) / size, size))
     return RiskCoverageCurve(answered / len(hits), errors / answered)
 
 
@@ -179,10 +181,3 @@ def errors_avoided(
     left = np.concatenate([[0.0], curve.coverage * curve.risk])
     answered = np.interp(1 - share, np.concatenate([[0.0], curve.coverage]), left)
     return float(1 - answered / left[-1])
-
-
-def _expected_errors(wrong: Bools, scores: Floats) -> Floats:
-    """Return P(m-th most certain input is wrong), (n,), over random orders of tied inputs."""
-    _, group, size = np.unique(scores, return_inverse=True, return_counts=True)
-    errors = np.bincount(group, weights=wrong)
-    return np.repeat(errors / size, size)
