@@ -88,11 +88,11 @@ def check_training_rows(
     return X, y, check_weights(sample_weight, X)
 
 
-def blank_union(a: Any, b: Any, fitted: str, *, same_parameters: bool = True) -> Any:
+def blank_union(a: Any, b: Any) -> Any:
     """Return an unfitted copy of density a with its features, if b can be merged with it."""
     for part in (a, b):
-        check_is_fitted(part, fitted)
-    if same_parameters and a.get_params() != b.get_params():
+        check_is_fitted(part, "moments_")
+    if a.get_params() != b.get_params():
         raise ValueError(f"cannot merge densities with different parameters: {a} and {b}")
     blank = clone(a)
     for name in ("n_features_in_", "feature_names_in_"):

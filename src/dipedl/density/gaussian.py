@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
+from copy import copy
 from functools import reduce
 from typing import Any, Self
 
@@ -38,20 +38,16 @@ from ..gaussians.moments import (
     shrinkage_intensity,
     weights_of,
 )
-from ..inputs import FLOATS, validate_fit_features
+from ..inputs import FLOATS
 from ..protocols import atomic
 from ..writing.numbers import plain_labels
 from .base import (
     LogDensityMixin,
-    add_rows,
-    as_density,
     blank_union,
     check_rows,
     check_training_rows,
     clone_with_selected,
     fit_copy,
-    is_estimator,
-    merge_densities,
     requires_labels,
     score_parts,
 )
@@ -138,7 +134,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         """The density fitted on the rows of both."""
         if not isinstance(other, GaussianDensity):
             return NotImplemented
-        merged: GaussianDensity = blank_union(self, other, "moments_")
+        merged: GaussianDensity = blank_union(self, other)
         merged._set_moments(self.moments_ + other.moments_)
         return merged
 
@@ -269,7 +265,7 @@ class ClassConditionalGaussians(BaseEstimator):
         """The density fitted on the rows of both; a class may be missing from either."""
         if not isinstance(other, ClassConditionalGaussians):
             return NotImplemented
-        merged: Self = blank_union(self, other, "moments_")
+        merged: Self = blank_union(self, other)
         classes = unique_labels(self.classes_, other.classes_)
         parts = [align_classes(d.moments_, d.classes_, classes) for d in (self, other)]
         merged._set_moments(classes, reduce(add_moments, parts))
@@ -507,14 +503,6 @@ class MahalanobisDensity(LogDensityMixin, ClassConditionalGaussians):
         return squared_distances(self.factors_, X)
 
 
-def _parts_have(density: RelativeDensity, method: str) -> bool:
-    """Return True, or raise AttributeError that names the first given part without `method`."""
-    for part in (density.density, density.background):
-        if part is not None and not (is_estimator(part) and hasattr(part, method)):
-            raise AttributeError(f"{part} has no {method}, which all parts need")
-    return True
-
-
 class RelativeDensity(LogDensityMixin, BaseEstimator):
     """Log-density minus that of a background, which takes off what all inputs have in common.
 
@@ -547,8 +535,6 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
     class means agree it stays the same, however far the row; a row that is far in such a direction
     alone is not flagged. Where the foreground is zero, or either distance overflows, the score is
     ``-inf``.
-
-    `partial_fit`, ``+`` and weights are there if both parts have them.
 
     References
     ----------
@@ -593,32 +579,6 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         self.density_ = fit_copy(foreground, Z, y, w)
         self.background_ = fit_copy(background, Z, y, w)
         return self
-
-    @available_if(lambda self: _parts_have(self, "partial_fit"))  # type: ignore[untyped-decorator]
-    @atomic
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Add rows to what both parts were fitted on; the arguments are those of `GDADensity`."""
-        first = not hasattr(self, "density_")
-        X = validate_fit_features(self, X, reset=first)
-        # Of copies, as rows are added in place and the second part may refuse them.
-        fitted = None if first else [deepcopy(self.density_), deepcopy(self.background_)]
-        parts = fitted or [as_density(template) for template in self._templates()]
-        self.density_, self.background_ = (
-            add_rows(part, X, y, classes, sample_weight) for part in parts
-        )
-        return self
-
-    @available_if(lambda self: _parts_have(self, "__add__"))  # type: ignore[untyped-decorator]
-    def __add__(self, other: RelativeDensity) -> RelativeDensity:
-        """The density fitted on the rows of both."""
-        if not isinstance(other, RelativeDensity):
-            return NotImplemented
-        merged: RelativeDensity = blank_union(self, other, "density_", same_parameters=False)
-        merged.density_ = merge_densities(self.density_, other.density_)
-        merged.background_ = merge_densities(self.background_, other.background_)
-        return merged
 
     def clone_with_selected(self) -> Self:
         """Return an unfitted copy with the settings that each part has selected on all rows."""
