@@ -63,16 +63,3 @@ def test_perfect_and_worst_order(n_in, n_out):
     assert aupr_in(low, high) == 1
     ranks = np.arange(1, n_out + 1)
     assert aupr_out(low, -high) == pytest.approx(np.mean(ranks / (n_in + ranks)), rel=1e-12)
-
-
-def test_random_scores_reach_the_prevalence_on_average(rng):
-    """Average precision of a random order: prevalence, up to a bias of order log(n)/n."""
-    n_in, n_out, repeats = 300, 100, 400
-    values = [aupr_out(rng.random(n_in), rng.random(n_out)) for _ in range(repeats)]
-    n, p = n_in + n_out, n_out / (n_in + n_out)
-    # exact mean for a random order: (1/n) sum_i [p_rest + (1 - p_rest)/i], p_rest = (n_out-1)/(n-1)
-    rest = (n_out - 1) / (n - 1)
-    exact = np.mean(rest + (1 - rest) / np.arange(1, n + 1))
-    sem = np.std(values, ddof=1) / np.sqrt(repeats)
-    assert np.mean(values) == pytest.approx(exact, abs=5 * sem)
-    assert exact == pytest.approx(p, abs=(1 + np.log(n)) / n)

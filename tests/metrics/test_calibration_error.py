@@ -45,7 +45,7 @@ def test_default_is_fifteen_bins(rng):
     assert ece(y, proba) == ece(y, proba, n_bins=15) != ece(y, proba, n_bins=14)
 
 
-@pytest.mark.parametrize("n_bins", range(2, 60))
+@pytest.mark.parametrize("n_bins", [2, 3, 7, 15, 59])
 def test_an_edge_belongs_to_the_bin_below(n_bins):
     """A hit on the edge and a miss just below cancel in one bin; a miss just above is apart."""
     for i in range(n_bins // 2 + 1, n_bins):

@@ -1,8 +1,4 @@
-import math
-from statistics import NormalDist
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from metric_strategies import EXACT, scores, stacked
@@ -76,27 +72,3 @@ def test_constant_perfect_and_infinite_scores():
     assert fpr_at_tpr([0, 1], [2, 3]) == 0
     assert fpr_at_tpr([2, 3], [0, 1]) == 1
     assert fpr_at_tpr([0.0, np.inf], [np.inf, np.inf]) == 0.5
-
-
-def test_two_normals(rng):
-    """Shift d: a share 1 - Phi(d - z) is flagged, z the 0.95 quantile."""
-    n, d, tpr = 20_000, 2.0, 0.95
-    normal = NormalDist()
-    z = normal.inv_cdf(tpr)
-    expected = 1 - normal.cdf(d - z)
-    # binomial error of the rate, plus that of the estimated threshold times the slope there
-    slope = normal.pdf(d - z) / normal.pdf(z)
-    sd = math.sqrt((expected * (1 - expected) + slope**2 * tpr * (1 - tpr)) / n)
-    value = fpr_at_tpr(rng.normal(0, 1, n), rng.normal(d, 1, n))
-    assert value == pytest.approx(expected, abs=5 * sd)
-
-
-@pytest.mark.parametrize("tpr", [0, -0.1, 1.01, float("nan")])
-def test_share_outside_its_range(tpr):
-    with pytest.raises(ValueError, match=r"tpr must be in \(0, 1\], got .*tpr=0.95"):
-        fpr_at_tpr([0.0], [1.0], tpr=tpr)
-
-
-def test_share_that_is_no_number():
-    with pytest.raises(TypeError, match=r"tpr must be a number, got '95%'"):
-        fpr_at_tpr([0.0], [1.0], tpr="95%")

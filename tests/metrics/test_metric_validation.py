@@ -1,133 +1,96 @@
-"""Each error names the argument, what was expected, what came, and the remedy."""
+"""Each error has its type and names the argument and what came."""
+
+import math
 
 import numpy as np
 import pytest
 
-from dipedl.metrics import aurc, brier_score, ece, ood_auroc, ood_brier
+from dipedl.metrics import accuracy, aurc, bootstrap_ci, brier_score, ece, fpr_at_tpr, ood_auroc
+from dipedl.metrics import ood_brier as ood
 
 P = [[0.5, 0.5], [0.2, 0.8]]
-NAN = float("nan")
+NAN, X = float("nan"), np.arange(4.0)
 
-CASES = {
-    "y and proba differ in length": (
-        lambda: brier_score([0], P),
-        ValueError,
-        ["y and proba", "same length", "1 and 2", "same order"],
-    ),
-    "y too large": (
-        lambda: brier_score([0, 2], P),
-        ValueError,
-        ["y must be in 0..1", "2 columns", "0 to 2", "searchsorted"],
-    ),
-    "y negative": (lambda: brier_score([-1, 1], P), ValueError, ["y must be in 0..1", "-1 to 1"]),
-    "y of names": (
-        lambda: brier_score(["a", "b"], P),
-        TypeError,
-        ["y must hold integer class indices", "<U1", "searchsorted"],
-    ),
-    "y of floats": (lambda: brier_score([0.0, 1.0], P), TypeError, ["y", "integer", "float64"]),
-    "y of booleans": (lambda: brier_score([True, False], P), TypeError, ["y", "integer", "bool"]),
-    "y one-hot": (
+
+def mean(x):
+    return x.mean()
+
+
+def two_samples(a, b):
+    return 0.0
+
+
+two_samples.kind = "ood"
+
+#: Call, error, and a pattern with the named argument and what came.
+CASES = [
+    (lambda: brier_score([0], P), ValueError, "y and proba .*same length, got 1 and 2"),
+    (lambda: brier_score([0, 2], P), ValueError, r"y must be in 0\.\.1 .*2 columns, got 0 to 2"),
+    (lambda: brier_score([-1, 1], P), ValueError, r"y must be in 0\.\.1 .*-1 to 1"),
+    (lambda: brier_score(["a", "b"], P), TypeError, "y must hold integer class indices.*<U1"),
+    (lambda: brier_score([0.0, 1.0], P), TypeError, "y must hold integer.*float64"),
+    (lambda: brier_score([True, False], P), TypeError, "y must hold integer.*bool"),
+    (
         lambda: brier_score(np.eye(2, dtype=int), P),
         ValueError,
-        ["y must have shape (n,)", "(2, 2)", "ravel"],
+        r"y must have .*\(n,\).*\(2, 2\)",
     ),
-    "y empty": (
-        lambda: brier_score(np.zeros(0, dtype=int), P),
+    (lambda: brier_score(np.zeros(0, dtype=int), P), ValueError, "y must not be empty"),
+    (lambda: brier_score([0, 0], [[1.0], [1.0]]), ValueError, r"proba must have .*two.*\(2, 1\)"),
+    (lambda: brier_score([0, 1], [0.2, 0.8]), ValueError, r"proba must have shape \(n, k\)"),
+    (lambda: ood(np.zeros((0, 3))), ValueError, r"proba must not be empty.*\(0, 3\)"),
+    (lambda: ood([[0.5, 0.5], [0.5, 0.6]]), ValueError, "proba rows must sum .*1.1 in row 1"),
+    (lambda: ood([[1.5, -0.5]]), ValueError, "proba must not be negative.*-0.5"),
+    (lambda: ood([[NAN, 1.0], [0.5, 0.5]]), ValueError, "proba must be finite.*1 of 2 rows"),
+    (lambda: ood([[np.inf, 0.0]]), ValueError, "proba must be finite"),
+    (lambda: ood([[0.5, 0.5], [1.0]]), ValueError, "proba must be an array.*ragged"),
+    (lambda: ood([["half", "half"]]), TypeError, "proba must hold real numbers.*<U4"),
+    (
+        lambda: ood(np.ma.array(P, mask=np.eye(2, dtype=bool))),
         ValueError,
-        ["y must not be empty", "(0,)", "at least one"],
+        "proba must not be mask",
     ),
-    "proba of one class": (
-        lambda: brier_score([0, 0], [[1.0], [1.0]]),
-        ValueError,
-        ["proba", "at least two columns", "(2, 1)", "column_stack"],
-    ),
-    "proba one-dimensional": (
-        lambda: brier_score([0, 1], [0.2, 0.8]),
-        ValueError,
-        ["proba must have shape (n, k)", "(2,)", "predict_proba"],
-    ),
-    "proba empty": (
-        lambda: ood_brier(np.zeros((0, 3))),
-        ValueError,
-        ["proba must not be empty", "(0, 3)", "at least one"],
-    ),
-    "proba not normalised": (
-        lambda: ood_brier([[0.5, 0.5], [0.5, 0.6]]),
-        ValueError,
-        ["proba rows must sum to one", "1.1 in row 1", "divide each row"],
-    ),
-    "proba negative": (
-        lambda: ood_brier([[1.5, -0.5]]),
-        ValueError,
-        ["proba must not be negative", "-0.5", "softmax"],
-    ),
-    "proba NaN": (
-        lambda: ood_brier([[NAN, 1.0], [0.5, 0.5]]),
-        ValueError,
-        ["proba must be finite", "1 of 2 rows", "leave these rows out"],
-    ),
-    "proba infinite": (lambda: ood_brier([[np.inf, 0.0]]), ValueError, ["proba must be finite"]),
-    "proba ragged": (
-        lambda: ood_brier([[0.5, 0.5], [1.0]]),
-        ValueError,
-        ["proba", "shape (n, k)", "ragged", "equal length"],
-    ),
-    "proba of objects": (
-        lambda: ood_brier([["half", "half"]]),
-        TypeError,
-        ["proba must hold real numbers", "<U4", "float"],
-    ),
-    "n_bins zero": (
-        lambda: ece([0, 1], P, n_bins=0),
-        ValueError,
-        ["n_bins must be an integer >= 1", "got 0"],
-    ),
-    "n_bins float": (
-        lambda: ece([0, 1], P, n_bins=15.0),
-        TypeError,
-        ["n_bins must be an integer", "15.0"],
-    ),
-    "scores NaN": (
+    (lambda: ece([0, 1], P, n_bins=0), ValueError, "n_bins must be an integer >= 1, got 0"),
+    (lambda: ece([0, 1], P, n_bins=15.0), TypeError, "n_bins must be an integer.*15.0"),
+    (
         lambda: ood_auroc([0.0, NAN, NAN], [1.0]),
         ValueError,
-        ["uncertainty_in must not hold NaN", "2 NaN in 3", "+inf"],
+        "uncertainty_in must .*2 NaN in 3",
     ),
-    "scores empty": (
-        lambda: ood_auroc([0.0], []),
+    (lambda: ood_auroc([0.0], []), ValueError, "uncertainty_out must not be empty"),
+    (lambda: ood_auroc([[0.0]], [1.0]), ValueError, r"uncertainty_in must have shape .*\(1, 1\)"),
+    (lambda: ood_auroc([1j], [1.0]), TypeError, "uncertainty_in must hold real .*complex128"),
+    (lambda: aurc([0, 1], [0.1, 0.2]), TypeError, "correct must be boolean.*int64"),
+    (lambda: aurc([True], [0.1, 0.2]), ValueError, "correct and uncertainty .*got 1 and 2"),
+    (lambda: fpr_at_tpr([0.0], [1.0], tpr=0), ValueError, r"tpr must be in \(0, 1\], got 0"),
+    (lambda: fpr_at_tpr([0.0], [1.0], tpr=1.01), ValueError, r"tpr must be in \(0, 1\], got 1.01"),
+    (lambda: fpr_at_tpr([0.0], [1.0], tpr=NAN), ValueError, r"tpr must be in \(0, 1\], got nan"),
+    (lambda: fpr_at_tpr([0.0], [1.0], tpr="95%"), TypeError, "tpr must be a number, got '95%'"),
+    (lambda: bootstrap_ci(mean, X, level=95), ValueError, r"level must be in \(0, 1\), got 95"),
+    (lambda: bootstrap_ci(mean, X, level=1), ValueError, r"level must be in \(0, 1\), got 1"),
+    (
+        lambda: bootstrap_ci(mean, X, n_resamples=39),
         ValueError,
-        ["uncertainty_out must not be empty", "(0,)", "at least one"],
+        "n_resamples must .*40 .*got 39",
     ),
-    "scores as a column": (
-        lambda: ood_auroc([[0.0]], [1.0]),
+    (lambda: bootstrap_ci(mean, X, n_resamples=1e3), TypeError, "n_resamples must be an integer"),
+    (lambda: bootstrap_ci(accuracy, [0], P), ValueError, "arrays of the same rows .*1 and 2"),
+    (lambda: bootstrap_ci(two_samples, X, []), ValueError, r"arrays\[1\] must have .*one row"),
+    (lambda: bootstrap_ci(mean, 3.0), ValueError, r"arrays\[0\].*got shape \(\)"),
+    (lambda: bootstrap_ci(mean), ValueError, "arrays must be given"),
+    (
+        lambda: bootstrap_ci(lambda x: math.nan, X, n_resamples=40),
         ValueError,
-        ["uncertainty_in must have shape (n,)", "(1, 1)", "ravel"],
+        "metric must not",
     ),
-    "scores complex": (
-        lambda: ood_auroc([1j], [1.0]),
-        TypeError,
-        ["uncertainty_in must hold real numbers", "complex128", "float"],
-    ),
-    "correct of integers": (
-        lambda: aurc([0, 1], [0.1, 0.2]),
-        TypeError,
-        ["correct must be boolean", "int64", "y == model.predict(X)"],
-    ),
-    "correct and uncertainty differ in length": (
-        lambda: aurc([True], [0.1, 0.2]),
-        ValueError,
-        ["correct and uncertainty", "same length", "1 and 2"],
-    ),
-}
+]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_message(case):
-    call, error, words = CASES[case]
-    with pytest.raises(error) as caught:
+@pytest.mark.parametrize(("call", "error", "message"), CASES)
+def test_what_is_refused(call, error, message):
+    with pytest.raises(error, match=message) as caught:
         call()
     assert type(caught.value) is error
-    assert [word for word in words if word not in str(caught.value)] == []
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -135,14 +98,14 @@ def test_softmax_of_any_precision_passes(rng, dtype):
     logits = rng.normal(size=(200, 10)).astype(dtype)
     proba = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     assert proba.dtype == dtype
-    assert 0 < ood_brier(proba) < 0.9
+    assert 0 < ood(proba) < 0.9
 
 
 @pytest.mark.parametrize("miss", [-2e-3, 2e-3])
 def test_row_sums_off_by_more_than_float16_rounding_are_refused(miss):
     with pytest.raises(ValueError, match="sum to one"):
-        ood_brier([[0.5, 0.5 + miss]])
-    assert ood_brier([[0.5, 0.5 + miss / 4]]) > 0
+        ood([[0.5, 0.5 + miss]])
+    assert ood([[0.5, 0.5 + miss / 4]]) > 0
 
 
 def test_any_array_like_of_numbers_passes():

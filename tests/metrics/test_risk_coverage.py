@@ -1,4 +1,3 @@
-import dataclasses
 from itertools import permutations
 
 import numpy as np
@@ -94,9 +93,3 @@ def test_best_area_tends_to_the_closed_form_of_the_paper(error_rate):
 def test_infinities_are_ranked_at_the_ends():
     assert aurc([False, True], [np.inf, 1e300]) == aurc([False, True], [1, 0]) == 0.25
     assert aurc([False, True], [-np.inf, -1e300]) == aurc([False, True], [0, 1]) == 0.75
-
-
-def test_result_is_frozen():
-    curve = risk_coverage_curve([True], [0.0])
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        curve.risk = None
