@@ -1,7 +1,6 @@
 """A Dirichlet whose intervals are too narrow says so in every copy."""
 
 import pickle
-import warnings
 from copy import copy, deepcopy
 
 import numpy as np
@@ -60,11 +59,3 @@ def test_a_warning_names_the_line_of_the_user(clf):
     with pytest.warns(FindingWarning) as told:
         clf.predict_dirichlet(load_iris().data[:5]).credible_interval()
     assert [warning.filename for warning in told] == [__file__]
-
-
-def test_an_error_is_one_every_time(clf):
-    for _ in range(2):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            with pytest.raises(FindingWarning):
-                clf.predict_dirichlet(load_iris().data[:5]).credible_interval()

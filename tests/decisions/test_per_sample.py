@@ -3,7 +3,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier, load
@@ -107,15 +106,6 @@ def test_p_value_is_the_rank_among_the_held_out_scores(clf, rng):
     assert p[-1] == 1 / 401
     np.testing.assert_array_equal(clf.p_value(X, 3), clf.p_value(X, 3))
     assert (clf.p_value(X, 3) <= p).all()
-
-
-def test_alarms_are_small_p_values(clf, rng):
-    X = np.vstack([draw(rng, 500)[0], FAR])
-    p = clf.p_value(X)
-    np.testing.assert_array_equal(clf.predict_ood(X) == -1, p <= clf.false_alarm_rate)
-    for alpha in (0.003, 0.01, 0.1, 0.35):
-        np.testing.assert_array_equal(clf.predict_ood(X, alpha) == -1, p <= alpha)
-    assert clf.predict_ood(X)[-1] == -1
 
 
 def test_weights_count_rows(rng):
@@ -252,36 +242,6 @@ def test_rows_that_were_fitted_on_promise_nothing(rng):
     ):
         model.predict_set(X)
     assert model.calibrate(*draw(rng, 100)).predict_set(X).shape == (100, 3)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, r"exactly one of risk and coverage, got risk=None, coverage=None"),
-        ({"risk": 0.1, "coverage": 0.9}, "exactly one of risk and coverage"),
-        ({"risk": 1.0}, "risk must lie strictly between 0 and 1, got 1.0"),
-        ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
-        ({"risk": 0.1, "confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
-        ({"risk": 0.1, "kind": "luck"}, "kind must be one of .* got 'luck'"),
-    ],
-)
-def test_bad_requests_to_reject(clf, options, message):
-    with pytest.raises(ValueError, match=message):
-        clf.predict_with_reject(FAR, **options)
-
-
-def test_other_bad_requests(clf):
-    with pytest.raises(ValueError, match="coverage must lie strictly between 0 and 1"):
-        clf.predict_set(FAR, 1.5)
-    with pytest.raises(ValueError, match=r"method must be one of \['lac', 'aps'\]"):
-        clf.predict_set(FAR, method="raps")
-    with pytest.raises(ValueError, match="must lie strictly between 0 and 1, got 0"):
-        clf.predict_ood(FAR, alpha=0)
-    for method in ("p_value", "predict_ood", "predict_set"):
-        with pytest.raises(NotFittedError):
-            getattr(DIPClassifier(), method)(FAR)
-    with pytest.raises(NotFittedError):
-        DIPClassifier().predict_with_reject(FAR, coverage=0.9)
 
 
 def test_thresholds_are_saved_with_the_model(clf, rng, tmp_path):

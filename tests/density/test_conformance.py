@@ -39,16 +39,12 @@ def default(name):
 
 
 def variants():
-    yield GDADensity("shared-basis")
-    yield GDADensity("shared-basis", None, "empirical")
     for covariance_type in ("full", "tied", "diag"):
-        for shrinkage in (None, 0.3, "oas", "ledoit-wolf"):
-            for class_weights in ("equal", "empirical"):
-                yield GDADensity(covariance_type, shrinkage, class_weights)
-    for covariance_type in ("full", "diag"):
-        for shrinkage in (None, 0.3, "ledoit-wolf"):
-            yield GaussianDensity(covariance_type, shrinkage)
-    yield GaussianDensity("diag")
+        yield GDADensity(covariance_type, "ledoit-wolf")
+        yield GDADensity(covariance_type, None, "empirical")
+    yield GDADensity("shared-basis", None, "empirical")
+    yield GaussianDensity("full", "ledoit-wolf")
+    yield GaussianDensity("diag", None)
     yield KernelDensity("silverman")
     yield KernelDensity(0.7)
     yield GaussianMixtureDensity(2, "tied")
@@ -222,21 +218,6 @@ def test_check_density_runs_every_check(monkeypatch):
     mine = GaussianDensity()
     testing.check_density(mine, random_state=5)
     assert seen == [(i, mine, 5) for i in range(3)]
-
-
-def test_a_warning_for_a_huge_query_is_a_failure():
-    class Warns(GaussianDensity):
-        def score_samples(self, X):
-            np.square(X)
-            return super().score_samples(X)
-
-    with pytest.raises(AssertionError, match=r"Warns\(\): warns for a huge query: overflow"):
-        testing.check_huge_query(Warns())
-
-
-def test_every_check_is_in_the_list():
-    found = {f for name, f in vars(testing).items() if name.startswith("check_")}
-    assert found - {testing.check_density} == set(CHECKS)
 
 
 class Plain:

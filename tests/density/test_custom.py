@@ -102,15 +102,6 @@ def test_torch_distribution(X, dtype):
     np.testing.assert_allclose(score, expected, rtol=tolerance, atol=tolerance)
 
 
-def test_numbers_in_a_list_become_float64(X):
-    class Lists(Normal):
-        def log_prob(self, X):
-            return [0] * len(X)
-
-    score = CustomDensity(Lists()).fit(X).score_samples(X)
-    assert score.dtype == np.float64 and score.shape == (20,)
-
-
 @pytest.mark.parametrize("given", ["knn", 42, KNNDensity], ids=str)
 def test_what_is_no_density_is_refused_with_what_there_is(given):
     with pytest.raises(

@@ -200,12 +200,6 @@ def test_a_share_is_held_out_by_default():
     assert set(density(validation_fraction=0).fit(X).history_.score) == {None}
 
 
-def test_defaults_stop_early():
-    settings = FlowDensity()._settings(True)
-    assert (settings.patience, settings.restore_best) == (10, True)
-    assert FlowDensity()._settings(False).patience is None
-
-
 def test_augmentation_comes_before_the_noise():
     X = np.random.default_rng(0).integers(0, 2, (40, 3)) / 1
     seen = []
@@ -328,17 +322,6 @@ def test_the_paper_density_is_stated_with_its_training():
     assert (training.schedule, training.step_size, training.decay) == ("step", 5, 0.5)
     assert (training.learning_rate, training.weight_decay, training.clip_norm) == (1e-4, 1e-5, 5.0)
     assert clone(paper).flow == paper.flow
-
-
-@pytest.mark.slow
-def test_a_tiny_paper_density_learns():
-    """The published form, four sizes smaller."""
-    X = np.random.default_rng(0).binomial(255, [[0.2] * 4] * 200) / 255
-    paper = FlowDensity.paper().set_params(flow=NORMS)
-    paper.training = Training(15, 20, learning_rate=0.01, patience=5, restore_best=True, n_jobs=1)
-    fitted = paper.fit(X)
-    assert fitted.score(X) > fitted.score(1 - X)
-    assert fitted.history_.score[-1] < fitted.history_.score[0]
 
 
 def test_it_cannot_be_saved_yet(tmp_path):

@@ -297,16 +297,6 @@ def test_parameters_are_checked(X, parameters, message):
             getattr(GaussianDensity(**parameters), fit)(X)
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [([-1.0, 1, 1], "must be >= 0"), ([0.0, 0, 0], "(positive sum|non-zero)")],
-)
-def test_weights_are_checked(weights, message):
-    X = np.arange(6.0).reshape(3, 2)
-    with pytest.raises(ValueError, match=message):
-        GaussianDensity().fit(X, sample_weight=weights)
-
-
 def test_intensity_of_moments_alone(X):
     """The function under both Gaussian densities takes moments, wherever they come from."""
     m = Moments.of(X[:30]) + Moments.of(X[30:])
