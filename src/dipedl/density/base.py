@@ -303,10 +303,10 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
         if _defines_first(kind, "log_density", "score_samples")
         else density.score_samples
     )
-    given = {"proba": proba} if proba is not None and takes_proba(density) else {}
+    arguments = {"proba": proba} if proba is not None and takes_proba(density) else {}
     # What overflows is -inf or refused below; other libraries would warn of it.
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = np.asarray(score(Z, **given), dtype=np.float64)
+        scores = np.asarray(score(Z, **arguments), dtype=np.float64)
     if scores.shape == (len(Z),) and (scores < np.inf).all():
         return scores
     name = type(getattr(density, "model", density)).__name__
@@ -325,15 +325,15 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
 
 def score_parts(parts: Mapping[str, Any], Z: np.ndarray) -> dict[str, np.ndarray]:
     """Return `log_density` of checked features Z (n, p) by each of several densities."""
-    found, unit = {}, None
+    scores, unit = {}, None
     for name, part in parts.items():
         behind = behind_normalizer(part)
         if behind is None:
-            found[name] = log_density(part, Z)
+            scores[name] = log_density(part, Z)
         else:
             unit = unit_rows(Z) if unit is None else unit
-            found[name] = log_density(behind, unit)
-    return found
+            scores[name] = log_density(behind, unit)
+    return scores
 
 
 def behind_normalizer(part: Any) -> Any:

@@ -156,12 +156,12 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         labels = np.zeros(len(X), dtype=int) if y is None else np.asarray(y)
         parts, rows = [], []
-        for train, held in splits(self.cv, X[used], labels[used], used)[0]:
-            train, held = used[train], used[held]
+        for train, held_out in splits(self.cv, X[used], labels[used], used)[0]:
+            train, held_out = used[train], used[held_out]
             w = None if weights is None else weights[train]
             densities = self._fit_blocks(X[train], None if y is None else labels[train], w)
-            parts.append(self._scores(densities, X[held]))
-            rows.append(held)
+            parts.append(self._scores(densities, X[held_out]))
+            rows.append(held_out)
         scores, counts = np.concatenate(parts), None
         if weights is not None:
             counts = weights[np.concatenate(rows)]

@@ -109,12 +109,12 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
                 f"got n_samples = {len(X)} in {len(np.unique(y))} classes"
             )
         folds, scores = [], []
-        for train, held in pairs:
+        for train, held_out in pairs:
             # Settings selected on all classes need all classes.
             whole = len(np.unique(y[train])) == len(np.unique(y))
             fold = self.clone_with_selected() if whole else clone(self)
             folds.append(fold.fit_estimators(X[train], y[train], _take(w, train)))
-            scores.append(fold.component_scores(X[held], _take(P, held)))
+            scores.append(fold.component_scores(X[held_out], _take(P, held_out)))
         made: dict[str, Rows] = {}
         if P is None:
             # Only EvidenceModel can ask the classifier for its probabilities of pseudo-outliers.
@@ -123,7 +123,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
                 X[first], y[first], sample_weight=_take(w, first), random_state=number
             )
         outliers = {kind: folds[0].component_scores(Z) for kind, Z in made.items()}
-        rows = np.concatenate([held for _, held in pairs])
+        rows = np.concatenate([held_out for _, held_out in pairs])
         classes = np.unique(y, return_inverse=True)[1]
         wrong = None if P is None else P[rows].argmax(axis=1) != classes[rows]
         merged = self.merge_folds([fold.failed_ for fold in folds], scores)
@@ -255,9 +255,9 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
     def log_density(self, Z: Rows, proba: Rows | None = None) -> Rows:
         """Return `score_samples` of features Z (n, p) that were checked before."""
         if self.with_classifier_ != (proba is not None):
-            wanted = "needs" if proba is None else "was fitted without"
+            needs = "needs" if proba is None else "was fitted without"
             raise ValueError(
-                f"{type(self).__name__} {wanted} proba, the class probabilities of the rows; give "
+                f"{type(self).__name__} {needs} proba, the class probabilities of the rows; give "
                 "them to both fit and score_samples, or to neither"
             )
         scores = self.combine(self.component_scores(Z, proba, self.component_names_))
@@ -605,11 +605,11 @@ def _auroc_by_kind(scores: Rows, outlying: Scores, weights: Rows | None) -> dict
 
 def _weights(auroc: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Return ``max(0, 2 A - 1)^2`` of the mean AUROC; 1 for all where there is nothing to go by."""
-    found = {
+    weights = {
         name: max(0.0, 2 * float(np.mean(list(by_kind.values()))) - 1) ** 2 if by_kind else 0.0
         for name, by_kind in auroc.items()
     }
-    return found if any(found.values()) else dict.fromkeys(found, 1.0)
+    return weights if any(weights.values()) else dict.fromkeys(weights, 1.0)
 
 
 def fused_score(
@@ -724,8 +724,8 @@ def blind_to_distance(part: Any, X: Rows) -> bool:
     rows = X[np.linspace(0, len(X) - 1, min(len(X), 200)).astype(int)]
     rays = _rays(X, rows)
     middle, (nearer, farther) = X.mean(axis=0), _DISTANCES
-    asked = np.concatenate([middle + nearer * rays, middle + farther * rays, rows])
-    near, far, own = np.split(log_density(part, asked), [len(rays), 2 * len(rays)])
+    points = np.concatenate([middle + nearer * rays, middle + farther * rays, rows])
+    near, far, own = np.split(log_density(part, points), [len(rays), 2 * len(rays)])
     # Where both are -inf there is nothing further to fall.
     return not (((far < near - 1) & (far < own.min())) | np.isneginf(far)).all()
 

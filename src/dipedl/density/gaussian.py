@@ -156,7 +156,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         return self.factor_.log_density(Z)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
-        """For each row of X (n, p), its distance and the `top` features that make it far.
+        """Return for each row of X (n, p) its distance and the `top` features that make it far.
 
         As `GDADensity.explain_rows`, without a class.
         """
@@ -283,7 +283,7 @@ class ClassConditionalGaussians(BaseEstimator):
         return log_densities(self.factors_, X)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
-        """For each row of X (n, p), its nearest class and the `top` features that make it far."""
+        """Return for each row of X (n, p) its nearest class and the features that make it far."""
         X = check_rows(self, X)
         return explain_nearest(self.factors_, plain_labels(self.classes_), X, top)
 
@@ -326,13 +326,13 @@ class ClassConditionalGaussians(BaseEstimator):
             )
 
     def _known_classes(self, classes: Any, first: bool) -> np.ndarray:
-        given = None if classes is None else np.unique(classes)
-        if not first and given is not None and not np.array_equal(given, self.classes_):
+        announced = None if classes is None else np.unique(classes)
+        if not first and announced is not None and not np.array_equal(announced, self.classes_):
             raise ValueError(
                 f"classes must stay {self.classes_.tolist()} after the first call, "
-                f"got {given.tolist()}"
+                f"got {announced.tolist()}"
             )
-        return np.asarray(given if first else self.classes_)
+        return np.asarray(announced if first else self.classes_)
 
     def _moments_of(
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray

@@ -354,11 +354,11 @@ def _lowest_keys(blocks: np.ndarray, queries: np.ndarray) -> np.ndarray:
     columns = np.ascontiguousarray(queries.T)
     lowest = np.empty((len(blocks), len(queries)), dtype=np.float32)
     for part in _slices(len(blocks), _TILE // len(queries)):
-        found = np.matmul(blocks[part, 0], columns, out=lowest[part])
-        other = np.empty_like(found)
+        keys = np.matmul(blocks[part, 0], columns, out=lowest[part])
+        other = np.empty_like(keys)
         for place in range(1, blocks.shape[1]):
             np.matmul(blocks[part, place], columns, out=other)
-            np.minimum(found, other, out=found)
+            np.minimum(keys, other, out=keys)
     return lowest
 
 

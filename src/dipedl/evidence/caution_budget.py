@@ -183,9 +183,9 @@ class CautionBudget(BaseNormalizer):
         full, alpha = float(n) * float(gamma), prior_vector(prior, P.shape[1])
         alpha0, total = float(alpha.sum()), float(weights.sum())
         self.log_odds_ = half_point_log_odds(full, alpha0)
-        kept = self.counted(scores, weights)
-        if not kept.all():
-            rows = np.flatnonzero(kept)
+        counted = self.counted(scores, weights)
+        if not counted.all():
+            rows = np.flatnonzero(counted)
             rows = rows[np.argsort(scores[rows], kind="stable")]
             scores, weights, P, labels = scores[rows], weights[rows], P[rows], labels[rows]
         finite = np.isfinite(scores)
@@ -318,9 +318,9 @@ def _classified(
 def _require_scores(scores: np.ndarray, source: str) -> None:
     bad = np.isnan(scores) | (scores == np.inf)
     if bad.any() or not np.isfinite(scores).any():
-        shown = scores[bad][0] if bad.any() else "-inf throughout"
+        got = scores[bad][0] if bad.any() else "-inf throughout"
         raise ValueError(
-            f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got {shown} "
+            f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got {got} "
             f"from {source}; use a density with unbounded support"
         )
 

@@ -311,8 +311,8 @@ class TiedFactors(Sequence[GaussianFactor]):
         np.fill_diagonal(between, 0.0)
         return means, square, between
 
-    def fill(self, X: np.ndarray, found: np.ndarray) -> None:
-        """Write the squared distances of rows X (n, p) to `found` (k, n); not of a thin factor.
+    def fill(self, X: np.ndarray, distances: np.ndarray) -> None:
+        """Write the squared distances of rows X (n, p) to `distances` (k, n); for a full factor.
 
         A row is whitened once, and one product compares it with all means.
         """
@@ -326,7 +326,7 @@ class TiedFactors(Sequence[GaussianFactor]):
             white -= mean
             own = np.einsum("ij,ij->i", white, white + 2 * mean)
             distance = own - 2 * means @ white.T + between[near].T
-            found[:, rows] = np.where(np.isnan(distance), np.inf, np.maximum(distance, 0.0))
+            distances[:, rows] = np.where(np.isnan(distance), np.inf, np.maximum(distance, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,16 +380,16 @@ class BasisFactors(Sequence[GaussianFactor]):
         """Means (k, p) minus the first, along the basis."""
         return np.asarray((self.mean - self.mean[0]) @ self.basis.T)
 
-    def fill(self, X: np.ndarray, found: np.ndarray) -> None:
-        """Write the squared distances of rows X (n, p) to `found` (k, n): a row is turned once."""
+    def fill(self, X: np.ndarray, distances: np.ndarray) -> None:
+        """Write the squared distances of rows X (n, p) to `distances` (k, n)."""
         pairs = list(zip(self.along, 1 / self.variance, strict=True))
         for rows in _row_blocks(len(X), 8 * X.shape[1]):
             turned = np.subtract(X[rows], self.mean[0], dtype=np.float64) @ self.basis.T
             for c, (mean, precision) in enumerate(pairs):
                 D = turned - mean
                 D *= D
-                found[c, rows] = D @ precision
-        found[np.isnan(found)] = np.inf
+                distances[c, rows] = D @ precision
+        distances[np.isnan(distances)] = np.inf
 
 
 def _row_blocks(n: int, k: int) -> list[slice]:
@@ -400,14 +400,14 @@ def _row_blocks(n: int, k: int) -> list[slice]:
 
 def squared_distances(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
     """Squared Mahalanobis distance of each row of X (n, p) to each of k Gaussians, (n, k)."""
-    found = np.empty((len(factors), len(X)))
+    distances = np.empty((len(factors), len(X)))
     if isinstance(factors, BasisFactors) or (isinstance(factors, TiedFactors) and not factors.thin):
         with np.errstate(over="ignore", invalid="ignore"):
-            factors.fill(X, found)
+            factors.fill(X, distances)
     else:
-        for factor, row in zip(factors, found, strict=True):
+        for factor, row in zip(factors, distances, strict=True):
             row[:] = factor.squared_distance(X)
-    return found.T
+    return distances.T
 
 
 def class_factors(
@@ -431,14 +431,14 @@ def mixture_log_density(
     factors: Sequence[GaussianFactor], log_weights: np.ndarray, X: np.ndarray
 ) -> np.ndarray:
     """Log-density in nats of each row of X (n, p) under a mixture of k Gaussians, (n,)."""
-    found = np.empty(len(X))
+    log_density = np.empty(len(X))
     for rows in _row_blocks(len(X), len(log_weights)):
         joint = log_densities(factors, X[rows]) + log_weights
         top = joint.max(axis=-1)
         top = np.where(top == -np.inf, 0.0, top)
         with np.errstate(divide="ignore"):
-            found[rows] = top + np.log(np.exp(joint - top[:, None]).sum(axis=-1))
-    return found
+            log_density[rows] = top + np.log(np.exp(joint - top[:, None]).sum(axis=-1))
+    return log_density
 
 
 def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:

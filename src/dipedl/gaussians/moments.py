@@ -532,10 +532,10 @@ class TiedMoments(Sequence[Moments]):
             offset[c] /= weight[c]
             if thin:
                 roots += [D * np.sqrt(w)[:, None] for D, w in rows.minus(origin[c], offset[c])]
-        found = np.vstack([np.zeros((0, p)), *roots])
+        scatter = np.vstack([np.zeros((0, p)), *roots])
         if not thin:
-            found = products.minus(offset * np.sqrt(weight)[:, None])
-        return cls(weight, origin, offset, _residuals(float(weight.sum()), found))
+            scatter = products.minus(offset * np.sqrt(weight)[:, None])
+        return cls(weight, origin, offset, _residuals(float(weight.sum()), scatter))
 
     @classmethod
     def pooling(cls, moments: Sequence[Moments]) -> TiedMoments:
@@ -708,13 +708,13 @@ def moments_by_class(
     higher: bool,
 ) -> list[Moments]:
     """Return the moments of each class of rows X (n, p); weight 0 for a class without rows."""
-    found = []
+    moments = []
     for rows in _rows_by_class(y, classes):
         w = weights
         if not len(rows):
             rows, w = np.zeros(1, dtype=int), np.zeros(len(X))
-        found.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
-    return found
+        moments.append(Moments.of(X, w, rows=rows, diagonal=diagonal, higher=higher))
+    return moments
 
 
 def _rows_by_class(y: np.ndarray, classes: np.ndarray) -> list[np.ndarray]:
@@ -752,12 +752,12 @@ def class_shrinkages(
         raise ValueError(f"shrinkage must hold {k} numbers, got {len(shrinkage)}")
     settings = shrinkage if isinstance(shrinkage, tuple) else (shrinkage,) * k
     if tied:
-        found = [class_shrinkage(pool(moments), settings[0], None)] * k
+        pairs = [class_shrinkage(pool(moments), settings[0], None)] * k
     else:
         weight = sum(m.weight for m in moments) * len(moments[0].offset)
         common = None if shrinkage in (None, 0) else sum(m.trace for m in moments) / weight
-        found = [class_shrinkage(m, of, common) for m, of in zip(moments, settings, strict=True)]
-    intensity, target = np.array(found).T
+        pairs = [class_shrinkage(m, of, common) for m, of in zip(moments, settings, strict=True)]
+    intensity, target = np.array(pairs).T
     return intensity, target
 
 

@@ -224,10 +224,10 @@ def _places(X: Any, bad: Callable[[np.ndarray], np.ndarray]) -> Iterator[tuple[i
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError):
             values = values.astype(np.float64)
-    found = np.flatnonzero(bad(values) if values.dtype.kind == "f" else ())
-    if not found.size:
+    places = np.flatnonzero(bad(values) if values.dtype.kind == "f" else ())
+    if not places.size:
         return
-    place = int(found[0])
+    place = int(places[0])
     if sparse.issparse(X):
         yield int(X.row[place]), int(X.col[place]), float(values[place])
     else:

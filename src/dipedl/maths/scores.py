@@ -44,8 +44,8 @@ def auroc_variance(typical: np.ndarray, departed: np.ndarray) -> float:
     """
     if min(len(typical), len(departed)) < 2:
         return 0.25
-    found = ((typical, departed), (departed, typical))
-    return float(sum(placements(a, b).var(ddof=1) / len(b) for a, b in found))
+    both_ways = ((typical, departed), (departed, typical))
+    return float(sum(placements(a, b).var(ddof=1) / len(b) for a, b in both_ways))
 
 
 def placements(
