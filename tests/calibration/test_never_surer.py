@@ -56,28 +56,6 @@ def test_no_flagged_input_is_surer_than_the_bare_classifier(classifier, density,
         assert (inputs, flagged > 100, violations) == (len(rows), True, 0)
 
 
-def test_the_study_asks_what_a_user_asks(study, rng):
-    X, y = small()
-    clf = DIPClassifier(study.CLASSIFIERS["forest"], GDADensity(), random_state=0).fit(X, y)
-    Q = study.wild(X, 500, rng)
-    found, bare = study.of_classifier(clf)(Q), clf.estimator_.predict_proba(Q)
-    np.testing.assert_array_equal(found.flagged, clf.p_value(Q) <= clf.false_alarm_rate)
-    np.testing.assert_array_equal(found.flagged, clf.predict_ood(Q) == -1)
-    above = clf.predict_proba(Q).max(axis=1) - bare.max(axis=1)
-    below = entropy(bare) - clf.uncertainty(Q, "total")
-    assert (found.surplus >= np.maximum(above, below) - 1e-12).all()
-    # It sees a violation: typical inputs may be answered with more confidence, and are.
-    assert (found.surplus[~found.flagged] > 0.01).any()
-
-
-def test_its_search_moves_flagged_inputs_towards_a_violation(study, rng):
-    X, y = small()
-    ask = study.of_classifier(DIPClassifier(density=GDADensity()).fit(X, y))
-    steps = list(study.searched(ask, X, 100, 15, rng))
-    first, last = (ask(steps[i]) for i in (0, -1))
-    assert last.surplus[last.flagged].mean() > first.surplus[first.flagged].mean()
-
-
 def test_the_timid_classifiers_here_are_sharpened_on_typical_inputs(study):
     X, y = study.rows()
     clf = DIPClassifier(study.CLASSIFIERS["forest"], random_state=0).fit(X, y)

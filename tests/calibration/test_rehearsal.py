@@ -293,13 +293,6 @@ def test_ends_of_an_interval_do_not_cross_where_quantiles_underflow():
     assert (low <= high).all()
 
 
-def test_the_diagnosis_says_what_the_width_rests_on(spread):
-    found = {finding.code: finding for finding in spread.diagnose().findings}
-    numbers = found["intervals_rehearsed"].numbers
-    assert numbers["strength"] == spread.spread_.strength_ and numbers["refits"] == 10
-    assert "intervals_of_few_rows" not in found and "intervals_of_frozen_classifier" not in found
-
-
 def test_a_strength_of_ones_own_changes_no_mean():
     d = Dirichlet([[3.0, 1.0], [1.0, 1.0]])
     again = d.with_strength(np.array([40.0, 0.5]))

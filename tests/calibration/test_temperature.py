@@ -108,14 +108,6 @@ def test_a_share_of_a_sharpening_lies_between_none_and_all(t, rng):
     assert (half >= bare.max(axis=1) - 1e-15).all()
 
 
-@pytest.mark.parametrize("wrong", [-0.1, 1.0, np.nan])
-def test_confidence_is_refused_out_of_range(wrong):
-    with pytest.raises(ValueError, match=r"confidence must lie in \[0, 1\)"):
-        Temperature(confidence=wrong).fit(np.eye(2), np.arange(2))
-    with pytest.raises(TypeError, match="confidence must be a number"):
-        Temperature(confidence="high").fit(np.eye(2), np.arange(2))
-
-
 @given(
     seed=st.integers(0, 1000),
     m=st.integers(1, 60),
@@ -180,13 +172,22 @@ def test_what_it_refuses(scores, y, options, message):
 
 
 @pytest.mark.parametrize(
-    ("bounds", "error"),
-    [((0, 2), ValueError), ((2, 3), ValueError), ((1, 1), ValueError), ((0.1, np.inf), ValueError),
-     (3.0, TypeError), ((1, 2, 3), TypeError), (("a", 2), TypeError)],
-)  # fmt: skip
-def test_bounds_out_of_range(bounds, error):
-    with pytest.raises(error, match="bounds must be"):
-        Temperature(bounds).fit(GOOD, np.array([0, 1]))
+    ("model", "error", "message"),
+    [
+        (Temperature((0, 2)), ValueError, "bounds must be"),
+        (Temperature((2, 3)), ValueError, "bounds must be"),
+        (Temperature((1, 1)), ValueError, "bounds must be"),
+        (Temperature((0.1, np.inf)), ValueError, "bounds must be"),
+        (Temperature(3.0), TypeError, "bounds must be"),
+        (Temperature((1, 2, 3)), TypeError, "bounds must be"),
+        (Temperature(confidence=-0.1), ValueError, "confidence must lie"),
+        (Temperature(confidence=1.0), ValueError, "confidence must lie"),
+        (Temperature(confidence="high"), TypeError, "confidence must be a number"),
+    ],
+)
+def test_parameters_out_of_range(model, error, message):
+    with pytest.raises(error, match=message):
+        model.fit(GOOD, np.array([0, 1]))
 
 
 def test_it_is_a_plain_estimator():

@@ -95,10 +95,6 @@ def test_overflow(rng, p):
             KNNDensity(3).fit(np.vstack([X, far]))
 
 
-def test_it_declares_that_it_does_not_integrate_to_one():
-    assert KNNDensity.normalized is False
-
-
 def test_neighbors_are_the_nearest_training_rows(rng):
     X = rng.normal(size=(60, 20))
     queries = rng.normal(size=(7, 20))

@@ -121,10 +121,6 @@ def test_a_row_too_far_for_either_part_has_no_density(rows):
     assert score == -np.inf
 
 
-def test_it_declares_that_it_does_not_integrate_to_one():
-    assert RelativeDensity.normalized is False
-
-
 def test_saved_and_loaded(rows, tmp_path):
     pytest.importorskip("safetensors")
     X, y = rows
