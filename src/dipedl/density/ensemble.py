@@ -18,7 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from ..calibration.crossfit import content_folds, fold_pairs
 from ..calibration.pseudo_outliers import make_pseudo_outliers
 from ..dirichlet import confidence
-from ..evidence.normalizers import lower_tail_unit, rank_table, require_finite
+from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..inputs import check_weights, require_fitted, validate_features, validate_fit_features
 from ..maths.arrays import Array, check_magnitude, check_simplex, drop_mask, special_functions
@@ -393,7 +393,7 @@ class FusedDensity(DensityEnsemble):
         self.normal_scores_: dict[str, NormalScores] = {}
         for name, column in scores.items():
             try:
-                self.normal_scores_[name] = NormalScores().fit(column, w)
+                self.normal_scores_[name] = NormalScores().fit(column, w, source="held-out rows")
             except ValueError as error:
                 self.estimators_.pop(name, None)
                 self.failed_[name] = str(error)
@@ -629,7 +629,7 @@ def fused_score(
     return -((-2 * sum(objections)) ** 0.5) + TIE_BREAK * (sum(z) / len(z))
 
 
-class NormalScores(BaseEstimator):
+class NormalScores(BaseNormalizer):
     """Normal scores of ranks, with the slope of the lower tail beyond the ranks.
 
     Attributes
@@ -638,19 +638,12 @@ class NormalScores(BaseEstimator):
         As in `dipedl.evidence.RankNormal`, but `scale_` is the lower-tail unit.
     """
 
-    def fit(self, scores: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
-        """Learn the ranks of scores (m,), with weights; ValueError where they rank nothing."""
-        name, source = "the normal scores of a component", "held-out rows"
-        weights = np.ones(len(scores)) if sample_weight is None else sample_weight
-        scores, weights = scores[weights > 0], weights[weights > 0]
-        require_finite(scores, name, source)
+    def _learn(self, scores: np.ndarray, weights: np.ndarray) -> None:
+        name = "the normal scores of a component"
         self.knots_, self.normal_scores_, _ = rank_table(scores, weights, name)
         self.scale_ = lower_tail_unit(scores, weights, name)
-        self.n_, self.source_ = float(weights.sum()), source
-        return self
 
-    def transform(self, scores: np.ndarray) -> np.ndarray:
-        """Return the normal scores of scores (n,), shape (n,); strictly increasing."""
+    def _apply(self, scores: np.ndarray) -> np.ndarray:
         inside = np.clip(scores, self.knots_[0], self.knots_[-1])
         beyond = (scores - inside) / self.scale_
         return np.asarray(np.interp(inside, self.knots_, self.normal_scores_) + beyond)
