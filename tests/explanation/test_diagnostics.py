@@ -160,11 +160,11 @@ def _uneven_prior(c):
 
 
 def _at_bound(c):
-    return model(c, calibrator=SimpleNamespace(temperature_=10.0, bounds=(0.1, 10.0)))
+    return model(c, calibrator=SimpleNamespace(temperature_=20.0))
 
 
 def _cooled(c):
-    return model(c, calibrator=SimpleNamespace(temperature_=0.2, bounds=(0.01, 100.0)))
+    return model(c, calibrator=SimpleNamespace(temperature_=0.2))
 
 
 def _sharpened(c):

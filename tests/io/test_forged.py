@@ -177,7 +177,6 @@ OWN = [
     ("HeldOut", {"labels": np.full(len(X), 7)}, "have labels of none"),
     ("HeldOut", {"origin": "nowhere"}, "not one of"),
     ("Temperature", {"temperature_": 0}, "temperature_ of Temperature"),
-    ("Temperature", {"bounds": {"$dict": []}}, "bounds of Temperature"),
     ("InputColumns", {"names": ["a"]}, "where d is 1"),
     ("Moments", {"scatter": np.full((4, 4), np.nan)}, "scatter of Moments"),
     ("Moments", {"weight": 0}, "factors of a class without rows"),

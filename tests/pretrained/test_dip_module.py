@@ -75,7 +75,7 @@ SETTINGS = [
     {"prior": [0.5, 1.0, 2.0], "gamma": 0.3, "max_evidence": 40.0},
     {"normalizer": CautionBudget(0.1, "nll", slope=3.0), "false_alarm_rate": 0.2},
     {"normalizer": QuantileEvidence(0.05), "calibrator": "passthrough"},
-    {"normalizer": ZScore(), "calibrator": Temperature((0.5, 2.0))},
+    {"normalizer": ZScore(), "calibrator": Temperature(0.5)},
     {"normalizer": Identity()},
 ]
 

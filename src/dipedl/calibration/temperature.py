@@ -16,6 +16,8 @@ from ..protocols import atomic
 
 __all__ = ["Temperature"]
 
+#: Lowest and highest temperature.
+BOUNDS = 0.05, 20.0
 _STARTS = 25
 
 
@@ -33,8 +35,6 @@ class Temperature(BaseEstimator):
 
     Parameters
     ----------
-    bounds : (float, float), default=(0.05, 20.0)
-        Lowest and highest T, with 1 between them.
     confidence : float, default=0.95
         Confidence of the likelihood-ratio test, from 0 to below 1. With 0 T is the minimiser alone,
         as Guo et al. have it.
@@ -67,10 +67,7 @@ class Temperature(BaseEstimator):
     (3.23, array([0.81, 0.19]))
     """
 
-    def __init__(
-        self, bounds: tuple[float, float] = (0.05, 20.0), confidence: float = 0.95
-    ) -> None:
-        self.bounds = bounds
+    def __init__(self, confidence: float = 0.95) -> None:
         self.confidence = confidence
 
     @atomic
@@ -95,7 +92,6 @@ class Temperature(BaseEstimator):
         n : float, optional
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
-        low, high = _checked_bounds(self.bounds)
         margin = _checked_margin(self.confidence)
         log_p = _log_probabilities(proba)
         if not len(log_p):
@@ -111,7 +107,7 @@ class Temperature(BaseEstimator):
             own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
             return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
 
-        best, lowest = _minimum(nll, np.log(low), np.log(high))
+        best, lowest = _minimum(nll, *np.log(BOUNDS))
         chosen = _nearest_to_one(nll, best, lowest + margin / total)
         self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
         self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
@@ -148,16 +144,6 @@ def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[floa
     if refined.fun < values[i]:
         return float(refined.x), float(refined.fun)
     return float(grid[i]), float(values[i])
-
-
-def _checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    try:
-        low, high = (float(b) for b in bounds)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"bounds must be two numbers, got {bounds!r}") from error
-    if not 0 < low <= 1 <= high < np.inf or low == high:
-        raise ValueError(f"bounds must be finite with 0 < low <= 1 <= high, got {bounds!r}")
-    return low, high
 
 
 def _checked_margin(confidence: Any) -> float:

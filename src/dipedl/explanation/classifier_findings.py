@@ -10,6 +10,7 @@ from scipy import special, stats
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
+from ..calibration.temperature import BOUNDS
 from ..evidence import alarm_threshold
 from ..evidence_model import inverse_temperature, sharpening_share
 from ..held_out import HeldOut
@@ -72,8 +73,7 @@ def _temperature(held_out: HeldOut, clf: Any) -> Finding:
         "The classifier's temperature is {temperature:.3g}: held-out NLL {nll_before:.4f} before, "
         "{nll_after:.4f} after, ECE {ece_before:.3f} before, {ece_after:.3f} after."
     ).format_map(numbers)
-    bounds = np.asarray(getattr(calibrator, "bounds", [np.nan]), dtype=float)
-    if (np.abs(np.log(temperature / bounds)) < _AT_BOUND).any():
+    if (np.abs(np.log(temperature / np.array(BOUNDS))) < _AT_BOUND).any():
         return finding(
             "temperature_at_bound", numbers, fitted=fitted, beyond=_beyond_a_temperature(clf)
         )

@@ -33,7 +33,10 @@ _NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network", "stored
 #: Settings younger than published rows: at these values the config is what it was before.
 _YOUNG = {"class_weight": None, "spread": None, "bootstrap": False}
 #: Settings that published rows have and the library no longer, at the values that they had.
-_GONE = {"KNNDensity": {"index": "exact", "probe": 0.1}}
+_GONE = {
+    "KNNDensity": {"index": "exact", "probe": 0.1},
+    "Temperature": {"bounds": [0.05, 20.0]},
+}
 #: Tables that stand for one class, so that they need not name it.
 _IMPLIED = {"training": "Training"}
 
@@ -107,7 +110,7 @@ def describe(value: Any) -> Any:
         if key not in _NO_SETTING and not (key in _YOUNG and item == _YOUNG[key])
     }
     name = type(value).__name__
-    return {"class": name, "settings": kept | _GONE.get(name, {})}
+    return {"class": name, "settings": {**kept, **_GONE.get(name, {})}}
 
 
 def settings_named(name: str, value: Any) -> Iterator[Any]:

@@ -136,8 +136,7 @@ ENTRIES: dict[str, Entry] = {
     ),
     "calibration.Temperature": Entry(
         {"temperature_ minimiser_ n_": c.SIZE, "nll_ bare_nll_": c.real()},
-        parameters={"bounds": c.either(c.fields(c.SIZE, c.SIZE), c.each(c.SIZE, 2))},
-        gone=frozenset({"kind_"}),
+        gone=frozenset({"bounds", "kind_"}),
     ),
     "evidence.CautionBudget": Entry(
         _BOUNDED | {"exhausted_": c.flag, "full_loss_ lowest_loss_ loss_ allowed_loss_": c.real()},
