@@ -195,7 +195,7 @@ class Stream:
     standardised: bool
 
     def with_rows(self, X: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray) -> Self:
-        """The same with rows X (n, d), none of them held out, labels and weights."""
+        """Return the stream with more rows X (n, d), none of them held out, labels and weights."""
         Z = compute_features(self.features, X) if len(X) else X
         return self._with_features(Z, y, classes, w)
 
@@ -249,7 +249,7 @@ class Stream:
     def _with_features(
         self, Z: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray
     ) -> Self:
-        """The same with rows by their features Z (n, p)."""
+        """Return the stream with more rows by their features Z (n, p)."""
         if not len(Z):
             return self
         density = add_rows(copy(self.density), Z, y, classes, None if (w == 1).all() else w)
