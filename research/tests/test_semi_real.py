@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dipedl_bench.datasets.semi_real import (
-    CHUNK,
+    PAPER_FILE_MIX,
     STAR_SHARES,
     draw,
     extinction,
@@ -119,17 +119,6 @@ def test_extinction_in_the_visual_is_one_ratio_of_total_to_selective():
     assert blue == pytest.approx(4.1, rel=0.015)
 
 
-def test_rows_alone_are_the_same_bits():
-    n = 2 * CHUNK + 77
-    every = generate_semi_real(INGREDIENTS, n, random_state=4)
-    rows = [n - 1, 0, CHUNK, CHUNK - 1, 5, 5]
-    some = generate_semi_real(INGREDIENTS, n, random_state=4, rows=rows)
-    for field in ("flux", "label", "snr", "redshift", "name", "group"):
-        np.testing.assert_array_equal(getattr(some, field), getattr(every, field)[rows])
-    none = generate_semi_real(INGREDIENTS, n, random_state=4, rows=[])
-    assert none.flux.shape == (0, 90)
-
-
 def test_seed_decides_and_chunks_differ():
     first, again = (generate_semi_real(INGREDIENTS, 600, random_state=1) for _ in range(2))
     other = generate_semi_real(INGREDIENTS, 600, random_state=2)
@@ -142,7 +131,7 @@ def test_seed_decides_and_chunks_differ():
 @pytest.mark.parametrize(
     ("mix", "counts"),
     [
-        ("paper-file", [343, 101, 556]),
+        (PAPER_FILE_MIX, [343, 101, 556]),
         ({"GALAXY": 34, "QSO": 10, "STAR": 956}, [34, 10, 956]),
         ({"STAR": 0.5005, "QSO": 0.4995}, [0, 500, 500]),
         ({"GALAXY": 1.0}, [1000, 0, 0]),
@@ -173,30 +162,16 @@ def test_what_is_known_of_each_is_that_of_its_object():
     ("changes", "message"),
     [
         ({"n": 0}, "n must be >= 1, got 0"),
-        ({"mix": "paper"}, "mix must be 'paper-file' or a mapping, got 'paper'"),
         ({"mix": {"Galaxy": 1.0}}, r"mix must map names out of \['GALAXY', 'QSO', 'STAR'\]"),
         ({"mix": {}}, "mix must map names"),
         ({"mix": {"QSO": 4, "STAR": 5}}, "counts of mix must sum to n=10, got 9"),
         ({"mix": {"QSO": 0.4, "STAR": 0.5}}, "shares of mix must sum to 1, got 0.9"),
         ({"mix": {"QSO": -1.0, "STAR": 2.0}}, "finite numbers >= 0"),
         ({"mix": {"QSO": np.nan, "STAR": 2.0}}, "finite numbers >= 0"),
-        ({"rows": [3, 10]}, r"rows must be in 0..9, got 3..10"),
     ],
 )
 def test_bad_values(changes, message):
     with pytest.raises(ValueError, match=message):
-        generate_semi_real(INGREDIENTS, **{"n": 10, **changes})
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"rows": [0.5]}, "rows must be a one-dimensional array of integers"),
-        ({"rows": [[1]]}, "rows must be a one-dimensional array of integers"),
-    ],
-)
-def test_bad_types(changes, message):
-    with pytest.raises(TypeError, match=message):
         generate_semi_real(INGREDIENTS, **{"n": 10, **changes})
 
 

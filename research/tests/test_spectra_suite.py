@@ -14,7 +14,7 @@ from dipedl.apps.spectra import spectral_features, toy_spectra
 from dipedl.baselines import EDL
 from dipedl_bench import datasets, load_suite, run
 from dipedl_bench.datasets import spectra_splits as spectra_data
-from dipedl_bench.datasets.spectra_splits import _drawn, drop_damaged, flux_of, looked_at
+from dipedl_bench.datasets.spectra_splits import _draw_objects, drop_damaged
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.results.files import seal
 from dipedl_bench.results.receipt import config_hash
@@ -40,7 +40,7 @@ def kept(tmp_path_factory):
 
 def test_the_papers_split_and_features_of_training_rows_alone(kept):
     """Written out once more, step by step, as the paper's code has it."""
-    folder, splits = kept
+    splits = kept[1]
     every = toy_spectra(1500)
     known = np.flatnonzero(every.label < 2)
     order = np.random.default_rng(7).permutation(len(known))
@@ -56,21 +56,12 @@ def test_the_papers_split_and_features_of_training_rows_alone(kept):
     for split, at in rows.items():
         np.testing.assert_array_equal(splits.y[split], every.label[at])
         np.testing.assert_allclose(splits.X[split], features.transform(every.flux[at]), atol=1e-5)
-    stars = looked_at(CONFIG, 7, folder)["ood/stars"]
-    assert len(stars.row) == 70 and set(every.label[stars.row]) == {2}
-    assert set(stars.label) == {-1} and "ood/stars" not in splits.y
-    other = looked_at(CONFIG, 8, folder)
-    assert np.array_equal(other["ood/stars"].row, stars.row)
-    assert not np.array_equal(other["test"].row, rows["test"])
-
-
-def test_flux_behind_a_row(kept):
-    folder, splits = kept
-    spectra = flux_of(CONFIG, "test", [3, 0], 7, folder)
-    every = toy_spectra(1500)
-    at = looked_at(CONFIG, 7, folder)["test"].row[[3, 0]]
-    np.testing.assert_array_equal(spectra.flux, every.flux[at])
-    np.testing.assert_array_equal(spectra.label, splits.y["test"][[3, 0]])
+    stars = np.flatnonzero(every.label == 2)
+    chosen = np.sort(np.random.default_rng(0).permutation(len(stars))[:70])  # for every seed
+    expected = features.transform(every.flux[stars[chosen]])
+    np.testing.assert_allclose(splits.X["ood/stars"], expected, atol=1e-5)
+    assert "ood/stars" not in splits.y
+    assert not np.array_equal(make_splits(CONFIG, 8).y["test"], splits.y["test"])
 
 
 def test_another_share_of_validation_rows_is_refused_not_ignored():
@@ -91,26 +82,26 @@ def test_what_is_kept_is_read_again(kept, monkeypatch):
 def test_damaged_features_are_named_and_dropped(kept, tmp_path):
     keep = shutil.copytree(kept[0], tmp_path / "features")
     assert drop_damaged(CONFIG, 7, keep) == []
-    path = next(keep.glob("*-7/ood__stars.npy"))
+    path = next(keep.glob("7-*/splits.npz"))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"-7/ood__stars\.npy' is damaged \("):
+    with pytest.raises(ValueError, match=r"splits\.npz' is damaged \("):
         make_splits(CONFIG, 7, keep)
     (problem,) = drop_damaged(CONFIG, 7, keep)
-    assert problem.startswith("ood__stars.npy is damaged") and not path.parent.exists()
+    assert problem.startswith("splits.npz is damaged") and not path.parent.exists()
     assert drop_damaged(CONFIG, 7, keep) == []
 
 
 def test_a_run_names_damaged_features_first(tmp_path):
     suite = load_suite("spectra")
     data = data_config(suite, suite.profile("smoke"))
-    folder = tmp_path / "features" / f"{config_hash(data)}-10"
+    folder = tmp_path / "features" / f"10-{config_hash(data)}"
     folder.mkdir(parents=True)
-    (folder / "plan.npz").write_bytes(b"made by hand")
+    (folder / "splits.npz").write_bytes(b"made by hand")
     seal(folder)
-    (folder / "plan.npz").unlink()
+    (folder / "splits.npz").unlink()
     lines, chosen = [], {"methods": ["edl"], "seeds": [10]}
     found = run("spectra", out=tmp_path, budget=1e-9, progress=lines.append, **chosen)
-    assert lines[0] == "features of seed 10: plan.npz is gone; they are made again"
+    assert lines[0] == "features of seed 10: splits.npz is gone; they are made again"
     assert found.left == [("edl", 10)] and not folder.exists()
 
 
@@ -140,7 +131,7 @@ def test_no_object_is_on_two_sides(monkeypatch):
 
 def test_rows_are_drawn_as_published_where_each_is_of_another_object():
     for objects in (np.arange(10), 10 - np.arange(10)):  # whatever their numbers
-        order, _ = _drawn(objects, 3)
+        order, _ = _draw_objects(objects, 3)
         np.testing.assert_array_equal(order, np.random.default_rng(3).permutation(10))
 
 
@@ -153,11 +144,6 @@ def test_sets_from_elsewhere(tmp_path):
     assert len(splits.X["shifted/real"]) == (real.label < 2).sum() == len(splits.y["shifted/real"])
     np.testing.assert_array_equal(splits.y["shifted/real"], real.label[real.label < 2])
     assert len(splits.X["ood/supernovae"]) == 70
-    spectra = flux_of(config, "ood/supernovae", [5], 7, tmp_path)
-    levels = looked_at(config, 7, tmp_path)["test"].snr
-    row = looked_at(config, 7, tmp_path)["ood/supernovae"].row[5]
-    expected = datasets.supernova_spectra(levels, random_state=7)
-    np.testing.assert_array_equal(spectra.flux[0], expected.flux[row])
 
 
 def test_a_suite_that_extends_another():
@@ -253,7 +239,7 @@ def test_kept_features_need_no_files(tmp_path, monkeypatch):
         check_data_there(part, 10, store, str(tmp_path))
     folder = spectra_data._folder(part.config["data"], 10, store.features)
     folder.mkdir(parents=True)
-    (folder / "plan.npz").touch()
+    (folder / "splits.npz").touch()
     check_data_there(part, 10, store, str(tmp_path))
     with pytest.raises(DataError):
         check_data_there(part, 20, store, str(tmp_path))

@@ -141,12 +141,6 @@ def test_ratio_that_is_no_number():
         supernova_spectra("high")
 
 
-def test_semi_real_rows_alone(folder):
-    every = semi_real_spectra(300, data_dir=folder)
-    some = semi_real_spectra(300, rows=[299, 4], data_dir=folder)
-    np.testing.assert_array_equal(some.flux, every.flux[[299, 4]])
-
-
 @pytest.mark.parametrize("load", [semi_real_spectra, real_spectra, lambda: supernova_spectra(9.0)])
 def test_files_cannot_be_downloaded(load):
     with pytest.raises(FileNotFoundError, match=r"no official mirror.*set DIPEDL_DATA"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dipedl.apps.spectra import Spectra
 
@@ -38,9 +38,8 @@ def generate_semi_real(
     ingredients: Mapping[str, NDArray[Any]],
     n: int = 100_000,
     *,
-    mix: str | Mapping[str, float] = "paper-file",
+    mix: Mapping[str, float] = PAPER_FILE_MIX,
     random_state: int = 0,
-    rows: ArrayLike | None = None,
 ) -> Spectra:
     """SEMI-REAL spectra of galaxies, quasars and stars: generated, not observed.
 
@@ -56,21 +55,17 @@ def generate_semi_real(
         The arrays of ``sim_ingredients.npz``.
     n : int, default=100_000
         Spectra, at least 1.
-    mix : "paper-file" or mapping, default="paper-file"
+    mix : mapping of str to number, default=PAPER_FILE_MIX
         How many of ``"GALAXY"``, ``"QSO"`` and ``"STAR"``; a class not named gets none. Integers
         are counts and sum to n; otherwise they are shares, which sum to 1, and counts are the
-        nearest integers that sum to n. ``"paper-file"`` stands
-        for the shares 0.3427, 0.1011 and 0.5562 of one of the paper's files.
+        nearest integers that sum to n. Default: the shares in one of the paper's files.
     random_state : int, default=0
         Seed; the same n, mix and seed give the same spectra.
-    rows : array-like of int (m,), optional
-        Only these of the n spectra, in this order, bit for bit as among all of them; only their
-        chunks of 250 are generated.
 
     Returns
     -------
     Spectra
-        n (or m) spectra in random order. Flux in units of the median before noise; labels 0 GALAXY,
+        n spectra in random order. Flux in units of the median before noise; labels 0 GALAXY,
         1 QSO, 2 STAR; S/N at the median of the noise curve; redshift, 0 for stars; `name` is the
         SDSS plate-mjd-fiber of the object, or the number of the stellar model; `group` is equal for
         spectra of one object or model.
@@ -113,32 +108,19 @@ def generate_semi_real(
     parts = parts_of(ingredients)
     label = np.repeat(np.arange(len(CLASSES)), _counts(mix, n)).astype(np.int64)
     _chance(random_state, 0).shuffle(label)
-    wanted = np.arange(n) if rows is None else _rows(rows, n)
-    return _generate(parts, label, wanted, random_state)
-
-
-def _generate(
-    parts: Parts, label: NDArray[np.int64], wanted: NDArray[np.int64], seed: int
-) -> Spectra:
-    flux = np.empty((len(wanted), len(parts.wavelength)), np.float32)
-    source = np.empty(len(wanted), np.int64)
-    snr = np.empty(len(wanted))
-    for chunk in np.unique(wanted // CHUNK):
-        start = chunk * CHUNK
-        draws = draw(parts, label[start : start + CHUNK], _chance(seed, 1 + int(chunk)))
-        here = np.flatnonzero(wanted // CHUNK == chunk)
-        inside = wanted[here] - start
-        flux[here] = light(parts, draws)[inside]
-        source[here], snr[here] = draws.source[inside], draws.snr[inside]
+    flux = np.empty((n, len(parts.wavelength)), np.float32)
+    source, snr = np.empty(n, np.int64), np.empty(n)
+    for chunk, start in enumerate(range(0, n, CHUNK)):
+        rows = slice(start, start + CHUNK)
+        draws = draw(parts, label[rows], _chance(random_state, 1 + chunk))
+        flux[rows], source[rows], snr[rows] = light(parts, draws), draws.source, draws.snr
     galaxies, quasars = parts.objects["GALAXY"], parts.objects["QSO"]
     models = np.array([f"model {i}" for i in range(len(parts.stars.kind))])
     first = np.cumsum([0, len(galaxies.key), len(quasars.key)])
-    group = (first[label[wanted]] + source).astype(np.int64)
+    group = (first[label] + source).astype(np.int64)
     redshift = np.concatenate([galaxies.redshift, quasars.redshift, np.zeros(len(models))])
     name = np.concatenate([galaxies.key, quasars.key, models])
-    return Spectra(
-        flux, parts.wavelength, label[wanted], CLASSES, snr, redshift[group], name[group], group
-    )
+    return Spectra(flux, parts.wavelength, label, CLASSES, snr, redshift[group], name[group], group)
 
 
 def _chance(seed: int, part: int) -> np.random.Generator:
@@ -146,11 +128,7 @@ def _chance(seed: int, part: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
 
 
-def _counts(mix: str | Mapping[str, float], n: int) -> NDArray[np.int64]:
-    if isinstance(mix, str):
-        if mix != "paper-file":
-            raise ValueError(f"mix must be 'paper-file' or a mapping, got {mix!r}")
-        mix = PAPER_FILE_MIX
+def _counts(mix: Mapping[str, float], n: int) -> NDArray[np.int64]:
     if not isinstance(mix, Mapping) or set(mix) - set(CLASSES) or not mix:
         raise ValueError(
             f"mix must map names out of {list(CLASSES)} to counts or shares, got {mix!r}"
@@ -178,20 +156,6 @@ def _nearest(exact: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     most = np.argsort(counts - exact, kind="stable")[: n - counts.sum()]
     counts[most] += 1
     return counts
-
-
-def _rows(rows: ArrayLike, n: int) -> NDArray[np.int64]:
-    wanted = np.asarray(rows)
-    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
-        raise TypeError(
-            f"rows must be a one-dimensional array of integers, got {wanted.dtype} {wanted.shape}"
-        )
-    if wanted.size and not 0 <= wanted.min() <= wanted.max() < n:
-        raise ValueError(
-            f"rows must be in 0..{n - 1}, got {wanted.min()}..{wanted.max()}; "
-            "give n as for the whole set"
-        )
-    return wanted.astype(np.int64)
 
 
 # Ingredients

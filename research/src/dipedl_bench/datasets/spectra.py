@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dipedl.apps.spectra import Spectra, fill_gaps, read_paper_files
 
 from .files import INGREDIENTS, DataDir, cache_folder, fetch, offline_folder
-from .semi_real import CLASSES, generate_semi_real
+from .semi_real import CLASSES, PAPER_FILE_MIX, generate_semi_real
 
 __all__ = ["lamost_spectra", "real_spectra", "semi_real_spectra", "supernova_spectra"]
 
@@ -163,9 +163,8 @@ def _numbers(names: NDArray[np.str_]) -> NDArray[np.int64]:
 def semi_real_spectra(
     n: int = 100_000,
     *,
-    mix: str | Mapping[str, float] = "paper-file",
+    mix: Mapping[str, float] = PAPER_FILE_MIX,
     random_state: int = 0,
-    rows: ArrayLike | None = None,
     data_dir: DataDir = None,
 ) -> Spectra:
     """SEMI-REAL spectra: parameters of real SDSS objects, flux models, LAMOST's noise.
@@ -178,7 +177,7 @@ def semi_real_spectra(
     ----------
     n : int, default=100_000
         Spectra; 100,000 take 1.2 GB.
-    mix, random_state, rows : optional
+    mix, random_state : optional
         As of `generate_semi_real`.
     data_dir : path-like or None, default=None
         Directory that holds ``spectra/sim_ingredients.npz``. No official mirror has it, so it
@@ -205,7 +204,7 @@ def semi_real_spectra(
     Spectra(n=5000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
     ingredients = arrays(INGREDIENTS, data_dir)
-    return generate_semi_real(ingredients, n, mix=mix, random_state=random_state, rows=rows)
+    return generate_semi_real(ingredients, n, mix=mix, random_state=random_state)
 
 
 def supernova_spectra(

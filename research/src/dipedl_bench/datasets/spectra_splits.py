@@ -1,18 +1,18 @@
 """Spectra as rows of a suite: split as the paper splits them, features fitted on training rows.
 
 Features of 100,000 spectra take longer than many a training, so they are kept beside the results:
-once for each data set and seed, for all methods. Flux is not kept; pictures ask for it again.
+once for each data set and seed, for all methods.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +26,11 @@ from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..writing import whole_file
 from .files import INGREDIENTS, cache_folder
 
-#: Known classes, by number.
-CLASSES = ("Galaxy", "Quasar")
-_STAR = len(CLASSES)
+#: Number of the class of stars; galaxies and quasars are the known ones.
+_STAR = 2
 _TEST_SHARE = 0.2
-_PLAN = "plan.npz"
+#: Features and labels of all splits, in the folder of a data set and seed.
+_FILE = "splits.npz"
 
 Rows = dict[str, np.ndarray]
 
@@ -39,37 +39,28 @@ Rows = dict[str, np.ndarray]
 class Recipe:
     """A data set of spectra.
 
-    `make` gives all of them, or given `rows` those alone; `preset` and `n_components` are those of
+    `make` gives all of them; `preset` and `n_components` are those of
     `dipedl.apps.spectra.spectral_features`; `files` are read, and cannot be downloaded.
     """
 
-    make: Callable[[np.ndarray | None], Spectra]
+    make: Callable[[], Spectra]
     preset: str = "standardised"
     n_components: int = 500
     files: tuple[str, ...] = ()
 
 
-def _selected(every: Spectra, rows: np.ndarray | None) -> Spectra:
-    return every if rows is None else every.select(rows)
-
-
-def _scarce(rows: np.ndarray | None) -> Spectra:
-    counts = {"GALAXY": 3427, "QSO": 1011, "STAR": 95_562}
-    return datasets.semi_real_spectra(mix=counts, rows=rows)
-
-
-def _lamost(rows: np.ndarray | None) -> Spectra:
-    return _selected(datasets.lamost_spectra(), rows)
+def _scarce() -> Spectra:
+    return datasets.semi_real_spectra(mix={"GALAXY": 3427, "QSO": 1011, "STAR": 95_562})
 
 
 #: Data sets of spectra by name.
 SPECTRA: dict[str, Recipe] = {
-    "toy-spectra": Recipe(lambda rows: _selected(toy_spectra(1500), rows), n_components=40),
-    "semi-real": Recipe(lambda rows: datasets.semi_real_spectra(rows=rows), files=(INGREDIENTS,)),
+    "toy-spectra": Recipe(lambda: toy_spectra(1500), n_components=40),
+    "semi-real": Recipe(lambda: datasets.semi_real_spectra(), files=(INGREDIENTS,)),
     "semi-real-scarce": Recipe(_scarce, files=(INGREDIENTS,)),
     "semi-real-scarce-published": Recipe(_scarce, "published", files=(INGREDIENTS,)),
-    "lamost": Recipe(_lamost),
-    "lamost-published": Recipe(_lamost, "published"),
+    "lamost": Recipe(lambda: datasets.lamost_spectra()),
+    "lamost-published": Recipe(lambda: datasets.lamost_spectra(), "published"),
 }
 _OTHERS = ("supernovae", "real_stars")
 _REAL = "spectra/real_spectra.npz"
@@ -90,19 +81,6 @@ SPECTRA_SHIFTED: dict[str, tuple[str, ...]] = {
 }
 
 
-class Looked(NamedTuple):
-    """Facts of the rows of a split, each array (n,).
-
-    `row` is where a spectrum stands in its source, `label` its class (-1 if it has none of the
-    known ones); `snr` and `redshift` are NaN where they are not known.
-    """
-
-    row: np.ndarray
-    label: np.ndarray
-    snr: np.ndarray
-    redshift: np.ndarray
-
-
 def spectra_splits(
     config: Mapping[str, Any], seed: int, keep: Path | None = None
 ) -> tuple[Rows, Rows]:
@@ -116,15 +94,25 @@ def spectra_splits(
     Features are kept in the folder `keep`, and looked for there first, by the configuration and the
     seed: empty it when the code that makes spectra or features has changed.
     """
-    with _kept(config, seed, keep) as folder:
-        plan = _read(folder)
-        X = {split: read_file(folder / _file(split)) for split in plan}
-        y = {
-            split: looked.label
-            for split, looked in plan.items()
-            if not split.startswith(OOD_PREFIX)
-        }
-        return X, y
+    if keep is None:
+        with tempfile.TemporaryDirectory() as place:
+            return spectra_splits(config, seed, Path(place))
+    folder = _folder(config, seed, keep)
+    if not has_features(config, seed, keep):
+        keep.mkdir(parents=True, exist_ok=True)
+        partial_folder = Path(tempfile.mkdtemp(dir=keep, prefix="."))
+        try:
+            _prepare(config, seed, partial_folder)
+            with suppress(OSError):  # another run was first
+                partial_folder.rename(folder)
+        finally:
+            shutil.rmtree(partial_folder, ignore_errors=True)
+    arrays = read_file(folder / _FILE)
+    X, y = (
+        {name.removeprefix(f"{of} "): a for name, a in arrays.items() if name.startswith(f"{of} ")}
+        for of in "Xy"
+    )
+    return X, y
 
 
 def check_spectra_there(config: Mapping[str, Any], folder: str | None, origin: str) -> None:
@@ -147,59 +135,13 @@ def check_spectra_there(config: Mapping[str, Any], folder: str | None, origin: s
         )
 
 
-def looked_at(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> dict[str, Looked]:
-    """Return the facts of the rows of every split; parameters as in `spectra_splits`."""
-    with _kept(config, seed, keep) as folder:
-        return _read(folder)
-
-
-def flux_of(
-    config: Mapping[str, Any], split: str, rows: Sequence[int], seed: int, keep: Path | None = None
-) -> Spectra:
-    """The raw spectra of some rows of a split; the others are not generated again."""
-    looked = looked_at(config, seed, keep)
-    at = looked[split].row[np.asarray(rows, dtype=np.int64)]
-    recipe = SPECTRA[config["dataset"]]
-    others: dict[str, Callable[[], Spectra]] = {
-        f"{OOD_PREFIX}supernovae": lambda: datasets.supernova_spectra(
-            looked["test"].snr, random_state=seed
-        ),
-        f"{OOD_PREFIX}real_stars": datasets.real_spectra,
-        f"{SHIFTED_PREFIX}real": datasets.real_spectra,
-    }
-    return others[split]().select(at) if split in others else recipe.make(at)
-
-
-@contextmanager
-def _kept(config: Mapping[str, Any], seed: int, keep: Path | None) -> Iterator[Path]:
-    """A folder with the features, made if there is none; it is gone afterwards if not kept."""
-    if keep is not None:
-        yield _made(config, seed, keep)
-        return
-    with tempfile.TemporaryDirectory() as place:
-        yield _made(config, seed, Path(place))
-
-
-def _made(config: Mapping[str, Any], seed: int, place: Path) -> Path:
-    folder = _folder(config, seed, place)
-    if not are_kept(config, seed, place):
-        place.mkdir(parents=True, exist_ok=True)
-        partial_folder = Path(tempfile.mkdtemp(dir=place, prefix="."))
-        try:
-            _prepare(config, seed, partial_folder)
-            _publish(partial_folder, folder)
-        finally:
-            shutil.rmtree(partial_folder, ignore_errors=True)
-    return folder
-
-
 def _folder(config: Mapping[str, Any], seed: int, place: Path) -> Path:
-    return place / f"{config_hash(dict(config))}-{seed}"
+    return place / f"{seed}-{config_hash(dict(config))}"
 
 
-def are_kept(config: Mapping[str, Any], seed: int, keep: Path) -> bool:
+def has_features(config: Mapping[str, Any], seed: int, keep: Path) -> bool:
     """Return whether features of a data set and seed are kept, so that no file is read for them."""
-    return (_folder(config, seed, keep) / _PLAN).exists()
+    return (_folder(config, seed, keep) / _FILE).exists()
 
 
 def drop_damaged(config: Mapping[str, Any], seed: int, keep: Path) -> list[str]:
@@ -214,31 +156,21 @@ def drop_damaged(config: Mapping[str, Any], seed: int, keep: Path) -> list[str]:
     return problems
 
 
-def _publish(made: Path, folder: Path) -> None:
-    try:
-        made.rename(folder)
-    except OSError:
-        # another run was first
-        if not (folder / _PLAN).exists():
-            raise
-
-
 def _prepare(config: Mapping[str, Any], seed: int, folder: Path) -> None:
     recipe = SPECTRA[config["dataset"]]
-    every = recipe.make(None)
+    every = recipe.make()
     plan = _split(every, config, seed)
     pipeline = spectra.spectral_features(
         recipe.preset, wavelength=every.wavelength, n_components=recipe.n_components
     )
     pipeline.fit(every.flux[plan["train"]])
-    known: dict[str, np.ndarray] = {}
+    arrays = {}
     for split, source, rows in _parts(every, plan, config, seed):
-        with whole_file(folder / _file(split)) as file:
-            np.save(file, pipeline.transform(source.flux[rows]))
-        for name, values in _looked(source, rows)._asdict().items():
-            known[f"{split} {name}"] = values
-    with whole_file(folder / _PLAN) as file:
-        np.savez(file, **known)  # type: ignore[arg-type]
+        arrays[f"X {split}"] = pipeline.transform(source.flux[rows])
+        if not split.startswith(OOD_PREFIX):
+            arrays[f"y {split}"] = np.asarray(source.label)[rows].astype(np.int64)
+    with whole_file(folder / _FILE) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
     seal(folder)
 
 
@@ -256,7 +188,7 @@ def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np
             f"{np.sum(label == 0)} and {np.sum(label == 1)}; is one of its files missing?"
         )
     objects = np.arange(len(mine)) if every.group is None else every.group[mine]
-    order, of_object = _drawn(objects, seed)
+    order, of_object = _draw_objects(objects, seed)
     n = int(_TEST_SHARE * len(order))
     cuts = np.searchsorted(of_object, of_object[[len(order) - 2 * n, len(order) - n]])
     parts = np.split(mine[order], cuts)
@@ -267,7 +199,7 @@ def _split(every: Spectra, config: Mapping[str, Any], seed: int) -> dict[str, np
     return found | {f"{OOD_PREFIX}stars": stars[limited(len(stars), limit["ood"])]}
 
 
-def _drawn(objects: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _draw_objects(objects: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the order in which their objects were drawn, and the number of the draw of each."""
     found, of_row = np.unique(objects, return_inverse=True)
     if len(found) == len(objects):
@@ -308,24 +240,3 @@ def limited(n: int, limit: int | None) -> np.ndarray | slice:
     if limit is None or limit >= n:
         return slice(None)
     return np.sort(np.random.default_rng(0).permutation(n)[:limit])
-
-
-def _looked(source: Spectra, rows: np.ndarray) -> Looked:
-    def known(values: np.ndarray | None) -> np.ndarray:
-        return np.full(len(rows), np.nan) if values is None else np.asarray(values)[rows]
-
-    label = known(source.label)
-    label = np.where(label < _STAR, label, -1).astype(np.int64)
-    return Looked(rows, label, known(source.snr), known(source.redshift))
-
-
-def _read(folder: Path) -> dict[str, Looked]:
-    known = read_file(folder / _PLAN)
-    splits = dict.fromkeys(name.partition(" ")[0] for name in known)
-    return {
-        split: Looked(*(known[f"{split} {name}"] for name in Looked._fields)) for split in splits
-    }
-
-
-def _file(split: str) -> str:
-    return f"{split.replace('/', '__')}.npy"

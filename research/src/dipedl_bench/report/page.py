@@ -57,7 +57,6 @@ from ..tables.provenance import receipts
 from ..tables.table import BenchTable, bench_table, is_higher_better, latest, paper_suite
 from ..tables.trivial import with_trivial
 from ..writing import error_text
-from . import spectra
 from .figures import (
     arrays_from_parts,
     coverage_figure,
@@ -87,7 +86,6 @@ _SECTIONS = {
     "refused": "Refusals",
     "table": "Methods",
     "differences": "How the protocol differs",
-    "spectra": "Spectra",
     "ablation": "Component ablation",
     "gamma": "Scale of the evidence",
     "sigma": "A corrupted density",
@@ -107,7 +105,7 @@ _BESIDE_PAPER = {
 def render(store: Store) -> str:
     """The page as HTML text, made of the rows and arrays of a store; nothing is trained.
 
-    Experiments that were not run, and images or spectra that are not there, are left out, and the
+    Experiments that were not run, and images that are not there, are left out, and the
     page says so. Needs matplotlib and jinja2: ``pip install 'dipedl[report]'``.
     """
     rows = latest(store.rows())
@@ -268,17 +266,9 @@ def _of_sets(store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable)
             no_sweeps = error_text(error)
     runs = _runs(store, rows, table, parts)
     toys = load_toys(Path(store.folder).parent.parent)
-    section, no_spectra = None, ""
-    if spectra.shows_spectra(rows):
-        try:
-            section = spectra.spectra_section(store, rows)
-        except (LookupError, OSError, ImportError, ValueError) as error:
-            no_spectra = error_text(error)
     return {
         "views": [_view(table, split) for split in table.columns()],
         "differences": list(differences(table)),
-        "spectra": section or ({} if no_spectra else None),
-        "no_spectra": no_spectra,
         "entries": set_legend(store.suite, table.ood),
         "sweeps": sweeps,
         "no_sweeps": no_sweeps,

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
 from ..datasets.files import check_there
-from ..datasets.spectra_splits import SPECTRA, are_kept, check_spectra_there
+from ..datasets.spectra_splits import SPECTRA, check_spectra_there, has_features
 from ..datasets.splits import LABELLED, Splits, make_splits
 from ..results.receipt import receipt
 from ..results.scores import OOD_PREFIX, score
@@ -114,7 +114,7 @@ def _fit(model: Any, part: Part, X: Rows, y: Rows, options: dict[str, Any]) -> N
 def check_data_there(part: Part, seed: int, store: Store, data_dir: str | None) -> None:
     """Raise DataError if a data set that a part loads is missing, before its process begins."""
     data = part.config["data"]
-    if "dataset" in data and not part.below and not are_kept(data, seed, store.features):
+    if "dataset" in data and not part.below and not has_features(data, seed, store.features):
         check_files(data, data_dir)
 
 
