@@ -1,7 +1,6 @@
 """The page of the benchmark: complete, self-contained, its numbers those of the table."""
 
 import html
-import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -21,7 +20,6 @@ from dipedl_bench.results.store import Store
 from dipedl_bench.studies.toys import FOLDER, load_toys
 from dipedl_bench.tables.findings import headline, met
 from dipedl_bench.tables.table import Cell, bench_table
-from headless import Page, chromium
 
 METHODS = ("edl", "edl-published", "mc-dropout", "dip-edl", "max-softmax")
 SECTIONS = (
@@ -152,11 +150,6 @@ def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
     assert figures and all("<svg" in one or "<table" in one for one in figures)
 
 
-def test_no_rows_no_page(tmp_path):
-    with pytest.raises(ValueError, match="one suite and one profile, got none"):
-        render(Store(tmp_path, "mnist", "cpu"))
-
-
 @pytest.mark.parametrize(
     ("name", "ours", "paper", "expected"),
     [
@@ -189,24 +182,6 @@ def test_headline_says_what_was_met_and_who_ranks_better(root):
     assert headline(bench_table([r for r in rows if r["method"] == "edl"])) == []
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(3.0, "3.0 s of CPU time"), (5994.7, "100 CPU minutes"), (6500.0, "1.8 h of CPU time")],
-)
-def test_headline_says_what_a_training_costs_whatever_the_number_of_threads(root, seconds, said):
-    rows = [
-        {
-            **row,
-            "seconds": {"train": wall, "score": 1.0},
-            "cpu_seconds": {"train": seconds, "score": 9},
-        }
-        for row, wall in zip(load_rows("mnist", "cpu", root), itertools.cycle((1.0, 1e4)))
-    ]
-    assert f"One seed trains in {said}, classifier and density together." in headline(
-        bench_table(rows)
-    )
-
-
 GOOD = {
     "accuracy": 0.9963,
     "brier_id": 0.006,
@@ -217,20 +192,3 @@ GOOD = {
     "brier_ood/kmnist": 0.0012,
     "brier_ood/omniglot": 0.0004,
 }
-
-
-@pytest.mark.browser
-def test_renders_in_a_browser(page, tmp_path):
-    pytest.importorskip("websocket")
-    if chromium() is None:
-        pytest.skip("no Chromium found")
-    path = tmp_path / "bench.html"
-    path.write_text(page, encoding="utf-8")
-    with Page(tmp_path / "profile") as browser:
-        for width in (390, 1280):
-            browser.open(path.as_uri(), width)
-            assert browser.evaluate("document.documentElement.scrollWidth") <= width
-            empty = "[...document.querySelectorAll('svg')].filter(s => !s.clientHeight).length"
-            assert browser.evaluate(empty) == 0
-        outside = [url for url in browser.requests if not url.startswith(("data:", "file:"))]
-        assert (browser.problems, outside) == ([], [])

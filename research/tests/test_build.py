@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
 from dipedl import DIPClassifier
@@ -11,7 +10,7 @@ from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.networks import MLP, TorchClassifier, Training
 from dipedl_bench.running.cached import CachedClassifier, CachedDensity, row_numbers, stack
-from dipedl_bench.spec.build import accepts, build, class_of
+from dipedl_bench.spec.build import build, class_of
 
 
 def test_tables_become_objects_all_the_way_down():
@@ -25,14 +24,6 @@ def test_tables_become_objects_all_the_way_down():
     assert made.training.epochs == 3
     assert made.training.augment.degrees == 5.0
     assert made.random_state == 7
-
-
-def test_what_the_table_says_goes_before_what_is_given():
-    assert build("TorchClassifier", {"random_state": 1}, "here", random_state=7).random_state == 1
-
-
-def test_a_class_without_a_seed_is_given_none():
-    assert isinstance(build("GDADensity", {}, "here", random_state=7), GDADensity)
 
 
 def test_names_outside_the_plug_in_folders_are_refused():
@@ -54,11 +45,6 @@ def test_names_outside_the_plug_in_folders_are_refused():
 def test_a_table_that_cannot_be_built_names_its_key(name, table, message):
     with pytest.raises(ValueError, match=message):
         build(name, table, "here")
-
-
-def test_accepts():
-    assert accepts(TorchClassifier().fit, "checkpoint")
-    assert not accepts(GDADensity().fit, "checkpoint")
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +99,3 @@ def test_dip_edl_on_stored_answers_is_the_paper_s_on_network_and_density(trained
         got = from_table.predict_dirichlet(rows[split])
         np.testing.assert_allclose(got.concentration, expected.concentration, rtol=1e-9)
         np.testing.assert_allclose(got.log_evidence, expected.log_evidence, rtol=1e-9)
-
-
-def test_row_numbers_survive_float32():
-    rows = row_numbers({"train": 60_000, "test": 50_000})
-    assert rows["test"][0, 0] == 60_000
-    assert (rows["test"].astype(np.float32).astype(int) == rows["test"]).all()
-
-
-def test_a_classifier_without_features_says_so_when_asked():
-    P = softmax(np.zeros((6, 3)), axis=1)
-    cached = CachedClassifier(np.arange(3), {"probabilities": P, "features": None})
-    with pytest.raises(ValueError, match="asks its classifier for features"):
-        DDU(FrozenEstimator(cached)).fit(np.arange(6.0)[:, None], [0, 1, 2] * 2)

@@ -138,13 +138,6 @@ def test_methods_see_the_network_frozen_and_calibrate_on_its_validation_rows(pat
     assert both[0] == pytest.approx(both[1], abs=0.05)
 
 
-def test_a_budget_that_is_over_begins_nothing(path, tmp_path):
-    assert run_cell(path, tmp_path, deadline=time.monotonic() - 1)[1] == {}
-    result = run(path, seeds=[1], out=tmp_path, budget=1e-9)
-    assert (result.rows, len(result.left), result.failed) == ([], 15, {})
-    assert ("wines/trees: chain", 1) in result.left
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

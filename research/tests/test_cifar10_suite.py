@@ -112,29 +112,6 @@ def networks():
     return X, y, backbone, TorchClassifier(backbone, QUICK).fit(X, y)
 
 
-def test_mc_dropout_of_a_given_network_is_that_of_one_trained_alike(networks):
-    X, y, backbone, plain = networks
-    own = MCDropout(backbone, QUICK, n_samples=6).fit(X, y)
-    given = MCDropout(n_samples=6, network=FrozenEstimator(plain)).fit(X, y)
-    np.testing.assert_array_equal(given.logits(X), own.logits(X))
-    np.testing.assert_array_equal(given.sample_proba(X), own.sample_proba(X))
-    assert given.module_ is plain.module_
-
-
-def test_a_network_that_does_not_fit_is_refused(networks):
-    X, y, _, plain = networks
-    frozen = FrozenEstimator(plain)
-    with pytest.raises(ValueError, match="16 columns"):
-        MCDropout(network=frozen).fit(X[:, :9], y)
-    with pytest.raises(ValueError, match=r"the labels \[5\] besides"):
-        MCDropout(network=frozen).fit(X, np.where(y == 2, 5, y))
-    with pytest.raises(TypeError, match="in FrozenEstimator, got TorchClassifier"):
-        MCDropout(network=plain).fit(X, y)
-    without = TorchClassifier(MLP((8,)), QUICK).fit(X, y)
-    with pytest.raises(ValueError, match="dropout strictly between 0 and 1"):
-        MCDropout(network=FrozenEstimator(without)).fit(X, y)
-
-
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """Arrays of methods that need the trained network itself, and that network with its rows."""
@@ -200,12 +177,6 @@ def test_the_row_through_dip_module_is_what_the_module_says(shared):
         )
 
 
-def test_pixels_need_a_classifier_and_no_density():
-    broken = METHODS.replace('density = "layers"\n', 'density = "layers"\nsees = "pixels"\n')
-    with pytest.raises(ValueError, match=r"methods.layers.sees: 'pixels' needs a classifier, and"):
-        method_parts(parse_suite(broken, "tiny.toml"), "smoke", ["layers"], "tiny.toml")
-
-
 def test_unusual_photographs():
     rng = np.random.default_rng(0)
     plain = 0.5 + 0.1 * rng.normal(size=(40, 3, 8, 8))
@@ -231,10 +202,3 @@ def test_a_stand_in_is_never_set_against_the_papers_set(tmp_path):
     ours = {line.name: line.cells for line in lines}["dip-edl"]
     assert ours["auroc/cifar100"].paper.mean == 0.9002
     assert all(cell.paper is None for name, cell in ours.items() if name.endswith("gtsrb"))
-
-
-def test_digits_in_colour_are_not_set_against_photographs(tmp_path):
-    rows = cifar10_store(tmp_path, ["kmnist"]).rows()
-    config = {**rows[0]["config"], "data": {"dataset": "colour-digits"}}
-    table = bench_table([{**row, "config": config} for row in rows])
-    assert all(cell.paper is None for line in table.lines for cell in line.cells.values())

@@ -11,7 +11,6 @@ pytest.importorskip("pydantic")
 from synthetic_store import write_synthetic_store
 from typer.testing import CliRunner
 
-import dipedl_bench as bench
 from dipedl_bench import load_rows
 from dipedl_bench.commands.run import bench as app
 from dipedl_bench.running import runner as bench_runner
@@ -89,18 +88,6 @@ def test_a_file_for_a_folder_of_results_is_refused(command, tmp_path):
         )
 
 
-def test_a_sweep_of_a_crossed_suite_is_refused():
-    done = dipedl(
-        "sweep",
-        "defaults",
-        "gamma",
-        "--out",
-        Path(README).parent / "research" / "results" / "bench",
-    )
-    assert done.exit_code == 2
-    assert "suite 'defaults' crosses data sets with classifiers" in done.stderr
-
-
 def test_failures_and_what_the_budget_left_are_told_and_failures_exit_with_1(monkeypatch):
     result = RunResult(
         rows=[{}], failed={("edl", 10): "out of memory"}, left=[("knn", 10), ("knn", 20)]
@@ -114,10 +101,6 @@ def test_failures_and_what_the_budget_left_are_told_and_failures_exit_with_1(mon
     assert dipedl("run", "mnist").exit_code == 0
     result.left.extend(("edl", seed) for seed in range(20))
     assert "edl (9), and 10 more.\nTo go on: " in dipedl("run", "mnist").stdout
-
-
-def test_run_is_the_function_also_once_the_runner_is_imported():
-    assert bench.run is bench_runner.run
 
 
 @pytest.mark.parametrize(
@@ -146,13 +129,6 @@ def test_a_sweep_needs_a_method_with_a_density(tmp_path):
     assert "unknown method 'dip-ed', did you mean 'dip-edl'?" in done.stderr
     done = dipedl("sweep", "mnist", "gamma", "--out", tmp_path)
     assert "run it first: dipedl-bench run mnist --methods dip-edl" in done.stderr
-
-
-def test_results_of_a_suite_of_your_own_are_read_by_its_file_too(suite, tmp_path):
-    done = dipedl("table", suite, "--out", tmp_path)
-    assert "no results of suite 'tiny' in " in done.stderr
-    done = dipedl("table", suite, "--profile", "cqu", "--out", tmp_path)
-    assert "suite 'tiny': unknown profile 'cqu'" in done.stderr
 
 
 def test_a_torn_line_is_told_once(tmp_path):

@@ -67,13 +67,6 @@ def test_the_tightest_limit_counts():
     }
 
 
-def test_a_profile_changes_single_arguments_of_a_classifier():
-    (cell,) = cells(tiny(), "net")
-    settings = cell.heads[0]["config"]["classifier"]["settings"]
-    assert settings["training"]["settings"]["epochs"] == 2
-    assert settings["training"]["settings"]["batch_size"] == 32
-
-
 def test_what_changes_an_answer_changes_the_hash_and_a_title_does_not():
     def digests(suite):
         return [head["config_hash"] for head in cells(suite, methods=["default"])[0].heads]
@@ -148,7 +141,3 @@ found = "{mean}"
         parse_suite(TINY_CROSSED + measure, "tiny.toml")
     with pytest.raises(ValueError, match="unknown key 'statment', did you mean 'statement'"):
         parse_suite(TINY_CROSSED + measure.replace("statement", "statment"), "tiny.toml")
-
-
-def test_only_a_suite_with_data_sets_is_crossed():
-    assert load_suite("defaults").crossed and not load_suite("mnist").crossed

@@ -33,11 +33,6 @@ def test_brier_from_the_closed_form(parts, rows, gamma):
     assert rows[gamma]["brier_id"] == pytest.approx(expected, rel=1e-9)
 
 
-def test_more_gamma_more_confidence_abroad(rows):
-    values = [rows[gamma]["brier_ood/near"] for gamma in sorted(rows)]
-    assert values == sorted(values) and values[0] < values[-1]
-
-
 def test_half_of_the_confidence_is_lost_where_the_formula_says():
     parts = small_parts(n=40_000, k=10)
     z = {"test": np.zeros(60), "near": np.full(70, -8.294), "far": np.zeros(30)}

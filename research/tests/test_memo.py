@@ -5,12 +5,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dipedl_bench.running.memo import Memoised, Memory
+from dipedl_bench.running.memo import Memory, SharedClassifier
 
 X, y = load_wine(return_X_y=True)
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
@@ -37,7 +36,7 @@ def fresh():
 
 
 def test_answers_are_those_of_the_classifier():
-    ours = Memoised(LOGISTIC, Memory()).fit(X[:100], y[:100])
+    ours = SharedClassifier(LOGISTIC, Memory()).fit(X[:100], y[:100])
     theirs = clone(LOGISTIC).fit(X[:100], y[:100])
     for method in ("predict", "predict_proba", "decision_function"):
         np.testing.assert_array_equal(getattr(ours, method)(X), getattr(theirs, method)(X))
@@ -45,7 +44,7 @@ def test_answers_are_those_of_the_classifier():
 
 
 def test_copies_share_fits_and_answers():
-    template = Memoised(Counted(5, random_state=0), Memory())
+    template = SharedClassifier(Counted(5, random_state=0), Memory())
     first, second = (clone(template).fit(X, y) for _ in range(2))
     assert first.model_ is second.model_ and Counted.fits == 1
     answer = first.predict_proba(X[:9])
@@ -59,21 +58,13 @@ def test_copies_share_fits_and_answers():
 def test_other_labels_or_another_type_of_number_is_another_fit():
     memory = Memory()
     for labels, rows in ((y, X), (2 - y, X), (y, X.astype(np.float32))):
-        Memoised(Counted(3, random_state=0), memory).fit(rows, labels)
+        SharedClassifier(Counted(3, random_state=0), memory).fit(rows, labels)
     assert Counted.fits == 3
-
-
-def test_it_has_what_the_classifier_has():
-    trees = Memoised(Counted(3, random_state=0), Memory())
-    assert not hasattr(trees, "decision_function") and not hasattr(trees, "transform")
-    assert hasattr(Memoised(LOGISTIC, Memory()), "decision_function")
-    frozen = FrozenEstimator(trees.fit(X, y))
-    assert clone(frozen) is frozen and not hasattr(frozen, "logits")
 
 
 def test_time_is_counted_as_if_nothing_were_shared():
     memory = Memory()
-    template = Memoised(Counted(40, random_state=0), memory)
+    template = SharedClassifier(Counted(40, random_state=0), memory)
     clone(template).fit(X, y)
     once = memory.alone.wall
     assert memory.fitting.wall == once and memory.here.wall >= once > 0
@@ -88,7 +79,7 @@ def test_an_answer_that_is_kept_is_not_asked_for():
     memory = Memory()
     trees = Counted(3, random_state=0).fit(X, y)
     memory.keep(trees, "predict_proba", X[:5], np.full((5, 3), 1 / 3))
-    model = Memoised.of(trees, memory)
+    model = SharedClassifier.of(trees, memory)
     np.testing.assert_array_equal(model.predict_proba(X[:5]), np.full((5, 3), 1 / 3))
     assert Counted.answers == 0
     np.testing.assert_array_equal(model.predict_proba(X[5:9]), trees.predict_proba(X[5:9]))

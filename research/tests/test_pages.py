@@ -14,7 +14,7 @@ from synthetic_store import write_synthetic_store
 from dipedl_bench import suite_names
 from dipedl_bench.report.page import render
 from dipedl_bench.results.store import Store
-from dipedl_bench.spec.captions import Captions, captions_of
+from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies.sweeps import stored_parts
 
 ROOT = Path(__file__).parent.parent
@@ -39,19 +39,6 @@ def test_the_page_in_docs_is_what_the_rows_say(suite):
     root = ROOT / "results" / "bench"
     made = page_of_toys(root) if suite == "toys" else page_of(suite, root)
     assert made == page, f"run: python benchmarks/publish.py {suite}"
-
-
-def test_suites_with_a_page():
-    assert PUBLISHED == ["cifar10", "defaults", "mnist", "second-order", "spectra"]
-    assert "lamost" not in PUBLISHED  # its page would be that of the suite it extends
-    with pytest.raises(ValueError, match=r"'lamost' must have a table \[page\]"):
-        page_of("lamost", ROOT)
-
-
-def test_an_empty_folder_makes_a_page_that_says_so(tmp_path):
-    page = page_of("spectra", tmp_path)
-    assert "Profiles that are not yet run: scarce, cpu, published." in page
-    assert "Semi-real" in page and "## Receipts" not in page and "| method |" not in page
 
 
 def test_what_is_there_and_what_is_not(tmp_path):
@@ -107,22 +94,6 @@ def test_new_rows_join_what_is_published(tmp_path):
     assert sorted(by_line) == sorted(whole.splitlines())
 
 
-def test_sweeps_of_a_later_seed_join(tmp_path, monkeypatch):
-    monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
-    whole = write_synthetic_store(tmp_path / "run", profile="cpu", methods=["dip-edl"])
-    rows = whole.rows_file.read_text().splitlines(keepends=True)
-    assert len(rows) == 2
-    for i, row in enumerate(rows):
-        whole.rows_file.write_text(row)
-        publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")
-        kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
-        assert kept["seeds"] == [10, 20][: i + 1]
-    whole.rows_file.write_text("".join(rows))
-    publish.publish([tmp_path / "run"], "mnist", tmp_path / "at once")
-    once = json.loads((tmp_path / "at once/mnist/cpu/sweeps.json").read_text())
-    assert kept["sweeps"].keys() == once["sweeps"].keys()
-
-
 def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
     write_synthetic_store(tmp_path / "run", profile="cpu")
@@ -148,17 +119,3 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     assert "DIP-EDL: histogram of confidence" in page
     assert "Also not here, without predictions" in page
     assert "bench run mnist --profile cpu --out FOLDER" in page
-
-
-@pytest.mark.parametrize("suite", [*suite_names(), "one of your own"])
-def test_captions_are_whole_sentences(suite):
-    captions = captions_of(suite)
-    assert isinstance(captions, Captions) and "\n" not in captions.protocol + captions.limit
-    captions.split.format(test=1, ood="", shifted="", rows="")
-    captions.scores.format(rows="", test=1, ood="", shifted="")
-
-
-def test_a_suite_that_extends_another_has_its_captions_but_not_its_page():
-    lamost, spectra_ = captions_of("lamost"), captions_of("spectra")
-    assert lamost.classes == spectra_.classes and lamost.collapse == spectra_.collapse
-    assert lamost.limit != spectra_.limit and lamost.page is None

@@ -16,7 +16,6 @@ from tiny_suite import TINY
 from dipedl.datasets import load_mini_mnist
 from dipedl_bench import load_arrays, load_rows, run
 from dipedl_bench.datasets.files import check_there
-from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.running.runner import StoppedError
 
 METHODS = ["dip-edl", "dip-edl-features", "energy", "edl"]
@@ -103,22 +102,6 @@ def test_every_method_sees_the_split_of_its_seed(finished):
         np.testing.assert_array_equal(net["train"]["y"], data.y_train[order[1000:1200]])
 
 
-def test_splits_share_no_row_and_the_test_set_is_the_same_for_all_seeds():
-    config = {
-        "dataset": "mini-mnist",
-        "ood": ["kmnist"],
-        "validation_fraction": 0.2,
-        "limit": {"train": None, "validation": None, "test": 100, "ood": None},
-    }
-    one, two = make_splits(config, 1), make_splits(config, 2)
-    assert [len(one.X[s]) for s in ("train", "validation", "test")] == [3200, 800, 100]
-    rows = {row.tobytes() for row in one.X["train"]}
-    assert not rows & {row.tobytes() for row in one.X["validation"]}
-    np.testing.assert_array_equal(one.X["test"], two.X["test"])
-    assert not np.array_equal(one.X["train"], two.X["train"])
-    assert len(one.X["ood/kmnist"]) == 500
-
-
 def test_what_is_there_is_not_run_again(suite, finished):
     out, _, _ = finished
     before = receipts(out), (out / "tiny/smoke/rows.jsonl").read_bytes()
@@ -191,20 +174,6 @@ def test_arrays_that_were_deleted_are_not_made_again(suite, finished):
     aside = folder.rename(out / "aside")
     assert run(suite, out=out).present == 8 and not folder.exists()
     aside.rename(folder)
-
-
-def test_a_budget_that_is_over_begins_nothing(suite, tmp_path):
-    late = run(suite, out=tmp_path, methods=["edl"], budget=1e-9)
-    assert late.left == [("edl", 1), ("edl", 2)] and not late.rows
-    with pytest.raises(ValueError, match="budget must be > 0"):
-        run(suite, out=tmp_path, budget=0)
-
-
-def test_nothing_begins_with_a_bad_seed_or_method(suite, tmp_path):
-    for options in ({"seeds": []}, {"seeds": [-1]}, {"methods": ["edll"]}, {"methods": []}):
-        with pytest.raises(ValueError, match=r"seeds must|unknown method|methods must"):
-            run(suite, out=tmp_path, **options)
-    assert not list(tmp_path.iterdir())
 
 
 def variant(tmp_path, *changes):

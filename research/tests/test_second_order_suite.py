@@ -1,7 +1,5 @@
 """A suite whose class probabilities are known: what its rows say of intervals, and its tables."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ from dipedl_bench import load_rows, load_suite
 from dipedl_bench.datasets import load_known_truth
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.report.page import render
-from dipedl_bench.results.known_truth import distances, of_samples
+from dipedl_bench.results.known_truth import of_samples
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.methods import run_methods
 from dipedl_bench.running.training import train_part
@@ -69,23 +67,6 @@ def test_every_method_and_cell_of_the_suite_can_be_made():
     assert wanted | {"default", "rehearsal", "frozen", "paper", "bootstrap"} == set(SUITE.methods)
 
 
-def test_the_halves_have_no_truth_in_common():
-    """A seed draws a synthetic truth; that of real inputs is the same for every seed."""
-    seeds, taught = {}, {}
-    for profile in ("design", "cpu"):
-        cells = plan(SUITE, profile, "second-order.toml")
-        seeds[profile] = {cell.seed for cell in cells}
-        of = [data_of(cell)["arguments"] for cell in cells]
-        taught[profile] = {json.dumps(a["settings"]) for a in of if a["family"] == "taught"}
-    assert seeds == {"design": {0}, "cpu": {1}}
-    assert not taught["design"] & taught["cpu"]
-    own = [set(SUITE.profile(name).datasets) for name in ("design", "cpu")]
-    assert not own[0] & own[1]
-    for name in ("design", "cpu"):
-        when = {SUITE.datasets[data].looked_at for data in SUITE.profile(name).datasets}
-        assert when == ({"by design"} if name == "design" else {"later", "never"})
-
-
 def test_the_truth_goes_with_its_rows_and_inputs_are_standardised():
     splits = make_splits(data_of(cell_of(["default"])), 0)
     given = load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=200, n_test=500)
@@ -134,12 +115,6 @@ def test_the_dirichlet_of_samples_has_their_mean_and_variance():
     np.testing.assert_allclose(found.variance.sum(axis=1), summed)
     alike = of_samples(np.repeat(samples[:1], 4, axis=0))
     assert np.isfinite(alike).all() and (alike.sum(axis=1) >= 1e6 - 1).all()
-
-
-def test_distances_are_those_to_the_tenth_neighbour():
-    train = np.arange(12.0)[:, None]
-    found = distances(train, {"test": np.array([[0.0], [11.0]])})["test"]
-    np.testing.assert_array_equal(found, [9.0, 9.0])
 
 
 @pytest.mark.slow
@@ -214,17 +189,6 @@ def test_tables_and_report_say_what_the_rows_say(stored):
     assert text in markdown(bench_table(rows))
     page = render(Store(stored, "second-order", "smoke"))
     assert 'id="intervals"' in page and text in page
-
-
-def test_a_measure_may_be_on_another_method(stored):
-    rows = load_rows("second-order", "smoke", stored)
-    found = bench_table(rows)
-    mean = np.mean([row["metrics"]["coverage_95"] for row in rows if row["method"] == "default"])
-    asked = {"what": "value", "metric": "coverage_95", "judged": "mean", "found": "{mean:.6f}"}
-    entry = MeasureEntry(statement="s", method="default", least=0.0, **asked)
-    assert evaluate(entry, found).found == f"{mean:.6f}"
-    missing = MeasureEntry(statement="s", method="frozen", **asked)
-    assert evaluate(missing, found).met is None
 
 
 def test_a_measure_against_every_baseline_knows_what_is_better(stored):

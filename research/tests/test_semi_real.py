@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,7 +11,6 @@ from dipedl_bench.datasets.semi_real import (
     parts_of,
 )
 
-FULL = os.environ.get("DIPEDL_DATA")
 CLASSES = ("GALAXY", "QSO", "STAR")
 
 
@@ -45,14 +41,6 @@ def small_ingredients(p=90):
 
 
 INGREDIENTS = small_ingredients()
-
-
-@pytest.fixture(scope="module")
-def real_ingredients():
-    if not FULL:
-        pytest.skip("DIPEDL_DATA is not set")
-    with np.load(Path(FULL) / "spectra" / "sim_ingredients.npz") as content:
-        return dict(content)
 
 
 def one_by_one(d, draws):
@@ -104,14 +92,6 @@ def test_light_is_that_of_a_loop_over_spectra():
     np.testing.assert_allclose(light(parts_of(INGREDIENTS), draws), expected, rtol=2e-6, atol=2e-6)
 
 
-@pytest.mark.data
-def test_light_of_the_real_ingredients_is_that_of_a_loop(real_ingredients):
-    draws = drawn(real_ingredients, 60)
-    expected = one_by_one(real_ingredients, draws)
-    found = light(parts_of(real_ingredients), draws)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
 def test_extinction_in_the_visual_is_one_ratio_of_total_to_selective():
     # by definition A(V) = R_V E(B-V) and A(B) = (R_V + 1) E(B-V); the law has both within 1 %
     visual, blue = extinction(np.array([1e4 / 1.82, 1e4 / 2.27]))
@@ -140,12 +120,6 @@ def test_seed_decides_and_chunks_differ():
 def test_counts_are_exact(mix, counts):
     label = generate_semi_real(INGREDIENTS, 1000, mix=mix).label
     assert np.bincount(label, minlength=3).tolist() == counts
-
-
-def test_order_is_mixed():
-    label = generate_semi_real(INGREDIENTS, 1000, mix={"GALAXY": 0.5, "STAR": 0.5}).label
-    halves = [np.mean(label[:500] == 0), np.mean(label[500:] == 0)]
-    assert 0.4 < min(halves) < max(halves) < 0.6
 
 
 def test_what_is_known_of_each_is_that_of_its_object():
@@ -205,15 +179,3 @@ def test_chance_has_the_stated_distributions():
     shares = np.array(list(STAR_SHARES.values()))
     np.testing.assert_allclose(kinds / kinds.sum(), shares, atol=0.035)
     assert [draws.noise.mean(), draws.noise.std()] == pytest.approx([0, 1], abs=0.01)
-
-
-@pytest.mark.data
-def test_a_thousand_real_parts_look_as_they_should(real_ingredients):
-    spectra = generate_semi_real(real_ingredients, 1500)
-    assert np.isfinite(spectra.flux).all()
-    # medians are 1 before the error of calibration, which is a few per cent
-    np.testing.assert_allclose(np.median(spectra.flux, axis=1), 1, atol=0.35)
-    blue = spectra.flux[:, :600].mean(axis=1)
-    found = [np.median(blue[spectra.label == number]) for number in range(3)]
-    # medians of 10,000 spectra of the first, unvectorised version of this generator
-    np.testing.assert_allclose(found, [0.623, 1.587, 1.225], atol=0.08)

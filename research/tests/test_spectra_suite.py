@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from dipedl_bench.results.files import seal
 from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.runner import StoppedError
-from dipedl_bench.running.training import DataError, check_data_there, check_files
+from dipedl_bench.running.training import DataError, check_data_there
 from dipedl_bench.spec.build import describe
 from dipedl_bench.spec.plan import data_config, method_parts, plan
 from dipedl_bench.spec.suite import parse_suite
@@ -62,13 +61,6 @@ def test_the_papers_split_and_features_of_training_rows_alone(kept):
     np.testing.assert_allclose(splits.X["ood/stars"], expected, atol=1e-5)
     assert "ood/stars" not in splits.y
     assert not np.array_equal(make_splits(CONFIG, 8).y["test"], splits.y["test"])
-
-
-def test_another_share_of_validation_rows_is_refused_not_ignored():
-    with pytest.raises(
-        ValueError, match=r"validation_fraction must be 0\.2 for spectra.* got 0\.1"
-    ):
-        make_splits({**CONFIG, "validation_fraction": 0.1}, 7)
 
 
 def test_what_is_kept_is_read_again(kept, monkeypatch):
@@ -164,21 +156,6 @@ def test_a_suite_that_extends_another():
         parse_suite(text, "x.toml")
 
 
-def test_published_and_healthy_are_of_the_same_spectra():
-    suite = load_suite("spectra")
-    sets = [suite.profile(name).dataset for name in ("scarce", "published")]
-    scarce, published = (spectra_data.SPECTRA[name] for name in sets)
-    assert scarce.make is published.make
-    assert (scarce.preset, published.preset) == ("standardised", "published")
-
-
-def test_a_shifted_set_that_is_not_there_is_named():
-    suite = '[suite]\nname = "a"\ntitle = "A"\nood = ["stars"]\nvalidation_fraction = 0.2\n'
-    suite += 'seeds = [1]\nextends = "spectra"\n[profiles.p]\ndataset = "toy-spectra"\n'
-    with pytest.raises(ValueError, match=r"profiles.p.shifted: unknown shifted set 'real'"):
-        parse_suite(suite + 'shifted = ["real"]\n', "x.toml")
-
-
 def test_settings_younger_than_published_rows_change_no_config():
     assert "class_weight" not in describe(EDL())["settings"]
     assert describe(EDL(class_weight="balanced"))["settings"]["class_weight"] == "balanced"
@@ -221,14 +198,6 @@ def test_missing_files_are_all_named_before_a_process_starts(
     told = str(caught.value)
     assert str(folder.parent) in told and "research/docs/spectra-data.md" in told
     assert [name for name in FILES if f"'spectra/{name}.npz'" in told] == list(lacking)
-
-
-def test_made_up_spectra_need_neither_files_nor_pooch(monkeypatch):
-    monkeypatch.delenv("DIPEDL_CACHE", raising=False)
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    check_files(CONFIG, None)
-    with pytest.raises(DataError, match="pooch"):
-        check_files({**CONFIG, "dataset": "semi-real"}, None)
 
 
 def test_kept_features_need_no_files(tmp_path, monkeypatch):

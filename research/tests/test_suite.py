@@ -72,17 +72,6 @@ def test_a_part_that_cannot_be_built_is_refused_before_anything_begins(old, new,
         planned(suite, suite.method_names("smoke"))
 
 
-def test_keys_that_a_method_cannot_use_are_refused():
-    for line, message in [
-        ('statistics = "validation"', "Energy takes no statistics"),
-        ('uncertainty = "entropy"', "Energy has one kind only"),
-        ('density = "gaussian"', "methods.energy.density: Energy takes no density"),
-    ]:
-        suite = tiny('estimator = "Energy"\n', f'estimator = "Energy"\n{line}\n')
-        with pytest.raises(ValueError, match=message):
-            planned(suite, ["energy"])
-
-
 def test_unknown_method_and_profile_name_the_known_ones():
     suite = tiny()
     with pytest.raises(ValueError, match=r"unknown method 'edll', did you mean 'edl'.*'dip-edl'"):
@@ -91,40 +80,6 @@ def test_unknown_method_and_profile_name_the_known_ones():
         suite.choose_methods("smok")
     with pytest.raises(ValueError, match="unknown suite 'mnst', did you mean 'mnist'"):
         load_suite("mnst")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (TINY.replace('name = "tiny"', 'name = "mnist"').encode(), "choose another name"),
-        (TINY.encode("utf-16"), "must be a TOML file in UTF-8; save it as UTF-8"),
-        (TINY.encode("utf-16-le"), "must be a TOML file in UTF-8; save it as UTF-8"),
-    ],
-)
-def test_a_suite_file_that_is_refused_is_named(content, message, tmp_path):
-    file = tmp_path / "own.toml"
-    file.write_bytes(content)
-    with pytest.raises(ValueError, match=message) as refused:
-        load_suite(file)
-    assert str(refused.value).startswith(str(file))
-
-
-def test_a_suite_file_may_begin_with_a_byte_order_mark(tmp_path):
-    file = tmp_path / "own.toml"
-    file.write_bytes(TINY.encode("utf-8-sig"))
-    assert load_suite(file) == parse_suite(TINY, str(file))
-
-
-def test_methods_come_once_each_in_the_order_of_the_file():
-    assert tiny().choose_methods("smoke", ["edl", "dip-edl", "edl"]) == ("dip-edl", "edl")
-    assert tiny().choose_methods("smoke", ["all"]) == tiny().method_names("smoke")
-    left_out = tiny("resamples = 0", 'without = ["edl"]')
-    assert "edl" not in left_out.method_names("smoke")
-
-
-def test_a_suite_cannot_be_changed():
-    with pytest.raises(ValueError, match="frozen"):
-        tiny().title = "other"
 
 
 def test_who_changes_a_table_of_a_suite_changes_it_for_nobody_else():
@@ -151,12 +106,6 @@ def test_the_data_is_part_of_every_hash(change):
     before, after = planned(tiny())[0], planned(tiny(*change))[0]
     for role in ("classifier", "density"):
         assert before.below[role].digest != after.below[role].digest
-
-
-def test_titles_and_notes_are_not_part_of_a_hash():
-    assert (
-        planned(tiny())[0].digest == planned(tiny('title = "DIP-EDL"', 'title = "Ours"'))[0].digest
-    )
 
 
 def test_a_density_of_features_depends_on_its_network():
@@ -196,21 +145,6 @@ def test_a_table_that_extends_one_above_it_has_its_keys_and_its_own_on_top():
     base = suite.methods["dip-edl-features"]
     assert suite.methods["twin"] == {**base, "title": "T", "gamma": 3.0}
     assert suite.methods["third"] == {**suite.methods["twin"], "statistics": "train"}
-
-
-def test_a_table_inside_one_that_extends_replaces_that_of_the_other_whole():
-    text = '[methods.brief]\nextends = "edl"\ntitle = "T"\ntraining = { epochs = 4 }\n'
-    suite = parse_suite(TINY + text, "tiny.toml")
-    brief, base = suite.methods["brief"], suite.methods["edl"]
-    assert brief == {**base, "title": "T", "training": {"epochs": 4}} and len(base["training"]) > 1
-
-
-def test_a_section_of_ones_own_replaces_that_of_the_suite_that_is_extended_whole():
-    text = '[suite]\nname = "a"\ntitle = "A"\nseeds = [1]\nextends = "mnist"\n'
-    text += '[methods.own]\ntitle = "EDL"\nestimator = "EDL"\n'
-    suite, base = parse_suite(text + "[profiles]\n", "a.toml"), load_suite("mnist")
-    assert [*suite.methods] == ["own"]
-    assert (suite.classifiers, suite.densities) == (base.classifiers, base.densities)
 
 
 def test_a_profile_sets_training_and_backbone_of_every_network():
@@ -294,11 +228,6 @@ def test_every_profile_of_the_package_can_be_extended(base):
     for name, profile in load_suite(base).profiles.items():
         own = parse_suite(f'{text}[profiles.mine]\nextends = "{name}"\n', "own.toml")
         assert own.profiles["mine"] == profile
-
-
-def test_what_a_table_extends_must_be_a_name():
-    with pytest.raises(ValueError, match=r"extends: must be a name, got 3"):
-        tiny('title = "DIP-EDL"', 'title = "DIP-EDL"\nextends = 3')
 
 
 def test_the_whole_file_of_the_page_can_be_run():

@@ -7,8 +7,6 @@ from synthetic_store import write_synthetic_store
 from dipedl_bench.studies.sweeps import (
     ablation,
     ablation_lines,
-    float32_lines,
-    gamma_lines,
     parts_file,
     parts_from_arrays,
     sigma_corruption,
@@ -55,13 +53,6 @@ def test_lines_are_means_over_seeds(parts):
     assert lines["3"].cells["auroc/omniglot_inverted"].paper is None
 
 
-def test_gamma_lines_have_the_paper_s_rows_but_for_one(parts):
-    lines = gamma_lines(parts.values(), "mnist")
-    with_paper = [line.name for line in lines if line.cells["accuracy"].paper]
-    assert [line.name for line in lines] == ["0.1", "0.2", "0.5", "1", "2", "5", "10"]
-    assert with_paper == ["0.1", "0.5", "1", "2", "5", "10"]
-
-
 def test_sigma_lines_spread_over_draws_not_over_seeds(parts):
     lines = {line.name: line for line in sigma_lines(parts.values(), "mnist")}
     draws = [sigma_corruption(one, (2.0,))[2.0] for one in parts.values()]
@@ -71,12 +62,6 @@ def test_sigma_lines_spread_over_draws_not_over_seeds(parts):
     assert cell.sd == pytest.approx(np.sqrt((values.std(axis=1) ** 2).mean()))
     assert len(cell.values) == 10 and lines["0"].cells["accuracy"].sd == 0
     assert lines["inf"].cells["auroc/kmnist"].paper.mean == 0.5016
-
-
-def test_float32_lines(parts):
-    lines = float32_lines(list(parts.values()), "mnist")
-    assert [line.name for line in lines] == ["1c", "2b"]
-    assert lines[1].cells["auroc/omniglot"].paper.mean == 0.5299
 
 
 def test_methods_without_parts_are_refused(store):

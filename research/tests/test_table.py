@@ -9,8 +9,6 @@ from synthetic_store import write_synthetic_store
 
 from dipedl_bench import load_rows
 from dipedl_bench.results.paper import Published
-from dipedl_bench.spec.captions import captions_of
-from dipedl_bench.tables import table as tables
 from dipedl_bench.tables.table import Cell, bench_table, cell_over_seeds, latest, paper_row
 
 
@@ -52,12 +50,6 @@ def test_t_interval_by_the_book():
     assert (low, high) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-6)
     assert cell_over_seeds([0.1]).over_seeds is None
     assert cell_over_seeds([0.1, math.inf]).over_seeds is None
-
-
-def test_interval_over_images_is_averaged_over_seeds():
-    cell = bench_table([row(), row(seed=20)]).lines[0].cells["accuracy"]
-    assert cell.over_images == pytest.approx((0.98, 0.99 + 0.015))
-    assert cell_over_seeds([0.5]).over_images is None
 
 
 @pytest.mark.parametrize(
@@ -129,27 +121,6 @@ def test_costs():
     assert (cost["train_cpu_seconds"], cost["cpu_seconds"]) == (20.0, 22.0)
     assert cost["peak_memory_mb"] == 130.0
     assert (cost["forward_passes"], cost["n_parameters"]) == (1, 7)
-
-
-def test_explanations(monkeypatch):
-    said = {"cpu": {"dip-edl": {"accuracy": "Augmented.", "*": "Other net."}}}
-    captions = captions_of("mnist").model_copy(update={"differences": said})
-    monkeypatch.setattr(tables, "captions_of", lambda suite: captions)
-    table = bench_table([row(), row("edl", accuracy=0.2)])
-    edl, dip = table.lines
-    assert dip.cells["accuracy"].why == "Augmented."
-    assert dip.cells["aupr/kmnist"].why == "Other net."
-    assert edl.cells["accuracy"].why is None
-    cells = {(line.name, name): cell for line in table.lines for name, cell in line.cells.items()}
-    unexplained = {place for place, cell in cells.items() if cell.differs and cell.why is None}
-    assert ("edl", "accuracy") in unexplained
-    assert not any(name == "dip-edl" for name, _ in unexplained)
-
-
-def test_the_packaged_sentences_can_be_read():
-    mnist = captions_of("mnist")
-    assert mnist.why("cpu", "no such method", "accuracy") is None
-    assert mnist.why("cpu", "edl", "accuracy") == mnist.why("cpu", "edl", "*")
 
 
 def test_rows_that_cannot_stand_in_one_table():

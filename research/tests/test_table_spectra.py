@@ -8,11 +8,9 @@ pytest.importorskip("pydantic")
 
 from synthetic_store import write_synthetic_store
 
-from dipedl_bench.spec.captions import captions_of
-from dipedl_bench.spec.suite import suite_names
-from dipedl_bench.tables.formatting import metric_title, set_heading, set_title
+from dipedl_bench.tables.formatting import set_heading
 from dipedl_bench.tables.markdown import markdown
-from dipedl_bench.tables.table import bench_table, is_higher_better, paper_row, paper_suite
+from dipedl_bench.tables.table import bench_table, paper_row, paper_suite
 
 OPTIONS = {
     "profile": "cpu",
@@ -65,23 +63,6 @@ def test_sets_from_elsewhere_have_columns_of_their_own(table):
     assert all(line.cells["recall_1/real"].over_images for line in table.lines)
 
 
-def test_sets_stand_in_the_order_in_which_the_suite_names_them(tmp_path):
-    rows = write_synthetic_store(tmp_path, methods=["edl"], seeds=[10], **OPTIONS).rows()
-    data = {"dataset": "semi-real", "ood": ["supernovae", "stars"]}
-    ordered = [{**row, "config": {"data": data}} for row in rows]
-    assert bench_table(rows).ood == ("stars", "supernovae")
-    assert bench_table(ordered).ood == ("supernovae", "stars")
-
-
-def test_aupr_has_its_prevalence_and_fpr_stands_beside_it(table):
-    metrics = ("auroc", "aupr", "fpr95", "brier_ood")
-    assert table.columns()["stars"] == tuple(f"{name}/stars" for name in metrics)
-    assert table.lines[0].cells["aupr/stars"].baseline == pytest.approx(40 / 90)
-    heading = "Stars (semi-real): 40 spectra; AUPR of guessing 0.4444"
-    assert set_heading(table, "stars") == heading and heading in markdown(table)
-    assert set_heading(table, "shifted/real").startswith("Real galaxies and quasars: 30 spectra")
-
-
 def test_the_paper_s_lamost_numbers_never_stand_beside_semi_real_data(table, tmp_path):
     assert not table.beside_paper and "paper's" not in table.rule
     assert all(cell.paper is None for line in table.lines for cell in line.cells.values())
@@ -128,35 +109,6 @@ def test_rows_of_before_a_metric_was_there_still_make_a_table(tmp_path):
     mixed = bench_table([*rows[:1], *rows[3:]])  # one method of each kind
     assert "worst_recall" in mixed.columns()[""]
     assert markdown(mixed).count("worst recall") == 1
-
-
-def test_titles_and_directions():
-    assert metric_title("recall_1/real", classes=("Galaxy", "Quasar")) == "recall of Quasar"
-    assert metric_title("recall_7") == "recall of class 7" and metric_title("recall_x") == (
-        "recall_x"
-    )
-    title = metric_title("errors_avoided_10/real", with_set=True)
-    assert title == "errors avoided (10 %), Real galaxies and quasars"
-    assert set_title("stars") == "Stars (semi-real)" and set_title("stars", "lamost") == "Stars"
-    assert set_title("", "spectra") == "Known spectra" and set_title("") == "Known images"
-    assert set_title("shifted/real") == set_title("real")
-    higher = ("recall_0", "balanced_accuracy/real", "errors_avoided_10", "worst_recall")
-    assert all(is_higher_better(name) for name in higher)
-    assert not is_higher_better("ece/real") and not is_higher_better("fpr95/stars")
-
-
-def test_as_markdown(table):
-    text = markdown(table)
-    for head in ("recall of Galaxy", "recall of Quasar", "balanced accuracy", "FPR95"):
-        assert head in text
-    assert "Semi-real spectra:" in text
-    assert "Real galaxies and quasars: 30 spectra with known classes" in text
-    assert "paper" not in text[text.index("Known spectra") :]
-
-
-def test_names_of_classes_are_those_of_the_suites():
-    named = [name for name in suite_names() if captions_of(name).classes == ("Galaxy", "Quasar")]
-    assert named == ["lamost", "spectra"]
 
 
 def test_names_of_the_paper_s_methods_in_suites_of_spectra():

@@ -79,21 +79,6 @@ def test_away_from_the_data_only_dip_edl_returns_to_the_prior(moons):
     assert away[EDL] < 0.8
 
 
-def test_same_seed_same_maps():
-    first, again = (
-        two_moons.run(KernelDensity(), n_points=40, epochs=2, step=0.5, seed=3) for _ in range(2)
-    )
-    for name in first.maps:
-        np.testing.assert_array_equal(first.maps[name]["vacuity"], again.maps[name]["vacuity"])
-
-
-def test_default_density_is_a_flow():
-    pytest.importorskip("zuko")
-    moons = two_moons.run(n_points=60, epochs=2, step=0.5)
-    assert type(moons.models[RAW].density_).__name__ == "FlowDensity"
-    assert np.isfinite(moons.maps[RAW]["epistemic"]).all()
-
-
 def test_dead_class_is_said(moons):
     class Dead:
         def predict_dirichlet(self, X):
@@ -108,18 +93,3 @@ def test_dead_class_is_said(moons):
 def test_step_out_of_range_is_refused(step):
     with pytest.raises(ValueError, match="step must be > 0"):
         two_moons.run(step=step)
-
-
-def test_figure_has_one_scale_for_each_column(moons):
-    pytest.importorskip("matplotlib")
-    axes = two_moons.figure(moons).axes
-    maps, bars = [ax for ax in axes if ax.images], axes[9:]
-    assert len(maps) == 9 and len(bars) == 3
-    for column, kind in enumerate(KINDS):
-        scales = {maps[3 * i + column].images[0].get_clim() for i in range(3)}
-        assert len(scales) == 1
-        for i, method in enumerate((EDL, RAW, SCORED)):
-            shown = maps[3 * i + column].images[0].get_array()
-            np.testing.assert_array_equal(shown, moons.maps[method][kind])
-            assert shown.max() <= max(scales)[1] + 1e-12
-    assert [ax.get_ylabel() for ax in maps[::3]] == [EDL, RAW, SCORED]

@@ -128,13 +128,6 @@ def test_every_metric_of_published_rows_has_a_tolerance():
         module.tolerance_of("new_metric")
 
 
-@pytest.mark.parametrize("name", ["instructions", "threads"])
-def test_a_row_that_does_not_say_its_instructions_or_threads_is_of_another_kind(rows, name):
-    old = {k: v for k, v in rows[0].items() if k != name}
-    assert module.conditions_of(old) is None
-    assert module.conditions_of(rows[0]) == module.conditions_of(dict(rows[0])) is not None
-
-
 @pytest.mark.parametrize("other", [{"threads": 64}, {"instructions": "sse2"}, {"resumed": True}])
 def test_it_is_the_training_of_a_row_that_must_be_of_one_kind_not_its_writing(rows, other):
     part = receipt() | {"resumed": False}
@@ -197,13 +190,6 @@ def test_what_cannot_be_verified_says_what_to_do(suite, rows, again, tmp_path, m
     assert "mnist/train-images is missing" in refused(out=out)
 
 
-def test_a_folder_without_the_data_of_the_rows_is_told(tmp_path):
-    options = ["--profile", "cpu", "--methods", "energy", "--out", RESULTS, "--data", tmp_path]
-    done = dipedl("verify", "cifar10", *options)
-    assert done.exit_code == 2 and not done.stdout
-    assert "cifar10/" in done.stderr and str(tmp_path) in done.stderr
-
-
 @pytest.mark.parametrize("named", [True, False])
 def test_missing_files_of_spectra_are_told_before_anything_runs(tmp_path, monkeypatch, named):
     """Of the profile that counts most, since none is named; it has rows beside two others."""
@@ -215,19 +201,6 @@ def test_missing_files_of_spectra_are_told_before_anything_runs(tmp_path, monkey
     profile, *missing = done.stderr.splitlines()
     assert profile == "dipedl-bench: this is profile scarce; with --profile also: cpu, published"
     assert "'spectra/real_spectra.npz'" in missing[-1]
-
-
-def test_an_unknown_data_set_of_a_crossed_suite_is_told_with_those_that_have_rows():
-    done = dipedl("verify", "defaults", "--datasets", "iris", "--out", RESULTS)
-    assert done.exit_code == 2 and "unknown data set 'iris', did you mean 'iris-1'?" in done.stderr
-
-
-def test_a_method_that_fails_says_why(suite, rows, tmp_path, monkeypatch):
-    out = published(tmp_path, *rows)
-    failed = RunResult(failed={("energy", 1): "classifier net: out of memory"})
-    monkeypatch.setattr(module, "run_cells", lambda *_: failed)
-    (found,) = module.verify(suite, profile="smoke", methods=["energy"], out=out)
-    assert not found["agrees"] and found["why"] == "classifier net: out of memory"
 
 
 def test_of_a_crossed_suite_changed_settings_are_named_and_only_the_others_planned(

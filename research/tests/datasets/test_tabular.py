@@ -50,13 +50,6 @@ def test_segment_rows_labels_and_sky(segment_dir):
     assert np.bincount(data.y_test).tolist() == [2] * 6
 
 
-@pytest.mark.parametrize("counts", [(59, 18, 6), (60, 17, 6), (60, 18, 7), (60, 18)])
-def test_segment_counts_must_agree(segment_dir, counts):
-    folder, *_ = segment_dir(counts)
-    with pytest.raises(ValueError, match="must end with its numbers of rows, inputs and classes"):
-        load_segment(data_dir=folder)
-
-
 @pytest.mark.parametrize("kind", range(1, 8))
 def test_covertype_left_out(covertype_dir, kind):
     folder, X, y = covertype_dir
@@ -83,20 +76,6 @@ def test_tabular_test_size(load, segment_dir, covertype_dir):
     assert len(load(test_size=0.5, data_dir=folder).X_test) == 30
     with pytest.raises(ValueError, match=r"test_size must be a share in \(0, 1\), got 0"):
         load(test_size=0, data_dir=folder)
-
-
-@pytest.mark.parametrize("load", [load_segment, load_covertype])
-def test_tabular_cannot_be_downloaded(load):
-    with pytest.raises(FileNotFoundError, match="has no official mirror"):
-        load()
-
-
-@pytest.mark.parametrize("load", [load_segment, load_covertype])
-def test_tabular_same_seed_same_split(load, segment_dir, covertype_dir):
-    folder, *_ = segment_dir()
-    a, b, c = (load(random_state=seed, data_dir=folder) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(a.X_train, b.X_train)
-    assert not np.array_equal(a.X_train, c.X_train)
 
 
 @pytest.mark.data

@@ -1,7 +1,6 @@
 """Labels drawn from the probabilities of a classifier on real inputs."""
 
 import numpy as np
-import pytest
 
 from dipedl_bench.datasets import load_known_truth
 
@@ -17,12 +16,3 @@ def test_labels_follow_the_teacher():
     assert abs((hits - (P**2).sum(axis=1)).sum()) < 5 * np.sqrt(variance.sum())
     assert data.truth["far"].shape == (len(data.ood["far"]), data.n_classes)
     assert load_known_truth("moons", n_samples=100, n_test=20).truth["test"].shape[1] == 2
-
-
-def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="n_samples must be <"):
-        load_known_truth("taught", SETTINGS, n_samples=5000)
-    with pytest.raises(ValueError, match="inputs must be one of"):
-        load_known_truth("taught", {"inputs": "nope", "teacher": "forest"}, n_samples=50)
-    with pytest.raises(ValueError, match="teacher must be one of"):
-        load_known_truth("taught", {"inputs": "digits", "teacher": "nope"}, n_samples=50)

@@ -206,7 +206,7 @@ def read_part(name: str, part: str, data_dir: DataDir = None) -> Images:
 
 def _read_idx_pair(paths: Sequence[Path], table: dict[str, Any]) -> Images:
     """Read IDX, the format of MNIST."""
-    return Images(*map(read_idx, paths))
+    return Images(read_idx(paths[0]), read_idx(paths[1]))
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:

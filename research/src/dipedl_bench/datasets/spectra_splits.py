@@ -170,7 +170,7 @@ def _prepare(config: Mapping[str, Any], seed: int, folder: Path) -> None:
         if not split.startswith(OOD_PREFIX):
             arrays[f"y {split}"] = np.asarray(source.label)[rows].astype(np.int64)
     with whole_file(folder / _FILE) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez(file, **arrays)
     seal(folder)
 
 

@@ -21,14 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 
 @dataclass
-class Spent:
+class Seconds:
     """Wall and processor seconds."""
 
     wall: float = 0.0
     processor: float = 0.0
 
     @classmethod
-    def until_now(cls) -> Spent:
+    def until_now(cls) -> Seconds:
         """Return the times of both clocks; differences of them count."""
         return cls(time.perf_counter(), time.process_time())
 
@@ -41,14 +41,14 @@ class Spent:
         self.wall += passed.wall
         self.processor += passed.processor
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.wall + other.wall, self.processor + other.processor)
+    def __add__(self, other: Seconds) -> Seconds:
+        return Seconds(self.wall + other.wall, self.processor + other.processor)
 
-    def __sub__(self, other: Spent) -> Spent:
-        return Spent(self.wall - other.wall, self.processor - other.processor)
+    def __sub__(self, other: Seconds) -> Seconds:
+        return Seconds(self.wall - other.wall, self.processor - other.processor)
 
 
-def as_seconds(steps: Mapping[str, Spent], digits: int) -> dict[str, dict[str, float]]:
+def as_seconds(steps: Mapping[str, Seconds], digits: int) -> dict[str, dict[str, float]]:
     """Seconds and processor seconds of steps, as rows and receipts have them."""
     return {
         "seconds": {name: round(spent.wall, digits) for name, spent in steps.items()},
@@ -66,12 +66,12 @@ def weight_argument(model: Any, w: Any) -> dict[str, Any]:
 class Memory:
     """Fits and predictions of classifiers, by the rows that they were fitted on and applied to."""
 
-    known: dict[str, tuple[Any, Spent]] = field(default_factory=dict)
+    known: dict[str, tuple[Any, Seconds]] = field(default_factory=dict)
     #: What everything would have taken, had nothing been shared: of that, `fitting` for fits.
-    alone: Spent = field(default_factory=Spent)
-    fitting: Spent = field(default_factory=Spent)
+    alone: Seconds = field(default_factory=Seconds)
+    fitting: Seconds = field(default_factory=Seconds)
     #: What it took in truth.
-    here: Spent = field(default_factory=Spent)
+    here: Seconds = field(default_factory=Seconds)
 
     def __repr__(self) -> str:
         return "Memory()"  # it stands in messages of errors
@@ -94,12 +94,12 @@ class Memory:
 
     def keep(self, model: Any, method: str, X: Any, answer: np.ndarray) -> None:
         """Give `predict` the answer, of which the time is not known."""
-        self.known[_question(model, method, X)] = answer, Spent()
+        self.known[_question(model, method, X)] = answer, Seconds()
 
-    def _found(self, key: str, make: Callable[[], Any]) -> tuple[Any, Spent]:
+    def _found(self, key: str, make: Callable[[], Any]) -> tuple[Any, Seconds]:
         with self.here.counted():
             if key not in self.known:
-                spent = Spent()
+                spent = Seconds()
                 with spent.counted():
                     made = make()
                 self.known[key] = made, spent
@@ -108,15 +108,15 @@ class Memory:
         return found
 
 
-def _memoised(name: str) -> Any:
-    def predict(self: Memoised, X: Any) -> np.ndarray:
+def _shared_method(name: str) -> Any:
+    def predict(self: SharedClassifier, X: Any) -> np.ndarray:
         return self.memory.predict(self.model_, name, X)
 
     predict.__name__, predict.__doc__ = name, f"``{name}`` of the classifier for inputs X (n, d)."
     return predict
 
 
-class Memoised(ClassifierMixin, BaseEstimator):
+class SharedClassifier(ClassifierMixin, BaseEstimator):
     """A classifier whose fits and predictions are looked up in a memory, shared by all copies.
 
     Ablations of a method fit the same classifier, with a seed, on the same rows and folds, and
@@ -129,7 +129,7 @@ class Memoised(ClassifierMixin, BaseEstimator):
         self.memory = memory
 
     @classmethod
-    def of(cls, model: Any, memory: Memory) -> Memoised:
+    def of(cls, model: Any, memory: Memory) -> SharedClassifier:
         """One around a classifier that is fitted already."""
         return cls(model, memory)._around(model)
 
@@ -137,15 +137,15 @@ class Memoised(ClassifierMixin, BaseEstimator):
         """Fit on X (n, d), y (n,) and weights (n,), or take what was fitted on them before."""
         return self._around(self.memory.fit(self.estimator, X, y, sample_weight))
 
-    predict = _memoised("predict")
-    predict_proba = _memoised("predict_proba")
+    predict = _shared_method("predict")
+    predict_proba = _shared_method("predict_proba")
 
     def __getattr__(self, name: str) -> Any:
         # What only some classifiers have: a network gives logits and features.
         if name in ("decision_function", "logits", "transform"):
             inner = self.__dict__.get("model_", self.__dict__.get("estimator"))
             if hasattr(inner, name):
-                return _memoised(name).__get__(self)
+                return _shared_method(name).__get__(self)
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Tags:

@@ -24,7 +24,7 @@ from ..results.store import Store
 from ..spec.build import accepts
 from ..spec.plan import Cell, build_method, kinds_of
 from ..spec.suite import Method
-from .memo import Memoised, Memory, Spent, as_seconds, weight_argument
+from .memo import Memory, Seconds, SharedClassifier, as_seconds, weight_argument
 from .training import DataError, Say, restore
 
 Rows = Mapping[str, np.ndarray]
@@ -45,9 +45,9 @@ def run_methods(
         splits = make_splits(part.config["data"], cell.seed)
     except Exception as error:
         raise DataError(str(error)) from error
-    given = _given(cell, store, splits)
+    inputs = _inputs_of(cell, store, splits)
     scored = {s: rows for s, rows in splits.X.items() if s not in ("train", "validation")}
-    targets = _targets(splits, given.X, scored)
+    targets = _targets(splits, inputs.X, scored)
     failed = {}
     missing = store.missing(cell.heads)
     for name, method in cell.methods.items():
@@ -61,7 +61,7 @@ def run_methods(
         made: dict[str, dict[str, Any]] = {}
         try:
             try:
-                made = _rows(name, method, where, given, scored, targets, cell.resamples, cell.seed)
+                made = _rows(name, method, where, inputs, scored, targets, cell)
             except (ValueError, TypeError) as error:
                 if not method.may_refuse:
                     raise
@@ -77,7 +77,7 @@ def run_methods(
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class MethodInputs:
     """Inputs of the methods of a cell, to fit on X (n, d) and y (n,)."""
 
     X: np.ndarray
@@ -85,7 +85,7 @@ class Given:
     #: Weights of the rows, if any.
     w: np.ndarray | None
     #: Rows and labels to calibrate on, where the classifier is frozen.
-    held: tuple[np.ndarray, np.ndarray] | None
+    calibration: tuple[np.ndarray, np.ndarray] | None
     #: The classifier, unfitted, for methods that train it themselves.
     recipe: Any
     #: For DIPClassifier: the frozen network, or an unfitted classifier, whose predictions it needs
@@ -97,14 +97,15 @@ class Given:
     features: Any
     memory: Memory
 
-    def frozen(self, held_out: float) -> Given:
+    def frozen(self, held_out: float) -> MethodInputs:
         """The last rows, a share of them, with the classifier as the others make it, frozen."""
         n = len(self.y) - round(held_out * len(self.y))
-        w, kept = (None, None) if self.w is None else (self.w[:n], self.w[n:])
-        fitted = FrozenEstimator(Memoised(self.recipe, self.memory).fit(self.X[:n], self.y[:n], w))
+        w, rest_w = (None, None) if self.w is None else (self.w[:n], self.w[n:])
+        shared = SharedClassifier(self.recipe, self.memory).fit(self.X[:n], self.y[:n], w)
+        fitted = FrozenEstimator(shared)
         features = None if self.features is None else fitted
-        rest = replace(self, X=self.X[n:], y=self.y[n:], w=kept, held=None, features=features)
-        return replace(rest, estimator=fitted, fitted=fitted)
+        rest = replace(self, X=self.X[n:], y=self.y[n:], w=rest_w, calibration=None)
+        return replace(rest, features=features, estimator=fitted, fitted=fitted)
 
     def parts(self, method: Method) -> dict[str, Any]:
         """Classifier and features for the constructor of a method."""
@@ -121,7 +122,7 @@ class Given:
         return {"estimator": self.fitted, "features": StandardScaler()}
 
 
-def _given(cell: Cell, store: Store, splits: Splits) -> Given:
+def _inputs_of(cell: Cell, store: Store, splits: Splits) -> MethodInputs:
     """The classifier of a cell, fitted or restored, and the rows for the methods."""
     X, y, part = splits.X, splits.y, cell.parts[-1]
     recipe = part.build(cell.seed)
@@ -129,15 +130,16 @@ def _given(cell: Cell, store: Store, splits: Splits) -> Given:
     if part.below["classifier"] in cell.parts:
         weights = store.network(*cell.key(part))
         network = restore(part.build(cell.seed), X["train"], y["train"], weights)
-        frozen = FrozenEstimator(Memoised.of(network, memory))
-        held, w = (X["validation"], y["validation"]), splits.weights.get("train")
-        return Given(X["train"], y["train"], w, held, recipe, frozen, frozen, frozen, memory)
+        frozen = FrozenEstimator(SharedClassifier.of(network, memory))
+        calibration, w = (X["validation"], y["validation"]), splits.weights.get("train")
+        labelled = X["train"], y["train"], w, calibration
+        return MethodInputs(*labelled, recipe, frozen, frozen, frozen, memory)
     both = ("train", "validation")
     rows, labels = (np.concatenate([of[split] for split in both]) for of in (X, y))
     w = np.concatenate([splits.weights[split] for split in both]) if splits.weights else None
-    fitted = FrozenEstimator(Memoised(recipe, memory).fit(rows, labels, w))
-    estimator = Memoised(recipe, memory)
-    return Given(rows, labels, w, None, recipe, estimator, fitted, None, memory)
+    fitted = FrozenEstimator(SharedClassifier(recipe, memory).fit(rows, labels, w))
+    estimator = SharedClassifier(recipe, memory)
+    return MethodInputs(rows, labels, w, None, recipe, estimator, fitted, None, memory)
 
 
 def _targets(splits: Splits, train: np.ndarray, X: Rows) -> dict[str, dict[str, np.ndarray]]:
@@ -152,11 +154,10 @@ def _rows(
     name: str,
     method: Method,
     where: str,
-    given: Given,
+    inputs: MethodInputs,
     X: Rows,
     targets: Mapping[str, Rows],
-    resamples: int,
-    seed: int,
+    cell: Cell,
 ) -> dict[str, dict[str, Any]]:
     """Numbers of each row of a method, fitted and applied to the splits of X, and their cost.
 
@@ -164,20 +165,21 @@ def _rows(
     had shared them, and "classifier", of that, the fits of the classifier; "predict" the
     probabilities of the test rows, and "score" their uncertainty, beyond that.
     """
-    n, memory = len(given.y), given.memory
-    own = given if method.held_out is None else given.frozen(method.held_out)
-    model = build_method(method, where, random_state=seed, **own.parts(method))
-    spent: dict[str, Spent] = {}
+    n, memory = len(inputs.y), inputs.memory
+    own = inputs if method.held_out is None else inputs.frozen(method.held_out)
+    model = build_method(method, where, random_state=cell.seed, **own.parts(method))
+    spent: dict[str, Seconds] = {}
     fitting = memory.fitting
     with _alone(spent, "train", memory):
-        held = method.calibrate and own.held is not None and accepts(model.fit, "calibration")
-        weights = weight_argument(model, own.w)
-        model.fit(own.X, own.y, **weights, **({"calibration": own.held} if held else {}))
+        options: dict[str, Any] = weight_argument(model, own.w)
+        if method.calibrate and own.calibration and accepts(model.fit, "calibration"):
+            options["calibration"] = own.calibration
+        model.fit(own.X, own.y, **options)
     spent["classifier"] = memory.fitting - fitting
     arrays: dict[str, dict[str, dict[str, np.ndarray]]] = {}
     for split, rows in X.items():
         steps = {} if split != "test" else spent
-        shared, uncertainty = _predicted(name, model, method, rows, steps, memory)
+        shared, uncertainty = _predict(name, model, method, rows, steps, memory)
         if "truth" in targets.get(split, {}) and (alpha := _concentration(model, rows)) is not None:
             shared["concentration"] = alpha
         for row, u in uncertainty.items():
@@ -185,11 +187,16 @@ def _rows(
             arrays.setdefault(row, {})[split] = named
     sizes = {"train": n, **{split: len(rows) for split, rows in X.items()}}
     common = {"n": sizes, **as_seconds(spent, 4), **_about(model)}
-    return {row: score(of, resamples) | common for row, of in arrays.items()}
+    return {row: score(of, cell.resamples) | common for row, of in arrays.items()}
 
 
-def _predicted(
-    name: str, model: Any, method: Method, rows: np.ndarray, spent: dict[str, Spent], memory: Memory
+def _predict(
+    name: str,
+    model: Any,
+    method: Method,
+    rows: np.ndarray,
+    spent: dict[str, Seconds],
+    memory: Memory,
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Probabilities of a split, and the uncertainty of each row of the method."""
     bare = method.answers == "classifier_proba"
@@ -232,10 +239,10 @@ def _uncertainty(
 
 
 @contextmanager
-def _alone(spent: dict[str, Spent], step: str, memory: Memory) -> Iterator[None]:
+def _alone(spent: dict[str, Seconds], step: str, memory: Memory) -> Iterator[None]:
     """Count what passes inside, as if no fit and no prediction of the classifier were shared."""
     # A copy of `here`: the memory adds to its own in place.
-    alone, here, own = memory.alone, replace(memory.here), Spent()
+    alone, here, own = memory.alone, replace(memory.here), Seconds()
     with own.counted():
         yield
     spent[step] = own - (memory.here - here) + (memory.alone - alone)

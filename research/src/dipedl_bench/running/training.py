@@ -22,7 +22,7 @@ from ..results.store import Store
 from ..spec.build import accepts, settings_named, transformer_of
 from ..spec.plan import Cell, Part
 from .cached import CachedClassifier, CachedDensity, row_numbers, stack
-from .memo import Memoised, Memory, Spent, as_seconds
+from .memo import Memory, Seconds, SharedClassifier, as_seconds
 
 Rows = Mapping[str, np.ndarray]
 Arrays = dict[str, dict[str, np.ndarray]]
@@ -51,7 +51,7 @@ def train_part(
     """
     key = cell.key(part)
     X, y, given = _inputs_of(part, store, cell.seed)
-    train, scoring = Spent(), Spent()
+    train, scoring = Seconds(), Seconds()
     model = part.build(cell.seed, **given)
     checkpoint = store.checkpoint(*key)
     resumed = any(checkpoint.parent.glob(f"{checkpoint.name}*"))
@@ -170,9 +170,9 @@ def _with_network(part: Part, store: Store, seed: int) -> Inputs:
         for method, name in OUTPUTS.items():
             if name in stored[split]:
                 memory.keep(network, method, rows, stored[split][name].astype(np.float64))
-    memoised = FrozenEstimator(Memoised.of(network, memory))
-    given = {"network": FrozenEstimator(network), "estimator": memoised, "features": memoised}
-    return splits.X, splits.y, {**given, "stored": memoised}
+    shared = FrozenEstimator(SharedClassifier.of(network, memory))
+    given = {"network": FrozenEstimator(network), "estimator": shared, "features": shared}
+    return splits.X, splits.y, {**given, "stored": shared}
 
 
 def _splits(part: Part, store: Store, seed: int) -> Splits:
@@ -206,7 +206,7 @@ def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dic
 # -------------------------------------------------------------------------------- predictions
 
 
-def _predictions(model: Any, part: Part, X: Rows, cost: Spent) -> Arrays:
+def _predictions(model: Any, part: Part, X: Rows, cost: Seconds) -> Arrays:
     if part.role == "classifier":
         return classifier_arrays(model, X, cost)
     if part.role == "density":
@@ -218,7 +218,7 @@ def _predictions(model: Any, part: Part, X: Rows, cost: Spent) -> Arrays:
     return method_arrays(model, scored, cost, part.spec.uncertainty if part.spec else None)
 
 
-def classifier_arrays(model: Any, X: Rows, cost: Spent) -> Arrays:
+def classifier_arrays(model: Any, X: Rows, cost: Seconds) -> Arrays:
     """Probabilities of every split, and logits and features if the classifier gives them."""
     network = _in_one_pass(model, next(iter(X.values()))[:64])
     found: Arrays = {}
@@ -247,7 +247,7 @@ def _logits_and_features(model: Any, rows: np.ndarray) -> np.ndarray:
     )
 
 
-def method_arrays(model: Any, X: Rows, cost: Spent, kind: str | None = None) -> Arrays:
+def method_arrays(model: Any, X: Rows, cost: Seconds, kind: str | None = None) -> Arrays:
     """Probabilities and uncertainty of every split; of evidential methods the concentration too."""
     options = {} if kind is None else {"kind": kind}
     for name in ("predict_dirichlet", "sample_proba"):
@@ -298,7 +298,7 @@ def _in_one_pass(model: Any, few: np.ndarray) -> bool:
 
 
 def _timed(
-    predict: Callable[[np.ndarray], Any], rows: np.ndarray, cost: Spent, split: str
+    predict: Callable[[np.ndarray], Any], rows: np.ndarray, cost: Seconds, split: str
 ) -> np.ndarray:
     # the cost of scoring is that of the test set and the OOD sets
     counts = split == "test" or split.startswith(OOD_PREFIX)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,40 +22,26 @@ from ..results.store import Store
 from ..writing import error_text, write_file
 from .table import BenchTable, Line, cell_over_seeds
 
+Measure = Callable[[np.ndarray], np.ndarray]
+#: Images (n, channels, height, width) and training images to uncertainty (n,); higher: less known.
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
-_RGB = 3
 #: Training images that the means of photographs are taken over; the first ones.
 _ROWS = 5000
 
 
-def border_ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
+def border_ink(images: np.ndarray) -> np.ndarray:
     """Mean of the outermost pixels, shape (n,), of images (n, channels, height, width) in [0, 1].
 
     MNIST digits stand in the middle of a black frame, so ink there is taken to mean "no digit".
-    `reference` is not looked at; detectors are called alike.
     """
-    border = np.ones(_checked(images).shape[1:], dtype=bool)
+    border = np.ones(images.shape[1:], dtype=bool)
     border[:, 1:-1, 1:-1] = False
     return np.asarray(images[:, border].mean(axis=1, dtype=np.float64))
 
 
-def ink(images: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
-    """Mean of all pixels, shape (n,): the brighter, the less a digit. Parameters as above."""
-    return np.asarray(_checked(images).mean(axis=(1, 2, 3), dtype=np.float64))
-
-
-def unusual_ink(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Distance of the mean of all pixels from that of the training images, shape (n,)."""
-    return np.abs(ink(images) - float(np.mean(reference, dtype=np.float64)))
-
-
-#: Title of a detector -> ``(images, training images)`` to uncertainty (n,), higher = less a digit.
-#: The direction of each was fixed beforehand; none was turned round to suit a set.
-DETECTORS: dict[str, Detector] = {
-    "border ink": border_ink,
-    "mean intensity": ink,
-    "unusual mean intensity": unusual_ink,
-}
+def ink(images: np.ndarray) -> np.ndarray:
+    """Mean of all pixels, shape (n,): the brighter, the less a digit."""
+    return np.asarray(images.mean(axis=(1, 2, 3), dtype=np.float64))
 
 
 def _roughness(images: np.ndarray) -> np.ndarray:
@@ -72,7 +57,7 @@ def _colour(images: np.ndarray) -> np.ndarray:
     return np.asarray(channels - channels.mean(axis=1, keepdims=True))
 
 
-def _unusual(measure: Callable[[np.ndarray], np.ndarray]) -> Detector:
+def _unusual(measure: Measure) -> Detector:
     """Distance from the mean over the training images: no direction is chosen."""
 
     def detect(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -82,8 +67,16 @@ def _unusual(measure: Callable[[np.ndarray], np.ndarray]) -> Detector:
     return detect
 
 
-#: Those for photographs; training images have the shape of images.
-_COLOUR_DETECTORS: dict[str, Detector] = {
+#: Detectors by title, of grey images and of photographs. The direction of each was fixed
+#: beforehand; none was turned round to suit a set.
+DETECTORS: dict[str, Detector] = {
+    "border ink": lambda images, reference: border_ink(images),
+    "mean intensity": lambda images, reference: ink(images),
+    "unusual mean intensity": lambda images, reference: np.abs(
+        ink(images) - float(np.mean(reference, dtype=np.float64))
+    ),
+}
+COLOUR_DETECTORS: dict[str, Detector] = {
     "unusual brightness": _unusual(ink),
     "unusual contrast": _unusual(lambda images: images.std(axis=(1, 2, 3), dtype=np.float64)),
     "unusual roughness": _unusual(_roughness),
@@ -97,9 +90,19 @@ def trivial_lines(images: Mapping[str, np.ndarray], reference: np.ndarray) -> tu
     `images` are (n, channels, height, width) by split: "test" and every OOD set
     ``ood/<name>``; `reference` are training images.
     """
-    coloured = np.ndim(reference) == 4 and reference.shape[1] == _RGB
-    detectors = _COLOUR_DETECTORS if coloured else DETECTORS
-    return _lines({title: _numbers(of, images, reference) for title, of in detectors.items()})
+    numbers = {}
+    for title, detect in (DETECTORS if reference.shape[1] == 1 else COLOUR_DETECTORS).items():
+        u = {split: detect(of, reference) for split, of in images.items()}
+        numbers[title] = {
+            f"{kind}/{split.removeprefix('ood/')}": (
+                metric(u["test"], u[split]),
+                metric.baseline(u["test"], u[split]) if metric.baseline else None,
+            )
+            for split in u
+            if split != "test"
+            for kind, metric in RANKED.items()
+        }
+    return _lines(numbers)
 
 
 def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
@@ -111,15 +114,18 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
     if seen is None:
         raise LookupError(f"no row in {str(store.folder)!r} says which data it saw")
     config, path = seen["config"]["data"], store.folder / "trivial.json"
-    kept = _kept(path)
-    if kept.get("data") != config:
+    try:
+        stored = read_file(path)
+    except (FileNotFoundError, ValueError):  # damaged: it is soon made again
+        stored = None
+    if not isinstance(stored, dict) or stored.get("data") != config:
         lines = {
             line.title: {name: (cell.mean, cell.baseline) for name, cell in line.cells.items()}
-            for line in _computed(config, seen["seed"])
+            for line in _compute(config, seen["seed"])
         }
-        kept = {"data": config, "lines": lines}
-        write_file(path, json.dumps(kept))
-    return _lines(kept["lines"])
+        stored = {"data": config, "lines": lines}
+        write_file(path, json.dumps(stored))
+    return _lines(stored["lines"])
 
 
 def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
@@ -130,16 +136,7 @@ def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
         return table, error_text(error)
 
 
-def _kept(path: Path) -> dict[str, Any]:
-    """Return the content of the file; nothing if it is damaged, for it is soon made again."""
-    try:
-        found = read_file(path)
-    except (FileNotFoundError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
+def _compute(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
     load = LOADERS.get(config["dataset"])
     shape = None if load is None else load(tuple(config["ood"])).image_shape
     if shape is None:
@@ -149,19 +146,6 @@ def _computed(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
     reference = images.pop("train")
     images.pop("validation")
     return trivial_lines(images, reference)
-
-
-def _numbers(
-    detect: Detector, images: Mapping[str, np.ndarray], reference: np.ndarray
-) -> dict[str, tuple[float, float | None]]:
-    """Value of each metric of each OOD set, and that of guessing."""
-    u_in, found = detect(images["test"], reference), {}
-    for split in (name for name in images if name != "test"):
-        u_out = detect(images[split], reference)
-        for kind, metric in RANKED.items():
-            guessing = metric.baseline(u_in, u_out) if metric.baseline else None
-            found[f"{kind}/{split.removeprefix('ood/')}"] = metric(u_in, u_out), guessing
-    return found
 
 
 def _lines(
@@ -175,12 +159,3 @@ def _lines(
         )
         for title, of in numbers.items()
     )
-
-
-def _checked(images: np.ndarray) -> np.ndarray:
-    if np.ndim(images) != 4:
-        raise ValueError(
-            "images must have shape (n, channels, height, width), got "
-            f"{np.shape(images)}; reshape rows of pixels first"
-        )
-    return images
