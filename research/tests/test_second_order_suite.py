@@ -159,7 +159,7 @@ def test_selected_rows_weigh_what_they_stand_for(tmp_path):
     assert run_cell(cell_of(["paper", "bootstrap"], dataset, profile="cpu"), tmp_path) == {}
     paper, bootstrap = load_rows("second-order", "cpu", tmp_path)
     assert paper["metrics"]["coverage_95"] > 0
-    assert "does not take it" in bootstrap["refused"]
+    assert "sample_weight" in bootstrap["refused"]
 
 
 def test_tables_and_report_say_what_the_rows_say(stored):
