@@ -375,15 +375,15 @@ class Decisions:
             pass.
         """
         P, scores = self.proba_and_scores(X)
-        held_out, found = self.held_out_rows(), self.dirichlet_of(P, scores)
+        held_out, dirichlet = self.held_out_rows(), self.dirichlet_of(P, scores)
         flagged = scores < self.alarm_threshold(None)
         return Answers(
-            np.asarray(self.classes_[most_probable(found.concentration, P)]),
-            found,
+            np.asarray(self.classes_[most_probable(dirichlet.concentration, P)]),
+            dirichlet,
             conformal_p_values(scores, held_out.scores, held_out.weights),
             flagged,
             self.evidence_.sharpen_in_full(P, scores).max(axis=1),
-            None if coverage is None else self.prediction_sets(np.asarray(found.mean), coverage),
+            None if coverage is None else self.prediction_sets(dirichlet.mean, coverage),
             None if reasons is None else _reasons(self, X, flagged, reasons),
         )
 
@@ -437,8 +437,8 @@ class Decisions:
         """Return the model with the attributes that it has now."""
         # What `partial_fit` leaves to the first question is learned once, and kept.
         hasattr(self, "evidence_")
-        now: Self = snapshot_of(self)
-        return now
+        model: Self = snapshot_of(self)
+        return model
 
     def held_out_rows(self) -> HeldOut:
         """Return the held-out rows that every threshold rests on."""
@@ -462,8 +462,8 @@ class Decisions:
 
     def dirichlet_of(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
         """Return the Dirichlets of inputs by their probabilities (n, k) and scores (n,)."""
-        found: Dirichlet = self.evidence_.dirichlet(P, scores, getattr(self, "spread_", None))
-        return found
+        dirichlet: Dirichlet = self.evidence_.dirichlet(P, scores, getattr(self, "spread_", None))
+        return dirichlet
 
     @property
     def alarm_rate(self) -> float:

@@ -178,14 +178,14 @@ class Dirichlet:
             sound = (prior > 0).all() and (alpha > 0).all() and (alpha < np.inf).all()
             if sound and not np.isnan(log_evidence).any():
                 # The checks below would convert nothing and find nothing, and take longer.
-                found = object.__new__(cls)
-                found.__dict__.update(
+                dirichlet = object.__new__(cls)
+                dirichlet.__dict__.update(
                     concentration=_frozen(alpha),
                     log_evidence=_frozen(log_evidence),
                     prior=_frozen(prior),
                     caveat=caveat,
                 )
-                return found
+                return dirichlet
         proba = as_float(proba)
         log_evidence = as_float(log_evidence, like=proba)
         if tuple(log_evidence.shape) != tuple(proba.shape[:1]):
@@ -233,8 +233,8 @@ class Dirichlet:
         classes = leading_classes(to_numpy(first.mean), _MOST_SHOWN)
         others = k - len(classes)
         names = [f"class {i}" for i in classes] + [f"{others} others"] * (others > 0)
-        shown = Dirichlet(sum_other_classes(to_numpy(first.concentration), classes))
-        bars = np.stack([shown.mean, *shown.credible_interval()], axis=-1).tolist()
+        merged = Dirichlet(sum_other_classes(to_numpy(first.concentration), classes))
+        bars = np.stack([merged.mean, *merged.credible_interval()], axis=-1).tolist()
         rows = f", the first {len(first)}" * (n > len(first))
         caption = f"{self!r}{rows}: vacuity, means and 95 % intervals"
         table = dirichlet_table(caption, names, bars, to_numpy(first.vacuity).tolist())

@@ -389,9 +389,9 @@ class EvidenceModel(BaseEstimator):
             return self.fit_spread(spread, X, y, w, classifier=frozen)
         if spread is None:
             return None
-        again = copy(fitted)
-        again.log_evidence_ = self.typical_log_evidence()
-        return again
+        same_strength = copy(fitted)
+        same_strength.log_evidence_ = self.typical_log_evidence()
+        return same_strength
 
     def dirichlet(self, proba: np.ndarray, scores: np.ndarray, spread: Any = None) -> Dirichlet:
         """Return ``prior + exp(log_evidence) * proba`` of inputs by their scores (n,).
@@ -401,12 +401,12 @@ class EvidenceModel(BaseEstimator):
         """
         # The paper's preset is as published, and so are its intervals.
         caveat = None if self.held_out_.origin == "in-sample" else INTERVALS_OF_EVIDENCE
-        found = Dirichlet.from_evidence(self.log_evidence(scores), proba, self.prior, caveat)
+        dirichlet = Dirichlet.from_evidence(self.log_evidence(scores), proba, self.prior, caveat)
         if spread is None:
-            return found
+            return dirichlet
         short = getattr(spread, "falls_short", False)
-        strength = spread.strength(found.log_evidence)
-        return found.with_strength(strength, INTERVALS_FALL_SHORT if short else None)
+        strength = spread.strength(dirichlet.log_evidence)
+        return dirichlet.with_strength(strength, INTERVALS_FALL_SHORT if short else None)
 
     def typical_log_evidence(self) -> float:
         """Return the median log-evidence of held-out rows, in nats."""

@@ -238,13 +238,13 @@ class Fold:
     def predict(self, random_state: int | None) -> FoldPredictions:
         """Return predictions for the rows of the fold; if seeded, for pseudo-outliers too."""
         P, density = self.proba(self.X), self.density
-        made = {} if random_state is None else self.pseudo_outlier_scores(random_state)
+        pseudo_outliers = {} if random_state is None else self.pseudo_outlier_scores(random_state)
         if isinstance(density, DensityEnsemble):
             scores: Any = density.component_scores(self.Z, P)
         else:
             scores = log_density(density, self.Z, P)
         failed = getattr(density, "failed_", {})
-        return FoldPredictions(self.rows, scores, P, self.y, self.w, failed, made)
+        return FoldPredictions(self.rows, scores, P, self.y, self.w, failed, pseudo_outliers)
 
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Components of pseudo-outliers made of the rows, by kind.
@@ -256,14 +256,16 @@ class Fold:
         if rows is None:
             return {}
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
-        made = make_pseudo_outliers(rows, labels, sample_weight=self.w, random_state=random_state)
-        found = {}
-        for kind in list(made):
+        outliers = make_pseudo_outliers(
+            rows, labels, sample_weight=self.w, random_state=random_state
+        )
+        scores = {}
+        for kind in list(outliers):
             # One kind at a time: of wide data the features of all take more memory than the models.
-            parts = self._features_and_proba(kind, rows_in_form_of(self.X, made.pop(kind)))
+            parts = self._features_and_proba(kind, rows_in_form_of(self.X, outliers.pop(kind)))
             if parts is not None:
-                found[kind] = self.density.component_scores(*parts)
-        return found
+                scores[kind] = self.density.component_scores(*parts)
+        return scores
 
     def _features_and_proba(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
         """Return features and class probabilities of X; None if either part refuses X."""
@@ -617,9 +619,9 @@ def _nearest(Z: np.ndarray) -> np.ndarray:
 
 def nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Number of the nearest other row of the same class; of a class of one row itself."""
-    found = np.arange(len(Z))
+    nearest = np.arange(len(Z))
     for c in np.unique(y):
         rows = np.flatnonzero(y == c)
         if len(rows) > 1:
-            found[rows] = rows[_nearest(Z[rows])]
-    return found
+            nearest[rows] = rows[_nearest(Z[rows])]
+    return nearest

@@ -158,8 +158,8 @@ def _missing_as_nan(X: Any) -> Any:
         return _objects_with_nan(X) if X.dtype.kind == "O" else X
     if not is_pandas(X):
         return X
-    found = ((j, _column_with_nan(X.iloc[:, j])) for j in range(X.shape[1]))
-    changed = {j: values for j, values in found if values is not None}
+    columns = ((j, _column_with_nan(X.iloc[:, j])) for j in range(X.shape[1]))
+    changed = {j: values for j, values in columns if values is not None}
     return replace_columns(X, changed)
 
 
@@ -394,20 +394,20 @@ def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
 
 def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
     """The classes of a frozen classifier, which must know every label of y; else those of y."""
-    found = np.unique(y)
+    classes = np.unique(y)
     if not isinstance(estimator, FrozenEstimator):
-        return found
+        return classes
     if not hasattr(estimator, "classes_"):
         raise ValueError(
             f"the frozen estimator {estimator!r} has no classes_; fit it before it is frozen"
         )
     known = np.asarray(estimator.classes_)
-    if are_texts(known) != are_texts(found):
+    if are_texts(known) != are_texts(classes):
         raise ValueError(
-            f"y holds labels of dtype {found.dtype}, the fitted estimator of {known.dtype}: "
+            f"y holds labels of dtype {classes.dtype}, the fitted estimator of {known.dtype}: "
             "give it the labels that it was fitted with"
         )
-    unknown = np.setdiff1d(found, known)
+    unknown = np.setdiff1d(classes, known)
     if len(unknown):
         raise ValueError(
             f"y holds labels {unknown.tolist()} that the fitted estimator does not know; "
