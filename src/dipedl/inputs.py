@@ -383,15 +383,6 @@ def _of_known_width(model: Any, X: Any) -> bool:
     return table and X.dtype.kind != "O" and X.shape[1] == known and not named
 
 
-def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
-    """`rate` as a float, strictly between 0 and 1."""
-    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
-        raise TypeError(f"{name} must be a number strictly between 0 and 1, got {rate!r}")
-    if not 0 < rate < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
-    return float(rate)
-
-
 def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
     """The classes of a frozen classifier, which must know every label of y; else those of y."""
     classes = np.unique(y)
@@ -749,6 +740,15 @@ def transform_rows(features: Any, X: Any) -> Any:
         explain_new_levels(error, transform=True)
         explain_dtype(error, X)
         raise
+
+
+def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
+    """`rate` as a float, strictly between 0 and 1."""
+    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
+        raise TypeError(f"{name} must be a number strictly between 0 and 1, got {rate!r}")
+    if not 0 < rate < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
+    return float(rate)
 
 
 def check_positive_number(name: str, value: Any) -> None:
