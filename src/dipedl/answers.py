@@ -18,8 +18,8 @@ from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
-from .held_out import HeldOut, calibration_rows
-from .inputs import check_rate, check_weights
+from .held_out import HeldOut
+from .inputs import check_rate, check_weights, validate_calibration_rows
 from .maths.scores import round_up
 from .writing.finding import warn_caller
 
@@ -161,7 +161,7 @@ class Decisions:
             Counts each row that often.
         """
         check_is_fitted(self, "classes_")
-        X, labels = calibration_rows(self, (X, y), self.classes_)
+        X, labels = validate_calibration_rows(self, (X, y), self.classes_)
         P, scores = self.proba_and_scores(X)
         indices = None if labels is None else np.searchsorted(self.classes_, labels)
         source = f"{X.shape[0]} held-out inputs"

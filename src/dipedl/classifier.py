@@ -21,7 +21,7 @@ from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet, most_probable
 from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_spread
-from .held_out import calibration_rows, has_memorised
+from .held_out import has_memorised
 from .inputs import (
     FittedClassifier,
     check_weights,
@@ -29,6 +29,7 @@ from .inputs import (
     explain_wide_weights,
     known_classes,
     prior_vector,
+    validate_calibration_rows,
     validate_inputs,
     validate_training_rows,
 )
@@ -232,7 +233,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             template = clone_classifier(self.estimator, self.random_state)
             classes = known_classes(template, y)
             evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
-            held_out = None if calibration is None else calibration_rows(self, calibration, classes)
+            held_out = calibration
+            if held_out is not None:
+                held_out = validate_calibration_rows(self, held_out, classes)
             check_spread(self.spread, held_out)
             # Features first: where an entry is not finite, their error names its row and column.
             Z = evidence.fit_features(X, y, weights, estimator=template)
@@ -273,7 +276,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             Counts each row that often.
         """
         evidence, classifier, fitted = self._fitted_parts()
-        X, labels = calibration_rows(self, (X, y), self.classes_)
+        X, labels = validate_calibration_rows(self, (X, y), self.classes_)
         check_spread(self.spread, (X, labels), fitted)
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
