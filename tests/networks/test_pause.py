@@ -140,22 +140,6 @@ def test_a_large_checkpoint_is_written_now_and_then_and_before_every_end(
     assert times == []
 
 
-def test_a_real_clock(tmp_path):
-    """Epochs of 20 ms at least; a quarter of a second is not enough for fifty."""
-    path, seen = tmp_path / "run.pt", []
-
-    def slow(outputs, targets, epoch):
-        time.sleep(0.004)
-        return mean_square(outputs, targets, epoch)
-
-    settings = replace(SETTINGS, epochs=50, patience=None)
-    # on a busy machine fewer epochs, or only the first one, fit in
-    start = time.monotonic()
-    with pytest.raises(TrainingPaused, match=r"paused after epoch \d+ of 50 with .* goes on"):
-        run(path, settings=settings, loss=slow, deadline=start + 0.25, progress=seen.append)
-    assert 1 <= len(seen) <= 12
-
-
 def labelled(n=40):
     X = rows(0, n)[0].numpy()
     return X, (X.sum(axis=1) > 0).astype(int)

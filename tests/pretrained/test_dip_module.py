@@ -221,17 +221,6 @@ def test_the_network_is_left_as_it_was_but_for_gradients():
     assert len(hooks) == 0
 
 
-def test_state_goes_into_an_unfitted_module(fitted):
-    module, X = fitted
-    other = DIPModule(mlp(torch.float32))
-    with pytest.raises(NotFittedError, match="fit_density"):
-        other(X)
-    other.load_state_dict(module.state_dict())
-    assert same(other(X), module(X))
-    assert other.offset_ == module.offset_ and other.n_ == module.n_
-    assert all(isinstance(value, torch.Tensor) for value in module.state_dict().values())
-
-
 def test_a_copy_is_on_its_own(fitted):
     module, X = fitted
     expected = module(X)

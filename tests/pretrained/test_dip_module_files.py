@@ -50,6 +50,7 @@ SETTINGS = [
     {"features": ["0", "3"], "pool": "max"},
     {"density": ClassGaussians("tied", shrinkage=0.1, class_weights="empirical")},
     {"density": ClassGaussians("diagonal", shrinkage=None, dtype=torch.float64)},
+    {"density": ClassGaussians("low-rank", coordinates="polar", rank=3)},
 ]
 
 

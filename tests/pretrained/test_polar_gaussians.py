@@ -102,15 +102,6 @@ def test_coordinates_are_one_of_two():
         ClassGaussians(coordinates="spherical")
 
 
-def test_a_module_comes_back_from_its_file(tmp_path):
-    X, y = rows()
-    made = module(X, y)
-    made.save(tmp_path / "module.safetensors")
-    again = DIPModule.load(tmp_path / "module.safetensors", mlp())
-    assert again.density_.coordinates == "polar"
-    assert torch.equal(again(X).concentration, made(X).concentration)
-
-
 def test_contributions_sum_to_the_distance_and_name_the_length():
     X, y = rows()
     made = module(X, y, score="density")

@@ -154,18 +154,13 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
         return np.asarray(logsumexp(d * logits, axis=1))
 
     def _typicality_and_logits(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The d (n, 1) and logits (n, k) of X."""
+        """Return d (n, 1), from 0 to 1 among the training rows, and logits (n, k) of X."""
         check_is_fitted(self, "density_range_")
         both = self.apply_network(X, _features_and_logits)
-        k = len(self.classes_)
-        return self._typicality(both[:, :-k])[:, None], both[:, -k:]
-
-    def _typicality(self, features: np.ndarray) -> np.ndarray:
-        """Return how typical features (n, p) are, from 0 to 1 among the training rows."""
-        low, high = self.density_range_
+        k, (low, high) = len(self.classes_), self.density_range_
         # Not clipped above: beyond the most typical training row the evidence still grows.
-        scores = np.maximum(log_density(self.density_, features), low)
-        return np.asarray((scores - low) / (high - low + 1e-12))
+        scores = np.maximum(log_density(self.density_, both[:, :-k]), low)
+        return ((scores - low) / (high - low + 1e-12))[:, None], both[:, -k:]
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         alpha = _PRIOR + evidence_from_logits(outputs, "exp")

@@ -122,14 +122,11 @@ class PostNet(Evidential, Decisions, TorchEstimator):
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
         checked = super().validate_fit(X, y, validation)
-        self.budget_ = self._class_budget(np.bincount(checked[1]))
-        return checked
-
-    def _class_budget(self, counts: np.ndarray) -> np.ndarray:
-        if self.budget == "counts":
-            return counts * 1.0
+        counts = np.bincount(checked[1])
         total = counts.sum() if self.budget == "total" else self.budget
-        return np.full(len(counts), float(total))
+        counted = self.budget == "counts"
+        self.budget_ = counts * 1.0 if counted else np.full(len(counts), float(total))
+        return checked
 
     def build_network(self, n_outputs: int, seed: int) -> Any:
         """Return an untrained encoder with a flow per class."""
