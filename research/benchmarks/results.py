@@ -43,6 +43,8 @@ from dipedl_bench.tables.trivial import stored_trivial_lines
 __all__ = ["draw", "measures_and_summary", "page_of"]
 
 Blocks = Iterator[str]
+#: Costs of a line in the units of prose: minutes, millions.
+COSTS = {"train_cpu_seconds": 60, "train_seconds": 60, "n_parameters": 1e6}
 RECEIPTS = Path(__file__).parents[1] / "results"
 #: Coverage against the level of intervals, from the folder of the pages; users' docs show it too.
 COVERAGE = "../../docs/images/intervals.png"
@@ -115,8 +117,11 @@ class Source:
             else:
                 table = self.tables[profile]
                 lines = {line.name: line for line in (*table.lines, *table.trivial)}
-                value = lines[name].cells[metric].mean
-        except KeyError:
+                if metric in COSTS:
+                    value = lines[name].cost[metric] / COSTS[metric]
+                else:
+                    value = lines[name].cells[metric].mean
+        except (KeyError, TypeError):
             return "?"
         return f"{value:.{digits}f}".removeprefix("0")
 
