@@ -32,7 +32,6 @@ from .schemas import (
     ExplainRequest,
     ExplainResponse,
     ModelFacts,
-    PicturesOfModel,
     PredictRequest,
     PredictResponse,
 )
@@ -175,11 +174,11 @@ def _model_routes(service: Service) -> APIRouter:
     @router.get(
         "/v1/models/{name}/pictures", summary="The images of a model", responses=_errors(404)
     )
-    async def pictures(name: str) -> PicturesOfModel:
+    async def pictures(name: str) -> Pictures:
         images = service.pictures.get(service.models.find(name).name)
         if images is None:
             raise Problem(404, "model", f"the model {name!r} has no pictures beside it")
-        return PicturesOfModel.model_validate(images.to_dict())
+        return images
 
     @router.get("/v1/drift", summary="Drift of the rows that were answered")
     async def drift() -> dict[Literal["models"], list[Drift]]:

@@ -16,7 +16,6 @@ from .problems import Problem, check_columns, too_many_rows
 STREAM = "application/vnd.apache.arrow.stream"
 #: Most columns of a stream, each counted once per batch.
 _MOST_PIECES = 100_000
-_DICTIONARY, _BATCH = 2, 3
 #: The first version of the metadata in which a batch says itself that it is compressed.
 _V5 = 4
 
@@ -96,30 +95,27 @@ def _check_messages(body: bytes, most: int) -> None:
     """Problem for too many batches, and for those of which some bytes could become gigabytes."""
     count = 0
     for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
-        _check_message(message.metadata.to_pybytes())
+        if message.type in ("dictionary", "record batch"):
+            _check_batch(message.metadata.to_pybytes(), message.type == "dictionary")
         count += 1
         if count > most:
             reason = f"a stream of so many columns must have at most {most:,} batches"
             raise Problem(413, "body", f"{reason}; write larger ones")
 
 
-def _check_message(message: bytes) -> None:
-    """Problem by the header of a message (a table of FlatBuffers, Message.fbs)."""
-    table = struct.unpack_from("<I", message)[0]
-    version_at, kind_at, header_at = (_slot(message, table, field) for field in range(3))
-    kind = message[kind_at] if kind_at else 0
-    if kind not in (_DICTIONARY, _BATCH):
-        return
-    batch = _follow(message, header_at)
-    if kind == _DICTIONARY:
-        delta_at = _slot(message, batch, 2)
-        if delta_at and message[delta_at]:
+def _check_batch(header: bytes, is_dictionary: bool) -> None:
+    """Problem by the header of a batch (a table of FlatBuffers, Message.fbs)."""
+    table = struct.unpack_from("<I", header)[0]
+    version_at, batch = _slot(header, table, 0), _follow(header, _slot(header, table, 2))
+    if is_dictionary:
+        delta_at = _slot(header, batch, 2)
+        if delta_at and header[delta_at]:
             reason = "a dictionary is sent in parts (as deltas); write it whole, or as texts"
             raise Problem(415, "body", reason)
-        batch = _follow(message, _slot(message, batch, 1))
-    version = struct.unpack_from("<h", message, version_at)[0] if version_at else 0
+        batch = _follow(header, _slot(header, batch, 1))
+    version = struct.unpack_from("<h", header, version_at)[0] if version_at else 0
     # Before V5 the compression stood in the metadata of the message.
-    if _slot(message, batch, 3) or (version < _V5 and _slot(message, table, 4)):
+    if _slot(header, batch, 3) or (version < _V5 and _slot(header, table, 4)):
         raise Problem(415, "body", "the batches are compressed; write them without compression")
 
 

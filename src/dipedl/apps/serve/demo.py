@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,12 +28,14 @@ _EXAMPLES = 200
 def demo_models() -> tuple[Models, dict[str, Pictures]]:
     """Return the models of the demo, fitted now, and the pictures beside them, by name."""
     # More threads gain little on small matrices, and much is lost where cores are busy.
-    with TemporaryDirectory(prefix="dipedl-") as name, threadpool_limits(1):
-        folder = Path(name)
+    directory = TemporaryDirectory(prefix="dipedl-")
+    atexit.register(directory.cleanup)
+    with threadpool_limits(1):
+        folder = Path(directory.name)
         paths = {name: folder / f"{name}.dipedl" for name in (DIGITS, FLOWERS)}
         pictures = {DIGITS: _fit_digits(paths[DIGITS])}
         _fit_flowers(folder / "iris.csv", paths[FLOWERS])
-        return Models(paths, temporary=True), pictures
+        return Models(paths), pictures
 
 
 def _fit_digits(path: Path) -> Pictures:

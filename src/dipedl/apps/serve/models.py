@@ -55,7 +55,7 @@ class Served:
 
     def answers(self, X: Any, **options: Any) -> Answers:
         """Return the answers to inputs as ``DIPClassifier.answers`` does, with labels as texts."""
-        answers = self.model.classifier.answers(X, **options)
+        answers: Answers = self.model.classifier.answers(X, **options)
         return replace(answers, labels=answers.labels.astype(str).astype(object))
 
     @cached_property
@@ -104,8 +104,6 @@ class Models:
     ----------
     paths : dict of str to Path
         The file of each model.
-    temporary : bool, default=False
-        Whether the files are gone afterwards: no model can be reloaded.
 
     Raises
     ------
@@ -113,9 +111,8 @@ class Models:
         If a file holds no model that can be served.
     """
 
-    def __init__(self, paths: dict[str, Path], temporary: bool = False) -> None:
+    def __init__(self, paths: dict[str, Path]) -> None:
         self._served = {name: load_served(name, path) for name, path in paths.items()}
-        self._temporary = temporary
         self._problems: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -141,11 +138,6 @@ class Models:
         """Read the file of a model again; UserError if it is broken, and the old model stays."""
         with self._lock:
             path = self.find(name).path
-            if self._temporary:
-                raise UserError(
-                    f"the model {name!r} has no file to read again, as it was fitted when the "
-                    "service started; to reload models, serve files: dipedl serve model.dipedl"
-                )
             try:
                 self._served[name] = load_served(name, path)
             except UserError as error:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from pydantic import ConfigDict, PlainSerializer
+from pydantic.dataclasses import dataclass
 
 
-@dataclass(frozen=True, eq=False)
+def _base64(images: np.ndarray) -> str:
+    return base64.b64encode(images.tobytes()).decode("ascii")
+
+
+Pixels = Annotated[np.ndarray, PlainSerializer(_base64, return_type=str)]
+
+
+@dataclass(frozen=True, eq=False, config=ConfigDict(arbitrary_types_allowed=True))
 class Pictures:
     """Images beside a model of pixels, which its file does not hold.
+
+    In JSON they are their bytes in base64: one byte per pixel, 255 is ink.
 
     Attributes
     ----------
@@ -27,20 +37,6 @@ class Pictures:
 
     height: int
     width: int
-    images: np.ndarray
+    images: Pixels
     labels: list[str]
-    examples: dict[str, np.ndarray]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values that ``json.dump`` takes; images as their bytes in base64."""
-        return {
-            "height": self.height,
-            "width": self.width,
-            "images": _text(self.images),
-            "labels": self.labels,
-            "examples": {name: _text(images) for name, images in self.examples.items()},
-        }
-
-
-def _text(images: np.ndarray) -> str:
-    return base64.b64encode(images.tobytes()).decode("ascii")
+    examples: dict[str, Pixels]

@@ -124,16 +124,6 @@ class ModelFacts(BaseModel):
     columns: list[ModelColumn]
 
 
-class PicturesOfModel(BaseModel):
-    """The images of a model of pixels, as bytes in base64: one byte per pixel, 255 is ink."""
-
-    height: int
-    width: int
-    images: str = Field(description="The training images, in the order of the fit.")
-    labels: list[str]
-    examples: dict[str, str] = Field(description="Images that the fit has not seen.")
-
-
 class Drift(BaseModel):
     """Report of a model's monitor on the rows that were answered since it was loaded."""
 

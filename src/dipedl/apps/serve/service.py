@@ -83,10 +83,10 @@ class Service:
             }
             answers = await _blame_rows(self._batcher.answers(served, X, options))
             request.state.facts["flagged"] = int(answers.flagged.sum())
-            self.telemetry.count(served.name, answers, len(rejected))
             accept = request.headers.get("accept", "")
             write = _arrow if STREAM in accept or (as_arrow and JSON not in accept) else _json
             cells = len(rows) * (len(served.model.classes) + len(FIELDS))
+            await self._away(cells, self.telemetry.count, served.name, answers, len(rejected))
             return await self._away(cells, write, served, rows, rejected, answers, query.fields)
 
     async def explain(self, request: Request) -> Response:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import HistogramMetricFamily
 
 from ...answers import Answers
 from ...writing.numbers import plain
@@ -39,42 +36,25 @@ class Telemetry:
         self.refused = Counter("dipedl_rows_refused", "Rows that were refused.", ("model",), **to)
         self.flagged = Counter("dipedl_rows_flagged", "Rows that were flagged.", ("model",), **to)
         self.reloads = Counter("dipedl_reloads", "Reloads of a model.", ("model", "ok"), **to)
-        self._vacuity = _Spread("dipedl_vacuity", "Vacuity of answered rows.", _VACUITY)
-        self._p_values = _Spread("dipedl_p_value", "p-values of answered rows.", _P_VALUES)
-        self.registry.register(self._vacuity)
-        self.registry.register(self._p_values)
+        self._vacuity = Histogram(
+            "dipedl_vacuity", "Vacuity of answered rows.", ("model",), buckets=_VACUITY, **to
+        )
+        self._p_values = Histogram(
+            "dipedl_p_value", "p-values of answered rows.", ("model",), buckets=_P_VALUES, **to
+        )
 
     def count(self, model: str, answers: Answers, refused: int) -> None:
         """Count the rows of a request."""
         self.rows.labels(model).inc(len(answers))
         self.refused.labels(model).inc(refused)
         self.flagged.labels(model).inc(int(answers.flagged.sum()))
-        self._vacuity.add(model, answers.vacuity)
-        self._p_values.add(model, answers.p_values)
-
-
-class _Spread:
-    """A histogram by model that takes all rows of a request at once."""
-
-    def __init__(self, name: str, text: str, bounds: tuple[float, ...]) -> None:
-        self._name, self._text, self._bounds = name, text, bounds
-        self._counts: dict[str, np.ndarray] = {}
-        self._sums: dict[str, float] = {}
-
-    def add(self, model: str, values: np.ndarray) -> None:
-        at = np.searchsorted(self._bounds, values)
-        counts = np.bincount(at, minlength=len(self._bounds) + 1)
-        self._counts[model] = self._counts.get(model, 0) + counts
-        self._sums[model] = self._sums.get(model, 0.0) + float(values.sum())
-
-    def collect(self) -> Iterator[HistogramMetricFamily]:
-        """Yield the histograms, for the registry."""
-        family = HistogramMetricFamily(self._name, self._text, labels=["model"])
-        bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
-        for model, counts in self._counts.items():
-            buckets = list(zip(bounds, np.cumsum(counts).tolist(), strict=True))
-            family.add_metric([model], buckets, self._sums[model])
-        yield family
+        for histogram, values in (
+            (self._vacuity, answers.vacuity),
+            (self._p_values, answers.p_values),
+        ):
+            observe = histogram.labels(model).observe
+            for value in values.tolist():
+                observe(value)
 
 
 class JsonLines(logging.Formatter):
