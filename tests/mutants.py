@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         "a graph forgets where the classifier gives no probabilities",
-        "src/dipedl/io/onnx/_graphs/model.py",
+        "src/dipedl/io/onnx/_model.py",
         'unknown = graph.op("Or", unknown, _no_probabilities(P))',
         "unknown = unknown",
         "tests/io/onnx/test_onnx_extremes.py::test_features_that_hide_the_distance_hide_no_nan",
@@ -686,23 +686,23 @@ MUTANTS = [
     ),
     Mutant(
         "exported trees compare float64",
-        "src/dipedl/io/onnx/_estimators/trees.py",
+        "src/dipedl/io/onnx/_trees.py",
         "return X.cast(np.float32).cast(np.float64)",
         "return X",
         "tests/io/onnx/test_onnx_classifiers.py::test_probabilities_are_those_of_the_classifier[scaled-forest-3]",
     ),
     Mutant(
         "exported flag forgets what was refused",
-        "src/dipedl/io/onnx/_graphs/model.py",
+        "src/dipedl/io/onnx/_model.py",
         'flagged = graph.op("Or", scores < model.offset_, unknown)',
         "flagged = scores < model.offset_",
         "tests/io/onnx/test_onnx_file.py::test_unknown_rows_are_flagged_by_a_model_that_flags_no_score",
     ),
     Mutant(
         "exported mixture with equal weights",
-        "src/dipedl/io/onnx/_graphs/rows.py",
-        "+ density.log_weights_",
-        "- np.log(len(rows))",
+        "src/dipedl/io/onnx/_densities.py",
+        "(-0.5 / h**2) + density.log_weights_",
+        "(-0.5 / h**2) - np.log(len(rows))",
         "tests/io/onnx/test_onnx_densities.py::test_weights_of_kernels_and_of_classes_are_kept",
     ),
     Mutant(

@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 from hypothesis import strategies as st
 
-from dipedl.io.onnx._nodes.builder import Graph
+from dipedl.io.onnx._nodes import Graph
 
 #: Largest difference, relative where an answer is above one.
 TOLERANCE = 1e-5

@@ -33,8 +33,7 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from dipedl.io.onnx._estimators.sklearn_models import probabilities
-from dipedl.io.onnx._estimators.transformers import Data, transformed
+from dipedl.io.onnx._estimators import Data, probabilities, transform
 from dipedl.preprocessing import SignedPower
 
 THREE = load_iris(return_X_y=True)
@@ -260,7 +259,7 @@ TRANSFORMERS = {
 def test_features_are_those_of_the_transformer(name):
     X = THREE[0]
     model = TRANSFORMERS[name].fit(X, THREE[1])
-    run = runner(lambda x: transformed(model, Data(x, X)).tensor, 4)
+    run = runner(lambda x: transform(model, Data(x, X)).tensor, 4)
     Q = np.concatenate([X, 1e6 * X, -X])
     right = model.transform(Q)
     assert np.allclose(run(Q), right, rtol=1e-9, atol=1e-9)
@@ -272,7 +271,7 @@ def test_columns_by_name_of_a_data_frame():
         given = [columns] if columns == "c" else columns
         model = ColumnTransformer([("x", StandardScaler(), given)], remainder="passthrough")
         right = model.fit_transform(frame)
-        run = runner(lambda x, m=model: transformed(m, Data(x, THREE[0])).tensor, 4)
+        run = runner(lambda x, m=model: transform(m, Data(x, THREE[0])).tensor, 4)
         assert np.allclose(run(THREE[0]), right, atol=1e-12)
 
 
@@ -285,4 +284,4 @@ def test_a_transformer_without_a_graph_is_named():
             return X
 
     with pytest.raises(TypeError, match=r"Mine cannot be exported(.|\n)*StandardScaler"):
-        runner(lambda x: transformed(Mine(), Data(x, THREE[0])).tensor, 4)
+        runner(lambda x: transform(Mine(), Data(x, THREE[0])).tensor, 4)

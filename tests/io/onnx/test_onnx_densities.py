@@ -25,8 +25,8 @@ from dipedl.density import (
     RelativeDensity,
 )
 from dipedl.dirichlet import confidence as confidence_of
-from dipedl.io.onnx._estimators.transformers import Data
-from dipedl.io.onnx._graphs.densities import _CONVERTERS, Seen, confidence, log_density
+from dipedl.io.onnx._densities import _CONVERTERS, Seen, confidence, log_density
+from dipedl.io.onnx._estimators import Data
 from dipedl.preprocessing import LogitPixels, SignedPower
 
 X, Y = load_iris(return_X_y=True)

@@ -18,8 +18,8 @@ from dipedl.evidence import (
     ZScore,
 )
 from dipedl.evidence_model import calibrate_in_share
-from dipedl.io.onnx._graphs.evidence import calibrated, dirichlet, log_evidence, normalised
-from dipedl.io.onnx._nodes import ops
+from dipedl.io.onnx import _nodes as ops
+from dipedl.io.onnx._evidence import calibrate, dirichlet, log_evidence
 
 RNG = np.random.default_rng(0)
 SCORES = np.concatenate([RNG.normal(-5, 2, size=300), [-40.0, -5.0, -5.0]])
@@ -52,7 +52,7 @@ def on_column(build):
 @pytest.fixture(scope="module", params=NORMALIZERS)
 def normalizer(request):
     fitted = NORMALIZERS[request.param]
-    return fitted, on_column(lambda s: normalised(s, fitted))
+    return fitted, on_column(lambda s: normalise(s, fitted))
 
 
 @given(scores=st.lists(score, min_size=1, max_size=9))
@@ -73,7 +73,7 @@ def test_another_normalizer_is_named_with_those_that_export():
             return scores / 2
 
     with pytest.raises(TypeError, match=r"normalizer Halved cannot.*CautionBudget"):
-        on_column(lambda s: normalised(s, Halved()))
+        on_column(lambda s: normalise(s, Halved()))
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 4.0])
@@ -100,7 +100,7 @@ def _calibrated(calibrator):
 
     def build(x):
         proba, scores = x.columns(np.arange(1, 4)), x.columns(np.array([0])).squeeze(1)
-        return calibrated(proba, calibrator, scores, (-2.0, 1.0)) * 1.0
+        return calibrate(proba, calibrator, scores, (-2.0, 1.0)) * 1.0
 
     return runner(build, 4)
 
@@ -172,6 +172,6 @@ def test_tables_of_different_length_are_interpolated_as_numpy_does(rng, sizes):
     values = [np.sort(rng.normal(size=m)) for m in sizes]
     some = [np.concatenate([rng.choice(k, 100), [k[0], k[-1], -9, 9, -np.inf]]) for k in knots]
     x = np.column_stack([np.concatenate([s, rng.normal(size=50)]) for s in some])
-    run = runner(lambda t: ops.interpolated(t, knots, values), len(sizes))
+    run = runner(lambda t: ops.interpolate(t, knots, values), len(sizes))
     right = [np.interp(x[:, c], knots[c], values[c]) for c in range(len(sizes))]
     assert gap(run(x), np.column_stack(right)) < 1e-12

@@ -31,7 +31,7 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.density import CustomDensity, GaussianDensity, GDADensity, KNNDensity
 from dipedl.evidence import QuantileEvidence
 from dipedl.io.onnx import export_onnx
-from dipedl.io.onnx._graphs.model import _in_order
+from dipedl.io.onnx._model import _in_order
 from dipedl.preprocessing import LogitPixels
 
 X, Y = load_iris(return_X_y=True)
@@ -262,7 +262,7 @@ def test_where_every_synthetic_input_is_refused_real_ones_are_asked_for(tmp_path
 
 
 def test_a_graph_that_disagrees_is_not_written(fitted, tmp_path, monkeypatch):
-    from dipedl.io.onnx._graphs import model as _model_graph
+    from dipedl.io.onnx import _model as _model_graph
 
     monkeypatch.setattr(_model_graph, "log_evidence", lambda z, n, gamma, top: z)
     with pytest.raises(ValueError, match=r"disagrees with the model.*nothing was written"):
@@ -370,7 +370,7 @@ def test_the_file_has_the_permissions_of_any_other(fitted, tmp_path):
 
 
 def test_a_model_beyond_one_file_is_refused_before_it_is_made(fitted, tmp_path, monkeypatch):
-    from dipedl.io.onnx._nodes import builder
+    from dipedl.io.onnx import _nodes as builder
 
     monkeypatch.setattr(builder, "_LARGEST_FILE", 100)
     with pytest.raises(ValueError, match=r"does not fit one ONNX file of 2 GiB.*'tied'"):

@@ -20,9 +20,13 @@ from torch import nn  # noqa: E402
 
 from dipedl.calibration import Rehearsal  # noqa: E402
 from dipedl.evidence import ZScore  # noqa: E402
-from dipedl.io.onnx._torch.graph import check_graph, network_graph, torch_graph  # noqa: E402
-from dipedl.io.onnx._torch.inputs import Call  # noqa: E402
-from dipedl.io.onnx._torch.trace import traced  # noqa: E402
+from dipedl.io.onnx._torch import (  # noqa: E402
+    Call,
+    check_graph,
+    network_graph,
+    torch_graph,
+    trace,
+)
 from dipedl.networks import MLP, FastCNN, LayerFeatures, TorchClassifier, Training  # noqa: E402
 from dipedl.pretrained import ClassGaussians, DIPModule  # noqa: E402
 
@@ -64,7 +68,7 @@ def test_log_sigmoid_and_logaddexp_are_those_of_torch_far_out(graph_of_logs, row
 def graph_of_logs():
     module = OfTuple(lambda a, b: (nn.functional.logsigmoid(a), torch.logaddexp(a, b)))
     inputs = (torch.zeros(3), torch.zeros(3))
-    return session_of(traced(module, inputs, ["a", "b"], ["c", "d"], opset=18))
+    return session_of(trace(module, inputs, ["a", "b"], ["c", "d"], opset=18))
 
 
 def test_infinities_stay_what_torch_makes_of_them(graph_of_logs):
@@ -78,7 +82,7 @@ def test_infinities_stay_what_torch_makes_of_them(graph_of_logs):
 
 def test_the_graph_says_nothing_of_this_machine():
     module = OfTuple(lambda a: (a + 1,))
-    proto = traced(module, (torch.zeros(2, 3),), ["a"], ["b"], opset=18)
+    proto = trace(module, (torch.zeros(2, 3),), ["a"], ["b"], opset=18)
     assert b"site-packages" not in proto.SerializeToString()
     assert __file__.encode() not in proto.SerializeToString()
 
@@ -172,13 +176,13 @@ class Wrapped(nn.Module):
 )
 def test_what_cannot_be_exported_is_named(bad, said):
     with pytest.raises(ValueError, match=said):
-        traced(Wrapped(bad).eval(), (torch.ones(2, 4),), ["a"], ["b"], opset=18)
+        trace(Wrapped(bad).eval(), (torch.ones(2, 4),), ["a"], ["b"], opset=18)
 
 
 def test_no_hook_is_left_behind():
     wrapped = Wrapped(Branch()).eval()
     with pytest.raises(ValueError, match="traced"):
-        traced(wrapped, (torch.ones(2, 4),), ["a"], ["b"], opset=18)
+        trace(wrapped, (torch.ones(2, 4),), ["a"], ["b"], opset=18)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in wrapped.modules())
 
 
@@ -186,13 +190,13 @@ def test_more_than_two_gibibytes_are_refused_before_any_work():
     huge = nn.Module()
     huge.register_buffer("whiteners", torch.empty(1, device="meta").expand(2**30))
     with pytest.raises(ValueError, match=r"2 GiB.*4\.0 GiB.*low-rank"):
-        traced(huge, (torch.ones(2, 4),), ["a"], ["b"], opset=18)
+        trace(huge, (torch.ones(2, 4),), ["a"], ["b"], opset=18)
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnxscript", None)
     with pytest.raises(ImportError, match="onnxscript"):
-        traced(OfTuple(lambda a: (a,)), (torch.ones(2, 4),), ["a"], ["b"], opset=18)
+        trace(OfTuple(lambda a: (a,)), (torch.ones(2, 4),), ["a"], ["b"], opset=18)
 
 
 # The network behind a DIPClassifier.

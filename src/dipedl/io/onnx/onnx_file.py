@@ -139,7 +139,7 @@ def _estimator_graph(
     check_is_fitted(model)
     try:
         from ._check import check_agreement, check_rows
-        from ._graphs.model import model_graph
+        from ._model import model_graph
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
     rows = check_rows(model, example, np.dtype(dtype))
@@ -194,7 +194,7 @@ def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> Mo
             "of the example and of the module; use module.double() for float64"
         )
     try:
-        from ._torch.graph import torch_graph
+        from ._torch import torch_graph
 
         proto: ModelProto = torch_graph(model, example, opset=opset)
     except ImportError as error:

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ....calibration.rehearsal import Rehearsal
-from ....calibration.temperature import Temperature
-from ....dirichlet import DISPLAYED
-from ....evidence import CautionBudget, Identity, QuantileEvidence, RankNormal, RobustZScore, ZScore
-from .._nodes.builder import Tensor
-from .._nodes.ops import interpolated, sigmoid, soft_plus, softmax
+from ...calibration.rehearsal import Rehearsal
+from ...calibration.temperature import Temperature
+from ...dirichlet import DISPLAYED
+from ...evidence import CautionBudget, Identity, QuantileEvidence, RankNormal, RobustZScore, ZScore
+from ._nodes import Tensor, interpolate, sigmoid, soft_plus, softmax
 
 
-def calibrated(
+def calibrate(
     P: Tensor, calibrator: Any, scores: Tensor, sharpening: tuple[float, float]
 ) -> Tensor:
     """Class probabilities P (n, k) after a fitted calibrator, for inputs of `scores` (n,)."""
@@ -41,7 +40,7 @@ def calibrated(
     return softmax(log_p * (share * (steepness - 1) + 1.0).unsqueeze(1))
 
 
-def normalised(scores: Tensor, normalizer: Any) -> Tensor:
+def normalise(scores: Tensor, normalizer: Any) -> Tensor:
     """Normalised scores z (n,) of a fitted normaliser."""
     if isinstance(normalizer, ZScore | RobustZScore):
         return (scores - normalizer.location_) / normalizer.scale_
@@ -61,7 +60,7 @@ def normalised(scores: Tensor, normalizer: Any) -> Tensor:
 
 def normal_scores(scores: Tensor, normalizers: Sequence[RankNormal]) -> Tensor:
     """Normal scores (n, c): each column of `scores` (n, c) by its own table."""
-    inside = interpolated(
+    inside = interpolate(
         scores, [n.knots_ for n in normalizers], [n.normal_scores_ for n in normalizers]
     )
     low, high = (np.array([n.knots_[end] for n in normalizers]) for end in (0, -1))

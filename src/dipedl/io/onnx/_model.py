@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ....density.base import takes_proba
-from ....inputs import FittedClassifier
-from ....maths.arrays import TOLERANCE
-from .._estimators.networks import network_outputs
-from .._estimators.sklearn_models import probabilities
-from .._estimators.transformers import Data, transformed
-from .._fitted import evidence_owner, is_shared, kind_of
-from .._nodes.builder import Graph, Tensor
-from .densities import Seen, log_density
-from .evidence import calibrated, dirichlet, log_evidence, normalised, supported_strength
+from ...density.base import takes_proba
+from ...inputs import FittedClassifier
+from ...maths.arrays import TOLERANCE
+from ._densities import Seen, log_density
+from ._estimators import Data, network_outputs, probabilities, transform
+from ._evidence import calibrate, dirichlet, log_evidence, normalise, supported_strength
+from ._fitted import evidence_owner, is_shared, kind_of
+from ._nodes import Graph, Tensor
 
 #: Name of the graph's input, (n, d).
 INPUT = "X"
@@ -51,9 +49,9 @@ def _posterior(model: Any, P: Any, scores: Tensor, unknown: Tensor) -> dict[str,
     """Return the outputs of a `DIPClassifier` beside the flag; the prior for an unknown row."""
     evidence = model.evidence_
     P = unknown.unsqueeze(1).where(1 / len(model.prior_), P)
-    z = normalised(scores, evidence.normalizer_)
+    z = normalise(scores, evidence.normalizer_)
     strength = log_evidence(z, evidence.n_, evidence.gamma, evidence.max_evidence)
-    P = calibrated(P, evidence.calibrator_, scores, evidence.sharpening_)
+    P = calibrate(P, evidence.calibrator_, scores, evidence.sharpening_)
     mean, vacuity = dirichlet(strength, P, model.prior_)
     found = {"probabilities": mean, "vacuity": vacuity, "log_evidence": strength}
     spread = getattr(model, "spread_", None)
@@ -65,11 +63,11 @@ def _proba_and_features(model: Any, X: Data) -> tuple[Tensor | None, Data]:
     """Probabilities (n, k) before the calibrator, if there is a classifier; features (n, p)."""
     features = model.evidence_.features_
     if not hasattr(model, "estimator_"):
-        return None, transformed(features, X)
+        return None, transform(features, X)
     if is_shared(model.estimator_, features):
         both = network_outputs(X.tensor, model.estimator_, features)
         return both["probabilities"], Data(both["features"], features.transform(X.rows))
-    return _in_order(probabilities(model.estimator_, X), model), transformed(features, X)
+    return _in_order(probabilities(model.estimator_, X), model), transform(features, X)
 
 
 def _in_order(P: Tensor, model: Any) -> Tensor:

@@ -1,1 +1,0 @@
-"""Classifiers, transformers and networks as parts of a graph."""

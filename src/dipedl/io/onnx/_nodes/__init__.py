@@ -1,1 +1,0 @@
-"""Tensors and operators of a graph."""
