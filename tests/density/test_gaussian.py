@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.covariance import ledoit_wolf, oas
 
-from dipedl.density import GaussianDensity, GDADensity
+from dipedl.density import GaussianDensity
 from dipedl.gaussians.moments import Moments, shrinkage_intensity
 
 SHRINKAGE = [None, 0.0, 0.3, 1.0, "oas", "ledoit-wolf"]
@@ -260,16 +260,6 @@ def test_merge_of_other_parameters_is_refused(X, other):
         GaussianDensity(shrinkage=0.2).fit(X) + other.fit(X)
     with pytest.raises(ValueError, match="different parameters"):
         GaussianDensity().fit(X[:, :1]) + GaussianDensity("diag").fit(X[:, :1])
-
-
-def test_merge_of_other_things_is_refused(X):
-    with pytest.raises(TypeError):
-        GaussianDensity().fit(X) + GDADensity().fit(X, np.zeros(len(X)))
-    with pytest.raises(ValueError, match="different features"):
-        GaussianDensity().fit(X) + GaussianDensity().fit(X[:, :2])
-    for pair in ((GaussianDensity().fit(X), GaussianDensity()), (GaussianDensity(),) * 2):
-        with pytest.raises(ValueError, match="not fitted"):
-            pair[0] + pair[1]
 
 
 def test_merge_keeps_the_feature_names(X):

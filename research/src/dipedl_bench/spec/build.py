@@ -33,7 +33,7 @@ _NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network", "stored
 #: Settings younger than published rows: at these values the config is what it was before.
 _YOUNG = {"class_weight": None, "spread": None, "bootstrap": False}
 #: Settings that published rows have and the library no longer, at the values that they had.
-_GONE = {
+_GONE: dict[str, dict[str, Any]] = {
     "KNNDensity": {"index": "exact", "probe": 0.1},
     "Temperature": {"bounds": [0.05, 20.0]},
 }
