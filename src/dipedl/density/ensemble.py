@@ -137,7 +137,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         A few rows that are far from all others are left out. A `watch` is told of each candidate.
         """
         self.n_features_in_ = X.shape[1]
-        near = Fence.of(X, y, w).near(X)
+        near = ~outside_of(*find_fence(X, y, w), X).any(axis=1)
         X, y, w = X[near], y[near], _take(w, near)
         self.reach_ = Reach.of(X)
         self.estimators_: dict[str, Any] = {}
@@ -800,32 +800,19 @@ class Reach:
         return np.asarray(np.minimum(scores, ceiling))
 
 
-@dataclass(frozen=True, eq=False)
-class Fence:
-    """Rows that a density is fitted on: all, or all but a few that are far from the others.
+def find_fence(X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return centre and limit (p,): rows of X (n, p) with a feature farther away are not fitted.
 
-    Far rows would set the scale of a covariance. They stay where they are more than a twentieth of
-    all rows, or half of their class. A row is far if a feature lies more than `limit` (p,) from
-    `centre` (p,).
+    A few rows far from all others would set the scale of a covariance. Where they are more than a
+    twentieth of all rows, or half of their class, there is no limit.
     """
-
-    centre: np.ndarray
-    limit: np.ndarray
-
-    @classmethod
-    def of(cls, X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> Self:
-        """Find the fence about rows X (n, p), with labels and weights."""
-        fence = cls(*limits(X, w))
-        far = ~fence.near(X)
-        counts = np.ones(len(X)) if w is None else w
-        labels = np.unique(np.ravel(y), return_inverse=True)[1]
-        crowded = np.bincount(labels, far * counts) > np.bincount(labels, counts) / 2
-        many = np.average(far, weights=counts) > FEW
-        return replace(fence, limit=fence.limit + np.inf) if many or crowded.any() else fence
-
-    def near(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows of X (n, p) are fitted, shape (n,)."""
-        return np.asarray(~outside_of(self.centre, self.limit, X).any(axis=1))
+    centre, limit = limits(X, w)
+    far = outside_of(centre, limit, X).any(axis=1)
+    counts = np.ones(len(X)) if w is None else w
+    labels = np.unique(np.ravel(y), return_inverse=True)[1]
+    crowded = np.bincount(labels, far * counts) > np.bincount(labels, counts) / 2
+    many = np.average(far, weights=counts) > FEW
+    return centre, limit + np.inf if many or crowded.any() else limit
 
 
 def _check_proba(proba: Any, y: Any, n: int) -> Rows | None:

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from ...classifier import DIPClassifier
-from ...density.ensemble import DensityEnsemble, Fence
+from ...density.ensemble import DensityEnsemble, find_fence
+from ...features.scaling import outside_of
 from ...inputs import compute_features
 from ...streaming import HELD_SHARE, KEY_SEED, RowSample, in_share, row_keys
 from ...writing.files import secret_key, write_file
@@ -381,7 +382,7 @@ class SecondPass:
     columns: tuple[ColumnSpec, ...]
     rule: HeldRule
     features: Any
-    fence: Fence
+    fence: tuple[np.ndarray, np.ndarray]
     forms: tuple[Form, ...]
     classes: np.ndarray
     unread: frozenset[str]
@@ -393,13 +394,14 @@ class SecondPass:
     ) -> SecondPass:  # fmt: skip
         """After a fit of `clf` on X of the reservoir with labels y; leaves out parts `unread`."""
         evidence = clf.evidence_
-        fence = Fence.of(evidence.transform(X), y, None)
+        centre, limit = find_fence(evidence.transform(X), y, None)
         if not isinstance(evidence.density_, DensityEnsemble):
             # Only densities made of several leave far rows out.
-            fence = replace(fence, limit=fence.limit + np.inf)
+            limit = limit + np.inf
         forms = needed_forms(evidence.density_)
         # Texts are sorted sooner than objects.
         classes = classes.astype(str) if classes.dtype.kind == "O" else classes
+        fence = centre, limit
         return cls(reading, columns, rule, evidence.features_, fence, forms, classes, unread)
 
     def __call__(self, part: Part) -> SecondResult:
@@ -423,8 +425,8 @@ class SecondPass:
 
     def _of(self, X: Any, y: np.ndarray) -> SecondResult:
         n = len(y)
-        Z = compute_features(self.features, X) if n else np.empty((0, len(self.fence.limit)))
-        near = self.fence.near(Z)
+        Z = compute_features(self.features, X) if n else np.empty((0, len(self.fence[1])))
+        near = ~outside_of(*self.fence, Z).any(axis=1)
         if not near.any():
             return SecondResult(n, None, None, None, Refusals())
         Z, y = Z[near], y[near]
