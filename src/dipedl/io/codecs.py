@@ -14,7 +14,7 @@ from .table import foreign, own_densities, own_features, own_models, own_monitor
 
 
 class Codec(Protocol):
-    """How objects of one type are taken apart and made again, every part checked."""
+    """Parts of the objects of one type, and the objects made of them, every part checked."""
 
     def take(self, value: Any) -> dict[str, Any]:
         """The parts; ValueError if the object is not one that the codec knows."""
@@ -26,7 +26,7 @@ class Codec(Protocol):
 
 
 class Pool(Protocol):
-    """How all objects of one type lie in a file: one array per field, one object after another."""
+    """Arrays of all objects of one type: one for each field, one object after another."""
 
     fields: dict[str, Any]
 

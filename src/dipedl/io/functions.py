@@ -33,7 +33,7 @@ def function_name(value: Any) -> str | None:
         names = [f"numpy.{value.__name__}", f"scipy.special.{value.__name__}"]
     else:
         names = [n for n in _NAMED if n.endswith(f".{getattr(value, '__name__', None)}")]
-    return next((n for n in names if _allowed(n) and _found(n) is value), None)
+    return next((n for n in names if _allowed(n) and _import(n) is value), None)
 
 
 def function(name: str) -> Any:
@@ -42,7 +42,7 @@ def function(name: str) -> Any:
         return partial(_NUMBERS.func, **_NUMBERS.keywords)
     if not (isinstance(name, str) and _allowed(name)):
         raise ValueError(f"the function {name!r} is not one that a model may hold")
-    return _found(name)
+    return _import(name)
 
 
 def _allowed(name: str) -> bool:
@@ -52,7 +52,7 @@ def _allowed(name: str) -> bool:
     )
 
 
-def _found(name: str) -> Any:
+def _import(name: str) -> Any:
     module, _, function = name.rpartition(".")
     return getattr(import_module(module), function)
 

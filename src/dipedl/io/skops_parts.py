@@ -151,7 +151,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def _canonical(archive: bytes) -> bytes:
-    """The same archive without memory addresses and times: equal models give equal bytes."""
+    """Return the archive without memory addresses and times: equal models give equal bytes."""
     schema, files = unpacked(archive, trusted=True)
     files = {name: _normal(name, data) for name, data in files.items()}
     ids: dict[int, int] = {}

@@ -303,7 +303,7 @@ def _fit_parts(
     with parts.engine_of(engine_options) as engine:
         if engine_options.dry_run:
             plan = plan_fit(data, request, engine_options.partitions, engine.workers)
-            echo_json(asdict(plan)) if json else echo(plan.told())
+            echo_json(asdict(plan)) if json else echo(str(plan))
             return None
         if not engine_options.resume:
             _clear(work)

@@ -21,7 +21,7 @@ _RECORDS, _REFUSED = "_parts", "_refused"
 
 
 class _Files(NamedTuple):
-    """Where the answers to a part are, its record and its refused rows, if they are there."""
+    """Paths of the answers to a part, of its record and of its refused rows."""
 
     answers: Path
     record: Path
@@ -34,7 +34,7 @@ class _Files(NamedTuple):
 
 @dataclass(frozen=True)
 class AnswersFolder:
-    """Where the answers to each part lie, its refused rows, and a record once both are written.
+    """Folder of the answers to each part, its refused rows, and a record once both are written.
 
     Readers of data sets pass over names that begin with ``_``: to them the folder holds answers
     alone.
@@ -162,7 +162,7 @@ class AnswersFolder:
 
 
 def identity(part: Part) -> list[Any]:
-    """Of a part what a later run must find again, as JSON gives it back: `_difference` reads it."""
+    """Return what a later run must find again of a part, as JSON gives it back."""
     return [part.first, part.rows, part.origin, bool(part.trouble)]
 
 

@@ -108,13 +108,13 @@ class LocalEngine:
 
     @property
     def workers(self) -> int:
-        """As `Engine.workers`."""
+        """Tasks at a time."""
         return int(effective_n_jobs(self.n_jobs))
 
     def map(
         self, function: Callable[[Any], Result], tasks: Iterable[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """As `Engine.map`."""
+        """Yield number and result of each task; see `Engine.map`."""
         if self.workers == 1 or (isinstance(tasks, Sized) and len(tasks) <= 1):
             yield from enumerate(map(function, tasks))
             return
@@ -198,7 +198,7 @@ class RayEngine:
 
     @property
     def workers(self) -> int:
-        """As `Engine.workers`; UserError if there is no CPU."""
+        """Tasks at a time; UserError if there is no CPU."""
         cpus = int(self._ray.cluster_resources().get("CPU", 0))
         if cpus < 1:
             raise UserError(
@@ -211,7 +211,7 @@ class RayEngine:
     def map(
         self, function: Callable[[Any], Result], tasks: Iterable[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """As `Engine.map`."""
+        """Yield number and result of each task; see `Engine.map`."""
         if not isinstance(tasks, Sized):
             raise UserError(
                 "a stream, as the batches of a PyTorch loader, is read in this process: "
@@ -242,7 +242,7 @@ class RayEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """As `close`."""
+        """Call `close`."""
         self.close()
 
     def _survivors(

@@ -60,7 +60,7 @@ class DataFile:
     skip: int = 0
 
     def at(self, group: int, skip: int) -> DataFile:
-        """The same file, from other rows on."""
+        """Return this file, to be read from other rows on."""
         return replace(self, group=group, skip=skip)
 
     def groups(self) -> list[Group]:
@@ -155,7 +155,7 @@ def _local_file(path: str) -> _Entry:
 
 
 def _remote_files(system: Any, path: str) -> list[_Entry] | None:
-    """As `_local_files`."""
+    """Return the file at a path, or those of a folder; None if nothing is there."""
     info = system.get_file_info(path)
     if info.type == pa.fs.FileType.NotFound:
         return None
@@ -208,7 +208,7 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 
 class _Reader(NamedTuple):
-    """How files of a kind are read: as `DataFile.groups` and `DataFile.batches`."""
+    """Reader of files of a kind: its functions for `DataFile.groups` and `DataFile.batches`."""
 
     groups: Callable[[Any, DataFile], list[Group]]
     batches: Callable[[Any, DataFile, int, int], Iterator[Rows]]
@@ -260,7 +260,7 @@ def _arrow_batches(file: Any, at: DataFile, rows: int, size: int) -> Iterator[Ro
 def _take_rows(
     batches: Iterable[Any], skip: int, rows: int, size: int, schema: Any
 ) -> Iterator[Any]:
-    """Of record batches the `rows` rows after the first `skip`, at most `size` at a time."""
+    """Yield `rows` rows of record batches after the first `skip`, at most `size` at a time."""
     given = 0
     for batch in batches:
         start, skip = min(skip, batch.num_rows), max(skip - batch.num_rows, 0)

@@ -27,7 +27,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 class Size(NamedTuple):
-    """How large a part may be: in rows if there is a number, else in bytes in memory."""
+    """Largest size of a part: in rows if there is a number, else in bytes in memory."""
 
     rows: int | None
     bytes: int = _BYTES

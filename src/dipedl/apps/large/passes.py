@@ -70,7 +70,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows are read: the target, columns that are left out, the column that names a row.
+    """Reader of rows: the target, columns that are left out, the column that names a row.
 
     So many rows are worked on at once: `batch`.
     """
@@ -81,7 +81,7 @@ class Reading:
     batch: int = BATCH
 
     def smaller(self) -> Reading | None:
-        """The same in smaller batches, while there is one."""
+        """Return a reader of smaller batches; None if they would be too small."""
         rows = self.batch // 10
         return replace(self, batch=rows) if rows >= FEWEST else None
 
@@ -135,7 +135,7 @@ class FrameSample(RowSample):
 
 @dataclass(frozen=True)
 class Refusals:
-    """How many rows were refused, and the first of them with their parts."""
+    """Number of refused rows, and the first of them with their parts."""
 
     rows: int = 0
     first: tuple[tuple[str, RejectedRow], ...] = ()
@@ -187,7 +187,7 @@ class FirstResult:
 
     @property
     def rule(self) -> HeldRule:
-        """Which rows are held out."""
+        """Rule by which rows are held out."""
         return HeldRule(self.held.share, self.held.keys[-1] if len(self.held) else np.uint64(0))
 
 
@@ -198,7 +198,7 @@ class HeldRule(NamedTuple):
     last: Any
 
     def __call__(self, keys: np.ndarray) -> np.ndarray:
-        """Where rows with these keys (n,) are held out, shape (n,)."""
+        """Return which rows with these keys (n,) are held out, shape (n,)."""
         return np.asarray(in_share(keys, self.share) & (keys <= self.last))
 
 
@@ -214,7 +214,7 @@ class FirstPass:
 
     @classmethod
     def of(cls, reading: Reading, reservoir: int, calibration: int, rows: int) -> Self:
-        """For a data set of so many rows.
+        """Make the pass over a data set of so many rows.
 
         Of a part only what can be in the sample is kept: four times what it needs on average.
         """
@@ -234,7 +234,7 @@ class FirstPass:
         return found
 
     def smaller(self) -> FirstPass | None:
-        """As `Engine` asks for it."""
+        """Return a pass that reads fewer rows at once, for `Engine.map`."""
         reading = self.reading.smaller()
         return None if reading is None else replace(self, reading=reading)
 
@@ -419,7 +419,7 @@ class SecondPass:
         return found
 
     def smaller(self) -> SecondPass | None:
-        """As `Engine` asks for it."""
+        """Return a pass that reads fewer rows at once, for `Engine.map`."""
         reading = self.reading.smaller()
         return None if reading is None else replace(self, reading=reading)
 

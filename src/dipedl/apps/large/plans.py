@@ -112,7 +112,7 @@ class FitPlan:
     seconds: float | None
     why: str = ""
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         """The plan in lines."""
         bad = f"; {self.unreadable:,} files cannot be read" if self.unreadable else ""
         took = (

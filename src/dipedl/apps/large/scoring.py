@@ -171,7 +171,7 @@ class Scorer:
                 return found
 
     def smaller(self) -> Scorer | None:
-        """As `Engine` asks for it."""
+        """Return a function that answers fewer rows at once, for `Engine.map`."""
         made = copy(self)
         made.batch = self.batch // 10
         return made if made.batch >= _FEWEST else None

@@ -169,7 +169,7 @@ class ReferenceRanks:
         rng: np.random.Generator,
         both: bool,
     ) -> ReferenceRanks:
-        """Of reference rows (N,), higher = more typical; with weights of Kish's effective number.
+        """Rank reference rows (N,), higher = more typical; with weights of Kish's effective number.
 
         `rng` orders equal rows; with `both` there are cuts above the median too.
         """
@@ -215,7 +215,7 @@ class ReferenceRanks:
 
     @property
     def bettors(self) -> int:
-        """How many bet on the ranks of a batch."""
+        """Number of bettors on the ranks of a batch."""
         return len(_STRANGE) * len(self._ranges()) + len(_KNOWN)
 
     def _ranges(self) -> np.ndarray:

@@ -167,7 +167,7 @@ class DriftMonitor(BaseEstimator):
     def update_answers(
         self, answers: Any, X: Any = None, labels: Any = None, *, batch: int | None = None
     ) -> DriftReport:
-        """As `update`, with what ``model.answers(X)`` gave; X is needed for columns alone."""
+        """Take a batch of answers, ``model.answers(X)``; X is needed for columns alone."""
         check_is_fitted(self, "model_")
         self._check_batch(batch)
         n = len(answers.p_values)

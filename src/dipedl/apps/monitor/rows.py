@@ -35,7 +35,7 @@ class Rows:
 
 
 def rows_of_answers(answers: Any) -> Rows:
-    """Of `dipedl.answers.Answers`."""
+    """Return the rows of `dipedl.answers.Answers`."""
     p, flagged = to_numpy(answers.p_values), to_numpy(answers.flagged)
     mean, vacuity = (to_numpy(getattr(answers.dirichlet, name)) for name in ("mean", "vacuity"))
     confidence = to_numpy(answers.confidence)
@@ -43,7 +43,7 @@ def rows_of_answers(answers: Any) -> Rows:
 
 
 def rows_of_model(model: Any, X: Any) -> Rows:
-    """Of inputs X (n, d), or what the model takes."""
+    """Answer inputs X (n, d), or what the model takes."""
     if hasattr(model, "answers"):
         return rows_of_answers(model.answers(X))
     P = to_numpy(model.predict_proba(X))
@@ -53,7 +53,7 @@ def rows_of_model(model: Any, X: Any) -> Rows:
 
 
 def held_out_rows(model: Any) -> Rows:
-    """Of the held-out rows of a model, each with its rank in place of its p-value."""
+    """Return the held-out rows of a model, each with its rank in place of its p-value."""
     held, given = model.held_out_rows(), model.held_out_proba()
     P = to_numpy(model.answer_proba(given, held.scores))
     if hasattr(model, "held_out_dirichlet"):
@@ -90,7 +90,7 @@ def fingerprint(model: Any) -> str:
 
 
 def _checked(rows: Rows) -> Rows:
-    """The same rows; ValueError if a number cannot be right."""
+    """Return the rows; ValueError if a number cannot be right."""
     bad = ~((rows.p_values >= 0) & (rows.p_values <= 1) & np.isfinite(rows.uncertainty))
     bad |= ~np.isfinite(rows.proba).all(axis=1)
     if bad.any():

@@ -55,7 +55,7 @@ class Sums:
 
     @classmethod
     def of(cls, rows: Rows, classes: np.ndarray, labels: Any) -> Sums:
-        """Of a batch; `labels` (n,) or None, with None or NaN where a label is not known."""
+        """Sum a batch; `labels` (n,) or None, with None or NaN where a label is not known."""
         c = rows.confidence
         confidence = np.array([len(c), c.sum(), (c**2).sum()])
         return cls(confidence, _labelled(rows, classes, labels))
@@ -93,7 +93,7 @@ class Sums:
 
 
 def confidence_bias(rows: Rows) -> tuple[float, float]:
-    """By how much the confidence of reference rows is too low, and the variance of that."""
+    """Return by how much the confidence of reference rows is too low, and the variance of that."""
     if rows.correct is None:
         return 0.0, 0.0
     w = np.ones(len(rows)) if rows.weights is None else rows.weights
@@ -165,7 +165,7 @@ class ColumnBins:
 
     @classmethod
     def of(cls, name: str, values: Any) -> ColumnBins:
-        """Of the entries of a column, n of them."""
+        """Cut the n entries of a column into ranges or levels."""
         numbers = _numbers(values)
         if numbers is not None:
             known = np.sort(numbers[~np.isnan(numbers)])

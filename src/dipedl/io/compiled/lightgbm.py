@@ -141,7 +141,7 @@ def _check_tree(number: int, block: str, width: int) -> None:
 
 
 def _category_words(pairs: dict[str, str], categories: int) -> int:
-    """How many words the sets of categories have; their bounds must follow one another."""
+    """Return how many words the sets of categories have; bounds must follow one another."""
     bounds = _numbers("cat_boundaries", _INT, pairs.get("cat_boundaries", ""), categories + 1)
     need(bounds[0] == 0 and (np.diff(bounds) >= 0).all(), "has sets that overlap")
     words = pairs.get("cat_threshold", "").split(" ")

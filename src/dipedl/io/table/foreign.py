@@ -577,7 +577,7 @@ _PATTERNS = c.one_of(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", None)
 
 
 def _polynomial_width(powers: Any, sizes: c.Sizes) -> None:
-    """As many columns as there are powers: memory is taken by these numbers."""
+    """Require as many columns as there are powers: memory is taken by these numbers."""
     low, high, d = powers._min_degree, powers._max_degree, sizes["d"]
     c.need(0 <= low <= high <= _MOST_DEGREE and d <= _MOST_COLUMNS, "are of too high a degree")
     columns = _powers_between(powers, d, low, high)
