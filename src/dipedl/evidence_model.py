@@ -174,7 +174,7 @@ class EvidenceModel(BaseEstimator):
 
         A density that takes class probabilities gets those of the classifier for X (n, d).
         """
-        with one_blas_thread(Z.shape[1]):
+        with one_blas_thread(Z):
             self.density_ = fit_one_density(
                 self.density, Z, y, w, X=X, classifier=classifier,
                 random_state=self.random_state, watch=Stopwatch(self.verbose),
@@ -206,7 +206,7 @@ class EvidenceModel(BaseEstimator):
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source, origin = fit_folds(self, whole, y, pairs)
-        with one_blas_thread(Z.shape[1]):
+        with one_blas_thread(Z):
             held_out = predict_held_out(folds, whole, source, origin, seed(self.random_state))
         return self.learn(held_out)
 
@@ -226,7 +226,7 @@ class EvidenceModel(BaseEstimator):
         origin: Origin = "given twice" if seen else "given"
         kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
         source = f"{X.shape[0]} {kind}"
-        with one_blas_thread(Z.shape[1]):
+        with one_blas_thread(Z):
             held_out = predict_held_out([fold], fold, source, origin, seed(self.random_state))
         return self.learn(held_out)
 
@@ -273,10 +273,10 @@ class EvidenceModel(BaseEstimator):
         def predict(X: Any) -> Any:
             # Features first: where an entry is not finite, their error names its row and column.
             Z = compute_features(self.features_, X)
-            if classifier is None:
-                return Z, None, log_density(self.density_, Z)
-            P, none = classifier.proba_or_none(X)
-            return Z, P, np.where(none, -np.inf, log_density(self.density_, Z, P))
+            P, none = (None, False) if classifier is None else classifier.proba_or_none(X)
+            with one_blas_thread(Z):
+                scores = log_density(self.density_, Z, P)
+            return Z, P, np.where(none, -np.inf, scores)
 
         def unknown() -> Any:
             k = 0 if classifier is None else len(classifier.classes)

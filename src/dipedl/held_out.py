@@ -363,7 +363,7 @@ def _fit_fold(
             watch.say(f"fold: classifier fitted on {len(train)} rows")
         # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
-        with one_blas_thread(Z.shape[1]):
+        with one_blas_thread(Z):
             if complete and isinstance(selected, DensityEnsemble):
                 # Its candidates, which have their seeds, are copied when they are fitted.
                 density = copy(selected).fit_estimators(Z, y[train], w_train)

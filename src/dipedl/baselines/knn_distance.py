@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from ..answers import Decisions
+from ..density.base import one_blas_thread
 from ..density.knn import nearest_rows
 from .post_hoc import PostHoc
 
@@ -80,7 +81,8 @@ class KNNDistance(Decisions, PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """Distance of each input X (n, d) to its k-th neighbour, in [0, 2], shape (n,)."""
         Z = normalize(self._features(X))
-        return nearest_rows(self.neighbors_, Z)[0][:, -1]
+        with one_blas_thread(Z):
+            return nearest_rows(self.neighbors_, Z)[0][:, -1]
 
     def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
         """Return the density behind the score, what it sees of X (n, p), and its transformer."""

@@ -41,6 +41,8 @@ from ..protocols import atomic
 __all__ = ["CustomDensity"]
 
 _SCORERS = ("score_samples", "log_prob")
+#: So few rows take less time than to set the threads.
+_FEW_ROWS = 8
 #: With more features products are large enough for threads.
 _FEW_FEATURES = 128
 #: A length below this is left as it is, as in scikit-learn.
@@ -58,7 +60,9 @@ class LogDensityMixin(DensityMixin):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,); -inf if a distance overflows."""
-        return self.log_density(check_rows(self, X))
+        Z = check_rows(self, X)
+        with one_blas_thread(Z):
+            return self.log_density(Z)
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return `score_samples` of features Z (n, p) that were checked before."""
@@ -352,12 +356,12 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     return np.asarray(X / lengths[:, None])
 
 
-def one_blas_thread(features: int) -> AbstractContextManager[object]:
-    """BLAS on one thread around products of rows of few features.
+def one_blas_thread(Z: np.ndarray) -> AbstractContextManager[object]:
+    """BLAS on one thread around products of rows Z (n, p) of few features.
 
     Waking a pool of threads takes longer than such a product, on a busy machine by far.
     """
-    if features > _FEW_FEATURES:
+    if len(Z) <= _FEW_ROWS or Z.shape[1] > _FEW_FEATURES:
         return nullcontext()
     limits: AbstractContextManager[object] = _blas().limit(limits=1)
     return limits

@@ -643,9 +643,10 @@ class NormalScores(BaseNormalizer):
         self.knots_, self.normal_scores_, _ = rank_table(scores, weights, name)
         self.scale_ = lower_tail_unit(scores, weights, name)
 
-    def _apply(self, scores: np.ndarray) -> np.ndarray:
-        inside = np.clip(scores, self.knots_[0], self.knots_[-1])
-        beyond = (scores - inside) / self.scale_
+    def transform(self, log_density: np.ndarray) -> np.ndarray:
+        """Return the normal scores of scores (n,), shape (n,); strictly increasing."""
+        inside = np.clip(log_density, self.knots_[0], self.knots_[-1])
+        beyond = (log_density - inside) / self.scale_
         return np.asarray(np.interp(inside, self.knots_, self.normal_scores_) + beyond)
 
     def leave_one_out(self, scores: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

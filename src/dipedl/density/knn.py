@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from copy import copy
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -27,7 +26,7 @@ _PRODUCTS, _TREE_FEATURES = 10_000, 15
 _CHUNK_BYTES = 1 << 22
 #: Inputs whose products are made at once, and those that are decided at once.
 _CHUNK_ROWS, _DECIDED_ROWS = 500, 250
-#: So few inputs take less time than to set the threads.
+#: For so few inputs every row is a block.
 _FEW_ROWS = 8
 #: Products of some inputs with some rows: as many as stay in the cache.
 _TILE = 40_000
@@ -129,7 +128,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             If a parameter or a number of X is out of range, or more than 5 % of the rows have
             `n_neighbors` copies or more.
         """
-        return self.fit_checked(*check_training_rows(self, X, y, None))
+        rows = check_training_rows(self, X, y, None)
+        with one_blas_thread(rows[0]):
+            return self.fit_checked(*rows)
 
     def fit_checked(self, Z: np.ndarray, y: Any, w: Any = None) -> Self:
         """Fit on features Z (n, p) and labels (n,) or None that were checked before; no weights."""
@@ -169,7 +170,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         rows : ndarray of int, shape (n, `n_neighbors_`)
             Numbers of the training rows, nearest first. A training row is its own neighbour.
         """
-        distances, rows = nearest_rows(self.neighbors_, self._centre(check_rows(self, X)))
+        Z = self._centre(check_rows(self, X))
+        with one_blas_thread(Z):
+            distances, rows = nearest_rows(self.neighbors_, Z)
         return distances, self.row_numbers_[rows]
 
     def for_own_rows(self) -> Self:
@@ -263,9 +266,8 @@ def nearest_rows(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np
             return sort_by_distance(index, X, index.kneighbors(X, return_distance=False))
     n, k = len(X), index.n_neighbors
     distances, rows = np.empty((n, k)), np.empty((n, k), dtype=np.intp)
-    with one_blas_thread(X.shape[1]) if n > _FEW_ROWS else nullcontext():
-        for part in _slices(n, _CHUNK_ROWS):
-            _search(index, X[part], distances[part], rows[part])
+    for part in _slices(n, _CHUNK_ROWS):
+        _search(index, X[part], distances[part], rows[part])
     return distances, rows
 
 
