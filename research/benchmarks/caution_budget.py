@@ -1,4 +1,4 @@
-"""How well the caution budget is kept on new rows, by number of held-out rows.
+"""Cost of doubt on new rows beside the caution budget, by number of held-out rows.
 
     python benchmarks/caution_budget.py
 
@@ -35,7 +35,7 @@ def brier(proba: np.ndarray, y: np.ndarray, evidence: np.ndarray | float) -> flo
 
 
 def costs(m: int, confidence: float, new: Rows, rng: np.random.Generator) -> np.ndarray:
-    """What the doubt of each fit to m rows costs on the new ones, shape (repetitions,)."""
+    """Return the cost on new rows of the doubt of each fit to m rows, shape (repetitions,)."""
     s, proba, y = new
     full = brier(proba, y, N)
     unit = min(full, brier(proba, y, 0.0) - full)

@@ -119,14 +119,14 @@ def left_out(node: ast.stmt) -> bool:
 
 
 def facts_shown(library: str) -> dict[str, dict[str, str]]:
-    """By question: the answer and the line that shows it, run just now in one namespace."""
+    """Return by question the answer and the line that shows it, run just now in one namespace."""
     facts = tomllib.loads((HERE / "facts.toml").read_text())[library]
     names = {"mentions": mentions, "holds": holds, **example()}
     return {fact["about"]: run_line(fact, names) for fact in facts}
 
 
 def licence(package: str) -> str:
-    """As the metadata of the installed package says it: expression, classifier or free text."""
+    """Return what the metadata of the installed package say: expression, classifier or text."""
     metadata = distribution(package).metadata
     classified = [c for c in metadata.get_all("Classifier") or () if c.startswith("License ::")]
     stated = metadata["License-Expression"] or metadata["License"]
@@ -134,7 +134,7 @@ def licence(package: str) -> str:
 
 
 def run_line(fact: dict[str, str], names: dict) -> dict[str, str]:
-    """The fact, after its line has run without an error and did not come out false."""
+    """Return the fact once its line has run without an error and did not come out false."""
     *steps, last = ast.parse(fact["shows"]).body
     exec(compile(ast.Module(steps, []), "fact", "exec"), names)
     value = eval(compile(ast.Expression(last.value), "fact", "eval"), names)
@@ -151,7 +151,7 @@ def mentions(package: str, pattern: str) -> list[str]:
 
 
 def holds(package: str, file: str) -> bool:
-    """Whether the installed package has that file; for parts that need torch."""
+    """Return whether the installed package has that file; for parts that need torch."""
     return (package_folder(package) / file).exists()
 
 

@@ -1,4 +1,4 @@
-"""Which form of covariance holds: log-density of held-out rows by form and number of rows.
+"""Log-density of held-out rows by form of the covariance and number of rows.
 
 ``python benchmarks/covariance_forms.py`` writes results/covariance_forms.json in a minute. Rows of
 a class are drawn from training sets; no test set is opened. How the variances of a shared basis
@@ -63,9 +63,9 @@ def compare(X: np.ndarray, y: np.ndarray, per_class: int) -> dict[str, list[floa
         order = np.random.default_rng(seed).permutation(len(X))
         drawn = [order[y[order] == c][:per_class] for c in np.unique(y)]
         rows = np.concatenate(drawn)
-        held = np.setdiff1d(order, rows)[:HELD]
+        held_out = np.setdiff1d(order, rows)[:HELD]
         for form, values in found.items():
-            values.append(score(form, X[rows], y[rows], X[held]))
+            values.append(score(form, X[rows], y[rows], X[held_out]))
     return {form: np.mean(values, axis=0).round(5).tolist() for form, values in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""What the default of DIPClassifier adds to fit and predictions of a bare classifier.
+"""Time that the default of DIPClassifier adds to fit and predictions of a bare classifier.
 
     python benchmarks/default_speed.py --rows 1000 10000 --only LR
 
@@ -62,7 +62,7 @@ def paired(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> di
 
 
 def percentiles(bare: Callable[[], Any], ours: Callable[[], Any]) -> dict[str, float]:
-    """The 50th and 99th percentile of the milliseconds of both calls, run in turn."""
+    """Return the 50th and 99th percentile of the milliseconds of both calls, run in turn."""
     found = np.percentile(in_turn(bare, ours, CALLS), (50, 99), axis=1).round(2).ravel()
     names = ("bare_p50_ms", "ours_p50_ms", "bare_p99_ms", "ours_p99_ms")
     return dict(zip(names, found.tolist(), strict=True))

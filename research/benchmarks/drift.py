@@ -180,7 +180,7 @@ def first_alarms(
 
 
 def summary(found: list[dict[str, int | None]], change: int | None) -> dict[str, Any]:
-    """By detector: streams with an alarm before the change; median delay of the others."""
+    """Count by detector the streams with an alarm before the change; median delay of the others."""
     made = {}
     for name in found[0]:
         at = np.array([np.inf if one[name] is None else one[name] for one in found])

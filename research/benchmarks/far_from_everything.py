@@ -1,4 +1,4 @@
-"""Whether what lies far from all data is always unknown: many fits of difficult data, far queries.
+"""Far queries of many fits of difficult data: every one must be unknown.
 
 ``python benchmarks/far_from_everything.py --fits 100`` makes some of them; each fit has its seed.
 """
@@ -116,7 +116,7 @@ def far_inputs(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
 
 
 def answered(model: Any, X: np.ndarray) -> np.ndarray:
-    """The rows of X that the bare classifier answers: trees refuse what float32 cannot hold."""
+    """Mark rows of X that the bare classifier answers: trees refuse what float32 cannot hold."""
 
     def answers(x: np.ndarray) -> bool:
         try:
@@ -143,11 +143,11 @@ def outcome(seed: int) -> dict[str, Any]:
             clf = DIPClassifier(model, random_state=0).fit(X, y)
         except ValueError as error:
             return row | {"refused": str(error)[:300]}
-    said = [str(w.message)[:300] for w in caught if issubclass(w.category, UserWarning)]
+    warned = [str(w.message)[:300] for w in caught if issubclass(w.category, UserWarning)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        kept = answered(clf.estimator_, far)
-        far, distances = far[kept], np.repeat(DISTANCES, len(far) // len(DISTANCES))[kept]
+        usable = answered(clf.estimator_, far)
+        far, distances = far[usable], np.repeat(DISTANCES, len(far) // len(DISTANCES))[usable]
         missed = clf.predict_ood(far) == 1
         low = clf.predict_dirichlet(far).vacuity <= LEAST_VACUITY
     density = clf.density_
@@ -158,7 +158,7 @@ def outcome(seed: int) -> dict[str, Any]:
         "low": int(low.sum()),
         "queries": len(far),
         "farthest": float(distances[missed | low].max(initial=0.0)),
-        "said": [s for s in said if "far" in s],
+        "said": [s for s in warned if "far" in s],
         "false_alarms": float((clf.predict_ood(X) == -1).mean()),
     }
 

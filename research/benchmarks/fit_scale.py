@@ -27,12 +27,12 @@ WIDE, WIDE_ROWS, BATCH = 256, 200_000, 20_000
 
 
 def fitted(folder: Path, n: int) -> dict[str, float]:
-    """The command on n rows."""
+    """Return the cost of the command on n rows."""
     new, out = folder / f"labelled-{n}", folder / "fitted.dipedl"
     write_rows(new, n, labelled=True)
     out.unlink(missing_ok=True)
-    asked = ["--target", "y", "--density", "gaussians", "--workers", WORKERS, "--quiet"]
-    return cost(["-m", "dipedl", "fit", new, *asked, "--out", out], n)
+    options = ["--target", "y", "--density", "gaussians", "--workers", WORKERS, "--quiet"]
+    return cost(["-m", "dipedl", "fit", new, *options, "--out", out], n)
 
 
 def batches(file: Path) -> Iterator[np.ndarray]:

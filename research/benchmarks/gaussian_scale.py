@@ -106,7 +106,7 @@ def memory(name: str, problem: tuple[int, int, int]) -> float:
 
 
 def fits(X: np.ndarray, y: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
-    """By name, what fits to float64 rows X (n, p) with labels y (n,).
+    """Return by name a call that fits to float64 rows X (n, p) with labels y (n,).
 
     Ours is asked for float32 rows too; pytorch-ood computes in float32 alone.
     """
@@ -138,7 +138,7 @@ def fits(X: np.ndarray, y: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
 
 
 def scores(X: np.ndarray, y: np.ndarray, Q: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
-    """By name, what scores the rows Q (m, p) after a fit to X and y."""
+    """Return by name a call that scores the rows Q (m, p) after a fit to X and y."""
     density, tied = GDADensity().fit(X, y), GDADensity("tied").fit(X, y)
     qda = QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=1e-3, tol=1e-9).fit(X, y)
     lda = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
@@ -279,7 +279,7 @@ def extended(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 
 def parts() -> dict[str, Callable[[], Any]]:
-    """What is measured, by name."""
+    """Return the measurements by name."""
     found: dict[str, Callable[[], Any]] = {
         f"error, p = {p}, condition {condition:g}": partial(errors, p, condition)
         for p, condition in ACCURACY
@@ -290,7 +290,7 @@ def parts() -> dict[str, Callable[[], Any]]:
 
 
 def summary(values: dict[str, Any]) -> dict[str, Any]:
-    """How the seconds of a fit grow along each line, and the share of the machine's rate."""
+    """Return exponents of a fit along each line, and its share of the machine's rate."""
     growth, share = {}, {}
     for along, problems in LINES.items():
         there = [problem for problem in problems if key(problem) in values]

@@ -1,4 +1,4 @@
-"""Whether a flagged input is ever answered with more confidence than the bare classifier's.
+"""Search for flagged inputs that are answered with more confidence than the bare classifier's.
 
     python benchmarks/guarantee.py
 
@@ -139,7 +139,7 @@ def counts(ask: Ask, X: np.ndarray, rounding: float) -> np.ndarray:
 
 
 def tally(ask: Ask, X: np.ndarray, rounding: float, rng: np.random.Generator) -> np.ndarray:
-    """The counts of one model, fitted on rows X (n, d), over all inputs, (3,)."""
+    """Add up the counts of one model, fitted on rows X (n, d), over all inputs, (3,)."""
     parts = [wild(X, CHUNK, rng) for _ in range(RANDOM // CHUNK)]
     parts += [at_threshold(ask, X, AT_THRESHOLD, rng), *searched(ask, X, SEARCHED, STEPS, rng)]
     return np.sum([counts(ask, part, rounding) for part in parts], axis=0)

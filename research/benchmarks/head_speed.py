@@ -1,4 +1,4 @@
-"""What a class-conditional Gaussian adds to a network's forward pass, and its peers, in one run.
+"""Time that a class-conditional Gaussian adds to a network's forward pass, beside its peers.
 
 The detectors of pytorch-ood take part where that package and torchvision are installed.
 """
@@ -151,7 +151,7 @@ def solved(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
 
 
 def pytorch_ood() -> dict[str, Any]:
-    """Its detectors of features, to be fitted; none where it is not installed."""
+    """Return its detectors of features, to be fitted; none where it is not installed."""
     if find_spec("pytorch_ood") is None:
         return {}
     detectors = {"tied": "Mahalanobis", "full": "GMM"}

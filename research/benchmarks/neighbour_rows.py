@@ -1,4 +1,4 @@
-"""What it costs in AUROC that the default seeks neighbours among some of the rows.
+"""Cost in AUROC of seeking neighbours among some of the rows, as the default does.
 
     python benchmarks/neighbour_rows.py
 
@@ -53,7 +53,7 @@ def densities(max_rows: int | None) -> dict[str, Any]:
 
 
 def measure_seed(seed: int, weights: list[float] | None) -> dict[str, list[float]]:
-    """By density: AUROC against pseudo-outliers and against the class left out, all rows, some."""
+    """Return by density AUROCs against pseudo-outliers and the class left out, all rows, some."""
     X, y = make_classification(
         84_000,
         20,
@@ -65,13 +65,13 @@ def measure_seed(seed: int, weights: list[float] | None) -> dict[str, list[float
         random_state=seed,
     )
     unseen, X, y = X[y == 3][:NEW], X[y < 3], y[y < 3]
-    held = X[N : N + NEW]
-    made = make_pseudo_outliers(held, y[N : N + NEW], n=300)
+    new = X[N : N + NEW]
+    made = make_pseudo_outliers(new, y[N : N + NEW], n=300)
     rows: dict[str, list[float]] = {}
     for max_rows in (None, NEIGHBOUR_ROWS):
         for name, density in densities(max_rows).items():
             clf = DIPClassifier(LogisticRegression(max_iter=300), density).fit(X[:N], y[:N])
-            doubt = -clf.score_samples(held)
+            doubt = -clf.score_samples(new)
             by_kind = [ood_auroc(doubt, -clf.score_samples(Z)) for Z in made.values()]
             rows.setdefault(name, []).extend(
                 [float(np.mean(by_kind)), ood_auroc(doubt, -clf.score_samples(unseen))]

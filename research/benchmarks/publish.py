@@ -85,7 +85,7 @@ def keep_trivial(stores: Sequence[Store], target: Path) -> None:
 
 
 def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any]]) -> None:
-    """What sweeps and figures of DIP-EDL derive from, and the sweeps, those over the most seeds."""
+    """Keep what sweeps and figures of DIP-EDL derive from, and the sweeps over the most seeds."""
     mine = [row for row in rows if row["method"] == "dip-edl"]
     parts = {}
     for row, store in itertools.product(mine, stores):
@@ -114,7 +114,7 @@ def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any
 
 
 def keep_diagnoses(stores: Sequence[Store], file: Path) -> None:
-    """Where the predictions of a row are gone, a diagnosis that was made of them stays as it is."""
+    """Keep diagnoses; one stays as it is where the predictions that it was made of are gone."""
     if made := diagnosed(stores):
         kept = read_file(file) if file.exists() else {}
         found = {name: {**kept.get(name, {}), **made.get(name, {})} for name in {**kept, **made}}
@@ -135,15 +135,15 @@ def diagnosed(stores: Sequence[Store]) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def diagnosis(test: Mapping[str, np.ndarray], prior: float | Sequence[float]) -> dict[str, Any]:
-    """What the predictions on the test set show; nothing is trained.
+    """Diagnose the predictions on the test set; nothing is trained.
 
     "said": how often each class is the most probable one. With "concentration" (n, k) also
     "silent_classes", the number of classes that no row gives any evidence beyond the prior, as a
     ReLU leaves them whose unit is dead; and "no_evidence", the share of rows that give none.
     """
     proba = test["probabilities"]
-    said = np.bincount(proba.argmax(axis=1), minlength=proba.shape[1])
-    found: dict[str, Any] = {"said": said.tolist()}
+    counts = np.bincount(proba.argmax(axis=1), minlength=proba.shape[1])
+    found: dict[str, Any] = {"said": counts.tolist()}
     if "concentration" in test:
         without = np.abs(test["concentration"] - np.asarray(prior)) <= NO_EVIDENCE
         found["silent_classes"] = int(without.all(axis=0).sum())
@@ -152,7 +152,7 @@ def diagnosis(test: Mapping[str, np.ndarray], prior: float | Sequence[float]) ->
 
 
 def keep_toys(folders: Iterable[str | Path], root: Path) -> None:
-    """The rows of both experiments, and the picture of two moons."""
+    """Keep the rows of both experiments, and the picture of two moons."""
     for folder in folders:
         found = Path(folder, toys.FOLDER)
         (root / toys.FOLDER).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The pages of results of the suites, computed from their published rows.
+"""Pages of results of the suites, computed from their published rows.
 
 Which sections a page has, its columns and its prose are the table ``page`` of the captions of the
 suite, see `dipedl_bench.spec.captions`.
@@ -68,7 +68,7 @@ IMAGES, CPU_FLOPS, GPU_FLOPS, AUGMENT = 40_000, 700e9, 100e12, 10.0
 
 @dataclass(frozen=True)
 class Source:
-    """The published rows of a suite below `root`, of all profiles of its page."""
+    """Published rows of a suite below `root`, of all profiles of its page."""
 
     suite: str
     root: Path
@@ -179,7 +179,7 @@ def page_of(suite: str, root: Path) -> str:
 
 
 def largest_changes(suite: str) -> dict[str, str]:
-    """By how much rows that were trained again moved at most, by kind of metric, from receipts."""
+    """Return the largest change of rows that were trained again, by kind of metric."""
     found: dict[str, float] = {}
     for path in RECEIPTS.glob(f"verify_{suite.replace('-', '_')}*.json"):
         for name, of in (item for row in read_file(path) for item in row["metrics"].items()):
@@ -302,7 +302,7 @@ def draw(suite: str, root: Path, folder: Path) -> None:
 
 
 def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
-    """As published beside healthy, two profiles, over the seeds that both have."""
+    """Compare two profiles, as published and healthy, over the seeds that both have."""
     published = section.profiles[0]
     rows = [source.rows.get(profile, ()) for profile in section.profiles]
     if not rows[0]:
@@ -379,7 +379,7 @@ def intervals(source: Source, section: Section, profile: str) -> Blocks:
 
 
 def measures_and_summary(table: BenchTable) -> Blocks:
-    """What was asked and what came out, and one table of all methods, of a crossed suite."""
+    """List the measures of a crossed suite, and all methods in one table."""
     yield "\n".join(measure.line for measure in measures(table))
     yield (
         "From the bare classifier (NLL: from temperature scaling) to our default, by when the OOD "

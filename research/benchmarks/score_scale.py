@@ -102,14 +102,14 @@ def cost(command: list[Any], n: int) -> dict[str, float]:
 
 
 def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
-    """The bare classifier, or `dipedl score` with an engine, on n rows."""
+    """Return the cost of the bare classifier, or of `dipedl score` with an engine, on n rows."""
     model, new, out = fitted(folder), folder / f"new-{n}", folder / "out"
     write_rows(new, n)
     shutil.rmtree(out, ignore_errors=True)
     if engine == "bare":
         return cost(["-c", BARE, model, new, out], n)
-    asked = ["--engine", engine, "--workers", WORKERS, "--reasons", "none", "--quiet"]
-    found = cost(["-m", "dipedl", "score", model, new, "--out", out, *asked], n)
+    options = ["--engine", engine, "--workers", WORKERS, "--reasons", "none", "--quiet"]
+    found = cost(["-m", "dipedl", "score", model, new, "--out", out, *options], n)
     rows = sum(len(pd.read_parquet(f, columns=["row"])) for f in out.glob("*.parquet"))
     if rows != n:
         raise SystemExit(f"{rows} answers to {n} rows")

@@ -184,7 +184,7 @@ async def mixed(
 
 
 def same(found: dict[str, Any], expected: tuple[str, float, float]) -> bool:
-    """Whether an answer is that of its row, up to the last bits of products of other sizes."""
+    """Return whether an answer is that of its row, up to the last bits of its products."""
     (one,) = found["answers"]
     close = abs(one["vacuity"] - expected[2]) < 1e-12
     return bool(close and (one["label"], one["p_value"]) == expected[:2])

@@ -1,4 +1,4 @@
-"""How often the 90 % set of the default holds the true class, with 100 rows of 60 columns.
+"""Coverage of the 90 % set of the default, with 100 rows of 60 columns.
 
     python benchmarks/set_coverage.py
 
@@ -24,7 +24,7 @@ FOLDS = (5, 10, 20)
 
 
 class Line(NamedTuple):
-    """How many classes, and how far their means are from the origin, in standard deviations."""
+    """Number of classes, and the distance of their means from the origin in standard deviations."""
 
     classes: int
     apart: float
@@ -38,7 +38,7 @@ def drawn(means: np.ndarray, m: int, rng: np.random.Generator) -> tuple[np.ndarr
     return means[y] + rng.standard_normal((m, means.shape[1])), y
 
 
-def held(sets: np.ndarray, labels: np.ndarray) -> float:
+def coverage(sets: np.ndarray, labels: np.ndarray) -> float:
     return float(sets[np.arange(len(labels)), labels].mean())
 
 
@@ -59,7 +59,7 @@ def alone(
     # A label is in the set unless too many held-out rows fit their label better than it fits.
     better = (out[np.arange(len(y)), y][None] > by_fold[fold].T).sum(axis=1)
     return {
-        "alone": held(prediction_sets(P, out, y, coverage=COVERAGE), labels),
+        "alone": coverage(prediction_sets(P, out, y, coverage=COVERAGE), labels),
         "CV+": float((better < np.ceil(COVERAGE * (len(y) + 1))).mean()),
         "largest, held out": float(out.max(axis=1).mean()),
         "largest, new": float(P.max(axis=1).mean()),
@@ -76,7 +76,7 @@ def one_fit(line: Line, seed: int) -> dict[str, float]:
         clf = DIPClassifier().fit(X, y)
     by_folds = {k: alone(X, y, new, labels, k) for k in FOLDS}
     return {
-        "default": held(clf.predict_set(new, coverage=COVERAGE), labels),
+        "default": coverage(clf.predict_set(new, coverage=COVERAGE), labels),
         "temperature": float(clf.evidence_.calibrator_.temperature_),
         **by_folds[FOLDS[0]],
         **{f"alone, {k} folds": found["alone"] for k, found in by_folds.items()},

@@ -20,7 +20,7 @@ PRESETS = {"published": 10, "standardised": 11}
 
 
 def one_by_one(flux: np.ndarray, pipeline, window: int) -> np.ndarray:
-    """The features as a loop over spectra has them, before any scaling."""
+    """Compute the features in a loop over spectra, before any scaling."""
     pca = pipeline["features"].named_transformers["pca"]
     near = [np.abs(paper_grid() - line) <= 3 for line in LINES]
     rows = []

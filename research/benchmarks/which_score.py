@@ -1,4 +1,4 @@
-"""Which score for which question: own errors, an unknown class, corrupted inputs.
+"""AUROC of each score for each question: own errors, an unknown class, corrupted inputs.
 
 Digits without one class each, three classifiers, the default of DIPClassifier; scikit-learn's data.
 """

@@ -156,7 +156,7 @@ def label(name: str) -> str:
 
 
 def verdict(found: list[tuple[str, dict[str, Any]]]) -> str:
-    """Who is first, and the place of dipedl, by the figures that no library's threshold enters."""
+    """Say who is first, and the place of dipedl, by figures that no library's threshold enters."""
     firsts = []
     for key in ("auroc", "flagged_at_rate"):
         names = [label(name) for name, of in sorted(found, key=lambda pair: -pair[1][key][0])]

@@ -1,4 +1,4 @@
-"""The network that the torch libraries are given: the user's own, so its lines are not counted."""
+"""Network for the torch libraries: the user's own, so its lines are not counted."""
 
 import torch
 from torch import Tensor, nn
