@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import os
+import re
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..table.errors import UsageError, UserError
 from .terminal import echo, report_errors
+
+TOKEN = "DIPEDL_TOKEN"
+_SHORTEST = 16
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def serve(
@@ -47,11 +55,8 @@ def serve(
     """
     with report_errors(quiet=False), _hangups() as hangups:
         from ..serve import Models, Settings, create_app
-        from ..serve.models import parse_paths
-        from ..serve.process import bind, check_exposed, loopback_names, run, url_of
-        from ..serve.settings import read_token
+        from ..serve.process import bind, run, url_of
         from ..serve.telemetry import log_as_json
-        from ..table.errors import UsageError
 
         if demo == bool(models):
             raise UsageError("name the files of models, as in model.dipedl, or say --demo")
@@ -86,6 +91,73 @@ def serve(
             address.listen()
             echo(told)
             run(app, address, hangups)
+
+
+def parse_paths(arguments: Iterable[str]) -> dict[str, Path]:
+    """Return files by name out of "NAME=path" or "path", of which the name is the stem."""
+    paths: dict[str, Path] = {}
+    for text in arguments:
+        name, sign, path = text.partition("=")
+        if not sign or not _NAME.fullmatch(name):
+            name, path = Path(text).stem, text
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{text!r}: {name!r} cannot be the name of a model: give one of letters, digits, "
+                "dots, dashes and underscores, as in passengers=model.dipedl"
+            )
+        if name in paths:
+            raise UsageError(
+                f"two models are named {name!r}, {paths[name]} and {path}: give each a name of its "
+                f"own, as in {name}2={path}"
+            )
+        paths[name] = Path(path)
+    return paths
+
+
+def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the token of a file or of the environment, "" if there is neither."""
+    token = environment.get(TOKEN)
+    if file is not None and token is not None:
+        raise UsageError(f"--token-file and {TOKEN} both give a token; leave one out")
+    if file is not None:
+        try:
+            token = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"--token-file {file} cannot be read: {error}") from error
+    if token is None:
+        return ""
+    token = token.strip()
+    if len(token) < _SHORTEST or not token.isascii() or " " in token:
+        raise UserError(
+            f"{TOKEN if file is None else f'--token-file {file}'} must hold {_SHORTEST} or more "
+            "ASCII characters without spaces; make one with: openssl rand -hex 32"
+        )
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether an address can be reached from this machine alone."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def loopback_names(host: str) -> tuple[str, ...]:
+    """Return the names for `Settings.hosts` of a service; () if other machines can reach it.
+
+    A page of the web could reach a loopback address by a name of its own.
+    """
+    return ("localhost", "127.0.0.1", "::1", host.lower()) if _is_loopback(host) else ()
+
+
+def check_exposed(host: str, token: str, allowed: bool) -> None:
+    """UsageError for a service that others can reach and that asks for no token."""
+    if not (_is_loopback(host) or token or allowed):
+        raise UsageError(
+            f"--host {host} lets other machines ask this service, and it has no token: anyone who "
+            f"reaches it could use the models. Give a token in the variable {TOKEN} or by "
+            "--token-file, or say --without-token if something before it keeps others out"
+        )
 
 
 @contextmanager

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,14 +17,13 @@ from ...answers import Answers
 from ...classifier import DIPClassifier
 from ...writing.files import sha256_of
 from ..table.columns import ColumnSpec
-from ..table.errors import UsageError, UserError, list_names, suggest_name
+from ..table.errors import UserError, list_names, suggest_name
 from ..table.kinds import CATEGORY, DATE, NUMERIC
 from ..table.table_model import TableModel, is_of_table, load_any, plain_model, table_model
 from .problems import Problem
 
 #: Most columns of which a usual value may be changed, and values of one that are tried.
 _MOST_CHANGED, _MOST_TRIED = 60, 21
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,27 +146,6 @@ class Models:
                 raise UserError(self._problems[name]) from error
             self._problems.pop(name, None)
             return self._served[name]
-
-
-def parse_paths(arguments: Iterable[str]) -> dict[str, Path]:
-    """Return files by name out of "NAME=path" or "path", of which the name is the stem."""
-    paths: dict[str, Path] = {}
-    for text in arguments:
-        name, sign, path = text.partition("=")
-        if not sign or not _NAME.fullmatch(name):
-            name, path = Path(text).stem, text
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"{text!r}: {name!r} cannot be the name of a model: give one of letters, digits, "
-                "dots, dashes and underscores, as in passengers=model.dipedl"
-            )
-        if name in paths:
-            raise UsageError(
-                f"two models are named {name!r}, {paths[name]} and {path}: give each a name of its "
-                f"own, as in {name}2={path}"
-            )
-        paths[name] = Path(path)
-    return paths
 
 
 def load_served(name: str, path: Path) -> Served:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 import logging
 import math
 import signal
@@ -17,35 +16,9 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from ..table.errors import UsageError, UserError
-from .settings import TOKEN
+from ..table.errors import UserError
 
 _log = logging.getLogger("dipedl.apps.serve")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine alone."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
-def loopback_names(host: str) -> tuple[str, ...]:
-    """Return the names for `Settings.hosts` of a service; () if other machines can reach it.
-
-    A page of the web could reach a loopback address by a name of its own.
-    """
-    return ("localhost", "127.0.0.1", "::1", host.lower()) if is_loopback(host) else ()
-
-
-def check_exposed(host: str, token: str, allowed: bool) -> None:
-    """UsageError for a service that others can reach and that asks for no token."""
-    if not (is_loopback(host) or token or allowed):
-        raise UsageError(
-            f"--host {host} lets other machines ask this service, and it has no token: anyone who "
-            f"reaches it could use the models. Give a token in the variable {TOKEN} or by "
-            "--token-file, or say --without-token if something before it keeps others out"
-        )
 
 
 def bind(host: str, port: int, seconds: float) -> socket.socket:
@@ -68,7 +41,7 @@ def bind(host: str, port: int, seconds: float) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UserError(
-                f"port {port} of {host} is in use; choose another by --port (0: any free one)"
+                f"port {port} of {host} is in use; choose another port (0: any free one)"
             ) from error
         raise UserError(f"{host}, port {port}: {error.strerror or error}") from error
 

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-
-from ..table.errors import UsageError, UserError
-
-TOKEN = "DIPEDL_TOKEN"
-_SHORTEST = 16
 
 
 @dataclass(frozen=True)
@@ -46,24 +38,3 @@ class Settings:
     waiting: int = 128
     window: int = 1000
     log_inputs: bool = False
-
-
-def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the token of a file or of the environment, "" if there is neither."""
-    token = environment.get(TOKEN)
-    if file is not None and token is not None:
-        raise UsageError(f"--token-file and {TOKEN} both give a token; leave one out")
-    if file is not None:
-        try:
-            token = file.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"--token-file {file} cannot be read: {error}") from error
-    if token is None:
-        return ""
-    token = token.strip()
-    if len(token) < _SHORTEST or not token.isascii() or " " in token:
-        raise UserError(
-            f"{TOKEN if file is None else f'--token-file {file}'} must hold {_SHORTEST} or more "
-            "ASCII characters without spaces; make one with: openssl rand -hex 32"
-        )
-    return token
