@@ -205,7 +205,7 @@ def masked_weights(module):
         ({"hidden": (8, 0)}, "each width of hidden must be an integer >= 1, got 0"),
         ({"hidden": (8, 16), "residual": True}, "must repeat one width"),
         ({"order": "sorted"}, "order must be one of"),
-        ({"panels": 0}, "panels must be an integer >= 1, or None, got 0"),
+        ({"panels": 0}, "panels must be an integer >= 1, got 0"),
     ],
 )
 def test_what_cannot_be_built_is_refused(arguments, message):

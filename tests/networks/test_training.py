@@ -337,7 +337,7 @@ def test_a_gpu_that_is_not_there():
     [
         ({"epochs": 0}, ValueError, "epochs must be an integer >= 1, got 0"),
         ({"batch_size": 2.5}, TypeError, "batch_size must be an integer"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, or None, got 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0"),
         ({"patience": True}, TypeError, "patience must be an integer"),
         ({"optimizer": "lion"}, ValueError, r"optimizer must be one of \['adam', .*got 'lion'"),
         ({"schedule": "plateau"}, ValueError, "schedule must be one of .*'one-cycle'"),

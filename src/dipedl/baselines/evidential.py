@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ..dirichlet import DIRICHLET_KINDS, Dirichlet
-from ..networks.checks import check_choice, check_integer, check_number
+from ..maths.arrays import check_integer
+from ..networks.checks import check_choice, check_number
 from ..networks.evidential_losses import (
     annealed_weight,
     evidence_from_logits,
@@ -40,7 +41,7 @@ class Evidential:
     _risk: Callable[[Tensor, Tensor], Tensor]
     _default_training: ClassVar[Training] = TRAINING
 
-    #: Parameters of the methods that have them.
+    # Parameters of the methods that have them.
     evidence: str = "exp"
     kl_weight: float = 0.0
     annealing_epochs: Any = 0

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from ..answers import Decisions
+from ..maths.arrays import check_integer
 from ..networks.backbones.mlp import MLP
 from ..networks.backbones.network import Backbone, Network
-from ..networks.checks import check_integer
 from ..networks.torch_classifier import TorchEstimator, float32_rows
 from ..networks.training import Training
 from .deep_ensemble import Reduction, uncertainty_of_samples

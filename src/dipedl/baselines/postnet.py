@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import Decisions
+from ..maths.arrays import check_integer
 from ..networks.augmentations import CropFlipRotate
 from ..networks.backbones.convlin import ConvLin
 from ..networks.backbones.mlp import MLP
-from ..networks.checks import check_choice, check_integer, check_number
+from ..networks.checks import check_choice, check_number
 from ..networks.evidential_losses import uce
 from ..networks.flows.radial_flow import RadialFlow
 from ..networks.torch_classifier import TorchEstimator

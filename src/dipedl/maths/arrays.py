@@ -135,7 +135,7 @@ def class_indices(y: Array, n: int, k: int) -> np.ndarray:
     return np.asarray(y)
 
 
-def check_integer(name: str, value: object, least: int) -> int:
+def check_integer(name: str, value: object, least: int = 1) -> int:
     """Return `value` as an int; raise TypeError or ValueError unless it is one, and >= `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer >= {least}, got {value!r}; pass int(...)")

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
-from .checks import check_integer, check_number
+from ..maths.arrays import check_integer
+from .checks import check_number
 
 __all__ = ["AffineAugmentation", "CropFlip", "CropFlipRotate"]
 

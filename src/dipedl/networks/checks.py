@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,6 @@ from torch.nn import functional as F
 __all__ = []
 
 _ROUNDING = 1e-6
-
-
-def check_integer(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
-    if optional and value is None:
-        return
-    expected = f"an integer >= {least}" + (", or None" if optional else "")
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be {expected}, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be {expected}, got {value!r}")
 
 
 def check_number(name: str, value: Any, expected: str, holds: Callable[[Any], bool]) -> None:

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..maths.arrays import check_integer
 from ..writing.files import writable_target, write_file
 from ..writing.progress import LiveLine
-from .checks import check_choice, check_data, check_flag, check_integer, check_number
+from .checks import check_choice, check_data, check_flag, check_number
 from .device import (
     device_type,
     is_out_of_memory,
@@ -139,10 +140,9 @@ class Training:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "step_size", "validate_every"):
-            check_integer(name, getattr(self, name))
-        for name in ("patience", "n_jobs"):
-            check_integer(name, getattr(self, name), optional=True)
+        for name in ("epochs", "batch_size", "step_size", "validate_every", "patience", "n_jobs"):
+            if name not in ("patience", "n_jobs") or getattr(self, name) is not None:
+                check_integer(name, getattr(self, name))
         for name in ("restore_best", "amp", "compile"):
             check_flag(name, getattr(self, name))
         check_choice("optimizer", self.optimizer, OPTIMIZERS)

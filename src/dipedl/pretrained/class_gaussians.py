@@ -17,8 +17,8 @@ from torch.distributed import ProcessGroup
 
 from ..gaussians.factor import explain_rows
 from ..gaussians.moments import Shrinkage
-from ..maths.arrays import LOG_2PI, to_numpy
-from ..networks.checks import check_choice, check_finite_rows, check_integer
+from ..maths.arrays import LOG_2PI, check_integer, to_numpy
+from ..networks.checks import check_choice, check_finite_rows
 from ..networks.class_moments import (
     ClassMoments,
     DiagonalScatter,

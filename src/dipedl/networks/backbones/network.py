@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from ..checks import check_dropout, check_flag, check_integer
+from ...maths.arrays import check_integer
+from ..checks import check_dropout, check_flag
 
 __all__ = []
 

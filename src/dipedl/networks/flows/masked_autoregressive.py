@@ -23,7 +23,8 @@ from zuko.transforms import (
     PermutationTransform,
 )
 
-from ..checks import check_choice, check_integer
+from ...maths.arrays import check_integer
+from ..checks import check_choice
 
 __all__ = ["MaskedAutoregressive"]
 
@@ -101,7 +102,8 @@ class MaskedAutoregressive:
                 f"hidden must repeat one width when residual=True, got {self.hidden!r}"
             )
         check_choice("order", self.order, _ORDERS)
-        check_integer("panels", self.panels, optional=True)
+        if self.panels is not None:
+            check_integer("panels", self.panels)
 
     @classmethod
     def paper(cls) -> Self:

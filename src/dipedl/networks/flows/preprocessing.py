@@ -10,7 +10,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..checks import check_integer, check_number, check_pixels
+from ...maths.arrays import check_integer
+from ..checks import check_number, check_pixels
 
 __all__ = ["Dequantization", "Standardization"]
 
