@@ -37,7 +37,7 @@ from dipedl_bench.tables.markdown import interval_blocks
 from dipedl_bench.tables.measures import measures, pairs_of
 from dipedl_bench.tables.pairs import both, known, summary_rows, values, with_intervals
 from dipedl_bench.tables.provenance import machines, not_yet_run, receipts
-from dipedl_bench.tables.table import BenchTable, Cell, bench_table
+from dipedl_bench.tables.table import BenchTable, Estimate, bench_table
 from dipedl_bench.tables.trivial import stored_trivial_lines
 
 __all__ = ["draw", "measures_and_summary", "page_of"]
@@ -229,7 +229,7 @@ def heads(suite: str, columns: Sequence[str]) -> list[str]:
     return [metric_title(name, with_set=True, suite=suite, classes=classes) for name in columns]
 
 
-def cell_with_paper(cell: Cell | None) -> str:
+def cell_with_paper(cell: Estimate | None) -> str:
     if cell is None:
         return ""
     return stable(cell) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
@@ -270,7 +270,7 @@ def sweep_cell(line: Mapping[str, Any], metric: str) -> str:
         return ""
     of, paper = line[metric], line[metric]["paper"]
     interval = of["ci95_images"]
-    ours = Cell(of["mean"], of["sd"], of["values"], over_images=interval, metric=metric)
+    ours = Estimate(of["mean"], of["sd"], of["values"], over_images=interval, metric=metric)
     return stable(ours) + (f" ({paper['mean']:.4f})" if paper else "")
 
 

@@ -62,12 +62,6 @@ def test_intervals_hold_the_value_and_can_be_had_again(arrays):
     assert score(arrays)["intervals"] == {}
 
 
-def test_the_uncertainty_of_no_evidence_is_ranked_too(arrays):
-    named = {**arrays["ood/kmnist"], "uncertainty": np.full(40, np.inf)}
-    metrics = score({"test": arrays["test"], "ood/kmnist": named})["metrics"]
-    assert metrics["auroc/kmnist"] == 1.0
-
-
 def shifted(n=60, seed=0):
     """Answers to labelled rows of two classes, the second of them rare; some are wrong."""
     rng = np.random.default_rng(seed)

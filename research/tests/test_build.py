@@ -10,7 +10,7 @@ from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.networks import MLP, TorchClassifier, Training
 from dipedl_bench.running.cached import CachedClassifier, CachedDensity, row_numbers, stack
-from dipedl_bench.spec.build import build, class_of
+from dipedl_bench.spec.build import build
 
 
 def test_tables_become_objects_all_the_way_down():
@@ -24,13 +24,6 @@ def test_tables_become_objects_all_the_way_down():
     assert made.training.epochs == 3
     assert made.training.augment.degrees == 5.0
     assert made.random_state == 7
-
-
-def test_names_outside_the_plug_in_folders_are_refused():
-    assert class_of("DIPClassifier", "here") is DIPClassifier
-    for name in ("os", "LinearRegression", "attach"):
-        with pytest.raises(ValueError, match=f"here: unknown class {name!r}"):
-            class_of(name, "here")
 
 
 @pytest.mark.parametrize(
@@ -66,11 +59,8 @@ def trained():
         }
         for s, rows in X.items()
     }
-    order = list(X)
-    names = ("probabilities", "logits", "features")
-    stored = {name: stack(arrays, order, name) for name in names}
-    cached = CachedClassifier(np.arange(3), stored)
-    table = CachedDensity(stack(arrays, order, "log_density"))
+    stored = stack(arrays, list(X))
+    cached, table = CachedClassifier(stored, np.arange(3)), CachedDensity(stored)
     rows = row_numbers({s: len(v) for s, v in X.items()})
     return net, density, X, y["train"], cached, table, rows
 

@@ -128,7 +128,7 @@ def test_a_sweep_needs_a_method_with_a_density(tmp_path):
     done = dipedl("sweep", "mnist", "gamma", "--method", "dip-ed", "--out", tmp_path)
     assert "unknown method 'dip-ed', did you mean 'dip-edl'?" in done.stderr
     done = dipedl("sweep", "mnist", "gamma", "--out", tmp_path)
-    assert "run it first: dipedl-bench run mnist --methods dip-edl" in done.stderr
+    assert "run it first: dipedl-bench run mnist --profile smoke --methods dip-edl" in done.stderr
 
 
 def test_a_torn_line_is_told_once(tmp_path):

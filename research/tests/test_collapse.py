@@ -63,17 +63,6 @@ def test_a_few_rows_of_a_lost_class_do_not_hide_the_collapse():
     assert line.healthy is None
 
 
-def test_what_is_not_cured_or_not_run_is_seen():
-    lines = {
-        line.method: line
-        for line in collapse_lines(
-            [row("daedl", 10, 1.0, 0.0)], [healthy("daedl", quasar=0.05), healthy("re-edl")]
-        )
-    }
-    assert lost(lines["DAEDL"].healthy) == 1
-    assert lines["Re-EDL"].published is None and not lines["Re-EDL"].collapsed
-
-
 def test_one_line_for_each_method_of_the_paper_whatever_its_variants():
     broken = [row("max-softmax", 10, 1.0, 1.0), row("dip-edl", 10, 1.0, 0.7)]
     sound = [healthy("dip-edl"), healthy("dip-edl-default", quasar=0.5), healthy("energy")]

@@ -114,21 +114,6 @@ def test_a_loader_a_class_or_an_argument_that_is_not_there_is_said_before_anythi
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('estimator = "Energy"', 'estimator = "Enrgy"', "did you mean 'Energy'"),
-        ('covariance_type = "tied"', 'covariance = "tied"', "did you mean 'covariance_type'"),
-        ('estimator = "MaxSoftmax"', 'estimator = "MaxSoftmax"\nkinds = ["x"]', "one kind only"),
-    ],
-)
-def test_a_method_that_cannot_be_made_is_said_before_anything(old, new, message):
-    suite = tiny(**{old: new})
-    with pytest.raises(ValueError, match=r"tiny\.toml: methods\.") as refused:
-        cells(suite)
-    assert message in str(refused.value)
-
-
 def test_a_measure_names_a_method_and_knows_its_keys():
     measure = """
 [[measures]]

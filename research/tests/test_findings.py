@@ -8,8 +8,8 @@ pytest.importorskip("pydantic")
 
 from synthetic_store import write_synthetic_store
 
-from dipedl_bench.tables.findings import findings, share_interval, shortfalls
-from dipedl_bench.tables.table import bench_table, cell_over_seeds
+from dipedl_bench.tables.findings import findings, shortfalls
+from dipedl_bench.tables.table import bench_table, estimate
 
 OPTIONS = {
     "suite": "spectra",
@@ -37,7 +37,7 @@ def with_cells(table, passes=None, **values):
     lines = []
     for line in table.lines:
         mine = values.get(line.name.replace("-", "_"), {})
-        cells = {**line.cells, **{name: cell_over_seeds(of) for name, of in mine.items()}}
+        cells = {**line.cells, **{name: estimate(of) for name, of in mine.items()}}
         cost = {**line.cost, "forward_passes": (passes or {}).get(line.name, 1)}
         lines.append(replace(line, cells=cells, cost=cost))
     return replace(table, lines=tuple(lines))
@@ -102,19 +102,3 @@ def test_brier_within_one_standard_deviation_of_the_best(table, ours, best, with
     (said,) = (s for s in findings(made) if s.startswith("Known spectra:"))
     assert (": within one" in said or "the best of all" in said) is within
     assert any("default's Brier" in s for s in shortfalls(made)) is not within
-
-
-def test_without_the_default_there_is_no_headline(tmp_path):
-    made = bench_table(store_of(tmp_path, methods=["edl"]).rows())
-    assert findings(made) == shortfalls(made) == []
-
-
-def test_real_spectra_have_intervals_and_a_rejection(table):
-    said = findings(table)[-1]
-    assert said.startswith("Real galaxies and quasars (30):") and "95 % over" in said
-    assert "least trusted tenth" in said
-    cell = cell_over_seeds([0.9, 0.8], [(0.7, 0.95), (0.6, 0.85)])
-    assert share_interval(cell) == "0.85 (0.65 to 0.90)"
-    assert share_interval(cell_over_seeds([0.9])) == "0.9000" and share_interval(None) == ""
-    lower = with_cells(table, dip_edl_default={"balanced_accuracy/real": [0.8, 0.8]})
-    assert any("balanced accuracy is 0.8000" in s for s in shortfalls(lower))

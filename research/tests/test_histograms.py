@@ -29,8 +29,3 @@ def test_vacuity_of_huge_and_of_no_evidence():
     named = {"probabilities": np.eye(10)[:3], "log_evidence": np.array([800.0, -np.inf, -50.0])}
     values = vacuity([{"test": named}])["test"]
     assert values[0] == 0.0 < 1e-300 and values[1] == 1.0 and values[2] == 1.0
-
-
-def test_methods_without_evidence_are_refused():
-    with pytest.raises(LookupError, match="must hold log_evidence for a vacuity"):
-        vacuity([{"test": {"probabilities": np.eye(2)}}])

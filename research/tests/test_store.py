@@ -65,7 +65,7 @@ def test_rows_of_every_suite_are_one_frame():
 
 
 def test_what_is_not_there_is_said_with_what_is(store, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"dipedl-bench run cifar --profile cpu --out "):
+    with pytest.raises(FileNotFoundError, match=r"dipedl-bench run FILE.toml --profile cpu --out "):
         load_rows("cifar", "cpu", out=tmp_path)
     with pytest.raises(LookupError, match=r"no row of method 'edll'.*\('edl', 20\)"):
         load_arrays("mnist", "smoke", "edll", 20, out=tmp_path)

@@ -82,14 +82,6 @@ def test_unknown_method_and_profile_name_the_known_ones():
         load_suite("mnst")
 
 
-def test_who_changes_a_table_of_a_suite_changes_it_for_nobody_else():
-    suite = load_suite("mnist")
-    suite.methods["edl"]["training"]["epochs"] = 999
-    suite.profiles.clear()
-    again = load_suite("mnist")
-    assert again.methods["edl"]["training"]["epochs"] != 999 and again.profiles
-
-
 def test_methods_share_a_part_by_its_config():
     one, two = planned(tiny(), ["dip-edl", "energy"])
     assert one.below["classifier"].digest == two.below["classifier"].digest
@@ -106,13 +98,6 @@ def test_the_data_is_part_of_every_hash(change):
     before, after = planned(tiny())[0], planned(tiny(*change))[0]
     for role in ("classifier", "density"):
         assert before.below[role].digest != after.below[role].digest
-
-
-def test_a_density_of_features_depends_on_its_network():
-    (method,) = planned(tiny(), ["dip-edl-features"])
-    density = method.below["density"]
-    assert density.below["classifier"].digest == method.below["classifier"].digest
-    assert "features" not in density.table
 
 
 def test_a_profile_overrides_key_by_key_and_its_training_everywhere():

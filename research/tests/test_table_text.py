@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,18 +15,14 @@ from synthetic_store import write_synthetic_store
 from typer.testing import CliRunner
 
 from dipedl_bench.commands.run import bench as app
-from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.tables.formatting import (
     difference,
     printed,
-    stable,
-    stable_with_sd,
 )
 from dipedl_bench.tables.markdown import markdown
-from dipedl_bench.tables.table import Cell, bench_table
+from dipedl_bench.tables.table import bench_table
 from dipedl_bench.tables.trivial import trivial_lines
 
-ROOT = Path(__file__).parent.parent / "results" / "bench"
 METHODS = ("dip-edl", "edl", "edl-as-published-by-the-paper", "mc-dropout", "max-softmax")
 
 
@@ -108,25 +103,3 @@ def test_of_several_profiles_the_first_of_the_page_is_taken_and_told(tmp_path, c
     else:
         named = run(name, "mnist", *rest, "--profile", "cpu", "--out", tmp_path)
         assert done.stdout == named.stdout and "this is profile" not in named.stderr
-
-
-@pytest.mark.parametrize("suite", ["mnist", "cifar10", "spectra"])
-def test_published_results_need_no_profile(suite):
-    done = run("table", suite, "--no-trivial", "--json", "--out", ROOT)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["profile"] == captions_of(suite).page.profiles[0]
-
-
-@pytest.mark.parametrize(
-    ("sd", "text", "spread"),
-    [
-        (0.00049, "0.9136", "0.0005"),
-        (0.0005, "0.914", "0.001"),
-        (0.0049, "0.914", "0.005"),
-        (0.005, "0.91", "0.01"),
-    ],
-)
-def test_a_mean_alone_shows_the_digits_that_other_seeds_share(sd, text, spread):
-    cell = Cell(0.91364, sd, (0.91364 - sd, 0.91364 + sd))
-    assert stable(cell) == text
-    assert stable_with_sd(cell) == f"{text} ±{spread}"

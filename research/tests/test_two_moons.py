@@ -25,15 +25,6 @@ def plane_of(moons):
     return np.stack(np.meshgrid(across, up), axis=-1)
 
 
-def test_data_are_split_four_to_one_and_maps_reach_beyond_them(moons):
-    assert (len(moons.X_train), len(moons.X_test)) == (120, 30)
-    X = np.concatenate([moons.X_train, moons.X_test])
-    left, right, bottom, top = moons.extent
-    assert left == pytest.approx(X[:, 0].min() - 1.5 - 0.125)
-    assert bottom == pytest.approx(X[:, 1].min() - 1.5 - 0.125)
-    assert right > X[:, 0].max() + 1.2 and top > X[:, 1].max() + 1.2
-
-
 @pytest.mark.parametrize("method", [EDL, RAW, SCORED])
 def test_maps_hold_the_models_answers_the_right_way_up(moons, method):
     plane, rng = plane_of(moons), np.random.default_rng(0)
@@ -77,19 +68,3 @@ def test_away_from_the_data_only_dip_edl_returns_to_the_prior(moons):
     away = {row["method"]: row["vacuity_away"] for row in two_moons.rows(moons)}
     assert away[RAW] > 0.95 and away[SCORED] > 0.95
     assert away[EDL] < 0.8
-
-
-def test_dead_class_is_said(moons):
-    class Dead:
-        def predict_dirichlet(self, X):
-            from dipedl import Dirichlet
-
-            return Dirichlet(np.column_stack([np.ones(len(X)), 1.0 + np.arange(len(X))]))
-
-    assert two_moons._dead_classes(Dead(), moons.X_train) == [0]
-
-
-@pytest.mark.parametrize("step", [0, -1.0, np.nan])
-def test_step_out_of_range_is_refused(step):
-    with pytest.raises(ValueError, match="step must be > 0"):
-        two_moons.run(step=step)

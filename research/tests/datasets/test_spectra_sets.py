@@ -10,7 +10,6 @@ from dipedl_bench.datasets import (
     supernova_spectra,
 )
 from dipedl_bench.datasets.semi_real import draw, parts_of
-from dipedl_bench.datasets.spectra import FULL_COVERAGE
 from fits_writers import write_paper
 
 STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
@@ -123,12 +122,6 @@ def test_supernovae_get_noise_of_the_shape_and_ratio(folder):
     np.testing.assert_array_equal(spectra.flux, again.flux)
 
 
-@pytest.mark.parametrize("snr", [0, -3.0, [5.0, np.nan], [], [[3.0]], np.inf])
-def test_bad_ratio(snr):
-    with pytest.raises(ValueError, match="snr must be finite and above 0"):
-        supernova_spectra(snr)
-
-
 @pytest.mark.parametrize("load", [semi_real_spectra, real_spectra, lambda: supernova_spectra(9.0)])
 def test_files_cannot_be_downloaded(load):
     with pytest.raises(FileNotFoundError, match=r"no official mirror.*set DIPEDL_DATA"):
@@ -176,17 +169,3 @@ def test_facts_of_the_real_files(full_dir):
     real = real_spectra(data_dir=full_dir)
     used = tuple(parts["QSO_key"].tolist())
     assert sum(name.endswith(used) for name in real.name[real.label == 1].tolist()) == 21
-
-
-@pytest.mark.data
-def test_supernovae_that_stand_in_the_file_twice(full_dir):
-    """As the page and the docstring say: ten models, ten pairs, four of them of two names."""
-    content = np.load(full_dir / "spectra/ood_supernovae.npz")
-    rows = content["coverage"] > FULL_COVERAGE
-    names = {}
-    for name, flux in zip(content["key"][rows].tolist(), content["flux"][rows], strict=True):
-        names.setdefault(flux.tobytes(), []).append(name)
-    pairs = [both for both in names.values() if len(both) > 1]
-    assert [len(both) for both in pairs] == [2] * 10
-    assert sum(len(set(both)) == 2 for both in pairs) == 4
-    assert sum(name.startswith("theory99em") for both in names.values() for name in both) == 10

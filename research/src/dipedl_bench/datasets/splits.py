@@ -17,6 +17,7 @@ from dipedl.datasets import Dataset, leave_class_out, load_mini_mnist
 from .. import datasets
 from ..names import refuse_unknown
 from ..results.scores import OOD_PREFIX
+from .files import TABLES
 from .images import load_cifar10, load_mnist
 from .spectra_splits import SPECTRA, SPECTRA_OOD, limited, spectra_splits
 from .tables import SOURCES, load_openml
@@ -31,13 +32,10 @@ LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "colour-digits": lambda ood: load_colour_digits(),
     "cifar10": lambda ood: load_cifar10(ood=ood),
 }
-_DIGITS = ("kmnist", "omniglot", "omniglot_inverted")
 #: OOD sets of each.
 OOD_SETS: dict[str, tuple[str, ...]] = {
-    "mini-mnist": _DIGITS,
-    "mnist": _DIGITS,
-    "colour-digits": _DIGITS,
-    "cifar10": ("cifar100", "svhn", "gtsrb"),
+    **dict.fromkeys(("mini-mnist", "mnist", "colour-digits"), tuple(TABLES["mnist"]["ood"])),
+    "cifar10": tuple(TABLES["cifar10"]["ood"]),
     **SPECTRA_OOD,
 }
 #: Every data set that a profile may name.

@@ -149,6 +149,14 @@ def rows_in(folder: Path) -> list[Row]:
     return rows
 
 
+def run_command(suite: str, profile: str, *options: str) -> str:
+    """Return the command that runs a suite; of one of your own it names any file."""
+    from ..spec.suite import suite_names
+
+    name = suite if suite in suite_names() else "FILE.toml"
+    return " ".join(["dipedl-bench run", name, "--profile", profile, *options])
+
+
 def load_rows(
     suite: str, profile: str | None = None, out: str | os.PathLike[str] | None = None
 ) -> list[Row]:
@@ -174,10 +182,10 @@ def load_rows(
     files = sorted(folder.glob(f"{profile or '*'}/rows.jsonl"))
     rows = [row for file in files for row in rows_in(file.parent)]
     if not rows:
-        command = f"dipedl-bench run {suite} --profile {profile or 'PROFILE'}"
+        command = run_command(suite, profile or "PROFILE", *(["--out", str(out)] if out else []))
         raise FileNotFoundError(
             f"no results of suite {suite!r}{f', profile {profile!r},' if profile else ''} in "
-            f"{str(folder)!r}; make some with: {command}{f' --out {out}' if out else ''}, or name "
+            f"{str(folder)!r}; make some with: {command}, or name "
             "their folder with --out"
         )
     return rows

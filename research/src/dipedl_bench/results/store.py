@@ -26,7 +26,7 @@ import numpy as np
 
 from ..writing import whole_file, write_file
 from .files import damaged_files, read_file, seal
-from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, rows_in
+from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, rows_in, run_command
 
 __all__ = ["PARTS", "Store", "load_arrays"]
 
@@ -210,10 +210,10 @@ class Store:
         try:
             return self.load(of.get("name", method), of["config_hash"], row["seed"])
         except FileNotFoundError as error:
+            options = "--methods", method, "--out", "FOLDER"
             raise FileNotFoundError(
                 f"{error}. Make rows and arrays in a folder of their own, all seeds of the suite: "
-                f"dipedl-bench run {self.suite} --profile {self.profile} --methods {method} "
-                "--out FOLDER, and name it with --out"
+                f"{run_command(self.suite, self.profile, *options)}, and name it with --out"
             ) from error
 
 

@@ -27,76 +27,65 @@ def row_numbers(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
 
 
 def stack(
-    arrays: Mapping[str, Mapping[str, np.ndarray]], splits: Sequence[str], name: str
-) -> np.ndarray | None:
-    """The array `name` of all splits, one after the other; None if the part has no such array."""
-    if any(name not in arrays[split] for split in splits):
-        return None
-    return np.concatenate([arrays[split][name] for split in splits])
+    arrays: Mapping[str, Mapping[str, np.ndarray]], splits: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return the arrays that all splits have, by name, one split after the other."""
+    names = set.intersection(*(set(arrays[split]) for split in splits))
+    return {name: np.concatenate([arrays[split][name] for split in splits]) for name in names}
 
 
-class CachedClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted network's stored predictions.
+class _Stored(BaseEstimator):
+    """Something fitted, of which `stored` answers by name are looked up by the number of a row."""
 
-    Of `stored`, "probabilities" are (n, k); "logits" (n, k) and "features" (n, p) are there if the
-    classifier has them.
-    """
-
-    def __init__(self, classes: np.ndarray, stored: Mapping[str, np.ndarray | None]) -> None:
-        self.classes = classes
+    def __init__(self, stored: Mapping[str, np.ndarray]) -> None:
         self.stored = stored
-        self.classes_ = classes
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Do nothing: it is fitted."""
         return self
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Stored class probabilities of the rows numbered by X (n, 1)."""
-        return self._of("probabilities", X)
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Most probable label of the rows numbered by X (n, 1)."""
-        return np.asarray(self.classes[self.predict_proba(X).argmax(axis=1)])
-
-    def logits(self, X: np.ndarray) -> np.ndarray:
-        """Stored logits of the rows numbered by X (n, 1)."""
-        return self._of("logits", X)
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """Stored features of the rows numbered by X (n, 1)."""
-        return self._of("features", X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def _of(self, name: str, X: np.ndarray) -> np.ndarray:
-        values = self.stored.get(name)
-        if values is None:
+        if name not in self.stored:
             raise ValueError(
                 f"the method asks its classifier for {name}, which it does not have; "
                 "use a network of dipedl.networks"
             )
-        return np.asarray(values[_numbers(X)])
+        return np.asarray(self.stored[name][np.asarray(X)[:, 0].astype(np.int64)])
 
 
-class CachedDensity(BaseEstimator):
-    """A fitted density's stored scores: `log_density` (n,), in nats."""
+class CachedClassifier(ClassifierMixin, _Stored):
+    """A network: "probabilities" (n, k), and "logits" (n, k) and "features" (n, p) if it has them.
 
-    def __init__(self, log_density: np.ndarray) -> None:
-        self.log_density = log_density
+    Inputs X (n, 1) are row numbers.
+    """
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Do nothing: it is fitted."""
-        return self
+    def __init__(self, stored: Mapping[str, np.ndarray], classes: np.ndarray) -> None:
+        super().__init__(stored)
+        self.classes = self.classes_ = classes
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return class probabilities."""
+        return self._of("probabilities", X)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the most probable labels."""
+        return np.asarray(self.classes[self.predict_proba(X).argmax(axis=1)])
+
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Return logits."""
+        return self._of("logits", X)
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Return features."""
+        return self._of("features", X)
+
+
+class CachedDensity(_Stored):
+    """A density: "log_density" (n,), in nats. Inputs X (n, 1) are row numbers."""
 
     def score_samples(self, X: np.ndarray) -> np.ndarray:
-        """Stored log-densities of the rows numbered by X (n, 1)."""
-        return np.asarray(self.log_density[_numbers(X)])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-def _numbers(X: np.ndarray) -> np.ndarray:
-    return np.asarray(X)[:, 0].astype(np.int64)
+        """Return log-densities."""
+        return self._of("log_density", X)

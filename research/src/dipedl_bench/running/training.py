@@ -191,14 +191,10 @@ def _transform(X: Rows, part: Part, **given: Any) -> tuple[Rows, Any]:
 
 
 def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
-    stored = {
-        name: stack(below["classifier"], order, name)
-        for name in ("probabilities", "logits", "features")
-    }
-    given = {"estimator": FrozenEstimator(CachedClassifier(np.unique(y), stored))}
+    classifier = CachedClassifier(stack(below["classifier"], order), np.unique(y))
+    given: dict[str, Any] = {"estimator": FrozenEstimator(classifier)}
     if "density" in below:
-        log_density = [below["density"][split]["log_density"] for split in order]
-        density = FrozenEstimator(CachedDensity(np.concatenate(log_density)))
+        density = FrozenEstimator(CachedDensity(stack(below["density"], order)))
         given |= {"density": density, "features": "passthrough", "cv": "in-sample"}
     return given
 

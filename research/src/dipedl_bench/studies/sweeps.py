@@ -31,8 +31,9 @@ from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
 from ..results import paper
 from ..results.files import read_file
 from ..results.paper import published
+from ..results.rows import run_command
 from ..results.store import Arrays, Store
-from ..tables.table import Cell, Line, cell_over_seeds, latest
+from ..tables.table import Estimate, Line, estimate, latest
 from ..writing import whole_file
 
 __all__ = [
@@ -260,7 +261,7 @@ def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
     if not rows:
         raise LookupError(
             f"no row of method {method!r} in {str(store.folder)!r}; run it first: "
-            f"dipedl-bench run {store.suite} --methods {method} --profile {store.profile}"
+            f"{run_command(store.suite, store.profile, '--methods', method)}"
         )
     below = rows[0]["parts"]
     informed = "density" in below or "DIP" in rows[0]["config"]["estimator"]
@@ -348,18 +349,16 @@ def sigma_lines(parts: Iterable[Parts], suite: str) -> list[Line]:
 
 def _line(name: str, title: str, runs: Sequence[Scores], table: str) -> Line:
     paper = published(table, name)
-    cells = {
-        key: cell_over_seeds([run[key] for run in runs], paper=paper.get(key)) for key in runs[0]
-    }
+    cells = {key: estimate([run[key] for run in runs], paper=paper.get(key)) for key in runs[0]}
     return Line(name, title, cells)
 
 
-def _over_draws(runs: Sequence[Sequence[Scores]], suite: str, name: str) -> dict[str, Cell]:
+def _over_draws(runs: Sequence[Sequence[Scores]], suite: str, name: str) -> dict[str, Estimate]:
     paper = published(f"sigma_{suite}", name)
     cells = {}
     for key in runs[0][0]:
         values = np.array([[draw[key] for draw in draws] for draws in runs])
-        cells[key] = Cell(
+        cells[key] = Estimate(
             mean=float(values.mean()),
             sd=float(np.sqrt(values.var(axis=1).mean())),
             values=tuple(map(float, values.ravel())),

@@ -15,7 +15,7 @@ from .formatting import (
     stable_with_sd,
     with_decimals_of,
 )
-from .table import BenchTable, Cell, Line, is_higher_better
+from .table import BenchTable, Estimate, Line, is_higher_better
 
 #: The default settings of DIPClassifier, and the paper's own.
 DEFAULT, PAPER = "dip-edl-default", "dip-edl"
@@ -54,7 +54,7 @@ def _cpu_time(seconds: float) -> str:
     return f"{float(value):.0f} CPU minutes" if unit == "min" else f"{value} {unit} of CPU time"
 
 
-def _paper_text(cell: Cell) -> str:
+def _paper_text(cell: Estimate) -> str:
     return f" (paper: {printed(cell)})" if cell.paper else ""
 
 
@@ -70,7 +70,7 @@ def _met(line: Line) -> Iterator[str]:
         )
 
 
-def met(name: str, cell: Cell) -> bool:
+def met(name: str, cell: Estimate) -> bool:
     """Return whether a cell is as good as the paper's, at the paper's number of decimals."""
     if cell.paper is None:
         raise ValueError("cell must hold the paper's number to be compared with")
@@ -120,7 +120,7 @@ def shortfalls(table: BenchTable) -> list[str]:
     return [*_below(table, line), *_beyond(table, line), *_lower(table, line)]
 
 
-def share_interval(cell: Cell | None) -> str:
+def share_interval(cell: Estimate | None) -> str:
     """A cell with its interval over the rows of the set, as ``0.93 (0.88 to 0.96)``."""
     if cell is None:
         return ""
@@ -241,7 +241,7 @@ def _best_brier(table: BenchTable) -> Line:
     return min(table.lines, key=lambda line: line.cells["brier_id"].mean)
 
 
-def _within(ours: Cell, best: Cell) -> bool:
+def _within(ours: Estimate, best: Estimate) -> bool:
     return ours.mean - best.mean <= best.sd
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
-from .table import BenchTable, Cell
+from .table import BenchTable, Estimate
 
 #: A spread over seeds below which the third decimal says something, and the fourth.
 _STABLE = (0.005, 0.0005)
@@ -99,23 +99,23 @@ def signed(value: float, form: str = "+.3f") -> str:
     return "" if np.isnan(value) else f"{value:{form}}".replace("-", "−")
 
 
-def with_decimals_of(value: float, *cells: Cell) -> str:
+def with_decimals_of(value: float, *cells: Estimate) -> str:
     """A value with two to four decimals: those that other seeds would share, of each cell."""
     spread = max(cell.spread for cell in cells)
     return f"{value:.{2 + sum(spread < limit for limit in _STABLE)}f}"
 
 
-def stable(cell: Cell) -> str:
+def stable(cell: Estimate) -> str:
     """A mean that stands alone, with the decimals that other seeds would share."""
     return with_decimals_of(cell.mean, cell)
 
 
-def stable_with_sd(cell: Cell) -> str:
+def stable_with_sd(cell: Estimate) -> str:
     """A mean that stands alone, ± standard deviation where there are several seeds."""
     return stable(cell) + (f" ±{with_decimals_of(cell.sd, cell)}" if len(cell.values) > 1 else "")
 
 
-def measured(cell: Cell | None) -> str:
+def measured(cell: Estimate | None) -> str:
     """Ours in a table: mean, ± standard deviation, and a mark if it differs from the paper's."""
     if cell is None:
         return ""
@@ -123,7 +123,7 @@ def measured(cell: Cell | None) -> str:
     return number(cell.mean) + spread + (" *" if cell.differs else "")
 
 
-def printed(cell: Cell | None) -> str:
+def printed(cell: Estimate | None) -> str:
     """The paper's, with as many decimals as it printed."""
     if cell is None or cell.paper is None:
         return ""
@@ -132,7 +132,7 @@ def printed(cell: Cell | None) -> str:
     return f"{cell.paper.mean:.{digits}f}{spread}"
 
 
-def difference(cell: Cell | None) -> str:
+def difference(cell: Estimate | None) -> str:
     """Ours less the paper's, with its sign."""
     if cell is None or cell.difference is None:
         return ""

@@ -33,7 +33,7 @@ from .pairs import (
     summary_rows,
     values,
 )
-from .table import BenchTable, Cell
+from .table import BenchTable, Estimate
 
 #: Metrics of which ablations and candidates are shown line by line.
 _OF_PARTS = ("auroc", "brier_ood")
@@ -72,7 +72,7 @@ def _by_set(table: BenchTable) -> list[str]:
     return [*blocks, escaped(table.rule)]
 
 
-def _cell(cell: Cell | None) -> str:
+def _cell(cell: Estimate | None) -> str:
     if cell is None or cell.paper is None:
         return measured(cell)
     return f"{measured(cell)} (paper {printed(cell)}; {difference(cell)})"

@@ -1,7 +1,7 @@
 """The table of a suite: methods by metrics, ours beside the paper's, and what each method cost.
 
 Rows of one suite and one profile become lines, one for each data set, classifier and method, with a
-`Cell` over seeds for each metric. A suite of one data set has the paper's methods as its lines;
+`Estimate` over seeds for each metric. A suite of one data set has the paper's methods as its lines;
 `BenchTable.pairs` sets the methods of a suite of several side by side.
 """
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 __all__ = [
     "OF_OOD",
     "BenchTable",
-    "Cell",
+    "Estimate",
     "Line",
     "bench_table",
-    "cell_over_seeds",
+    "estimate",
     "is_higher_better",
     "latest",
     "paper_row",
@@ -77,7 +77,7 @@ _REJECTION = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class Estimate:
     """One number of a table: mean and population sd (ddof 0, as the paper's) of `values`.
 
     `values` has one per seed, in the corruption table one per seed and draw. `over_seeds` is the
@@ -150,12 +150,10 @@ class Cell:
         return {name: plain(value) for name, value in found.items()}
 
 
-def cell_over_seeds(
-    values: Sequence[float], intervals: Sequence[Interval] = (), **more: Any
-) -> Cell:
-    """A cell from one value per seed, with the bootstrap interval of each seed if any.
+def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more: Any) -> Estimate:
+    """Return the estimate from one value per seed, with the bootstrap interval of each if any.
 
-    `more` are other fields of the cell.
+    `more` are other fields of it.
     """
     data = np.asarray(values, dtype=np.float64)
     finite, over_seeds = bool(np.isfinite(data).all()), None
@@ -163,7 +161,7 @@ def cell_over_seeds(
         half = stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data))
         over_seeds = float(data.mean() - half), float(data.mean() + half)
     low_high = tuple(map(float, np.mean(intervals, axis=0))) if len(intervals) else None
-    return Cell(
+    return Estimate(
         mean=float(data.mean()),
         # An nll is infinite where a true class got probability zero; it has no spread then.
         sd=float(data.std()) if finite else np.nan,
@@ -185,7 +183,7 @@ class Line:
 
     name: str
     title: str
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, Estimate]
     seeds: tuple[int, ...] = ()
     paper: str | None = None
     cost: Mapping[str, Any] | None = None
@@ -468,7 +466,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
     if not row.get("group"):
         names = [name for name in names if all(name in r["metrics"] for r in rows)]
     cells = {
-        name: cell_over_seeds(
+        name: estimate(
             [r["metrics"][name] for r in rows if name in r["metrics"]],
             [r["intervals"][name] for r in rows if name in r["intervals"]],
             baseline=row.get("baselines", {}).get(name),
@@ -502,7 +500,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
 
 def _worst_recalls(
     rows: Sequence[Mapping[str, Any]], names: Iterable[str]
-) -> Iterator[tuple[str, Cell]]:
+) -> Iterator[tuple[str, Estimate]]:
     """Recall of the worst class of each seed, by set, where there are too many for the eye.
 
     Such a cell has no interval over the test rows: the smallest of many numbers varies otherwise
@@ -515,4 +513,4 @@ def _worst_recalls(
     for split, mine in by_set.items():
         if len(mine) > _FEW:
             worst = [min(row["metrics"][name] for name in mine) for row in rows]
-            yield f"worst_recall/{split}".removesuffix("/"), cell_over_seeds(worst)
+            yield f"worst_recall/{split}".removesuffix("/"), estimate(worst)

@@ -20,7 +20,7 @@ from ..results.files import read_file
 from ..results.scores import RANKED
 from ..results.store import Store
 from ..writing import error_text, write_file
-from .table import BenchTable, Line, cell_over_seeds
+from .table import BenchTable, Line, estimate
 
 Measure = Callable[[np.ndarray], np.ndarray]
 #: Images (n, channels, height, width) and training images to uncertainty (n,); higher: less known.
@@ -155,7 +155,7 @@ def _lines(
         Line(
             title.replace(" ", "-"),
             title,
-            {name: cell_over_seeds([value], baseline=b) for name, (value, b) in of.items()},
+            {name: estimate([value], baseline=b) for name, (value, b) in of.items()},
         )
         for title, of in numbers.items()
     )
