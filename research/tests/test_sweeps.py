@@ -69,7 +69,7 @@ def test_methods_without_parts_are_refused(store):
         with pytest.raises(LookupError, match="must be a DIP-EDL with a classifier of the suite"):
             stored_parts(store, method)
     with pytest.raises(
-        LookupError, match="run it first: dipedl-bench run mnist .*--methods energy"
+        LookupError, match=r"run it first: dipedl-bench run mnist .*--methods energy"
     ):
         stored_parts(store, "energy")
 
