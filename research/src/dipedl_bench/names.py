@@ -1,10 +1,11 @@
-"""Names that someone typed, against those that exist."""
+"""Names that someone typed, against those that exist; and the command that runs a suite."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable
+from importlib.resources import files
 
 
 def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str = "") -> None:
@@ -28,3 +29,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def is_folder_name(name: str) -> bool:
     """Return whether a suite or profile may have this name, which is that of a folder."""
     return re.fullmatch(r"[\w-][\w.-]*", name) is not None
+
+
+def run_command(suite: str, profile: str, *options: str) -> str:
+    """Return the command that runs a suite; of one of your own it names any file."""
+    known = files(__package__) / "spec" / "suites" / f"{suite}.toml"
+    name = suite if known.is_file() else "FILE.toml"
+    return " ".join(["dipedl-bench run", name, "--profile", profile, *options])

@@ -99,7 +99,6 @@ def load_covertype(
 
 
 _SEGMENT_INPUTS = 18
-_SEGMENT_CLASSES = 6
 
 
 def load_segment(
@@ -166,18 +165,9 @@ def _read_segment(path: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     The first line numbers the columns; the last three hold the numbers of rows, inputs and classes.
     """
     with open(path, newline="", encoding="ascii") as stream:
-        lines = [line[1:] for line in csv.reader(stream)][1:]
-    content, counts = lines[:-3], [float(line[0]) for line in lines[-3:]]
-    if counts != [len(content), _SEGMENT_INPUTS, _SEGMENT_CLASSES]:
-        raise ValueError(
-            f"{str(path)!r} must end with its numbers of rows, inputs and classes, "
-            f"{[len(content), _SEGMENT_INPUTS, _SEGMENT_CLASSES]}, got {counts}; "
-            "replace it by another copy"
-        )
-    table = np.array(content, dtype=np.float64)
-    return np.ascontiguousarray(table[:, :_SEGMENT_INPUTS]), table[:, _SEGMENT_INPUTS].astype(
-        np.int64
-    )
+        table = np.array([line[1:] for line in csv.reader(stream)][1:-3], dtype=np.float64)
+    inputs, labels = table[:, :_SEGMENT_INPUTS], table[:, _SEGMENT_INPUTS]
+    return np.ascontiguousarray(inputs), labels.astype(np.int64)
 
 
 _GAP = "?"

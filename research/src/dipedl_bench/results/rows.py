@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from ..names import is_folder_name
+from ..names import is_folder_name, run_command
 from ..writing import plain, write_file
 from .receipt import CROSSED_FORMAT
 
@@ -147,14 +147,6 @@ def rows_in(folder: Path) -> list[Row]:
                 "to put rows where they belong, move the file and run: dipedl-bench merge FILE"
             )
     return rows
-
-
-def run_command(suite: str, profile: str, *options: str) -> str:
-    """Return the command that runs a suite; of one of your own it names any file."""
-    from ..spec.suite import suite_names
-
-    name = suite if suite in suite_names() else "FILE.toml"
-    return " ".join(["dipedl-bench run", name, "--profile", profile, *options])
 
 
 def load_rows(

@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from ..names import run_command
 from ..writing import whole_file, write_file
 from .files import damaged_files, read_file, seal
-from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, rows_in, run_command
+from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, rows_in
 
 __all__ = ["PARTS", "Store", "load_arrays"]
 

@@ -28,10 +28,10 @@ from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import log_evidence
 from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
 
+from ..names import run_command
 from ..results import paper
 from ..results.files import read_file
 from ..results.paper import published
-from ..results.rows import run_command
 from ..results.store import Arrays, Store
 from ..tables.table import Estimate, Line, estimate, latest
 from ..writing import whole_file
