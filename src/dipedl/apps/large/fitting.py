@@ -176,11 +176,19 @@ def fit(
     if _adds_up(clf):
         clf.stream_ = _stream(clf, first.held, columns, calibration)
     refused = first.refused + added.refused + odd
-    held_out = first.rows - added.rows - refused.rows
-    notes, counts = _notes(clf, more, len(drawn), added.rows), dict(sorted(first.counts.items()))
-    done = (clf, columns, first.rows, added.rows, held_out, counts, refused)
     return LargeFit(
-        *done, notes, list(dict.fromkeys(why for _, why in first.troubles)), X, numbers, len(drawn)
+        classifier=clf,
+        columns=columns,
+        rows=first.rows,
+        learned=added.rows,
+        held_out=first.rows - added.rows - refused.rows,
+        classes=dict(sorted(first.counts.items())),
+        refused=refused,
+        notes=_notes(clf, more, len(drawn), added.rows),
+        troubles=list(dict.fromkeys(why for _, why in first.troubles)),
+        inputs=X,
+        numbers=numbers,
+        drawn=len(drawn),
     )
 
 

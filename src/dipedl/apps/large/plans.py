@@ -147,8 +147,17 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
         why = f"a fit of {len(sample):,} of these rows fails: {error}"
     driver, worker = _memory(sample, order, full, workers)
     bad = sum(bool(one.trouble) for one in parts) + corrupt
-    told = (int(base + driver), int(base + worker), workers, measured, seconds, why)
-    return FitPlan(len(parts), rows, bad, *told)
+    return FitPlan(
+        parts=len(parts),
+        rows=rows,
+        unreadable=bad,
+        driver=int(base + driver),
+        worker=int(base + worker),
+        workers=workers,
+        sample=measured,
+        seconds=seconds,
+        why=why,
+    )
 
 
 def _drawn(parts: list[Part], reading: Reading) -> tuple[pd.DataFrame, int]:

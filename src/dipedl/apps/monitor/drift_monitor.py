@@ -184,20 +184,20 @@ class DriftMonitor(BaseEstimator):
         highest = {test: float(self.wealth_[test].highest) for test in SPENT}
         windows = self.windows_
         return DriftReport(
-            self.rows_,
-            self.batches_,
-            tuple(test for test in SPENT if highest[test] >= limits[test]),
-            {test: float(self.wealth_[test].log_total) for test in SPENT},
-            highest,
-            limits,
-            windows[-1] if windows else None,
-            len(windows),
-            sum(one.differs or bool(one.changed) for one in windows),
-            self.sums_.estimate(*self.bias_),
-            self.sums_.accuracy,
-            self.sums_.brier,
-            self.false_alarm_rate,
-            self.source_,
+            rows=self.rows_,
+            batches=self.batches_,
+            alarms=tuple(test for test in SPENT if highest[test] >= limits[test]),
+            evidence={test: float(self.wealth_[test].log_total) for test in SPENT},
+            highest=highest,
+            limits=limits,
+            window=windows[-1] if windows else None,
+            windows=len(windows),
+            windows_differ=sum(one.differs or bool(one.changed) for one in windows),
+            estimated_accuracy=self.sums_.estimate(*self.bias_),
+            accuracy=self.sums_.accuracy,
+            brier=self.sums_.brier,
+            false_alarm_rate=self.false_alarm_rate,
+            reference=self.source_,
         )
 
     def limit(self, test: str) -> float:
