@@ -51,9 +51,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     ----------
     n_neighbors : int, default=10
         Which neighbour among the training rows, k; at most their number.
-    n_jobs : int or None, default=None
-        Processes for the search in a tree, as in scikit-learn. Matrix products take the threads
-        that ``OMP_NUM_THREADS`` names.
     max_rows : int or None, default=None
         Rows to keep at most; of more, each class keeps its share, and k that of all rows (at least
         2). Which ones depends on what they hold, not on their order. None keeps all.
@@ -87,8 +84,8 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     zero, at distance one from the others.
 
     The search is exact: in a tree for more than 10,000 rows of up to 15 features, else by matrix
-    products in float32, and in float64 for the rows that these leave possible. Memory is 8 n p
-    bytes for the rows.
+    products in float32, and in float64 for the rows that these leave possible. The products take
+    the threads that ``OMP_NUM_THREADS`` names. Memory is 8 n p bytes for the rows.
 
     References
     ----------
@@ -109,12 +106,10 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     def __init__(
         self,
         n_neighbors: int = 10,
-        n_jobs: int | None = None,
         max_rows: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
-        self.n_jobs = n_jobs
         self.max_rows = max_rows
         self.random_state = random_state
 
@@ -226,7 +221,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     def _exact(self, X: np.ndarray, k: int) -> NearestNeighbors:
         tree = len(X) > _PRODUCTS and X.shape[1] <= _TREE_FEATURES
         algorithm = "auto" if tree else "brute"
-        return NearestNeighbors(n_neighbors=k, algorithm=algorithm, n_jobs=self.n_jobs).fit(X)
+        return NearestNeighbors(n_neighbors=k, algorithm=algorithm).fit(X)
 
     def _check_copies(self, keys: np.ndarray) -> None:
         """Refuse data of which many rows have their k nearest other rows at distance zero."""

@@ -193,7 +193,7 @@ ENTRIES: dict[str, Entry] = {
         },
         parameters={"n_neighbors": c.count(least=1)},
         where=(_neighbours_fit,),
-        gone=frozenset({"index", "probe"}),
+        gone=frozenset({"index", "probe", "n_jobs"}),
     ),
     "density.GaussianMixtureDensity": Entry(
         WIDE | {"scaler_": _SCALER, "mixture_": c.is_a("sklearn.mixture.GaussianMixture", d="d")},
