@@ -137,7 +137,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         A few rows that are far from all others are left out. A `watch` is told of each candidate.
         """
         self.n_features_in_ = X.shape[1]
-        near = ~outside_of(*find_fence(X, y, w), X).any(axis=1)
+        near = np.asarray(~outside_of(*find_fence(X, y, w), X).any(axis=1))
         X, y, w = X[near], y[near], _take(w, near)
         self.reach_ = Reach.of(X)
         self.estimators_: dict[str, Any] = {}

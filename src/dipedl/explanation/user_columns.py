@@ -150,7 +150,7 @@ class UserColumns:
 
 
 def row_news(columns: Columns | None, X: Any, before: Any) -> list[list[str]]:
-    """Values in each row of the user's X (n, d) that neither fit nor the steps `before` saw."""
+    """Return the values in each row of X (n, d) that neither fit nor the steps `before` saw."""
     if before is None:
         return [[] for _ in range(X.shape[0])] if columns is None else columns.describe_new(X)
     names = _names(before, X)
@@ -164,7 +164,7 @@ def row_news(columns: Columns | None, X: Any, before: Any) -> list[list[str]]:
 
 
 def _arriving_without_gaps(before: Any, start: Sources, columns: Columns | None) -> Iterator[int]:
-    """The user's columns whose gaps would arrive, and of which none arrived in the fit."""
+    """Yield the user's columns whose gaps would arrive, and of which none arrived in the fit."""
     sources = sources_after(before, start)
     if columns is None or sources is None or len(sources) != len(columns.names):
         return
@@ -192,14 +192,21 @@ def user_columns(
     start = sources_after(before, input_sources(len(names))) if names else None
     last = None if start is None else sources_after(features, start)
     p, scaler = Z.shape[1], features[-1] if isinstance(features, Pipeline) else features
-    arriving = names if before is None else names_after(before, names or None)
-    own = arriving if features is None else names_after(features, arriving)
+    arriving = {}
+    if columns is not None and start is not None and len(columns.names) == len(start):
+        for j, source in enumerate(start):
+            if len(source.columns) == 1 and source.back is not None:
+                arriving[source.columns[0]] = j, source.back
+    of_features = names if before is None else names_after(before, names or None)
+    of_features = of_features if features is None else names_after(features, of_features)
+    if of_features is None or len(of_features) != p:
+        of_features = [f"feature {j}" for j in range(p)]
     return UserColumns(
         X,
         names,
         columns,
-        {} if start is None else dict(_arriving(columns, start)),
-        own if own is not None and len(own) == p else [f"feature {j}" for j in range(p)],
+        arriving,
+        of_features,
         last if last is not None and len(last) == p else None,
         scaler if type(scaler) is StandardScaler else None,
         Z,
@@ -207,19 +214,8 @@ def user_columns(
 
 
 def _names(fitted: Any, X: Any) -> list[str]:
-    """Names of the columns of X, those of the fit where X has none."""
+    """Return the names of the columns of X, those of the fit where X has none."""
     if sparse.issparse(X) or len(getattr(X, "shape", ())) != 2:
         return []
     names = None if is_frame(X) else getattr(fitted, "feature_names_in_", None)
     return column_texts(X) if names is None else [str(name) for name in names]
-
-
-def _arriving(
-    columns: Columns | None, sources: Sources
-) -> Iterator[tuple[int, tuple[int, Callable[[float], float]]]]:
-    """Yield the user's columns that arrive as one column, and how their numbers come back."""
-    if columns is None or len(columns.names) != len(sources):
-        return
-    for j, source in enumerate(sources):
-        if len(source.columns) == 1 and source.back is not None:
-            yield source.columns[0], (j, source.back)
