@@ -324,19 +324,12 @@ def validate_inputs(model: Any, X: Any, columns: Columns | None = None) -> Any:
     This is the one check of new rows; what they are handed to takes them as they are. `columns` are
     those of the fit, if they are known.
     """
-    try:
-        if not _of_known_width(model, X):
-            X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
-        numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
-        if columns is not None and (columns.levels or not numbers):
-            columns.refuse_other_types(X)
-    except ValueError as error:
-        if hasattr(model, "table_"):
-            error.add_note(
-                "the columns of this model were made from those of a table: to ask with the table "
-                "itself, use dipedl.apps.adapters.TableAnswers(model).predict(table)"
-            )
-        raise
+    X = encode_table_rows(model, X)
+    if not _of_known_width(model, X):
+        X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
+    numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+    if columns is not None and (columns.levels or not numbers):
+        columns.refuse_other_types(X)
     return X
 
 
@@ -380,6 +373,18 @@ def validate_calibration_rows(
             "OOD; give rows of every class"
         )
     return X, y
+
+
+def encode_table_rows(model: Any, X: Any) -> Any:
+    """Return rows of a user's table as inputs of a model that ``dipedl fit`` made of such a table.
+
+    Inputs, and rows for any other model, come back as they are.
+    """
+    if not hasattr(model, "table_"):
+        return X
+    from .apps.table.table_model import encode_rows
+
+    return encode_rows(model, X)
 
 
 def require_fitted(model: Any, attribute: str) -> None:

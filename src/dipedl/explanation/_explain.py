@@ -16,7 +16,7 @@ from ..dirichlet import most_probable
 from ..evidence import weighted_quantile
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
-from ..inputs import validate_rows
+from ..inputs import encode_table_rows, validate_rows
 from ..maths.scores import placements
 from ..writing.numbers import plain_labels
 from .cards import BaselineCard, Card, Cards
@@ -66,8 +66,9 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     """
     if not (isinstance(top, int | np.integer) and top >= 1):
         raise ValueError(f"top must be an int >= 1, got {top!r}")
-    cards: list[Card] = _cards(clf, X, top)
-    return cards
+    cards: Cards = _cards(clf, X, top)
+    rows = getattr(last_step_with("explain", clf)[0], "table_rows_", None)
+    return cards if rows is None else Cards(card.with_row_numbers(rows) for card in cards)
 
 
 def reasons(clf: Any, X: Any) -> list[str]:
@@ -81,6 +82,7 @@ def reasons(clf: Any, X: Any) -> list[str]:
 
 def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     clf, before = last_step_with("explain", clf)
+    X = encode_table_rows(clf, X) if before is None else X
     arriving = X if before is None else before.transform(validate_rows(X))
     if not clf.has_evidence:
         return _baseline_cards(clf, X, arriving, before, top)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -117,6 +117,10 @@ class Card:
             return f"unusual beside the other columns: {', '.join(numbers[:_MOST_REASONS])}"
         return ""
 
+    def with_row_numbers(self, rows: np.ndarray) -> Card:
+        """Return the card with the numbers (n,) that training rows have in their file."""
+        return replace(self, parts=tuple(_renumbered(part, rows) for part in self.parts))
+
     def summary(self) -> str:
         """The answer, how rare the input is, and why or how much evidence there is: three lines."""
         why = "flagged because" if self.flagged else "least usual:"
@@ -217,6 +221,17 @@ class BaselineCard:
                 f"typically {self.typical_uncertainty:.4g}",
             ]
         )
+
+
+def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    made = dict(part)
+    if "blocks" in part:
+        made["blocks"] = [_renumbered(block, rows) for block in part["blocks"]]
+    if "background" in part:
+        made["background"] = _renumbered(part["background"], rows)
+    if "neighbours" in part:
+        made["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
+    return made
 
 
 class Cards(list[Card]):

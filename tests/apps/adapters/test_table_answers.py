@@ -17,7 +17,7 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.apps.adapters import TableAnswers, register_duckdb, table_answers
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.score import ScoreRequest, score_table
-from dipedl.apps.table.table_model import read_model
+from dipedl.apps.table.table_model import encode_rows, read_model
 from dipedl.density import GDADensity
 from passengers import keep_model
 
@@ -167,20 +167,15 @@ METHODS = [
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("more", [[], ["day"], ["on"], ["price"], ["note"]])
-def test_a_model_of_the_shell_that_gets_the_table_names_the_way(method, more, of_a_table):
+def test_a_model_of_the_shell_takes_its_table_and_the_inputs_made_of_it(method, of_a_table):
     clf, table = of_a_table
-    known = table[["x", "code"]].assign(on=1.0, price=0.5).astype({"code": "category"})
-    if "day" not in more:
-        known[["day.month", "day.weekday"]] = 1.0
-    raw = known.assign(**{name: table[name] for name in more})
-    raw = raw[[*(c for c in clf.feature_names_in_ if c in raw), *({*more} & {"day", "note"})]]
-    if not more:
-        getattr(clf, method)(raw)
-    elif method != "classifier_proba" or more[0] in ("day", "note"):
-        with pytest.raises(ValueError, match=r"TableAnswers\(model\)\.predict\(table\)"):
-            getattr(clf, method)(raw)
-    assert len(TableAnswers(clf).predict(table)) == len(table)
+    inputs = encode_rows(clf, table)
+    assert list(inputs) == list(clf.feature_names_in_) != list(table)
+    whole, made = getattr(clf, method)(table), getattr(clf, method)(inputs)
+    if method in ("explain", "answers", "predict_dirichlet"):
+        assert repr(whole) == repr(made)
+    else:
+        np.testing.assert_array_equal(whole, made)
 
 
 def test_rows_of_a_table_are_answered_whatever_their_index(of_a_table):
@@ -190,9 +185,3 @@ def test_rows_of_a_table_are_answered_whatever_their_index(of_a_table):
     for rows in (np.arange(len(table))[::-1], np.arange(0, len(table), 2), [3, 3, 1]):
         found = answer(table.reset_index(drop=True).iloc[rows])["p_value"]
         np.testing.assert_array_equal(found.to_numpy(), expected[rows])
-
-
-def test_a_model_made_in_python_says_nothing_of_tables():
-    with pytest.raises(ValueError, match="feature names") as told:
-        fitted(X).predict(X.rename(columns={X.columns[0]: "other"}))
-    assert "TableAnswers" not in str(told.value)

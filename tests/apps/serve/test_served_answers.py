@@ -17,7 +17,6 @@ from dipedl.apps.serve import Models, create_app
 from dipedl.apps.serve.arrow import STREAM
 from dipedl.apps.serve.batching import stack_inputs
 from dipedl.apps.serve.schemas import ExplainResponse, PredictResponse
-from dipedl.apps.table.explain import in_rows_of_file
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.score import FIELDS
@@ -106,7 +105,7 @@ def test_explanations_are_the_cards_of_the_shell(client, rows, by_hand):
     content = client.post("/v1/explain", json=asked).json()
     ExplainResponse.model_validate(content)
     cards = model.classifier.explain(X[:5], top=2)
-    told = [in_rows_of_file(card, model.rows).to_dict() for card in cards]
+    told = [card.to_dict() for card in cards]
     assert content["cards"] == [{"row": i + 1, **card} for i, card in enumerate(told)]
 
 

@@ -15,10 +15,10 @@ import dipedl
 from dipedl.apps.table import check, evaluate, fit, reading, report
 from dipedl.apps.table.classifiers import MODELS
 from dipedl.apps.table.columns import as_inputs
-from dipedl.apps.table.explain import explain_rows, in_rows_of_file
+from dipedl.apps.table.explain import explain_rows
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
-from dipedl.apps.table.table_model import read_model
+from dipedl.apps.table.table_model import read_model, save_model
 from dipedl.apps.table.writing import table_writer
 from headless import Page, chromium
 from passengers import passengers
@@ -73,6 +73,52 @@ def test_categories_and_missing_cells_are_written(tmp_path):
         ["", "'-"],
         ["'=x", "c"],
     ]
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """A table with dates, texts, truths and gaps, and the model that the shell made of it."""
+    folder = tmp_path_factory.mktemp("dated")
+    days = pd.date_range("2026-01-01", periods=240).strftime("%d.%m.%Y")
+    frame = passengers().assign(day=days, late=["yes", "no"] * 120, note=["", "x", "NA"] * 80)
+    frame.to_csv(folder / "data.csv", index=False)
+    request = fit.FitRequest("survived", model="linear", drop=["passenger"])
+    save_model(fit.fit_table(open_table(folder / "data.csv"), request).model, folder / "m.dipedl")
+    return folder
+
+
+@pytest.mark.parametrize("read", ["typed", "texts", "other order", "polars", "parquet"])
+def test_a_loaded_model_takes_the_table_as_it_is(read, dated, run, tmp_path):
+    out = tmp_path / "a.parquet"
+    run("score", dated / "m.dipedl", dated / "data.csv", "--out", out, "--reasons", "all")
+    found, clf = pd.read_parquet(out), dipedl.load(dated / "m.dipedl")
+    kinds = str if read == "texts" else None
+    raw = pd.read_csv(dated / "data.csv", dtype=kinds, keep_default_na=False, na_values=[""])
+    if read == "other order":
+        raw = raw[raw.columns[::-1]]
+    elif read == "polars":
+        raw = pytest.importorskip("polars").read_csv(dated / "data.csv")
+    elif read == "parquet":
+        raw = raw.assign(day=pd.to_datetime(raw["day"], format="%d.%m.%Y"), deck=raw["deck"] * 1.0)
+    np.testing.assert_array_equal(clf.predict_proba(raw)[:, 1], found["p_yes"])
+    np.testing.assert_array_equal(clf.predict_ood(raw) == -1, found["flagged"])
+    answers = clf.answers(raw, reasons="all")
+    assert answers.reasons.tolist() == found["reason"].tolist()
+    np.testing.assert_array_equal(answers.p_values, found["p_value"])
+    shown = run("explain", dated / "m.dipedl", dated / "data.csv", "--rows", 3, "--details").stdout
+    cards = clf.explain(raw[:3])
+    assert shown == "".join(f"Row {i}\n{card}\n\n" for i, card in enumerate(cards, start=1))
+    clf.save(tmp_path / "again.dipedl")
+    again = dipedl.load(tmp_path / "again.dipedl").predict_proba(raw)
+    np.testing.assert_array_equal(again, clf.predict_proba(raw))
+
+
+def test_a_loaded_model_names_what_it_cannot_read(dated):
+    clf, raw = dipedl.load(dated / "m.dipedl"), pd.read_csv(dated / "data.csv")
+    with pytest.raises(ValueError, match="row 3, column 'age': 'old'"):
+        clf.predict_proba(raw.astype({"age": object}).replace({"age": {raw["age"][3]: "old"}}))
+    with pytest.raises(ValueError, match="'sex'"):
+        clf.predict(raw.drop(columns="sex"))
 
 
 def outside(values, value):
@@ -146,7 +192,7 @@ def test_explain_gives_the_card_of_the_library(run, kept, by_hand, tmp_path):
     row = pd.read_csv(kept / "new.csv").iloc[0].to_dict()
     (tmp_path / "row.json").write_text(json.dumps(row))
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json")
-    card = in_rows_of_file(clf.explain(X[:1])[0], np.arange(1, 241))
+    card = clf.explain(X[:1])[0]
     assert done.stdout == f"Row 1\n{card.summary()}\n\n" and len(done.stdout.splitlines()) == 5
     assert run("explain", kept / "model.dipedl", json.dumps(row)).stdout == done.stdout
     done = run("explain", kept / "model.dipedl", tmp_path / "row.json", "--details")

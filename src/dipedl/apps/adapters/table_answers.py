@@ -73,13 +73,8 @@ class TableAnswers:
 
     def _inputs(self, frame: pd.DataFrame) -> Any:
         check_known(self._table.columns, frame.columns, "the table")
-        if not is_of_table(self.model):
-            X = frame[list(self.kinds)]
-            return X if self._table.named else X.to_numpy()
-        X, _, refused = self._table.inputs(frame, np.arange(len(frame)))
-        for row, name, reason in refused:
-            raise ValueError(f"row {row}, column {name!r}: {reason}")
-        return X
+        X = frame[list(self.kinds)]
+        return X if self._table.named else X.to_numpy()
 
 
 def _table_model(model: DIPClassifier) -> TableModel:

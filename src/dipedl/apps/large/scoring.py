@@ -19,7 +19,7 @@ import pandas as pd
 from ...classifier import DIPClassifier
 from ...io import save
 from ...writing.files import sha256_of
-from ..table.columns import check_known, to_plain
+from ..table.columns import check_known
 from ..table.errors import UserError, check_columns
 from ..table.reading import RejectedRow
 from ..table.score import (
@@ -267,7 +267,7 @@ def _checksum(model: str | Path | TableModel | DIPClassifier) -> str:
     if isinstance(model, str | Path):
         return sha256_of(Path(model))
     fitted = fitted_table(model)
-    how = json.dumps([to_plain(fitted.columns), fitted.facts])
+    how = json.dumps([list(map(asdict, fitted.columns)), fitted.facts])
     return str(joblib.hash([_content(fitted.classifier), how]))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,10 @@ class ColumnSpec:
     cuts: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
     missing: float = 0.0
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "extra": "forbid", "strict": True, "allow_inf_nan": False
+    }  # fmt: skip
 
     @property
     def used(self) -> bool:
@@ -337,15 +341,3 @@ def check_known(columns: Iterable[ColumnSpec], names: Iterable[str], path: objec
             f"{list_names(map(repr, lacking))} of the model: {suggest_name(lacking[0], there)}; "
             "an empty column of that name stands for gaps"
         )
-
-
-def to_plain(columns: Iterable[ColumnSpec]) -> list[dict[str, Any]]:
-    """The columns as values for JSON."""
-    return [asdict(column) for column in columns]
-
-
-def from_plain(values: Iterable[Mapping[str, Any]]) -> Iterator[ColumnSpec]:
-    """The columns out of `to_plain`."""
-    for given in values:
-        several = {name: tuple(given[name]) for name in ("levels", "cuts", "shares")}
-        yield ColumnSpec(**{**given, **several})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,28 +49,11 @@ def explain_rows(
 
 
 def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
-    """Cards of inputs X (n, d) that name training rows as their file does, if there is one."""
-    cards = list(model.classifier.explain(X, top=top))
+    """Return cards of inputs X (n, d) that name training rows as their file does."""
     try:
-        return [in_rows_of_file(card, model.rows) for card in cards] if len(model.rows) else cards
+        return list(model.classifier.explain(X, top=top))
     except IndexError as error:
         raise UserError(
             f"the file of the model lists {len(model.rows):,} training rows, fewer than it learned "
             "from: copy it again, or fit it again"
         ) from error
-
-
-def in_rows_of_file(card: Card, rows: np.ndarray) -> Card:
-    """The card with the numbers that training rows have in their file."""
-    return replace(card, parts=tuple(_renumbered(part, rows) for part in card.parts))
-
-
-def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    made = dict(part)
-    if "blocks" in part:
-        made["blocks"] = [_renumbered(block, rows) for block in part["blocks"]]
-    if "background" in part:
-        made["background"] = _renumbered(part["background"], rows)
-    if "neighbours" in part:
-        made["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
-    return made

@@ -3,63 +3,95 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...classifier import DIPClassifier
 from ...io import UntrustedTypesError, describe, load
-from .columns import ColumnSpec, as_inputs, from_plain, texts_of, to_plain
+from .columns import ColumnSpec, as_inputs, check_known, texts_of
 from .errors import UserError, list_names
 from .images import describe_features
 from .kinds import CATEGORY, DATE_FORMATS, GAP_WORDS, KINDS, NUMERIC
 from .reading import RejectedRow
 
-#: Attributes of the classifier that hold what `TableModel` needs beside it: as JSON, and an array.
-_KEPT = "table_"
-_ROWS = "table_rows_"
 _MAKE = "make one with: dipedl fit"
 
 
-_COLUMN_FORMS = {
-    "str": str, "bool": bool, "float": float, "tuple[str, ...]": [str], "tuple[float, ...]": [float]
-}  # fmt: skip
-#: What the JSON beside a classifier holds, as `check_plain` reads it.
-_TABLE = {
-    "target": str,
-    "columns": [{field.name: _COLUMN_FORMS[str(field.type)] for field in fields(ColumnSpec)}],
-    "facts": {
-        **dict.fromkeys(("file", "format", "model", "model_title", "images_sha256"), str),
-        **dict.fromkeys(("rows", "learned", "seed"), int),
-        **dict.fromkeys(("time_column", "images"), (str, None)),
-        "dropped": [str],
-        "gaps": [str],
-        "classes": {str: int},
-        "held_out": dict.fromkeys(
-            ("held_out_rows", "accuracy", "brier", "ece", "classifier_ece"), float
-        ),
-    },
-}
-#: What `inspect_model` reads of a manifest.
-_MANIFEST = {
-    "type": str,
-    "format_version": int,
-    "versions": {str: (str, None)},
-    "classes": (list, None),
-    "n": (float, None),
-    "root": {"$object": int},
-    "objects": [{"type": str, "state": {}}],
-    "tensors": {},
-}
+_Count = Annotated[int, Field(ge=0, le=2**63)]
+_Number = Annotated[float, Field(ge=-(2.0**63), le=2.0**63)]
 
 
-#: The largest number that a table has: floats hold it.
-_LARGEST = 2**63
+class _Form(BaseModel):
+    """A form of values out of JSON, to which others may be added."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _HeldOut(_Form):
+    """Numbers of held-out rows."""
+
+    held_out_rows: _Number
+    accuracy: _Number
+    brier: _Number
+    ece: _Number
+    classifier_ece: _Number
+
+
+class _Facts(_Form):
+    """Settings and results of a fit."""
+
+    file: str
+    format: str
+    model: str
+    model_title: str
+    images_sha256: str
+    rows: _Count
+    learned: _Count
+    seed: int
+    time_column: str | None
+    images: str | None
+    dropped: list[str]
+    gaps: list[str]
+    classes: dict[str, _Count]
+    held_out: _HeldOut
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """The table of a model: its target, the other columns, settings and results of the fit."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    target: str
+    columns: tuple[ColumnSpec, ...]
+    facts: dict[str, Any]
+
+
+class _Reference(_Form):
+    """A part of a model by its place in the manifest."""
+
+    index: Annotated[int, Field(alias="$object")]
+
+
+class _Manifest(_Form):
+    """The description in a file, as far as it is printed."""
+
+    type: str
+    format_version: int
+    versions: dict[str, str | None]
+    classes: list[Any] | None
+    n: float | None
+    root: _Reference
+    objects: list[dict[str, Any]]
+    tensors: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -117,13 +149,48 @@ class TableModel:
 
 def save_model(model: TableModel, path: Path) -> None:
     """Write the model: the ordinary file of a DIPClassifier."""
-    kept = {"target": model.target, "columns": to_plain(model.columns), "facts": model.facts}
-    setattr(model.classifier, _KEPT, json.dumps(kept))
-    setattr(model.classifier, _ROWS, model.rows)
+    attach_table(model)
     try:
         model.classifier.save(path)
     except OSError as error:
         raise UserError(f"{error.strerror}. Free space, or choose another place") from error
+
+
+def attach_table(model: TableModel) -> None:
+    """Give the classifier its table: it then takes rows of that table, as they come."""
+    spec = TableSpec(model.target, model.columns, model.facts)
+    model.classifier.table_ = json.dumps(asdict(spec))
+    model.classifier.table_rows_ = model.rows
+
+
+def encode_rows(classifier: Any, X: Any) -> Any:
+    """Return rows of the table that a classifier was fitted on as its inputs; inputs as they are.
+
+    Raises
+    ------
+    UserError
+        If a column is missing, or an entry cannot be read; names row and column.
+    """
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if not isinstance(X, pd.DataFrame):
+        return X
+    columns = _parse_spec(classifier.table_, "the model").columns
+    names = list(classifier.feature_names_in_)
+    if list(X.columns) == names and all(map(_is_input, repeat(columns), map(X.get, names))):
+        return X
+    check_known(columns, map(str, X.columns), "the table")
+    made, _, rejected = as_inputs(columns, X, np.arange(len(X)))
+    for row in rejected[:1]:
+        raise UserError(str(row))
+    return made
+
+
+def _is_input(columns: Iterable[ColumnSpec], values: pd.Series) -> bool:
+    """Return whether a column is one of the inputs of a model already."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        levels = next((c.levels for c in columns if c.name == values.name), ())
+        return tuple(values.cat.categories[: len(levels)]) == levels
+    return bool(values.dtype == np.float64)
 
 
 def read_model(path: Path) -> TableModel:
@@ -147,16 +214,16 @@ def load_any(path: Path) -> Any:
 
 def is_of_table(model: Any) -> bool:
     """Return whether a model was made of a table by ``dipedl fit``."""
-    return hasattr(model, _KEPT)
+    return hasattr(model, "table_")
 
 
 def table_model(classifier: Any, path: Path) -> TableModel:
     """A model out of `load_any` with its columns; UserError if it is none of a table."""
-    kept, rows = _kept(getattr(classifier, _KEPT, None), path), getattr(classifier, _ROWS, None)
+    spec = _parse_spec(getattr(classifier, "table_", None), path)
+    rows = getattr(classifier, "table_rows_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
         raise UserError(f"{path} holds no numbers of its training rows: fit it again")
-    columns = tuple(from_plain(kept["columns"]))
-    return TableModel(classifier, columns, kept["target"], kept["facts"], rows)
+    return TableModel(classifier, spec.columns, spec.target, spec.facts, rows)
 
 
 def plain_model(
@@ -177,14 +244,16 @@ def inspect_model(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(str(error)) from error
     try:
-        check_plain(manifest, _MANIFEST, "the manifest")
+        _Manifest.model_validate(manifest)
         state = manifest["objects"][manifest["root"]["$object"]]["state"]
-    except (ValueError, LookupError) as error:
-        raise UserError(f"{path} holds no valid model: {error}; copy it again") from error
+        text = state.get("table_")
+    except (ValueError, LookupError, AttributeError) as error:
+        reason = _first_error(error) if isinstance(error, ValueError) else str(error)
+        raise UserError(f"{path} holds no valid model: {reason}; copy it again") from error
     found = {name: manifest.get(name) for name in ("type", "versions", "classes", "n")}
     found |= {"format": manifest["format_version"], "untrusted_types": manifest["untrusted_types"]}
     found |= {"megabytes": path.stat().st_size / 1e6, "arrays": len(manifest["tensors"])}
-    return found | {"table": _kept(state[_KEPT], path) if _KEPT in state else None}
+    return found | {"table": None if text is None else asdict(_parse_spec(text, path))}
 
 
 def describe_rows_learned(facts: Mapping[str, Any]) -> str:
@@ -208,54 +277,35 @@ def _check_file(path: Path) -> None:
         raise UserError(f"there is no model {path}; {_MAKE}")
 
 
-def _kept(text: Any, path: Path) -> dict[str, Any]:
+@lru_cache(maxsize=16)
+def _parse_spec(text: Any, path: Path | str) -> TableSpec:
+    """Return the table in a text of JSON; UserError if no fit has written it."""
     if not isinstance(text, str):
         raise UserError(
             f"{path} holds a model that was not made of a table by this command: its columns are "
             f"not known. Use it in Python, or {_MAKE}"
         )
     try:
-        kept: dict[str, Any] = json.loads(text)
-        check_plain(kept, _TABLE, "the table")
-        columns = list(from_plain(kept["columns"]))
-    except (ValueError, TypeError, RecursionError) as error:
+        spec = TypeAdapter(TableSpec).validate_json(text)
+        _Facts.model_validate(spec.facts)
+    except ValueError as error:
         raise UserError(
-            f"{path} holds a table that no fit has written ({error}): copy it again, or {_MAKE}"
+            f"{path} holds a table that no fit has written ({_first_error(error)}): copy it again, "
+            f"or {_MAKE}"
         ) from error
+    columns = spec.columns
     wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
     wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
     wrong += [c.name for c in columns if c.shares and len(c.shares) != len(c.levels or c.cuts)]
     if wrong or len({c.name for c in columns}) < len(columns):
-        raise UserError(
-            f"{path} has columns that no fit has made: {list_names(wrong or ['one twice'])}"
-        )
-    return kept
+        names = list_names(wrong or ["one twice"])
+        raise UserError(f"{path} has columns that no fit has made: {names}")
+    return spec
 
 
-def check_plain(value: Any, form: Any, name: str) -> None:
-    """Raise ValueError, with the name of a part, unless a value out of JSON has a form.
-
-    A form is a type, None, a list of the form of all entries, a dict of those of its keys (of all,
-    by ``str``), or a tuple of forms, of which one must fit.
-    """
-    if isinstance(form, tuple):
-        for one in form:
-            with suppress(ValueError):
-                return check_plain(value, one, name)
-        raise ValueError(f"{name} is {type(value).__name__}")
-    if form is float and type(value) is int:
-        form = int
-    kind = type(form) if isinstance(form, list | dict) else type(None) if form is None else form
-    # Whole numbers of JSON have no bound, and numbers may be NaN.
-    large = type(value) in (int, float) and not abs(value) <= _LARGEST
-    if type(value) is not kind or large:
-        raise ValueError(f"{name} is {'too large' if large else type(value).__name__}")
-    if isinstance(form, list) and isinstance(value, list):
-        for i, entry in enumerate(value):
-            check_plain(entry, form[0], f"{name}[{i}]")
-    elif isinstance(form, dict) and isinstance(value, dict):
-        parts = dict.fromkeys(value, form[str]) if str in form else form
-        for key, of in parts.items():
-            if key not in value:
-                raise ValueError(f"{name} has no {key!r}")
-            check_plain(value[key], of, f"{name}.{key}")
+def _first_error(error: ValueError) -> str:
+    """Return the first error of pydantic in one line: the part, and what is wrong with it."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
