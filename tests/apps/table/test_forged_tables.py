@@ -67,7 +67,7 @@ CHANGES = {
     "no held-out rows": without("facts", "held_out"),
     "no accuracy": without("facts", "held_out", "accuracy"),
     "no name": without("columns", 0, "name"),
-    "no levels": without("columns", 0, "levels"),
+    "no kind": without("columns", 0, "kind"),
     "target": put(7, "target"),
     "columns": put({"a": 1}, "columns"),
     "column": put("a", "columns", 0),

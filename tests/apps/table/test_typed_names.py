@@ -11,8 +11,8 @@ pytest.importorskip("pyarrow")
 
 from dipedl.apps.cli.terminal import names_in, pairs_in
 from dipedl.apps.cli.wording import as_typed, with_options
+from dipedl.apps.table.columns import guess
 from dipedl.apps.table.errors import UserError
-from dipedl.apps.table.kinds import guess
 from passengers import passengers
 
 NAMES = [["a"], ["a", "b c"], ["Umsatz, netto", "b"], ['a "q"'], ["it's"], ["€ $HOME"], ["a\nb"]]

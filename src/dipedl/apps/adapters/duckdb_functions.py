@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...classifier import DIPClassifier
-from ..table.kinds import NUMERIC
+from ..table.columns import NUMERIC
 from .table_answers import TableAnswers
 
 __all__ = ["register_duckdb"]

@@ -17,16 +17,17 @@ from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble
 from ...streaming import HELD_SHARE, RowSample, Stream
 from ..table.columns import (
+    NUMERIC,
     ColumnSpec,
     as_inputs,
     check_known,
     check_usable,
     infer_columns,
+    read_classes,
+    split_types,
     with_usual,
 )
 from ..table.errors import UserError, list_names
-from ..table.kinds import NUMERIC
-from ..table.targets import read_classes, split_types
 from .engines import Engine, LocalEngine
 from .parts import parts_of, with_checksums
 from .passes import (

@@ -24,9 +24,8 @@ from ...inputs import compute_features
 from ...streaming import HELD_SHARE, KEY_SEED, RowSample, in_share, row_keys
 from ...writing.files import secret_key, write_file
 from ...writing.spelling import spellings, versions
-from ..table.columns import ColumnSpec, as_inputs, texts_of
+from ..table.columns import ColumnSpec, as_inputs, check_single, texts_of, with_gaps
 from ..table.errors import UserError, list_names, suggest_name
-from ..table.kinds import check_single, with_gaps
 from ..table.reading import RejectedRow, join_frames
 from .engines import Engine, Tree
 from .files import Unreadable

@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 
 from ..._version import __version__
 from ...writing.numbers import plain
+from ..table.columns import DATE
 from ..table.errors import UserError
-from ..table.kinds import DATE
 from .arrow import STREAM
 from .guard import Guard
 from .models import Models, Served

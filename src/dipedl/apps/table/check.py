@@ -13,21 +13,28 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ...explanation import Diagnosis, Finding
 from .columns import (
+    CATEGORY,
+    DATE,
+    FEWEST,
+    NUMERIC,
+    TEXT,
     ColumnSpec,
     as_inputs,
     check_forced,
+    check_target,
     check_usable,
     describe_gap_words,
+    describe_number_marks,
     infer_column,
     is_id,
+    read_classes,
+    split_types,
     texts_of,
 )
 from .errors import UserError, check_columns, list_names
 from .formats import CSV
-from .kinds import CATEGORY, DATE, NUMERIC, TEXT, describe_number_marks
 from .reading import Table
 from .sampling import sample_rows
-from .targets import FEWEST, check_target, read_classes, split_types
 
 _LEAK, _LEAK_ROWS, _FOLDS, _LEAF = 0.98, 20_000, 3, 5
 _GAPS, _RARE_CLASS, _MANY = 0.5, 50, 0.95

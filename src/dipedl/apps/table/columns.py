@@ -1,42 +1,58 @@
-"""The columns of a model: the kind of each, and how new rows are brought into it."""
+"""The columns of a table: the kind of each, its values as inputs of a model, and the target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from ...writing.spelling import spellings, versions
 from .errors import UsageError, UserError, list_names, suggest_name
-from .kinds import (
-    BOOLEAN,
-    CATEGORY,
-    DATE,
-    GAP_WORDS,
-    KINDS,
-    MOST_LEVELS,
-    NUMERIC,
-    TEXT,
-    Guess,
-    UnclearMark,
-    gap_words,
-    guess,
-    has_decimal_commas,
-    is_binary,
-    is_signed,
-    to_numbers,
-    with_gaps,
-)
+from .formats import is_utf8
 from .reading import RejectedRow
 
+NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
+KINDS = (NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE)
+#: Boosted trees keep one of 255 bins for gaps.
+MOST_LEVELS = 254
+_MOSTLY_ONCE, _MOSTLY_NUMBERS = 0.5, 0.8
+_TRUTHS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
+DATE_FORMATS = (
+    "ISO8601",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%Y/%m/%d",
+    "%d-%m-%Y",
+    "%d.%m.%Y %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+)
+#: 007 is a code, not a number: its zeros would be lost.
+_CODE = re.compile(r"[+-]?0\d+")
+_MAYBE_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+#: A number for a reader: 1,234.50 or 1 234,5 or £7.25 or 45% or (12), also with the sign U+2212.
+_WITH_SIGNS = re.compile(
+    r"\(?[£$€¥]?\s?[+\-\u2212\u2013]?\s?(\d{1,3}([.,'’_\s]\d{3})+|\d+)([.,]\d+)?\s?[%£$€¥]?\)?"
+)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_THOUSANDS_COMMA = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+#: Gaps in a column of numbers, dates or truths; in any other column, and in the target, values.
+GAP_WORDS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 _TRUE = {"true", "yes", "t", "y", "1"}
 _FALSE = {"false", "no", "f", "n", "0"}
 #: Shares of the rows at which the values of a number are kept, to notice a drift.
 _SHARES = np.linspace(0, 1, 21)
+#: Two in each of five folds.
+FEWEST = 10
+_MOST_CLASSES = 200
+_MOST_NUMBERS = 20
 
 
 @dataclass(frozen=True)
@@ -188,6 +204,208 @@ def _text(value: object) -> str:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
+def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
+    """Texts as float64, NaN where one is no number."""
+    texts = pd.Series(values, dtype=None if isinstance(values, pd.Series) else object)
+    if decimal == ",":
+        # In a file of decimal commas a point is no decimal mark.
+        texts = texts.where(~texts.str.contains(".", regex=False, na=False))
+        texts = texts.str.replace(",", ".", regex=False)
+    try:
+        numbers = pa.array(texts, pa.string(), from_pandas=True).cast(pa.float64())
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
+    except (pa.ArrowException, ValueError, TypeError):  # some are no numbers, or no texts
+        found = pd.to_numeric(texts.astype(object), errors="coerce")
+        return np.asarray(found, dtype=np.float64)
+
+
+def decimal_mark(levels: pd.Series) -> str:
+    """The comma if one of the texts can be a number in no other way, else the point.
+
+    1,5 and 0,125 and 1234,567 are such texts; 3,466 may be 3466 too.
+    """
+    texts = levels.str.strip()
+    commas = texts[texts.map(lambda text: _DECIMAL_COMMA.fullmatch(text) is not None)]
+    proof = ~commas.map(lambda text: _THOUSANDS_COMMA.fullmatch(text) is not None).astype(bool)
+    return "," if proof.any() else "."
+
+
+def has_decimal_commas(frame: pd.DataFrame) -> bool:
+    """Return whether a column holds numbers that cannot be read without a decimal comma."""
+    texts = (frame[name] for name in frame.select_dtypes(["object", "string"]))
+    return any(
+        decimal_mark(levels) == "," and not np.isnan(to_numbers(levels, ",")).any()
+        for levels in map(_levels, texts)
+    )
+
+
+def with_gaps(values: pd.Series) -> pd.Series:
+    """Return the entries with a gap for each text that is empty but for blanks."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.remove_categories(list(filter(_is_blank, values.cat.categories)))
+    if values.dtype.kind not in "OU":
+        return values
+    if values.dtype == object:
+        blank = np.array([_is_blank(entry) for entry in values], dtype=bool)
+    else:
+        blank = (values.str.strip() == "").fillna(False).to_numpy(dtype=bool)
+    return values.mask(blank, None) if blank.any() else values
+
+
+def _is_blank(entry: object) -> bool:
+    return isinstance(entry, str) and not entry.strip()
+
+
+def gap_words(values: pd.Series) -> pd.Series:
+    """Where an entry is one of `GAP_WORDS`, blanks around it aside."""
+    return values.astype(object).map(lambda entry: str(entry).strip()).isin(GAP_WORDS)
+
+
+def _levels(values: pd.Series) -> pd.Series:
+    """The different entries as texts, without those that are gaps in a column of numbers."""
+    levels = pd.Series(pd.unique(values.dropna()), dtype=object).astype(str)
+    return levels[~gap_words(levels)].reset_index(drop=True)
+
+
+def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
+    """The kind of a column of a DataFrame; UserError for what no column may hold.
+
+    `comma` says that a comma is a decimal mark elsewhere in the table.
+    """
+    values = with_gaps(values)
+    plain = _kind_of_dtype(values, name)
+    if plain is not None:
+        return plain
+    check_single(values, name)
+    levels = _levels(values)
+    if not len(levels):
+        return ColumnSpec(name, TEXT, why="nothing but gaps")
+    return _of_texts(values, levels, name, comma)
+
+
+def check_single(values: pd.Series, name: str) -> None:
+    """UserError for a column of lists or objects, or of bytes that are no text."""
+    if values.dtype != object:
+        return
+    types = {type(value) for value in values.dropna()}
+    nested = sorted(t.__name__ for t in types if issubclass(t, list | tuple | dict | np.ndarray))
+    if nested:
+        raise UserError(
+            f"column {name!r} holds entries of type {nested[0]}, not single values: "
+            f"write a column for each part, or leave it out: drop={[name]}"
+        )
+    binary = is_binary(values) if bytes in types else np.zeros(0, dtype=bool)
+    if binary.any():
+        row = int(np.flatnonzero(binary)[0]) + 1
+        raise UserError(
+            f"column {name!r} holds bytes that are no text, the first in row {row}: write them as "
+            f"text, or leave the column out: drop={[name]}"
+        )
+
+
+def is_binary(values: pd.Series) -> np.ndarray:
+    """Where an entry is bytes that are no UTF-8 text, shape (n,)."""
+    return np.array([isinstance(one, bytes) and not is_utf8(one) for one in values], dtype=bool)
+
+
+def _kind_of_dtype(values: pd.Series, name: str) -> ColumnSpec | None:
+    kind = values.dtype.kind if isinstance(values.dtype, np.dtype) else ""
+    if kind == "b" or str(values.dtype) in ("boolean", "bool[pyarrow]"):
+        return ColumnSpec(name, BOOLEAN)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return _level_kind(values.astype(object), name)
+    if kind == "M" or isinstance(values.dtype, pd.DatetimeTZDtype):
+        return ColumnSpec(name, DATE, date="ISO8601")
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        none = values.isna().all()
+        return ColumnSpec(name, TEXT, why="nothing but gaps") if none else ColumnSpec(name, NUMERIC)
+    return None
+
+
+def _of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> ColumnSpec:
+    if set(levels.str.strip().str.lower()) in _TRUTHS:
+        return ColumnSpec(name, BOOLEAN)
+    if not levels.map(lambda text: bool(_CODE.fullmatch(text))).any():
+        decimal = "," if comma else decimal_mark(levels)
+        numbers = ~np.isnan(to_numbers(levels, decimal))
+        if not numbers.all() and not np.isnan(to_numbers(levels, ",")).any():
+            raise _unclear(levels[~numbers].iloc[0].strip(), name)
+        if numbers.all():
+            return ColumnSpec(
+                name, NUMERIC, decimal=decimal, why="decimal commas" if decimal == "," else ""
+            )
+        if numbers.mean() >= _MOSTLY_NUMBERS:
+            raise _mixed(values, levels[~numbers].iloc[0], int(numbers.sum()), name)
+    date = date_format(levels)
+    if date:
+        return ColumnSpec(name, DATE, date=date, why=date)
+    return _level_kind(values.astype(object), name)
+
+
+class UnclearMark(UserError):
+    """A comma that may be a decimal mark or stand between thousands."""
+
+
+def _unclear(text: str, name: str) -> UnclearMark:
+    return UnclearMark(
+        f"column {name!r}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}, "
+        "and no other entry tells which: write the numbers of this column without commas"
+    )
+
+
+def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
+    row = int(np.flatnonzero(values.astype(str) == odd)[0]) + 1
+    if is_signed(odd):
+        return UserError(
+            f"column {name!r} holds {numbers} different numbers, and {odd!r} in row {row}: "
+            f"{_WRITE_PLAIN}"
+        )
+    return UserError(
+        f"column {name!r} has mixed types: {numbers} different numbers, and {odd!r} in row {row}; "
+        f"if that is a gap: gaps={[odd]}, if these are codes: types={ {name: CATEGORY} }"
+    )
+
+
+def date_format(levels: pd.Series) -> str:
+    """The first format that reads all texts as dates; "" if none does."""
+    some = levels.head(200)
+    if not some.map(lambda text: bool(_MAYBE_DATE.match(text))).all():
+        return ""
+    fitting = (
+        f for f in DATE_FORMATS if pd.to_datetime(some, format=f, errors="coerce").notna().all()
+    )
+    return next(fitting, "")
+
+
+_WRITE_PLAIN = "write plain numbers, such as -1234.5"
+
+
+def is_signed(text: str) -> bool:
+    """Return whether a text is a number that is written for a reader, which no program can read."""
+    return bool(_WITH_SIGNS.fullmatch(text.strip())) and bool(np.isnan(to_numbers([text])).all())
+
+
+def describe_number_marks(levels: list[str]) -> str:
+    """Return the remedy for numbers that are written for a reader; "" for any other texts."""
+    signed = next(filter(is_signed, levels), "")
+    if not signed or not all(_WITH_SIGNS.fullmatch(text.strip()) for text in levels):
+        return ""
+    return f"numbers with other characters, such as {signed!r}: {_WRITE_PLAIN}"
+
+
+def _level_kind(values: pd.Series, name: str) -> ColumnSpec:
+    counts = values.value_counts()
+    once, known = int((counts == 1).sum()), int(counts.sum())
+    why = describe_number_marks(
+        [text for text in map(str, counts.index) if text.strip() not in GAP_WORDS]
+    )
+    if len(counts) > MOST_LEVELS:
+        return ColumnSpec(name, TEXT, why=why or f"{len(counts):,} different texts")
+    if once > _MOSTLY_ONCE * known and once > 2:
+        return ColumnSpec(name, TEXT, why=why or f"{once:,} of {known:,} texts come once")
+    return ColumnSpec(name, CATEGORY, why=why)
+
+
 def infer_columns(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[ColumnSpec, ...]:
     """The columns of the rows to learn from, `forced` kinds by name before guessed ones."""
     check_forced(forced, frame.columns)
@@ -219,8 +437,7 @@ def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
 
 def _column(values: pd.Series, name: str, forced: str | None, comma: bool = False) -> ColumnSpec:
     if forced is None:
-        found = guess(values, name, comma)
-        column = ColumnSpec(name, found.kind, found.why, found.decimal, found.date)
+        column = guess(values, name, comma)
     else:
         column = _forced(values, name, forced, comma)
     gaps = with_gaps(values).isna()
@@ -231,9 +448,8 @@ def _column(values: pd.Series, name: str, forced: str | None, comma: bool = Fals
 
 
 def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> ColumnSpec:
-    found = guess(values, name, comma) if kind in (NUMERIC, DATE) else Guess(kind)
-    found = found if found.kind == kind else Guess(kind)
-    column = ColumnSpec(name, kind, "as asked", found.decimal, found.date)
+    column = guess(values, name, comma) if kind in (NUMERIC, DATE) else ColumnSpec(name, kind)
+    column = replace(column if column.kind == kind else ColumnSpec(name, kind), why="as asked")
     levels = texts_of(values).nunique() if kind == CATEGORY else 0
     if levels > MOST_LEVELS:
         raise UserError(
@@ -340,4 +556,115 @@ def check_known(columns: Iterable[ColumnSpec], names: Iterable[str], path: objec
             f"{path} lacks {'the column' if len(lacking) == 1 else 'columns'} "
             f"{list_names(map(repr, lacking))} of the model: {suggest_name(lacking[0], there)}; "
             "an empty column of that name stands for gaps"
+        )
+
+
+def check_target(target: str, names: list[str], path: object) -> None:
+    """UserError if there is no such column, or no other."""
+    if target not in names:
+        alone = len(names) == 1
+        split = "; if that is all of them in one, name the `delimiter`"
+        raise UserError(
+            f"{path} has no column {target!r} to predict: "
+            f"{suggest_name(target, names)}{split * alone}"
+        )
+    if len(names) == 1:
+        raise UserError(
+            f"{path} has only the column {target!r}: there is nothing to predict it from"
+        )
+
+
+def split_types(types: Mapping[str, str], target: str) -> tuple[dict[str, str], bool]:
+    """Kinds of all columns but the target, and whether its numbers were said to be classes."""
+    kind = types.get(target)
+    if kind not in (None, CATEGORY):
+        raise UsageError(
+            f"types={ {target: kind} }: a target holds classes; leave it out, or say {CATEGORY} "
+            "where its numbers are names of many classes"
+        )
+    return {name: of for name, of in types.items() if name != target}, kind is not None
+
+
+def read_classes(
+    values: pd.Series,
+    target: str,
+    rows: np.ndarray,
+    named: bool = False,
+    gaps: Collection[str] = (),
+) -> tuple[pd.Series, np.ndarray, list[RejectedRow]]:
+    """Labels of the rows that have one, which rows these are, and the others as refused.
+
+    Numbers are classes, however many, if they were `named` so. The words `gaps` were read as gaps.
+    """
+    check_single(values, target)
+    labels = texts_of(values)
+    known = labels.notna().to_numpy()
+    words = f", or one of gaps={list(gaps)}" if gaps else ""
+    why = f"no class: the entry is missing{words}"
+    refused = [RejectedRow(int(r), target, why) for r in rows[~known]]
+    if not known.any():
+        raise UserError(
+            f"the target {target!r} is missing in all rows (empty{words}); give rows with a class"
+        )
+    labels = labels[known].reset_index(drop=True)
+    if not named:
+        _check_words(labels, target)
+    _check_kind(values[known].reset_index(drop=True), labels, target, named)
+    none = f"; {len(refused):,} rows have none (empty{words})" if refused else ""
+    _check_counts(labels, target, none)
+    return labels, known, refused
+
+
+def _check_words(labels: pd.Series, target: str) -> None:
+    """UserError for a word that may be a gap among classes that are numbers."""
+    word = labels.isin(GAP_WORDS)
+    if word.any() and not word.all() and np.isfinite(to_numbers(labels[~word])).all():
+        words = sorted(set(labels[word]))
+        raise UserError(
+            f"the target {target!r} holds numbers, and {list_names(map(repr, words))} in "
+            f"{int(word.sum()):,} rows; if that is a gap: gaps={words}, if it is a "
+            f"class: types={ {target: CATEGORY} }"
+        )
+
+
+def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) -> None:
+    n = labels.nunique()
+    if n <= _MOST_NUMBERS:
+        return
+    found = None if named else guess(values, target)
+    if found is not None and found.kind == NUMERIC:
+        numbers = to_numbers(labels, found.decimal)
+        broken = bool(np.any(numbers % 1 != 0))
+        if broken or n > _MOST_CLASSES:
+            raise UserError(
+                f"the target {target!r} holds {n:,} different numbers, {numbers.min():g} to "
+                f"{numbers.max():g}: that is regression, and dipedl classifies. Make classes of "
+                "it, such as low, middle and high, or name another `target`"
+                + f"; if these numbers are names of classes: types={ {target: CATEGORY} }"
+                * (not broken)
+            )
+    if n > _MOST_CLASSES and n > 0.2 * len(labels):
+        raise UserError(
+            f"the target {target!r} has {n:,} different values in {len(labels):,} rows: an id or a "
+            "text, no class. Name another `target`"
+        )
+
+
+def _check_counts(labels: pd.Series, target: str, without: str) -> None:
+    """UserError for one class alone, and for a rare one; `without` tells of rows that have none."""
+    counts = labels.value_counts()
+    if len(counts) == 1:
+        raise UserError(
+            f"the target {target!r} is {counts.index[0]!r} in all rows"
+            f"{' with a class' * bool(without)}{without}: two classes are needed. "
+            "Add rows of another class; for one class there is OODDetector in Python"
+        )
+    rare = counts[counts < FEWEST]
+    if len(rare):
+        named = list_names(f"{name!r} ({n})" for name, n in rare.items())
+        words = [name for name in rare.index if name in GAP_WORDS]
+        raise UserError(
+            f"the target {target!r} has classes of fewer than {FEWEST} rows: {named}; add rows of "
+            "them, merge them with another class, or leave their rows out"
+            + (f"; if {words[0]!r} is a gap: gaps={words}" if words else "")
         )

@@ -11,8 +11,7 @@ from scipy import stats
 
 from ...classifier import DIPClassifier
 from ...writing.numbers import number_text
-from .columns import ColumnSpec, observed_quantiles
-from .kinds import CATEGORY
+from .columns import CATEGORY, ColumnSpec, observed_quantiles
 
 #: A difference counts if it is no chance (at 1 %, over all columns) and as large as this.
 _LEVEL, _LARGE = 0.01, 0.1

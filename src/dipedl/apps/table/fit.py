@@ -20,23 +20,30 @@ from ...metrics import accuracy, brier_score, ece
 from ...writing.cells import printable_name
 from .classifiers import check_model, classifier, components, title
 from .columns import (
+    CATEGORY,
+    DATE,
+    NUMERIC,
+    TEXT,
     ColumnSpec,
     as_inputs,
     check_forced,
+    check_target,
     check_usable,
     describe_gap_words,
+    guess,
     infer_columns,
     is_id,
+    read_classes,
     read_dates,
+    split_types,
+    to_numbers,
 )
 from .errors import UserError, check_columns, list_names
 from .formats import CSV, IMAGES
 from .images import checksum
-from .kinds import CATEGORY, DATE, NUMERIC, TEXT, guess, to_numbers
 from .reading import RejectedRow, Table
 from .sampling import Sample, sample_rows
-from .table_model import TableModel
-from .targets import check_target, read_classes, split_types
+from .table_model import TableModel, attach_table
 
 T = TypeVar("T")
 _TIMED, _FEW = 500, 200
@@ -114,6 +121,7 @@ def fit_table(
     if pixels:
         facts["model_title"] += f" on {components(X)} principal components"
     model = TableModel(fitted, columns, order.target, facts, learned)
+    attach_table(model)
     words = describe_gap_words(order.target, fitted.classes_, columns)
     notes = [
         *_notes_of(columns, rows, X),

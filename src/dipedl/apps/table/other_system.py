@@ -19,10 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from ...classifier import DIPClassifier
 from ...explanation import FindingWarning
 from ...writing.spelling import spellings, versions
-from .columns import ColumnSpec, as_inputs, texts_of
+from .columns import NUMERIC, ColumnSpec, as_inputs, decimal_mark, texts_of
 from .errors import UserError, list_names, suggest_name
 from .fit import fit_with_warnings
-from .kinds import NUMERIC, decimal_mark
 from .reading import RejectedRow, Table
 from .sampling import sample_rows
 from .score import Progress, ScoreRequest, ScoreResult, answer_frame, write_answers

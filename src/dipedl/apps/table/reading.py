@@ -24,8 +24,7 @@ import pyarrow.parquet
 
 from . import formats
 from .errors import UsageError, UserError, list_names
-from .formats import Format, check_utf8, format_of, open_bytes, open_text
-from .kinds import text_of_bytes
+from .formats import Format, check_utf8, format_of, is_utf8, open_bytes, open_text
 
 _ROWS, _BLOCK = 20_000, 1 << 22
 #: Whole numbers up to this one are each a float64.
@@ -418,6 +417,9 @@ def _rows_stated(table: Table) -> float:
         return float(pa.parquet.read_metadata(source).num_rows or 1)
 
 
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+
+
 def frame_of(table: Any) -> pd.DataFrame:
     """Return a table of Arrow as a frame, in which every piece of a file has the same types.
 
@@ -426,10 +428,12 @@ def frame_of(table: Any) -> pd.DataFrame:
     """
     frame = table.to_pandas(ignore_metadata=True, types_mapper=_dtype_of)
     for j, column in enumerate(table.columns):
-        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            frame.isetitem(j, text_of_bytes(frame.iloc[:, j]))
-        elif pa.types.is_fixed_size_binary(column.type):
-            frame.isetitem(j, text_of_bytes(frame.iloc[:, j]))
+        if any(test(column.type) for test in _BYTES):
+            texts = [
+                one.decode() if isinstance(one, bytes) and is_utf8(one) else one
+                for one in frame.iloc[:, j]
+            ]
+            frame.isetitem(j, pd.Series(texts, dtype=object))
     return frame
 
 

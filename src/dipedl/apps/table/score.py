@@ -163,7 +163,7 @@ def answer_frame(
 
 def answer_inputs(clf: DIPClassifier, X: Any, wanted: ScoreRequest) -> Answers:
     """Answers to inputs X (n, d), a table or an array, with labels as texts."""
-    answers = clf.answers(
+    answers: Answers = clf.answers(
         X,
         coverage=wanted.coverage if "set" in wanted.fields else None,
         reasons=wanted.reasons if "reason" in wanted.fields else None,

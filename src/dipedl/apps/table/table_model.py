@@ -16,10 +16,19 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...classifier import DIPClassifier
 from ...io import UntrustedTypesError, describe, load
-from .columns import ColumnSpec, as_inputs, check_known, texts_of
+from .columns import (
+    CATEGORY,
+    DATE_FORMATS,
+    GAP_WORDS,
+    KINDS,
+    NUMERIC,
+    ColumnSpec,
+    as_inputs,
+    check_known,
+    texts_of,
+)
 from .errors import UserError, list_names
 from .images import describe_features
-from .kinds import CATEGORY, DATE_FORMATS, GAP_WORDS, KINDS, NUMERIC
 from .reading import RejectedRow
 
 _MAKE = "make one with: dipedl fit"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ...io import load
+from ...plots.canvas import COLORS
 from ...writing import notebook
-from ..monitor import ColumnBins, DriftMonitor, DriftReport, Estimate, Window
-from .columns import ColumnSpec, as_inputs, check_known
+from ..monitor import ColumnBins, DriftMonitor, DriftReport, Window
+from .columns import CATEGORY, ColumnSpec, as_inputs, check_known
 from .errors import UsageError, UserError
-from .kinds import CATEGORY
-from .line_chart import line_chart
 from .reading import RejectedRow, Table
 from .sampling import sample_rows
 from .score import Progress
@@ -125,37 +124,43 @@ def render_page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
         )
         for w in reversed(monitor.windows_)
     ]
-    parts = [report._repr_html_()]
+    parts, windows = [report._repr_html_()], monitor.windows_
     if rows:
-        parts += [notebook.frame(*_charts(monitor.windows_), notebook.table("Windows", head, rows))]
+        shares = {
+            "share of flagged rows": [w.flagged for w in windows],
+            "mean uncertainty": [w.uncertainty for w in windows],
+            "KS distance of p-values": [w.distance for w in windows],
+        }
+        accuracy = {
+            "accuracy, measured": [w.accuracy for w in windows],
+            "accuracy, estimated": [w.estimated_accuracy for w in windows],
+        }
+        known = {
+            label: [np.nan if one is None else one.value for one in values]
+            for label, values in accuracy.items()
+            if any(values)
+        }
+        charts = _chart("shares", windows, shares), _chart("accuracy", windows, known)
+        parts += [notebook.frame(*charts, notebook.table("Windows", head, rows))]
+    colors = "".join(f"--c{i}:{color};" for i, color in enumerate(COLORS[:4]))
     title = f"Drift of {escape(stream)}"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>'
+        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
+        f"<style>:root{{{colors}}}</style></head>"
         f'<body style="font-family:sans-serif"><h1>{title}</h1>{"".join(parts)}</body></html>\n'
     )
 
 
-def _charts(windows: Sequence[Window]) -> Iterator[str]:
-    last = [float(w.last) for w in windows]
+def _chart(name: str, windows: Sequence[Window], lines: Mapping[str, Sequence[float]]) -> str:
+    """Return lines over the last rows of windows as inline SVG, with a dot for each value."""
+    from ..demo.report.figures import panel, panel_axes
 
-    def values(found: Iterable[Estimate | None]) -> list[float]:
-        return [np.nan if one is None else one.value for one in found]
-
-    yield line_chart(
-        "By window",
-        last,
-        {
-            "share of flagged rows": [w.flagged for w in windows],
-            "mean uncertainty": [w.uncertainty for w in windows],
-            "KS distance of p-values": [w.distance for w in windows],
-        },
-    )
-    lines = {
-        "accuracy, measured": values(w.accuracy for w in windows),
-        "accuracy, estimated": values(w.estimated_accuracy for w in windows),
-    }
-    yield line_chart(
-        "By window", last, {name: line for name, line in lines.items() if not np.isnan(line).all()}
-    )
+    ax = panel_axes(6.4, 2.2)
+    for (label, values), color in zip(lines.items(), COLORS, strict=False):
+        ax.plot([w.last for w in windows], values, color=color, marker=".", label=label)
+    ax.set_xlabel("row")
+    if lines:
+        ax.legend(fontsize=8, frameon=False)
+    return f"<figure>{panel(name, ax, ', '.join(lines), name).svg}</figure>"
