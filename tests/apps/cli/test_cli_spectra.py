@@ -371,18 +371,6 @@ def test_example(capsys, monkeypatch):
     assert galaxies[0] > sum(galaxies[1:]) and quasars[1] > quasars[0] + quasars[2]
 
 
-def test_a_wrong_estimator_is_refused_before_any_file_is_read(tmp_path):
-    (tmp_path / "a.fits").write_bytes(b"no FITS file")
-    ended = CliRunner().invoke(app, ["spectra", "fit", str(tmp_path), "--estimator", "svm"])
-    assert ended.exit_code == 2 and "--estimator must be one of" in ended.output
-    assert "read" not in ended.output and "a.fits" not in ended.output
-
-
-def test_labels_that_are_no_file_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"`labels` must name a CSV file, but .*none.csv' is none"):
-        classification.read_labels(tmp_path / "none.csv")
-
-
 @pytest.mark.parametrize(
     "command",
     [

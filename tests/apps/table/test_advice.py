@@ -40,23 +40,6 @@ def test_both_calibration_errors_are_those_of_the_rows(kept, found):
 AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "because dipedl lowers it"
 
 
-@pytest.mark.parametrize(
-    ("confidence", "off", "bare", "said"),
-    [
-        (0.7, 0.04, 0.01, set()),
-        (0.7, 0.12, 0.02, {OWN, CAUTION}),
-        (0.7, 0.12, 0.08, {CAUTION, AGAIN}),
-        (0.7, 0.12, 0.15, {AGAIN}),
-        (0.95, 0.12, 0.15, {AGAIN}),
-        (0.95, 0.12, 0.02, {OWN}),
-    ],
-)
-def test_another_fit_is_advised_only_if_the_classifier_is_off(found, confidence, off, bare, said):
-    scores = {"accuracy": 0.8, "confidence": confidence, "ece": off, "classifier_ece": bare}
-    steps = " ".join(next_steps(dataclasses.replace(found, scores={**found.scores, **scores})))
-    assert {text for text in (AGAIN, OWN, CAUTION) if text in steps} == said
-
-
 def test_the_report_ranks_errors_by_the_rule_of_the_diagnosis_alone(found):
     scores = {"accuracy": 0.8, "confidence": 0.7, "ece": 0.12, "classifier_ece": 0.02}
     told = dataclasses.replace(

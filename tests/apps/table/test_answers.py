@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -382,19 +381,6 @@ def test_check_folds_constant_columns_and_tries_no_tree_on_them(run, tmp_path, m
     assert tried == ["age"] and not any(f["code"] == "equal_columns" for f in findings)
 
 
-def test_check_speaks_of_one_row_as_one(run, tmp_path):
-    made = passengers(60).drop(columns=["passenger"])
-    again = made.iloc[:1].assign(survived={"yes": "no", "no": "yes"}[made["survived"][0]])
-    lines = pd.concat([made, again, made.iloc[3:4].assign(survived=None)]).to_csv(index=False)
-    (tmp_path / "data.csv").write_text(lines + "x,y\n")
-    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
-    found = {f["code"]: f["text"] for f in json.loads(done.stdout)["findings"]}
-    assert found["unreadable_rows"].startswith("1 row cannot be read: row 63:")
-    assert found["no_class"] == "1 row has no class, the first is row 62."
-    assert found["duplicates"] == "1 row is a copy of an earlier one."
-    assert found["conflicting_copies"].startswith("1 row comes with more than one class")
-
-
 def test_check_of_sound_data_warns_of_nothing(run, tmp_path):
     sound = passengers(300).drop(columns=["passenger", "name"])
     sound.to_csv(tmp_path / "data.csv", index=False)
@@ -644,18 +630,6 @@ def test_held_out_rows_that_are_not_used_are_told(features, run, other_system):
     assert done.exit_code == 0
     assert "2 of 300 rows of" in done.stderr
     assert "not used; row 5 is left out: a probability is missing" in done.stderr
-
-
-def test_progress_says_rows_and_speed(capsys, monkeypatch):
-    from dipedl.apps.cli.terminal import show_rows
-
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with show_rows(quiet=False) as progress:
-        progress(1200, 0.5)
-    said = capsys.readouterr().err
-    assert re.search(r"1,200 rows \(50%\), [\d,]+ rows/s, about \d+ s left", said)
-    with show_rows(quiet=True) as progress:
-        assert progress is None
 
 
 def test_mistakes_in_given_probabilities(run, other_system):
