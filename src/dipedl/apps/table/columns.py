@@ -100,7 +100,7 @@ class ColumnSpec:
         return made, odd | binary
 
     def wrong(self, value: object) -> str:
-        """Why an entry cannot be read."""
+        """Return why an entry cannot be read."""
         text = str(value)
         other = "." if self.decimal == "," else ","
         if self.kind == NUMERIC and np.isfinite(to_numbers([text], other)).all():
@@ -257,7 +257,7 @@ def _is_blank(entry: object) -> bool:
 
 
 def gap_words(values: pd.Series) -> pd.Series:
-    """Where an entry is one of `GAP_WORDS`, blanks around it aside."""
+    """Return where an entry is one of `GAP_WORDS`, blanks around it aside."""
     return values.astype(object).map(lambda entry: str(entry).strip()).isin(GAP_WORDS)
 
 
@@ -284,7 +284,7 @@ def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
 
 
 def check_single(values: pd.Series, name: str) -> None:
-    """UserError for a column of lists or objects, or of bytes that are no text."""
+    """Refuse a column of lists or objects, or of bytes that are no text."""
     if values.dtype != object:
         return
     types = {type(value) for value in values.dropna()}
@@ -304,7 +304,7 @@ def check_single(values: pd.Series, name: str) -> None:
 
 
 def is_binary(values: pd.Series) -> np.ndarray:
-    """Where an entry is bytes that are no UTF-8 text, shape (n,)."""
+    """Return where an entry is bytes that are no UTF-8 text, shape (n,)."""
     return np.array([isinstance(one, bytes) and not is_utf8(one) for one in values], dtype=bool)
 
 
@@ -423,7 +423,7 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
 
 
 def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
-    """UserError for a kind of a column that is not there, or for a kind that there is not."""
+    """Refuse a kind of a column that is not there, and a kind that does not exist."""
     known = [str(name) for name in names]
     for name, kind in forced.items():
         if name not in known:
@@ -525,7 +525,7 @@ def as_inputs(
 
 
 def describe_gap_words(target: str, classes: Iterable[str], columns: Iterable[ColumnSpec]) -> str:
-    """Words for a gap that are classes or levels, with the option that makes them gaps; or ""."""
+    """Return words for a gap that are classes or levels, with the remedy; "" without any."""
     held = {target: classes, **{c.name: c.levels for c in columns if c.kind == CATEGORY}}
     found = {name: [str(one) for one in of if one in GAP_WORDS] for name, of in held.items()}
     words = list(dict.fromkeys(word for of in found.values() for word in of))
@@ -539,7 +539,7 @@ def describe_gap_words(target: str, classes: Iterable[str], columns: Iterable[Co
 
 
 def check_usable(fine: np.ndarray, refused: Iterable[RejectedRow], path: object) -> None:
-    """UserError if no row of `as_inputs` is left, with the reason of the first."""
+    """Raise UserError if no row of `as_inputs` is left, with the reason of the first."""
     for one in list(refused)[: 0 if fine.any() else 1]:
         raise UserError(
             f"no row of {path} can be used: {one}; "
@@ -548,7 +548,7 @@ def check_usable(fine: np.ndarray, refused: Iterable[RejectedRow], path: object)
 
 
 def check_known(columns: Iterable[ColumnSpec], names: Iterable[str], path: object) -> None:
-    """UserError if a column that the model needs is not there."""
+    """Raise UserError if a column that the model needs is not there."""
     there = list(names)
     lacking = [c.name for c in columns if c.used and c.name not in there]
     if lacking:
@@ -560,7 +560,7 @@ def check_known(columns: Iterable[ColumnSpec], names: Iterable[str], path: objec
 
 
 def check_target(target: str, names: list[str], path: object) -> None:
-    """UserError if there is no such column, or no other."""
+    """Raise UserError if there is no such column, or no other."""
     if target not in names:
         alone = len(names) == 1
         split = "; if that is all of them in one, name the `delimiter`"
@@ -616,7 +616,7 @@ def read_classes(
 
 
 def _check_words(labels: pd.Series, target: str) -> None:
-    """UserError for a word that may be a gap among classes that are numbers."""
+    """Refuse a word that may be a gap among classes that are numbers."""
     word = labels.isin(GAP_WORDS)
     if word.any() and not word.all() and np.isfinite(to_numbers(labels[~word])).all():
         words = sorted(set(labels[word]))
@@ -651,7 +651,7 @@ def _check_kind(values: pd.Series, labels: pd.Series, target: str, named: bool) 
 
 
 def _check_counts(labels: pd.Series, target: str, without: str) -> None:
-    """UserError for one class alone, and for a rare one; `without` tells of rows that have none."""
+    """Refuse one class alone, and a rare one; `without` says how many rows have none."""
     counts = labels.value_counts()
     if len(counts) == 1:
         raise UserError(

@@ -21,7 +21,7 @@ _ENDS = (0.05, 0.95)
 
 @dataclass(frozen=True)
 class ColumnDrift:
-    """How a column differs from the fit.
+    """Difference of a column from the fit.
 
     `distance` is the largest difference of shares below a value, or half of the summed differences
     of the shares of levels: 0 is equal, 1 is disjoint.
@@ -64,7 +64,7 @@ def column_drifts(
 
 
 def p_value_drift(p: np.ndarray, clf: DIPClassifier) -> PValueDrift:
-    """How far the p-values lie below an even distribution."""
+    """Return how far the p-values lie below an even distribution."""
     held, rate = clf.evidence_.held_out_.total, float(clf.evidence_.false_alarm_rate)
     distance = float(stats.kstest(p, "uniform", alternative="greater").statistic)
     return PValueDrift(

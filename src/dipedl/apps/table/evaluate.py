@@ -48,7 +48,7 @@ class ScoredTable:
 
     @property
     def flagged(self) -> np.ndarray:
-        """Where the alarm goes off, shape (n,)."""
+        """Return where the alarm goes off, shape (n,)."""
         return self.answers.flagged
 
     @property

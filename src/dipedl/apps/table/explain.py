@@ -1,4 +1,4 @@
-"""Why rows got their answers: cards of the first rows of a table, and a line for flagged ones."""
+"""Explanations of answers: cards of the first rows of a table, or of one row."""
 
 from __future__ import annotations
 

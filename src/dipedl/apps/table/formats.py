@@ -57,7 +57,7 @@ _NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 @dataclass(frozen=True)
 class Format:
-    """How to read a file: its format and, of text, encoding and delimiter.
+    """Format of a file and, of text, its encoding and delimiter.
 
     `packed` is how a file is compressed, or the network that gives features of images.
     """

@@ -224,7 +224,7 @@ def _told_of(total: float) -> str:
 
 
 def _first(left_out: list[RejectedRow]) -> str:
-    """Why the first of the rows is left out that cannot be used."""
+    """Return why the first of the rows that cannot be used is left out."""
     return "".join(f"; row {one.row} is left out: {one.reason}" for one in left_out[:1])
 
 

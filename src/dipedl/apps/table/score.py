@@ -78,7 +78,7 @@ def answer_columns(
 
 
 def refused_path(out: Path) -> Path:
-    """Where refused rows are listed: answers.refused.csv beside answers.parquet."""
+    """Return the file that lists refused rows: answers.refused.csv beside answers.parquet."""
     return out.with_name(f"{without_ending(out)}.refused.csv")
 
 
@@ -102,7 +102,7 @@ def score_table(
 
 
 def check_copied_columns(wanted: ScoreRequest, classes: Sequence[str]) -> None:
-    """UserError for a column to copy of a name that an answer has too."""
+    """Refuse a column to copy of a name that an answer has too."""
     own = {"row", *wanted.fields, *probability_names(classes)} - {"probabilities"}
     for name in wanted.columns:
         if name in own:

@@ -135,7 +135,7 @@ class TableModel:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """Words for a gap that the fit was told of."""
+        """Return the words for a gap that were given to the fit."""
         return tuple(self.facts.get("gaps", ()))
 
     def labels(self, frame: pd.DataFrame) -> pd.Series | None:
@@ -208,7 +208,7 @@ def read_model(path: Path) -> TableModel:
 
 
 def load_any(path: Path) -> Any:
-    """Whatever model is in a file; UserError if there is none that can be trusted."""
+    """Return the model in a file; UserError if there is none that can be trusted."""
     _check_file(path)
     try:
         return load(path)

@@ -34,7 +34,7 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: Path, inputs: Iterable[Path | None], argument: str = "out") -> None:
-    """UserError for a file that cannot be written or is an input, before the long work starts."""
+    """Refuse a file that cannot be written or is an input, before the long work starts."""
     try:
         writable_target(path)
         check_is_no_input(path, inputs)
