@@ -18,7 +18,6 @@ from ...classifier import DIPClassifier
 from ...writing.files import sha256_of
 from ..table.columns import CATEGORY, DATE, NUMERIC, ColumnSpec
 from ..table.errors import UserError, list_names, suggest_name
-from ..table.kinds import CATEGORY, DATE, NUMERIC
 from ..table.table_model import TableModel, is_of_table, load_any, plain_model, table_model
 from .problems import Problem
 
