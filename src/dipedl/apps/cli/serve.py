@@ -80,16 +80,15 @@ def serve(
                 from ..serve.demo import WINDOW, demo_models
 
                 echo("Fitting models of bundled digits and flowers ...")
-                found, pictures = demo_models()
-                app = create_app(found, replace(settings, window=WINDOW), pictures)
+                fitted, pictures = demo_models()
+                app = create_app(fitted, replace(settings, window=WINDOW), pictures)
             else:
                 app = create_app(Models(paths), settings)
             log_as_json(sys.stderr)
-            served = ", ".join(one.name for one in app.state.service.models)
-            told = f"Answering by {served} at {url_of(address)}"
+            names = ", ".join(served.name for served in app.state.service.models)
             # Clients that ask now wait until the loop runs.
             address.listen()
-            echo(told)
+            echo(f"Answering by {names} at {url_of(address)}")
             run(app, address, hangups)
 
 
@@ -163,12 +162,12 @@ def check_exposed(host: str, token: str, allowed: bool) -> None:
 @contextmanager
 def _hangups() -> Iterator[list[int]]:
     """Yield a list of each SIGHUP during the start: the files are read again once all runs."""
-    came: list[int] = []
+    signals: list[int] = []
     if not hasattr(signal, "SIGHUP"):
-        yield came
+        yield signals
         return
-    before = signal.signal(signal.SIGHUP, lambda number, _: came.append(number))
+    before = signal.signal(signal.SIGHUP, lambda number, _: signals.append(number))
     try:
-        yield came
+        yield signals
     finally:
         signal.signal(signal.SIGHUP, before)

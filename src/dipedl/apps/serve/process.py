@@ -1,4 +1,9 @@
-"""A service as a process: its address, its signals, its end."""
+"""A service as a process: its address, its signals, its end.
+
+The server is uvicorn by its own settings. granian 2.8, which has a time limit for slow heads, took
+3.9 ms per request of one client where uvicorn took 2.8 (13 and 6.5 with eight clients), and lets a
+client that does not read its answer stay forever; slow heads are left to a proxy.
+"""
 
 from __future__ import annotations
 
