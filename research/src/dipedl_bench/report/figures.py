@@ -27,14 +27,10 @@ _MARKS = ("o", "s", "^", "D")
 _INCHES = 0.19
 
 
-def legend_entries(labels: Sequence[str]) -> list[Entry]:
-    """Labels with the colours and dashes in which lines are drawn one after the other."""
-    return [Entry(label, i % 4, _DASHES[i % 4]) for i, label in enumerate(labels)]
-
-
 def set_legend(suite: str, ood: Sequence[str]) -> list[Entry]:
     """Which line stands for which set: known rows first."""
-    return legend_entries([set_title(name, suite) for name in ("", *ood)])
+    titles = (set_title(name, suite) for name in ("", *ood))
+    return [Entry(title, i % 4, _DASHES[i % 4]) for i, title in enumerate(titles)]
 
 
 def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
@@ -157,17 +153,12 @@ def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
 
     With the prior of ones it is ``k / (k + c) = sigmoid(log k - log c)``, c the evidence.
     """
-    return _pooled(runs, vacuity_of)
-
-
-def vacuity_of(named: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Vacuity of the rows of a set, see `vacuity`."""
-    if "log_evidence" not in named:
-        raise LookupError(
-            f"arrays must hold log_evidence for a vacuity, got {sorted(named)}; use DIP-EDL"
-        )
-    k = named["probabilities"].shape[1]
-    return np.asarray(expit(np.log(k) - named["log_evidence"]))
+    return _pooled(
+        runs,
+        lambda named: np.asarray(
+            expit(np.log(named["probabilities"].shape[1]) - named["log_evidence"])
+        ),
+    )
 
 
 def _pooled(
