@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -294,16 +293,6 @@ def test_data_can_be_given(rng):
     check_baseline(Foreign(), X, y)
     with pytest.raises(ValueError, match="9 columns"):
         check_baseline(Foreign())
-
-
-def test_frozen_classifiers_stay_as_they_are(rng):
-    X, y = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)
-    fitted = LogisticRegression().fit(X[:30], y[:30])
-    coefficients = fitted.coef_.copy()
-    for cls in (MaxSoftmax, PredictiveEntropy, Energy, Mahalanobis, DDU, KNNDistance):
-        method = cls(FrozenEstimator(fitted)).fit(X, y)
-        np.testing.assert_allclose(method.predict_proba(X), fitted.predict_proba(X), rtol=1e-14)
-    np.testing.assert_array_equal(fitted.coef_, coefficients)
 
 
 @parametrize_with_checks(

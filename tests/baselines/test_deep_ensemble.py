@@ -200,9 +200,3 @@ def test_a_bootstrap_draws_rows_for_each_member_and_keeps_every_class():
     assert abs(drawn.mean() - 57 * share) < 5 * np.sqrt(57 * share * (1 - share) / 40)
     assert len(np.unique(counts, axis=0)) > 5
     assert model.sample_proba(X).std(axis=0).max() > 0.01
-
-
-def test_unknown_kind(data):
-    ensemble = DeepEnsemble(ExtraTreesClassifier(2), n_members=2).fit(*data)
-    with pytest.raises(ValueError, match="kind must be one of"):
-        ensemble.uncertainty(data[0], kind="variance")

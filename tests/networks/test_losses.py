@@ -1,5 +1,6 @@
 """Losses against Monte Carlo over Dirichlet samples, torch.distributions, autograd and limits."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -13,6 +14,7 @@ from dipedl.networks import (  # noqa: E402
     expected_cross_entropy,
     kl_misleading,
     kl_to_prior,
+    log_evidence_from_logits,
     marginal_likelihood_loss,
     mse_bayes_risk,
     projected_mse,
@@ -196,3 +198,48 @@ def test_the_digamma_loss_with_its_kl_has_the_optimum_of_the_theory():
     loss = expected_cross_entropy(alpha, y) + kl_to_prior(alpha, prior) / nu
     (slope,) = torch.autograd.grad(loss.sum(), alpha)
     assert slope.abs().max() < 1e-12
+
+
+FUNCTIONS = ["relu", "softplus", "exp"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_log_of_the_total_is_that_of_the_evidence(name, rng):
+    logits = torch.from_numpy(rng.normal(0, 8, (50, 4)))
+    evidence = evidence_from_logits(logits, name)
+    assert (evidence >= 0).all()
+    total = evidence.sum(dim=1).log()
+    torch.testing.assert_close(log_evidence_from_logits(logits, name), total)
+
+
+def test_evidence_by_hand():
+    x = torch.tensor([[-2.0, 0.0, 3.0]], dtype=torch.float64)
+    np.testing.assert_allclose(evidence_from_logits(x, "relu"), [[0, 0, 3]])
+    np.testing.assert_allclose(evidence_from_logits(x), np.log1p(np.exp(x.numpy())))
+    np.testing.assert_allclose(evidence_from_logits(x, "exp"), np.exp(x.numpy()))
+
+
+@pytest.mark.parametrize("name", ["softplus", "exp"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_far_rows_do_not_tie_and_do_not_overflow(name, dtype):
+    levels = torch.tensor([-1e4, -800, -200, -41, -39, -20, 0, 50, 200, 1e4], dtype=dtype)
+    logits = levels[:, None].expand(-1, 3)
+    log_evidence = log_evidence_from_logits(logits, name)
+    assert (log_evidence.diff() > 0).all() and torch.isfinite(log_evidence).all()
+    assert torch.isfinite(evidence_from_logits(logits, name).sum(dim=1)).all()
+
+
+def test_no_evidence_of_relu_has_no_log():
+    assert log_evidence_from_logits(torch.full((1, 3), -1.0), "relu").item() == -np.inf
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_of_evidence(name):
+    logits = torch.tensor([[-45.0, -3.0, 0.7, 5.0]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: evidence_from_logits(x, name), (logits,))
+
+
+@pytest.mark.parametrize("function", [evidence_from_logits, log_evidence_from_logits])
+def test_unknown_function(function):
+    with pytest.raises(ValueError, match=r"one of \['exp', 'relu', 'softplus'\], got 'tanh'"):
+        function(torch.zeros(1, 2), "tanh")
