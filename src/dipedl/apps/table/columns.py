@@ -329,7 +329,12 @@ def _of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> C
         decimal = "," if comma else decimal_mark(levels)
         numbers = ~np.isnan(to_numbers(levels, decimal))
         if not numbers.all() and not np.isnan(to_numbers(levels, ",")).any():
-            raise _unclear(levels[~numbers].iloc[0].strip(), name)
+            text = levels[~numbers].iloc[0].strip()
+            raise UnclearMark(
+                f"column {name!r}: {text!r} may be {text.replace(',', '')} or "
+                f"{text.replace(',', '.')}, and no other entry tells which: write the numbers of "
+                "this column without commas"
+            )
         if numbers.all():
             return ColumnSpec(
                 name, NUMERIC, decimal=decimal, why="decimal commas" if decimal == "," else ""
@@ -344,13 +349,6 @@ def _of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> C
 
 class UnclearMark(UserError):
     """A comma that may be a decimal mark or stand between thousands."""
-
-
-def _unclear(text: str, name: str) -> UnclearMark:
-    return UnclearMark(
-        f"column {name!r}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}, "
-        "and no other entry tells which: write the numbers of this column without commas"
-    )
 
 
 def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
@@ -472,7 +470,9 @@ def with_usual(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
     if column.kind == DATE:
         when = read_dates(values, column.date).dropna()
         hours = bool((when.dt.normalize() != when).any())
-        return replace(column, cuts=_date_cuts(when), hours=hours)
+        seconds = (when - pd.Timestamp(0, unit="s", tz="UTC")).dt.total_seconds().to_numpy()
+        cuts = observed_quantiles(seconds, _SHARES) if len(seconds) else seconds
+        return replace(column, cuts=tuple(cuts.tolist()), hours=hours)
     if column.kind == CATEGORY:
         column = replace(column, levels=tuple(sorted(set(texts_of(values).dropna()))))
     made, _ = column.read(values)
@@ -484,12 +484,6 @@ def with_usual(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
     cuts = np.unique(observed_quantiles(numbers, _SHARES)) if len(numbers) else numbers
     shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)
     return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
-
-
-def _date_cuts(when: pd.Series) -> tuple[float, ...]:
-    """Quantiles of dates, in seconds since 1970."""
-    seconds = (when - pd.Timestamp(0, unit="s", tz="UTC")).dt.total_seconds().to_numpy()
-    return tuple(observed_quantiles(seconds, _SHARES).tolist()) if len(seconds) else ()
 
 
 def is_id(numbers: pd.Series) -> bool:

@@ -195,18 +195,15 @@ def _read(
         one = some.refused[0]
         raise UserError(f"{table.path}, row {one.row}: {one.reason}; rows must stay in step")
     names = [str(name) for name in some.frame if name != target]
-    mark = mark or decimal_mark(_texts(some.frame[names]))
+    # The entries that were not read as numbers tell the mark.
+    texts = some.frame[names].select_dtypes(exclude="number").to_numpy().ravel()
+    mark = mark or decimal_mark(pd.Series(texts).dropna().astype(str))
     columns = [ColumnSpec(name, NUMERIC, decimal=mark) for name in names]
     made, _, odd = as_inputs(columns, some.frame, some.rows)
     for one in odd[:1]:
         raise UserError(f"{table.path}, row {one.row}, column {one.column!r}: {one.reason}")
     truth = some.frame[target] if target in some.frame else None
     return made, some.rows, truth, mark
-
-
-def _texts(frame: pd.DataFrame) -> pd.Series:
-    """The entries that were not read as numbers."""
-    return pd.Series(frame.select_dtypes(exclude="number").to_numpy().ravel()).dropna().astype(str)
 
 
 def _odd_rows(P: pd.DataFrame, rows: np.ndarray) -> list[RejectedRow]:

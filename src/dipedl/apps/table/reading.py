@@ -103,7 +103,9 @@ class Table:
         if self.format.kind == formats.LINES:
             return _json_pieces(self)
         if self.format.kind == formats.NPZ:
-            return _numbered_pieces(_slices(_npz_frame(self.path)))
+            whole = _npz_frame(self.path)
+            parts = (whole.iloc[i : i + _ROWS] for i in range(0, len(whole), _ROWS))
+            return _numbered_pieces(part.reset_index(drop=True) for part in parts)
         return _numbered_pieces(map(frame_of, _arrow_tables(self)), _rows_stated(self))
 
 
@@ -464,11 +466,6 @@ def _numbered_pieces(frames: Iterable[pd.DataFrame], total: float = np.inf) -> I
         rows = np.arange(number + 1, number + len(frame) + 1)
         number += len(frame)
         yield Piece(frame, rows, [], min(number / total, 1.0))
-
-
-def _slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for first in range(0, len(frame), _ROWS):
-        yield frame.iloc[first : first + _ROWS].reset_index(drop=True)
 
 
 def _npz_frame(path: Path) -> pd.DataFrame:

@@ -120,12 +120,9 @@ def _arrow_writer(file: IO[bytes], open_file: Callable[..., Any]) -> Iterator[Wr
 
 def _parquet(file: IO[bytes], schema: pa.Schema) -> Any:
     # Hardly a number comes twice: dictionaries of them take longer to make than to write the rows.
-    texts = [field.name for field in schema if not _is_number(field.type)]
+    numbers = pa.types.is_floating, pa.types.is_integer
+    texts = [field.name for field in schema if not any(test(field.type) for test in numbers)]
     return pa.parquet.ParquetWriter(file, schema, use_dictionary=texts)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
 @contextmanager
