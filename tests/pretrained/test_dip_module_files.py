@@ -44,7 +44,7 @@ def path(tmp_path):
 SETTINGS = [
     {},
     {"classes": ["ant", "bee", "cat"], "prior": np.array([0.5, 1, 2]), "max_evidence": 30.0},
-    {"normalizer": QuantileEvidence(0.02, slope=3.0), "calibrator": Temperature((0.1, 9.0))},
+    {"normalizer": QuantileEvidence(0.02, slope=3.0), "calibrator": Temperature(0.5)},
     {"normalizer": ZScore(), "calibrator": "passthrough", "gamma": 0.2, "false_alarm_rate": 0.3},
     {"normalizer": Identity(), "features": "0"},
     {"features": ["0", "3"], "pool": "max"},
