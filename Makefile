@@ -63,7 +63,7 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 bench: .venv/.dev ## Receipts of the measurements of minutes, in research/results (some need DIPEDL_DATA)
-	cd research && ../$(BIN)/python benchmarks/run.py
+	cd research && ../$(BIN)/python benchmarks/run_all.py
 
 pages: .venv/.dev ## Pages of numbers, written from rows and receipts
 	cd research && ../$(BIN)/python benchmarks/write_pages.py && ../$(BIN)/python benchmarks/publish.py

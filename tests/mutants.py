@@ -717,7 +717,7 @@ MUTANTS = [
         "research/src/dipedl_bench/datasets/images.py",
         "astype(np.int64) % 10",
         "astype(np.int64) - 1",
-        "research/tests/datasets/test_images.py::test_images_and_digits_of_svhn",
+        "research/tests/datasets/test_image_sets.py::test_images_and_digits_of_svhn",
     ),
     Mutant(
         "a pause that wastes an epoch",
