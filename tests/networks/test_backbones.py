@@ -414,7 +414,11 @@ LEARNERS = [
 ]
 
 
-@pytest.mark.parametrize(("backbone", "make", "settings"), LEARNERS, ids=["BranchCNN", "ConvLin1d", "PoolCNN", "WhitenedCNN"])
+@pytest.mark.parametrize(
+    ("backbone", "make", "settings"),
+    LEARNERS,
+    ids=["BranchCNN", "ConvLin1d", "PoolCNN", "WhitenedCNN"],
+)
 def test_networks_without_a_reference_learn(backbone, make, settings):
     y = np.arange(160) % (2 if make is rows_with_a_line else 3)
     X = make(np.random.default_rng(0), y)
