@@ -1,6 +1,11 @@
 """Folds and what is learned from them: sources, content hashes, and the in-sample effect."""
 
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
@@ -33,6 +38,52 @@ def test_rows_of_text_and_sparse_rows_are_hashed_by_content():
     assert row_hash(np.array([["1.0"]], object)) != row_hash(np.array([[1]]))  # a text stays one
     dense = np.random.default_rng(0).integers(-1, 2, (20, 5)).astype(float)
     np.testing.assert_array_equal(row_hash(sparse.csr_matrix(dense)), row_hash(dense))
+
+
+COLUMNS = {
+    "texts of digits": ["1", "2", None, "10"],
+    "texts": ["a", "b", None, "a"],
+    "booleans": [True, False, None, True],
+    "whole numbers": [1, 2, None, 3],
+    "numbers": [0.5, -1.0, None, 2.0],
+    "decimals": [Decimal("0.5"), Decimal("1.25"), None, Decimal("2")],
+    "days": [date(2020, 1, day) if day else None for day in (1, 2, 0, 3)],
+    "times": [datetime(2020, 1, 1, 5, 6, s, 8) if s else None for s in (1, 2, 0, 3)],
+    "spans": [timedelta(seconds=s) if s else None for s in (1, 2, 0, 3)],
+    "times of a zone": [datetime(2020, 1, 1, 5, s, tzinfo=UTC) if s else None for s in (1, 2, 0)],
+}
+
+
+def tables(values):
+    """A column as a table of every kind."""
+    array, known = np.array(values, dtype=object)[:, None], [v for v in values if v is not None]
+    yield array
+    yield pd.DataFrame({"a": array[:, 0]})
+    yield pd.DataFrame({"a": pd.Series(values)})
+    yield pd.DataFrame({"a": pd.Series(values, dtype="category")})
+    yield pd.DataFrame({"a": pd.Series(values).convert_dtypes()})
+    polars = pl.DataFrame({"a": values}, strict=False)
+    yield polars
+    yield polars.to_arrow().to_pandas()
+    yield polars.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+    if isinstance(known[0], str):
+        yield polars.cast(pl.Categorical)
+        yield polars.cast(pl.Enum(sorted(set(known))))
+    if isinstance(known[0], date) and getattr(known[0], "tzinfo", None) is None:
+        yield pd.DataFrame({"a": pd.to_datetime(pd.Series(values))})
+        yield polars.cast(pl.Datetime("ns"))
+        yield np.array(values, dtype="M8[ns]")[:, None]
+        yield np.array(values, dtype="M8[us]")[:, None]
+    if isinstance(known[0], timedelta):
+        yield np.array(values, dtype="m8[ns]")[:, None]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_hashes_do_not_depend_on_the_kind_of_table(name):
+    first, *others = map(row_hash, tables(COLUMNS[name]))
+    assert len(set(first.tolist())) == len(set(map(str, COLUMNS[name])))
+    for other in others:
+        np.testing.assert_array_equal(other, first)
 
 
 def test_folds_are_balanced_stratified_and_spread_copies(rng):

@@ -392,3 +392,65 @@ def test_weights_that_no_sum_can_hold_are_named_where_a_fit_fails(low, high):
     weights = np.where(np.arange(len(X)) % 3 == 0, high, low)
     with pytest.raises(ValueError, match="sample_weight spans"):
         DIPClassifier(random_state=0).fit(X, Y, sample_weight=weights)
+
+
+GAP, FLOATS = np.where(np.arange(150) == 7, np.nan, Y), np.linspace(0, 1, 150)
+FUSED = density.FusedDensity([("own", GDADensity()), ("tied", GDADensity("tied"))])
+BLOCKS = density.BlockSumDensity()
+
+
+def fused_scores(proba):
+    fused = clone(FUSED).fit(
+        X, Y, proba=LogisticRegression(max_iter=500).fit(X, Y).predict_proba(X)
+    )
+    return fused.score_samples(X, proba)
+
+
+#: Call, error, and a pattern with the named argument and what came.
+REFUSED = [
+    (lambda: BLOCKS.fit(X, Y[:9]), ValueError, r"samples.*\[150, 9\]"),
+    (lambda: BLOCKS.fit(X, GAP), ValueError, "y must hold a label .* at row 7"),
+    (lambda: BLOCKS.fit(X, FLOATS), ValueError, "Unknown label type"),
+    (lambda: clone(FUSED).fit(X, GAP), ValueError, "y must hold a label .* at row 7"),
+    (lambda: clone(FUSED).fit(X, Y[:9]), ValueError, r"samples.*\[150, 9\]"),
+    (lambda: clone(FUSED).fit(X, FLOATS), ValueError, "Unknown label type"),
+    (lambda: make_pseudo_outliers(X, GAP), ValueError, "y must hold a label .* at row 7"),
+    (lambda: make_pseudo_outliers(X, Y[:9]), ValueError, r"samples.*\[150, 9\]"),
+    (lambda: make_pseudo_outliers(X, FLOATS), ValueError, "Unknown label type"),
+    (lambda: make_pseudo_outliers(X, Y, n=0), ValueError, "n must be an integer >= 1, got 0"),
+    (
+        lambda: make_pseudo_outliers(X, Y, sample_weight=-np.ones(150)),
+        ValueError,
+        "sample_weight must be >= 0",
+    ),
+    (lambda: fused_scores(P[:1]), ValueError, r"proba must .*\(150, 3\), got \(1, 3\)"),
+    (lambda: fused_scores(P[:, :2]), ValueError, r"proba must .*\(150, 3\), got \(150, 2\)"),
+    (lambda: fused_scores(P[:, 0]), ValueError, r"proba must .*\(150, 3\), got \(150,\)"),
+    (lambda: fused_scores(5 * P), ValueError, "rows of proba must sum to 1, got .* 5"),
+    (lambda: fused_scores(np.nan * P), ValueError, "proba must hold finite probabilities"),
+    (lambda: OODDetector().fit(X, FLOATS), ValueError, "Unknown label type"),
+    (
+        lambda: OODDetector(clone(FITTED["classifier"]).fit(X, Y), 2).predict(X),
+        ValueError,
+        "false_alarm_rate must lie strictly between 0 and 1, got 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_what_is_refused(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert type(caught.value) is error
+
+
+def test_labels_and_weights_may_be_lists():
+    w = np.arange(150) % 3 + 1
+    for model in (BLOCKS, clone(BLOCKS).set_params(cv=2)):
+        expected = clone(model).fit(X, Y, w).score_samples(X)
+        found = clone(model).fit(X, Y.tolist(), w.tolist()).score_samples(X)
+        np.testing.assert_array_equal(found, expected)
+    made = make_pseudo_outliers(X, Y, sample_weight=w)
+    again = make_pseudo_outliers(X, Y.tolist(), sample_weight=w.tolist())
+    for kind, rows in made.items():
+        np.testing.assert_array_equal(again[kind], rows)

@@ -146,10 +146,10 @@ def kind_of(values: Any, name: Any) -> str:
         raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
     if missing_entries(values).all():
         return EMPTY
-    return _kind_of_entries(values) or _kind_of_objects(types_of(values), name, is_category(values))
+    return kind_of_dtype(values) or _kind_of_objects(types_of(values), name, is_category(values))
 
 
-def _kind_of_entries(values: Any) -> str | None:
+def kind_of_dtype(values: Any) -> str | None:
     """Return the kind of all entries of a column by its dtype; None if only they tell."""
     if isinstance(values.dtype, np.dtype):
         return _OF_NUMPY.get(values.dtype.kind)
@@ -178,7 +178,7 @@ def date_columns(X: Any) -> list[Any]:
 
 
 def _holds_dates(values: Any) -> bool:
-    kind = _kind_of_entries(values)
+    kind = kind_of_dtype(values)
     return kind == _DATE or (kind is None and any(map(is_date, types_of(values))))
 
 
@@ -378,7 +378,7 @@ class Columns:
             return
         types = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
         last = {dtype: j for j, dtype in enumerate(types)}
-        kinds = {dtype: _kind_of_entries(column(X, j)) for dtype, j in last.items()}
+        kinds = {dtype: kind_of_dtype(column(X, j)) for dtype, j in last.items()}
         for j, dtype in enumerate(types):
             if kinds[dtype] == NUMBER and j not in self.levels:
                 continue

@@ -9,13 +9,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .answers import snapshot_of
 from .classifier import DIPClassifier, sparse_by_default
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
-from .inputs import check_rate, validate_fit_inputs, validate_inputs, validate_labels
+from .inputs import (
+    check_rate,
+    validate_fit_inputs,
+    validate_inputs,
+    validate_inputs_and_labels,
+)
 from .protocols import atomic
 
 __all__ = ["OODDetector"]
@@ -71,9 +76,11 @@ class OODDetector(OutlierMixin, BaseEstimator):
             )
         if self.false_alarm_rate is not None:
             check_rate(self.false_alarm_rate)
-        X = validate_fit_inputs(self, X)
-        labels = np.zeros(X.shape[0]) if y is None else validate_labels(y)
-        check_consistent_length(X, labels)
+        if y is None:
+            X = validate_fit_inputs(self, X)
+            labels = np.zeros(X.shape[0])
+        else:
+            X, labels = validate_inputs_and_labels(self, X, y)
         # No classifier stands behind it: z is not asked for, only the score and its threshold.
         model = template.evidence_model().set_params(normalizer=RankNormal())
         self.evidence_: EvidenceModel = model.fit(X, labels, estimator=template.estimator)
@@ -110,6 +117,8 @@ class OODDetector(OutlierMixin, BaseEstimator):
     def offset_(self) -> float:
         """Log-density in nats below which an input is flagged."""
         check_is_fitted(self)
+        if self.false_alarm_rate is not None:
+            check_rate(self.false_alarm_rate)
         model = self.evidence_ if hasattr(self, "evidence_") else self.estimator.evidence_  # type: ignore[union-attr]
         return float(model.threshold(self.false_alarm_rate))
 

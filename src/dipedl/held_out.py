@@ -27,7 +27,7 @@ from .calibration.crossfit import (
     source_of,
     splits,
 )
-from .calibration.pseudo_outliers import make_pseudo_outliers
+from .calibration.pseudo_outliers import draw_pseudo_outliers
 from .columns import as_numbers, column, is_frame, rows_in_form_of
 from .density.base import (
     as_density,
@@ -254,9 +254,7 @@ class Fold:
         if rows is None:
             return {}
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
-        outliers = make_pseudo_outliers(
-            rows, labels, sample_weight=self.w, random_state=random_state
-        )
+        outliers = draw_pseudo_outliers(rows, labels, self.w, random_state)
         scores = {}
         for kind in list(outliers):
             # One kind at a time: of wide data the features of all take more memory than the models.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -14,7 +15,7 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ..columns import column, is_pandas
+from ..columns import NUMBER, column, is_frame, kind_of_dtype
 
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 
@@ -36,7 +37,8 @@ _MISSING = {"None", "nan", "<NA>", "NaT"}
 def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
     """A 64-bit hash of the content of each row, shape (n,): equal rows have equal hashes.
 
-    Text is hashed by its characters; a sparse row as the dense one.
+    Text is hashed by its characters; a sparse row as the dense one. The kind of table, and of its
+    types of text, dates and numbers, makes no difference.
     """
     d = 1 if len(X.shape) == 1 else int(np.prod(X.shape[1:]))
     rng = np.random.default_rng(random_state)
@@ -73,53 +75,53 @@ def _bits(values: np.ndarray) -> np.ndarray:
 
 
 def _numbers(X: Any) -> np.ndarray:
-    """The inputs as an array of float64 (n, d), with a number for each text."""
-    if _holds_numbers(X):
-        with suppress(TypeError, ValueError):
-            return np.asarray(X, dtype=np.float64).reshape(X.shape[0], -1)
+    """The inputs as an array of float64 (n, d), with a number for each text and date."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return np.asarray(X, dtype=np.float64).reshape(X.shape[0], -1)
     known: dict[str, float] = {}
-    if is_pandas(X):
-        parts = [_column_of_numbers(column(X, j), known) for j in range(X.shape[1])]
+    if is_frame(X):
+        parts = [_entries_as_numbers(column(X, j), known) for j in range(X.shape[1])]
         return np.column_stack(parts)
-    flat = [_number(value, known) for value in _objects(X).ravel().tolist()]
-    return np.array(flat, dtype=np.float64).reshape(X.shape[0], -1)
+    return _entries_as_numbers(np.asarray(X).ravel(), known).reshape(X.shape[0], -1)
 
 
-def _holds_numbers(X: Any) -> bool:
-    """Return whether all types are of numbers; a text stays one though it holds digits alone."""
-    found = X.dtypes if hasattr(X, "dtypes") else getattr(X, "dtype", None)
-    types = found if isinstance(found, Iterable) else [found]
-    return all(getattr(t, "kind", "f") in "biuf" and "tring" not in str(t) for t in types)
+def _entries_as_numbers(values: Any, known: dict[str, float]) -> np.ndarray:
+    """A series or an array (n,) as float64: numbers as they are, which is fast, or one by one.
 
-
-def _column_of_numbers(part: Any, known: dict[str, float]) -> np.ndarray:
-    """A column (n,) of a frame of pandas: numbers as they are, which is fast, or one by one."""
-    if isinstance(part.dtype, np.dtype) and part.dtype.kind in "biuf":
-        return np.asarray(part, dtype=np.float64)
-    values = np.asarray(part, dtype=object).tolist()
-    return np.array([_number(value, known) for value in values], dtype=np.float64)
-
-
-def _objects(X: Any) -> np.ndarray:
-    try:
-        return np.asarray(X, dtype=object)
-    except TypeError:
-        # polars has no common type for dates and numbers.
-        parts = [np.asarray(column(X, j)).astype(object) for j in range(X.shape[1])]
-        return np.column_stack(parts)
+    The dtype decides: a text stays one though it holds digits alone.
+    """
+    if kind_of_dtype(values) == NUMBER:
+        with suppress(TypeError, ValueError):
+            return np.asarray(values, dtype=np.float64)
+    entries = np.asarray(values)
+    if entries.dtype.kind in "mM":
+        # Of nanoseconds NumPy would make whole numbers.
+        entries = entries.astype(f"{entries.dtype.kind}8[us]")
+    numbers = [_number(value, known) for value in entries.astype(object).tolist()]
+    return np.array(numbers, dtype=np.float64)
 
 
 def _number(value: Any, known: dict[str, float]) -> float:
     """A number as it is; else one made of the text that stands for the value."""
-    if isinstance(value, Real | Decimal):
+    if isinstance(value, Real | Decimal | np.bool_):
         return float(value)
     text = str(value)
     if text in _MISSING:
         return float("nan")
+    if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
+        text = _date_text(value)
     if text not in known:
         digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
         known[text] = float(int.from_bytes(digest, "big"))
     return known[text]
+
+
+def _date_text(value: Any) -> str:
+    """The text of a date or a span of time, the same for every type of it."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    is_span = isinstance(value, timedelta | np.timedelta64)
+    return str(np.timedelta64(value, "us") if is_span else np.datetime64(value, "us"))
 
 
 def content_folds(

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
 
-from ..maths.arrays import drop_mask
+from ..inputs import check_weights, validate_labels
+from ..maths.arrays import check_integer, drop_mask
+from ..maths.seeds import seed
 from .crossfit import row_hash
 
 __all__ = ["make_pseudo_outliers"]
@@ -15,10 +19,10 @@ __all__ = ["make_pseudo_outliers"]
 
 def make_pseudo_outliers(
     X: Any,
-    y: np.ndarray,
+    y: Any,
     *,
     n: int = 500,
-    sample_weight: np.ndarray | None = None,
+    sample_weight: Any = None,
     random_state: int = 0,
 ) -> dict[str, np.ndarray]:
     """Rows that are like those of X in some respects and unlike all of them in others.
@@ -35,11 +39,11 @@ def make_pseudo_outliers(
     ----------
     X : array-like, shape (m, d)
         ID rows. What is not a finite numeric array of two dimensions gives no pseudo-outliers.
-    y : ndarray, shape (m,)
+    y : array-like, shape (m,)
         Labels. With one class only, "of different classes" means any two rows.
     n : int, default=500
         Rows of each kind.
-    sample_weight : ndarray, shape (m,), optional
+    sample_weight : array-like, shape (m,), optional
         Weights >= 0.
     random_state : int, default=0
         Seed.
@@ -63,13 +67,31 @@ def make_pseudo_outliers(
     {'blended': (2, 3), 'pasted': (2, 3), 'permuted': (2, 3), 'noised': (2, 3)}
     """
     X = drop_mask("X", X)
+    if not _are_finite_rows(X):
+        return {}
+    y = validate_labels(y)
+    check_consistent_length(X, y)
+    check_classification_targets(y)
+    weights, number = check_weights(sample_weight, X), seed(random_state)
+    return draw_pseudo_outliers(X, y, weights, number, check_integer("n", n))
+
+
+def _are_finite_rows(X: Any) -> bool:
+    """Return whether X is an array of finite numbers (m, d), neither of them zero."""
     dense = isinstance(X, np.ndarray) and X.ndim == 2 and min(X.shape) > 0
-    if not (dense and np.issubdtype(X.dtype, np.number) and np.isfinite(X).all()):
+    return dense and np.issubdtype(X.dtype, np.number) and bool(np.isfinite(X).all())
+
+
+def draw_pseudo_outliers(
+    X: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: int, n: int = 500
+) -> dict[str, np.ndarray]:
+    """Return `make_pseudo_outliers` of labels (m,) and weights that were checked before."""
+    if not _are_finite_rows(X):
         return {}
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     kept = np.flatnonzero(weights > 0)
     order = kept[np.argsort(row_hash(X[kept]), kind="stable")]
-    rows = _Source(X[order], np.asarray(y)[order], weights[order])
+    rows = _Source(X[order], np.unique(y, return_inverse=True)[1][order], weights[order])
     rng = np.random.default_rng(random_state)
     first, second = rows.pairs(n, rng)
     d, low, high = X.shape[1], rows.X.min(axis=0), rows.X.max(axis=0)

@@ -19,7 +19,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
-    column_or_1d,
     has_fit_parameter,
 )
 from threadpoolctl import ThreadpoolController
@@ -30,10 +29,11 @@ from ..inputs import (
     require_fitted,
     validate_features,
     validate_fit_features,
+    validate_labels,
     weight_argument,
     weights_passed,
 )
-from ..maths.arrays import drop_mask, is_tensor, to_numpy
+from ..maths.arrays import is_tensor, to_numpy
 from ..maths.seeds import seeded_clone
 from ..plugins import public_names
 from ..protocols import atomic
@@ -85,7 +85,7 @@ def check_training_rows(
     """Return rows X (n, p), labels (n,) or None, and weights of a fit to a density, checked."""
     X = validate_fit_features(density, X, reset=reset, dtype=density._dtypes)
     if y is not None:
-        y = column_or_1d(drop_mask("y", y), warn=True)
+        y = validate_labels(y)
         check_consistent_length(X, y)
         if requires_labels(density):
             check_classification_targets(y)

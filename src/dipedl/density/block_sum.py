@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from ..calibration.crossfit import splits
-from ..inputs import check_weights, validate_fit_features
 from ..protocols import atomic
 from .base import (
     LogDensityMixin,
     check_rows,
+    check_training_rows,
     fit_copy,
     is_estimator,
     log_density,
@@ -104,8 +104,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             If the blocks do not fit the columns, or with `cv` a block's held-out scores are all
             alike or not finite.
         """
-        X = validate_fit_features(self, X)
-        weights = check_weights(sample_weight, X)
+        X, y, weights = check_training_rows(self, X, y, sample_weight)
         self.blocks_ = _slices(self.blocks, X.shape[1])
         self.densities_ = self._fit_blocks(X, y, weights)
         self.center_, self.scale_ = np.zeros(len(self.blocks_)), np.ones(len(self.blocks_))
@@ -154,7 +153,7 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation of each block's held-out scores, shapes (b,)."""
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        labels = np.zeros(len(X), dtype=int) if y is None else np.asarray(y)
+        labels = np.zeros(len(X), dtype=int) if y is None else y
         parts, rows = [], []
         for train, held_out in splits(self.cv, X[used], labels[used], used)[0]:
             train, held_out = used[train], used[held_out]

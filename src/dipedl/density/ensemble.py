@@ -13,21 +13,28 @@ from scipy import special
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
 from ..calibration.crossfit import content_folds, fold_pairs
-from ..calibration.pseudo_outliers import make_pseudo_outliers
+from ..calibration.pseudo_outliers import draw_pseudo_outliers
 from ..dirichlet import confidence
 from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
-from ..inputs import check_weights, require_fitted, validate_features, validate_fit_features
-from ..maths.arrays import Array, check_magnitude, check_simplex, drop_mask, special_functions
+from ..inputs import require_fitted, validate_features
+from ..maths.arrays import Array, check_magnitude, check_simplex, special_functions
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
 from ..protocols import atomic
 from ..writing.finding import warn_caller
 from ..writing.progress import Stopwatch
-from .base import clone_with_selected, fit_copy, for_own_rows, log_density, score_parts
+from .base import (
+    check_training_rows,
+    clone_with_selected,
+    fit_copy,
+    for_own_rows,
+    log_density,
+    score_parts,
+)
 from .gaussian import GDADensity, RelativeDensity
 from .knn import KNNDensity
 
@@ -69,6 +76,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
     """
 
     normalized = False
+    _dtypes: Any = np.float64
 
     candidates: Candidates | None
     random_state: Any
@@ -89,11 +97,14 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             Class probabilities, by a classifier that was not fitted on these rows; one column per
             label in y, which is needed then, in sorted order.
         """
-        X = validate_fit_features(self, X)
+        X, labels, w = check_training_rows(self, X, y, sample_weight)
         check_magnitude("X", X)
-        P = _check_proba(proba, y, len(X))
-        y = np.zeros(len(X), int) if y is None else column_or_1d(drop_mask("y", y), warn=True)
-        w = check_weights(sample_weight, X)
+        if labels is not None:
+            check_classification_targets(labels)
+        P = _check_proba(proba, labels, len(X))
+        if P is not None:
+            self.n_classes_ = P.shape[1]
+        y = np.zeros(len(X), int) if labels is None else labels
         if w is not None and (w == 0).any():
             # A row of weight zero is absent.
             X, y, P, w = X[w > 0], y[w > 0], _take(P, w > 0), w[w > 0]
@@ -119,9 +130,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         if P is None:
             # Only EvidenceModel can ask the classifier for its probabilities of pseudo-outliers.
             first = pairs[0][1]
-            made = make_pseudo_outliers(
-                X[first], y[first], sample_weight=_take(w, first), random_state=number
-            )
+            made = draw_pseudo_outliers(X[first], y[first], _take(w, first), number)
         outliers = {kind: folds[0].component_scores(Z) for kind, Z in made.items()}
         rows = np.concatenate([held_out for _, held_out in pairs])
         classes = np.unique(y, return_inverse=True)[1]
@@ -249,8 +258,20 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
     def score_samples(self, X: Any, proba: Any = None) -> Rows:
         """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
         require_fitted(self, "component_names_")
-        P = None if proba is None else np.asarray(proba, dtype=np.float64)
-        return self.log_density(validate_features(self, X), P)
+        Z = validate_features(self, X)
+        return self.log_density(Z, None if proba is None else self._checked_proba(proba, len(Z)))
+
+    def _checked_proba(self, proba: Any, n: int) -> Rows:
+        """Return class probabilities of n rows as an array (n, k), checked."""
+        P = np.asarray(proba, dtype=np.float64)
+        k = getattr(self, "n_classes_", P.shape[-1] if P.ndim == 2 else "k")
+        if P.shape != (n, k):
+            raise ValueError(
+                f"proba must have a row for each row of X and a column for each class, ({n}, {k}), "
+                f"got {P.shape}"
+            )
+        check_simplex("proba", P)
+        return P
 
     def log_density(self, Z: Rows, proba: Rows | None = None) -> Rows:
         """Return `score_samples` of features Z (n, p) that were checked before."""
@@ -347,6 +368,8 @@ class FusedDensity(DensityEnsemble):
         The fitted candidates.
     failed_ : dict of str to str
         Candidates that could not be used, and why.
+    n_classes_ : int
+        Number of classes, if probabilities were given to ``fit``.
     component_names_ : tuple of str
         The components in use: estimators, and "classifier" if probabilities were given.
     normal_scores_ : dict of str to normaliser
@@ -472,6 +495,8 @@ class DensitySelector(DensityEnsemble):
         "name", "failed".
     estimators_, failed_
         As in `FusedDensity`.
+    n_classes_ : int
+        Number of classes, if probabilities were given to ``fit``.
     component_names_ : tuple of str
         The components that the choice needs.
     fusion_ : FusedDensity or None

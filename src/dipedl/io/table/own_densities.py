@@ -164,7 +164,7 @@ _SEVERAL: dict[str, c.Check] = {
 }
 
 
-_BLIND = {"blind_": c.each(c.text, kind=set)}
+_BLIND = {"blind_": c.each(c.text, kind=set), "n_classes_": c.count(least=1)}
 
 ENTRIES: dict[str, Entry] = {
     "density.GDADensity": _gaussians(class_weights=c.one_of("equal", "empirical")),
