@@ -47,7 +47,7 @@ class Answers:
     flagged : ndarray of bool, shape (n,)
         Where ``predict_ood`` says -1.
     confidence : ndarray, shape (n,)
-        Largest class probability of the calibrated classifier, without the density.
+        Largest class probability of ``classifier_proba``: calibrated, without the density.
     sets : ndarray of bool, shape (n, k), or None
         As ``predict_set`` gives them, if a `coverage` was asked for.
     reasons : ndarray of str, shape (n,), or None
@@ -374,7 +374,8 @@ class Decisions:
             Say in words why inputs are rare: of the flagged ones, or of all. Each costs a second
             pass.
         """
-        P, scores = self.proba_and_scores(X)
+        _, bare, scores = self.predict_parts(X)
+        P = self.evidence_.calibrate_proba(bare, scores)
         held_out, dirichlet = self.held_out_rows(), self.dirichlet_of(P, scores)
         flagged = scores < self.alarm_threshold(None)
         return Answers(
@@ -382,7 +383,7 @@ class Decisions:
             dirichlet,
             conformal_p_values(scores, held_out.scores, held_out.weights),
             flagged,
-            self.evidence_.sharpen_in_full(P, scores).max(axis=1),
+            self.evidence_.calibrate_in_full(bare).max(axis=1),
             None if coverage is None else self.prediction_sets(dirichlet.mean, coverage),
             None if reasons is None else _reasons(self, X, flagged, reasons),
         )

@@ -377,8 +377,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """
         evidence, classifier, _ = self._fitted_parts()
         P = evidence.predict_proba(validate_inputs(self, X, evidence.columns_), classifier)
-        calibrator = evidence.calibrator_
-        return P if calibrator is None else np.asarray(calibrator.transform(P))
+        return evidence.calibrate_in_full(P)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""

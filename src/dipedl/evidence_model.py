@@ -250,10 +250,10 @@ class EvidenceModel(BaseEstimator):
             if held_out.labelled
             else getattr(self, "calibrator_", None)
         )
-        if held_out.proba is not None:
-            held_out = replace(
-                held_out, proba=self.calibrate_proba(held_out.proba, held_out.scores)
-            )
+        if held_out.proba is not None and self.calibrator_ is not None:
+            bare = held_out.proba
+            proba = self.calibrate_proba(bare, held_out.scores)
+            held_out = replace(held_out, proba=proba, bare_proba=bare)
         self.normalizer_ = fit_normalizer(
             self.normalizer, held_out, n=self.n_, gamma=self.gamma, prior=self.prior
         )
@@ -313,18 +313,9 @@ class EvidenceModel(BaseEstimator):
         share = sharpening_share(scores, *self.sharpening_)
         return calibrate_in_share(self.calibrator_, proba, share)
 
-    def sharpen_in_full(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """`calibrated` class probabilities P (n, k) with a sharpening in full on every input.
-
-        Those of ``classifier_proba`` where the calibrator is a temperature; of any other, P itself.
-        """
-        if type(self.calibrator_) is not Temperature or self.calibrator_.temperature_ >= 1:
-            return P
-        temperature = self.calibrator_.temperature_
-        share = sharpening_share(scores, *self.sharpening_)
-        exponent = 1 / (temperature * inverse_temperature(temperature, share))
-        log_p = np.log(np.maximum(P, np.finfo(np.float64).tiny))
-        return np.asarray(special.softmax(exponent[:, None] * log_p, axis=1))
+    def calibrate_in_full(self, proba: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, k) after the calibrator, which sharpens on every input alike."""
+        return proba if self.calibrator_ is None else np.asarray(self.calibrator_.transform(proba))
 
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
@@ -396,8 +387,8 @@ class EvidenceModel(BaseEstimator):
     def dirichlet(self, proba: np.ndarray, scores: np.ndarray, spread: Any = None) -> Dirichlet:
         """Return ``prior + exp(log_evidence) * proba`` of inputs by their scores (n,).
 
-        `proba` (n, k) are `calibrated`; a fitted `spread` gives the strength in place of the
-        evidence.
+        `proba` (n, k) are those of `calibrate_proba`; a fitted `spread` gives the strength in place
+        of the evidence.
         """
         # The paper's preset is as published, and so are its intervals.
         caveat = None if self.held_out_.origin == "in-sample" else INTERVALS_OF_EVIDENCE

@@ -91,7 +91,7 @@ class HeldOut:
     weights : ndarray, shape (m,), or None
         How many inputs each row stands for.
     proba : ndarray, shape (m, k), or None
-        Probabilities of the classifier, after its calibrator.
+        Probabilities of the classifier; in a fitted `EvidenceModel` after its calibrator.
     labels : ndarray, shape (m,), or None
         Indices 0..k-1 of the true classes.
     components : ndarray, shape (m, c), or None
@@ -100,6 +100,8 @@ class HeldOut:
         Their names.
     origin : Origin
         Where the rows came from, as far as guarantees depend on it.
+    bare_proba : ndarray, shape (m, k), or None
+        Probabilities of the classifier before its calibrator, where there is one.
     """
 
     scores: np.ndarray
@@ -110,6 +112,7 @@ class HeldOut:
     components: np.ndarray | None = None
     component_names: tuple[str, ...] = ()
     origin: Origin = "left out"
+    bare_proba: Any = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -158,6 +161,7 @@ class HeldOut:
             proba=take(self.proba),
             labels=take(self.labels),
             components=take(self.components),
+            bare_proba=take(self.bare_proba),
         )
 
     def threshold(self, rate: float, name: str = "false_alarm_rate") -> float:

@@ -5,9 +5,12 @@ import pytest
 import torch
 from sklearn.datasets import make_classification
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from dipedl import DIPClassifier
+from dipedl.apps.monitor.rows import held_out_rows
+from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.dirichlet import entropy
 from dipedl.evidence_model import calibrate_in_share, sharpening_range
@@ -78,6 +81,34 @@ def test_the_guarantee_holds_with_a_calibrator_that_is_no_temperature(study, rng
     assert surer.any() and not surer.all()
     np.testing.assert_array_equal(none[surer], bare[surer])
     np.testing.assert_array_equal(none[~surer], full[~surer])
+
+
+class Sharpening:
+    """A calibrator that makes every answer surer."""
+
+    def fit(self, P, y, sample_weight=None):
+        return self
+
+    def transform(self, P):
+        return P**2 / (P**2).sum(axis=1, keepdims=True)
+
+
+class OwnTemperature(Temperature):
+    """A temperature of another class: what it gives is mixed."""
+
+
+@pytest.mark.parametrize("calibrator", [None, Temperature(), OwnTemperature(), Sharpening()])
+def test_confidence_is_that_of_the_calibrated_classifier_without_the_density(calibrator, rng):
+    X, y = small()
+    timid = LogisticRegression(C=1e-3)
+    clf = DIPClassifier(timid, GDADensity(), calibrator=calibrator).fit(X, y)
+    Q = X + rng.normal(size=X.shape)
+    expected = clf.classifier_proba(Q).max(axis=1)
+    assert (expected > clf.estimator_.predict_proba(Q).max(axis=1) + 0.01).mean() > 0.5
+    np.testing.assert_allclose(clf.answers(Q).confidence, expected, rtol=1e-12)
+    bare = clf.evidence_.held_out_.bare_proba
+    full = clf.evidence_.calibrate_in_full(bare).max(axis=1)
+    np.testing.assert_allclose(held_out_rows(clf).confidence, full, rtol=1e-12)
 
 
 @pytest.mark.parametrize("score", ["fused", "density"])

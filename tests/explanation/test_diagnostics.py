@@ -20,11 +20,12 @@ from sklearn.metrics import roc_auc_score
 from dipedl import DIPClassifier
 from dipedl.apps.cli.wording import diagnosis_in_shell
 from dipedl.apps.table.report.advice import error_ranking
+from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
 from dipedl.explanation import Diagnosis, Finding, diagnose
-from dipedl.explanation.classifier_findings import holm, uncalibrated
+from dipedl.explanation.classifier_findings import holm
 from dipedl.explanation.evidence_findings import half_point, vacuity_at
 from dipedl.held_out import HeldOut
 
@@ -48,7 +49,8 @@ def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None
         scores = held_out.scores
         normalizer = HalfAt(np.quantile(scores, 0.005), 4 / max(np.std(scores), 1e-9))
     clf.evidence_ = EvidenceModel(prior=np.ones(K) if prior is None else np.asarray(prior, float))
-    clf.evidence_.held_out_ = held_out
+    bare = None if calibrator is None else held_out.proba
+    clf.evidence_.held_out_ = replace(held_out, bare_proba=bare)
     clf.evidence_.normalizer_, clf.evidence_.calibrator_ = normalizer, calibrator
     clf.evidence_.sharpening_ = (-1e3, -1e3 + 1e-3)
     clf.evidence_.n_, clf.evidence_.density_ = N, density
@@ -455,26 +457,31 @@ def test_without_errors_no_rule_is_given():
     assert not any("errors_ranked_by" in f.numbers for f in diagnose(clf).findings)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
-def test_probabilities_before_the_temperature_are_recovered(temperature):
-    c = healthy()
-    P = np.maximum(c.proba, 1e-9)
-    P /= P.sum(axis=1, keepdims=True)
-    cooled = P ** (1 / temperature)
-    cooled /= cooled.sum(axis=1, keepdims=True)
-    clf = model(c, calibrator=SimpleNamespace(temperature_=temperature))
-    before = uncalibrated(replace(c, proba=cooled), clf.evidence_)
-    np.testing.assert_allclose(before, P, rtol=1e-6)
+class Sharpening:
+    """A calibrator of one's own, with a temperature."""
+
+    temperature_ = 0.5
+
+    def fit(self, P, y, sample_weight=None):
+        return self
+
+    def transform(self, P):
+        return P**2 / (P**2).sum(axis=1, keepdims=True)
 
 
-def test_probabilities_before_a_sharpening_in_shares_are_recovered():
+class OwnTemperature(Temperature):
+    """A subclass."""
+
+
+@pytest.mark.parametrize("calibrator", [None, Temperature(), OwnTemperature(), Sharpening()])
+def test_losses_before_the_calibrator_are_those_of_the_bare_classifier(calibrator):
     X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)
     timid = LogisticRegression(C=1e-4)
-    clf = DIPClassifier(timid, GDADensity()).fit(X, y)
+    clf = DIPClassifier(timid, GDADensity(), calibrator=calibrator).fit(X, y)
     assert clf.evidence_.calibrator_.temperature_ < 0.8
     bare = DIPClassifier(timid, GDADensity(), calibrator="passthrough").fit(X, y)
     P, labels = bare.evidence_.held_out_.proba, bare.evidence_.held_out_.labels
-    numbers = found(clf)["temperature_far_from_one"].numbers
+    (numbers,) = (f.numbers for f in diagnose(clf).findings if "nll_before" in f.numbers)
     nll = -np.log(P[np.arange(len(P)), labels]).mean()
     assert numbers["nll_before"] == pytest.approx(nll, rel=1e-9)
 

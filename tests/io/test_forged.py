@@ -174,6 +174,7 @@ OWN = [
     ("HeldOut", {"scores": DIGITS[::-1].copy()}, "scores that do not ascend"),
     ("HeldOut", {"scores": DIGITS[:9].copy()}, "where m is 9"),
     ("HeldOut", {"proba": np.ones((len(X), 3))}, "do not add up to 1"),
+    ("HeldOut", {"bare_proba": np.ones((len(X), 3))}, "do not add up to 1"),
     ("HeldOut", {"labels": np.full(len(X), 7)}, "have labels of none"),
     ("HeldOut", {"origin": "nowhere"}, "not one of"),
     ("Temperature", {"temperature_": 0}, "temperature_ of Temperature"),

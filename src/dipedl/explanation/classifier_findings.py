@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
 from ..calibration.temperature import BOUNDS
 from ..evidence import alarm_threshold
-from ..evidence_model import inverse_temperature, sharpening_share
 from ..held_out import HeldOut
 from ..metrics import ece
 from ..writing.finding import Finding, Number
@@ -46,26 +45,17 @@ def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Yield the temperature, and confidence against accuracy."""
     if not held_out.labelled:
         return
-    if clf.has_evidence and hasattr(clf.evidence_.calibrator_, "temperature_"):
+    # Files of before 0.2.0 hold no probabilities before the calibrator.
+    known = held_out.bare_proba is not None
+    if known and hasattr(clf.evidence_.calibrator_, "temperature_"):
         yield _temperature(held_out, clf)
     yield _confidence(held_out, clf)
 
 
-def uncalibrated(held_out: HeldOut, evidence: Any) -> np.ndarray:
-    """Return the classifier's probabilities of held-out rows before its temperature, (m, k)."""
-    temperature = getattr(getattr(evidence, "calibrator_", None), "temperature_", 1.0)
-    if temperature == 1:
-        return np.asarray(held_out.proba)
-    share = sharpening_share(held_out.scores, *evidence.sharpening_)
-    exponent = 1 / inverse_temperature(temperature, share)[:, None]
-    return np.asarray(special.softmax(exponent * np.log(np.maximum(held_out.proba, _TINY)), axis=1))
-
-
 def _temperature(held_out: HeldOut, clf: Any) -> Finding:
-    calibrator, before = clf.evidence_.calibrator_, uncalibrated(held_out, clf.evidence_)
-    temperature = float(calibrator.temperature_)
+    temperature = float(clf.evidence_.calibrator_.temperature_)
     numbers: dict[str, Number] = {"temperature": temperature}
-    for name, P in (("before", before), ("after", held_out.proba)):
+    for name, P in (("before", held_out.bare_proba), ("after", held_out.proba)):
         own = P[np.arange(len(P)), held_out.labels]
         numbers[f"nll_{name}"] = held_out.average(-np.log(np.maximum(own, _TINY)))
         numbers[f"ece_{name}"] = ece(held_out.labels, P)

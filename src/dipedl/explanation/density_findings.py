@@ -18,7 +18,6 @@ from ..features.encoding import PARTS
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
 from ..writing.finding import Finding, Number
-from .classifier_findings import uncalibrated
 from .evidence_findings import lowest, posterior_mean, score_range
 from .wording import finding
 
@@ -70,7 +69,7 @@ def _another_density(clf: Any) -> str:
 
 def _compared(held_out: HeldOut, clf: Any) -> Finding:
     # The classifier's own doubt: after a temperature it depends on the score.
-    doubt = max_prob(uncalibrated(held_out, clf.evidence_))
+    doubt = max_prob(held_out.proba if held_out.bare_proba is None else held_out.bare_proba)
     rank = float(stats.spearmanr(-held_out.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
     errors = int(held_out.wrong.sum())
     numbers: dict[str, Number] = {"rank_correlation": rank, "errors": errors}

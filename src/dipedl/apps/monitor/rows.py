@@ -58,7 +58,10 @@ def held_out_rows(model: Any) -> Rows:
     P = to_numpy(model.answer_proba(given, held.scores))
     if hasattr(model, "held_out_dirichlet"):
         u = to_numpy(model.held_out_dirichlet().vacuity)
-        confidence = model.evidence_.sharpen_in_full(given, held.scores).max(axis=1)
+        # Without a calibrator, and in files of before 0.2.0, there are no others.
+        bare = held.bare_proba
+        full = given if bare is None else model.evidence_.calibrate_in_full(bare)
+        confidence = full.max(axis=1)
     else:
         u, confidence = 1 - P.max(axis=1), P.max(axis=1)
     known = held.labels is not None and held.origin != "in-sample"

@@ -35,9 +35,11 @@ RANKS = Entry(
 
 
 def _rows_fit(held: Any, sizes: c.Sizes) -> None:
-    scores, proba = held.scores, held.proba
+    scores = held.scores
     c.need(sizes["m"] and (scores[1:] >= scores[:-1]).all(), "have scores that do not ascend")
-    c.need(proba is None or on_simplex(proba).all(), "have probabilities that do not add up to 1")
+    for proba in (held.proba, held.bare_proba):
+        sound = proba is None or on_simplex(proba).all()
+        c.need(sound, "have probabilities that do not add up to 1")
     if held.labelled:
         labels = held.labels
         known = labels.dtype.kind in "iu" and 0 <= labels.min() <= labels.max() < sizes["k"]
@@ -122,6 +124,7 @@ ENTRIES: dict[str, Entry] = {
             "components": c.maybe(c.floats("m", "*", finite=False)),
             "component_names": c.each(c.text, kind=tuple),
         },
+        {"bare_proba": c.maybe(c.floats("m", "k"))},
         where=(_rows_fit,),
     ),
     "calibration.Rehearsal": Entry(
