@@ -94,7 +94,10 @@ def modules_after(code):
 
 
 def test_the_classifier_loads_neither_files_nor_pages_nor_explanations():
-    loaded = modules_after("from dipedl import DIPClassifier")
+    fit = "DIPClassifier().fit(*load_iris(return_X_y=True))"
+    loaded = modules_after(
+        f"from dipedl import DIPClassifier; from sklearn.datasets import load_iris; {fit}"
+    )
     apart = {
         "apps",
         "explanation",

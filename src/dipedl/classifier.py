@@ -22,6 +22,7 @@ from .dirichlet import Dirichlet, most_probable
 from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_spread
 from .held_out import has_memorised
+from .held_out_findings import warn_of_held_out_rows
 from .inputs import (
     FittedClassifier,
     check_weights,
@@ -257,7 +258,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
                 )
         self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
         self.__dict__.pop("stream_", None)
-        self._warn_of_held_out_rows(after_fit=True)
+        warn_of_held_out_rows(evidence.held_out_, self, after_fit=True)
         return self
 
     @atomic
@@ -286,7 +287,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             self.spread, fitted, X, labels, weights, classifier=classifier
         )
         self.evidence_ = evidence
-        self._warn_of_held_out_rows()
+        warn_of_held_out_rows(evidence.held_out_, self)
         return self
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
@@ -454,11 +455,6 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
         evidence, classifier, _ = self._fitted_parts()
         return evidence.predict(validate_inputs(self, X, evidence.columns_), classifier)
-
-    def _warn_of_held_out_rows(self, *, after_fit: bool = False) -> None:
-        from .explanation import warn_of_held_out_rows
-
-        warn_of_held_out_rows(self.evidence_.held_out_, self, after_fit=after_fit)
 
     def fitted_classifier(self) -> FittedClassifier:
         """Return the fitted classifier with a column of probabilities for each class."""

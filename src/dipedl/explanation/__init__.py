@@ -7,7 +7,6 @@ from ..writing.finding import Diagnosis, Finding, FindingWarning
 from ._diagnose import diagnose
 from ._explain import explain, reasons
 from .cards import BaselineCard, Card
-from .held_out_findings import warn_of_held_out_rows
 
 __all__ = [
     "BaselineCard",
@@ -18,5 +17,4 @@ __all__ = [
     "diagnose",
     "explain",
     "reasons",
-    "warn_of_held_out_rows",
 ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..decisions.pipelines import last_step_with
+from ..held_out_findings import held_out_findings
 from ..writing.finding import Diagnosis
 from .classifier_findings import class_findings, probability_findings
 from .density_findings import feature_findings, information_findings, selection_findings
 from .evidence_findings import evidence_findings, interval_findings
-from .held_out_findings import held_out_findings
 
 _CHECKS = (
     held_out_findings,

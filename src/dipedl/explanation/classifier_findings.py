@@ -16,7 +16,7 @@ from ..held_out import HeldOut
 from ..metrics import ece
 from ..writing.finding import Finding, Number
 from ..writing.numbers import plain_labels
-from .wording import finding
+from ..writing.wording import finding
 
 _LEVEL = 0.01
 _FEW_ROWS = 5

@@ -18,8 +18,8 @@ from ..features.encoding import PARTS
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
 from ..writing.finding import Finding, Number
+from ..writing.wording import finding
 from .evidence_findings import lowest, posterior_mean, score_range
-from .wording import finding
 
 _SAME_RANKING = 0.95
 #: Errors below which an AUROC is mostly noise.

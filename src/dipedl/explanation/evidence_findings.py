@@ -12,9 +12,9 @@ from ..calibration.rehearsal import RARE, SURE, Rehearsal
 from ..evidence import CautionBudget, weighted_quantile
 from ..evidence_model import EvidenceModel
 from ..held_out import HeldOut
+from ..held_out_findings import seen_before
 from ..writing.finding import Finding, Number
-from .held_out_findings import seen_before
-from .wording import finding
+from ..writing.wording import finding
 
 _LOW = 0.01
 #: Vacuity of the rarest 1 % below which the evidence cannot be said to move anything there.

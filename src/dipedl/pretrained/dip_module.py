@@ -28,7 +28,6 @@ from ..calibration.rehearsal import Rehearsal
 from ..dirichlet import Dirichlet
 from ..evidence import ZScore
 from ..evidence_model import EvidenceModel
-from ..explanation import warn_of_held_out_rows
 from ..held_out import (
     FEWEST_ROWS,
     MOST_ROWS,
@@ -37,6 +36,7 @@ from ..held_out import (
     sample_hashes,
     share_in_fit,
 )
+from ..held_out_findings import warn_of_held_out_rows
 from ..maths.arrays import on_simplex, to_numpy
 from ..networks.batches import (
     Unpack,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..held_out import FEWEST_ROWS, HeldOut, share_of_copies
-from ..writing.finding import Finding, FindingWarning, Number, warn_caller
-from ..writing.numbers import plain_labels
-from .wording import finding
+from .held_out import FEWEST_ROWS, HeldOut, share_of_copies
+from .writing.finding import Finding, FindingWarning, Number, warn_caller
+from .writing.numbers import plain_labels
+from .writing.wording import finding
 
 _COVERAGE = 0.9
 #: Confidence of the bound on an error rate without an error, by Clopper and Pearson.

@@ -1,10 +1,10 @@
-"""Severity, sentence and remedy of each finding; the checks beside this file find the numbers."""
+"""Severity, sentence and remedy of each finding; the checks find the numbers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..writing.finding import Finding, Number
+from .finding import Finding, Number
 
 _OWN_ROWS = "look more typical than new ones"
 _RARE = "Weigh or resample the rare classes, or use another classifier."
