@@ -123,10 +123,8 @@ def test_uncertainties_against_monte_carlo(alpha):
     d = Dirichlet(alpha)
     p = np.random.default_rng(3).dirichlet(alpha[0], m)
     entropy = special.entr(p).sum(axis=1)
-    log_loss = -np.log(np.maximum(p, 1e-300))
     for got, draws in (
         (d.aleatoric, entropy),
-        (d.expected_log_loss(np.array([2])), log_loss[:, 2]),
         (d.variance[0, 1], (p[:, 1] - d.mean[0, 1]) ** 2),
         (d.covariance[0, 0, 2], (p[:, 0] - d.mean[0, 0]) * (p[:, 2] - d.mean[0, 2])),
         (-d.differential_entropy, stats.dirichlet(alpha[0]).logpdf(p.T)),
@@ -226,11 +224,9 @@ def test_torch_gives_the_same_numbers(dtype):
     t, d = Dirichlet(torch.tensor(alpha, dtype=dtype)), Dirichlet(alpha)
     beta = rng.uniform(0.5, 2, 5)
     p = rng.dirichlet(np.full(5, 5.0), 50)
-    y = rng.integers(0, 5, 50)
     pairs = [(getattr(t, n), getattr(d, n)) for n in [*SCALARS, "mean", "variance", "covariance"]]
     pairs += [
         (t.kl_divergence(beta), d.kl_divergence(beta)),
-        (t.expected_log_loss(torch.tensor(y)), d.expected_log_loss(y)),
         (t.update(np.ones(5)).log_evidence, d.update(np.ones(5)).log_evidence),
         *zip(t.credible_interval(), d.credible_interval(), strict=True),
     ]
@@ -251,10 +247,9 @@ def test_gradients_are_right_on_both_sides_of_the_series(name):
     assert torch.autograd.gradcheck(lambda a: getattr(Dirichlet(a), name), (alpha,))
 
 
-def test_gradient_of_kl_and_loss():
+def test_gradient_of_kl():
     alpha = torch.tensor([[0.3, 2.0, 40.0]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda a: Dirichlet(a).kl_divergence([1.0, 2.0, 3.0]), alpha)
-    assert torch.autograd.gradcheck(lambda a: Dirichlet(a).expected_log_loss(np.array([1])), alpha)
 
 
 def test_is_immutable_and_slices():
@@ -308,8 +303,6 @@ def test_bad_arguments_of_methods_are_named():
         (lambda: d.log_prob(np.ones((2, 3))), "rows of p must sum to 1.*3"),
         (lambda: d.log_prob(np.full((2, 3), np.nan)), "p must hold finite"),
         (lambda: d.credible_interval(1.0), "level must lie"),
-        (lambda: d.expected_log_loss(np.array([0, 3])), r"0\.\.2, got 0\.\.3"),
-        (lambda: d.expected_log_loss(np.array([0.5, 1.0])), "integer class indices"),
         (lambda: d.update([1.0, -1.0, 0.0]), "counts must be finite and >= 0"),
         (lambda: d.update(np.ones(3), nu=0.0), "nu must be > 0"),
         (lambda: d.update(np.ones((2, 1))), r"counts must have shape \(2, 3\) or \(3,\)"),

@@ -21,7 +21,6 @@ from .maths.arrays import (
     as_float,
     check_positive,
     check_simplex,
-    class_indices,
     counts_like,
     exclusive_sum,
     is_tensor,
@@ -335,20 +334,6 @@ class Dirichlet:
         b = rows_like("other", getattr(other, "concentration", other), self.concentration)
         check_positive("other", b)
         return kl_divergence(self.concentration, b)
-
-    def expected_log_loss(self, y: Array) -> Array:
-        """Expected negative log-likelihood E[-log p_y] = psi(S) - psi(alpha_y) in nats, shape (n,).
-
-        Parameters
-        ----------
-        y : integer array or tensor, shape (n,)
-            Class indices 0..k-1.
-        """
-        y = class_indices(y, *self.concentration.shape)
-        rows = np.arange(len(self))
-        alpha = self.concentration[rows, y]
-        gap = self._surprise[rows, y] - self._excess_gap[rows, y]
-        return gap + (1 / alpha - 1 / self.strength)
 
     def log_prob(self, p: Array) -> Array:
         """Log-density in nats at class probabilities p (n, k), whose rows sum to 1; shape (n,).

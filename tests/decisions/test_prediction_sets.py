@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dipedl.decisions import conformal_quantile, nonconformity, prediction_sets
+from dipedl.decisions import conformal_quantile, prediction_sets
 
 REPETITIONS = 200
 
@@ -22,18 +22,19 @@ def naive_scores(p, method):
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])
-def test_nonconformity_matches_the_definition_with_ties(rng, method):
+@pytest.mark.parametrize("coverage", [0.3, 0.5, 0.7, 0.9])
+def test_sets_are_those_of_the_definition_with_ties(rng, method, coverage):
     P = np.vstack([rng.dirichlet(np.ones(6), 20), rng.multinomial(4, np.ones(6) / 6, 40) / 4])
-    expected = [naive_scores(p, method) for p in P]
-    np.testing.assert_allclose(nonconformity(P, method), expected, atol=1e-11)
-
-
-@pytest.mark.parametrize("method", ["lac", "aps"])
-def test_nonconformity_follows_the_classes(rng, method):
-    P, order = rng.dirichlet(np.ones(6), 30), rng.permutation(6)
-    np.testing.assert_allclose(
-        nonconformity(P[:, order], method), nonconformity(P, method)[:, order], atol=1e-11
-    )
+    held_out, order = rng.multinomial(4, np.ones(6) / 6, 50) / 4, rng.permutation(6)
+    labels = rng.integers(0, 6, 50)
+    of_label = [naive_scores(p, method)[y] for p, y in zip(held_out, labels, strict=True)]
+    threshold = conformal_quantile(of_label, coverage) + 1e-11
+    expected = np.array([naive_scores(p, method) for p in P]) <= threshold
+    sets = prediction_sets(P, held_out, labels, coverage=coverage, method=method)
+    np.testing.assert_array_equal(sets, expected)
+    moved = np.argsort(order)[labels]
+    sets = prediction_sets(P[:, order], held_out[:, order], moved, coverage=coverage, method=method)
+    np.testing.assert_array_equal(sets, expected[:, order])
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])

@@ -74,8 +74,6 @@ def test_digamma_loss_is_the_expected_cross_entropy(rows, sampled):
     close_to_mean(-of_label.log(), expected_cross_entropy(alpha, y))
     naive = torch.digamma(alpha.sum(dim=1)) - torch.digamma(alpha[torch.arange(8), y])
     torch.testing.assert_close(expected_cross_entropy(alpha, y), naive, rtol=1e-12, atol=1e-12)
-    ours = Dirichlet(alpha).expected_log_loss(y)
-    torch.testing.assert_close(expected_cross_entropy(alpha, y), ours, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("prior", [1.0, 0.1, torch.tensor([0.5, 1.0, 2.0, 30.0])])

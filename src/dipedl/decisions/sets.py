@@ -12,7 +12,7 @@ from ..inputs import check_rate
 from ..maths.arrays import class_indices
 from .p_values import held_out_array, probability_array, weights_or_ones
 
-__all__ = ["conformal_quantile", "nonconformity", "prediction_sets"]
+__all__ = ["conformal_quantile", "prediction_sets"]
 
 #: Probabilities that differ by less are equal: how a sum is rounded depends on the rows beside it.
 _ROUNDING = 1e-12
@@ -66,42 +66,6 @@ def conformal_quantile(
     return weighted_quantile(held_out[w > 0], needed / w.sum(), w[w > 0])
 
 
-def nonconformity(proba: npt.ArrayLike, method: str = "lac") -> np.ndarray:
-    """Nonconformity of each label with each input, shape (n, k); higher = worse fit.
-
-    Parameters
-    ----------
-    proba : array-like, shape (n, k)
-        Class probabilities; rows sum to one.
-    method : {"lac", "aps"}, default="lac"
-        "lac": one minus the probability of the label. "aps": the total probability of the labels
-        that are strictly more probable, zero for the most probable one.
-
-    Returns
-    -------
-    ndarray, shape (n, k)
-        In [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If `method` is unknown, or a row is no probability vector.
-
-    References
-    ----------
-    M. Sadinle, J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded error
-    levels", *JASA* 114, 2019 (LAC); Y. Romano, M. Sesia, E. Candès, "Classification with valid and
-    adaptive coverage", NeurIPS 2020 (APS, here without randomisation).
-
-    Examples
-    --------
-    >>> from dipedl.decisions import nonconformity
-    >>> nonconformity([[0.5, 0.3, 0.2]]).round(2), nonconformity([[0.5, 0.3, 0.2]], "aps").round(2)
-    (array([[0.5, 0.7, 0.8]]), array([[0. , 0.5, 0.8]]))
-    """
-    return _score(method)(probability_array("proba", proba))
-
-
 def prediction_sets(
     proba: npt.ArrayLike,
     held_out_proba: npt.ArrayLike,
@@ -128,9 +92,10 @@ def prediction_sets(
     coverage : float, default=0.9
         In (0, 1).
     method : {"lac", "aps"}, default="lac"
-        See `nonconformity`. LAC has the smallest sets on average, and an empty one where no class
-        is probable enough; a set by APS always holds the most probable class, and all classes where
-        all are equally probable.
+        How badly a label fits: "lac": one minus its probability; "aps": the total probability of
+        the labels that are strictly more probable, zero for the most probable one. LAC has the
+        smallest sets on average, and an empty one where no class is probable enough; a set by APS
+        always holds the most probable class, and all classes where all are equally probable.
     weights : array-like, shape (N,), optional
         How many inputs each held-out row stands for, >= 0.
 
@@ -151,8 +116,10 @@ def prediction_sets(
 
     References
     ----------
-    V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random World", 2005; and those of
-    `nonconformity`.
+    V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random World", 2005; M. Sadinle,
+    J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
+    *JASA* 114, 2019 (LAC); Y. Romano, M. Sesia, E. Candès, "Classification with valid and adaptive
+    coverage", NeurIPS 2020 (APS, here without randomisation).
 
     Examples
     --------
@@ -171,10 +138,12 @@ def prediction_sets(
             f"proba and held_out_proba must have the same classes, got {P.shape[1]} and "
             f"{held_out.shape[1]} columns"
         )
-    labels = class_indices(held_out_labels, *held_out.shape)
-    of_label = _score(method)(held_out)[np.arange(len(held_out)), labels]
+    if method not in _SCORES:
+        raise ValueError(f"method must be one of {list(_SCORES)}, got {method!r}")
+    score, labels = _SCORES[method], class_indices(held_out_labels, *held_out.shape)
+    of_label = score(held_out)[np.arange(len(held_out)), labels]
     threshold = conformal_quantile(of_label, coverage, weights)
-    return np.asarray(_score(method)(P) <= threshold + _ROUNDING)
+    return np.asarray(score(P) <= threshold + _ROUNDING)
 
 
 def _aps(P: np.ndarray) -> np.ndarray:
@@ -192,9 +161,3 @@ def _aps(P: np.ndarray) -> np.ndarray:
 
 
 _SCORES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"lac": lambda P: 1 - P, "aps": _aps}
-
-
-def _score(method: str) -> Callable[[np.ndarray], np.ndarray]:
-    if method not in _SCORES:
-        raise ValueError(f"method must be one of {list(_SCORES)}, got {method!r}")
-    return _SCORES[method]
