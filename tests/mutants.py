@@ -525,8 +525,8 @@ MUTANTS = [
     Mutant(
         "diagnosis: half point without the prior",
         "src/dipedl/explanation/evidence_findings.py",
-        "log_e - np.log(alpha0)",
-        "log_e",
+        "np.asarray(vacuity(evidence.log_evidence(scores), np.asarray(evidence.prior)))",
+        "np.asarray(vacuity(evidence.log_evidence(scores), np.ones(1)))",
         "tests/explanation/test_diagnostics.py::test_half_point_and_vacuity_are_where_the_normaliser_puts_them",
     ),
     Mutant(

@@ -10,13 +10,13 @@ from scipy import special, stats
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import Pipeline
 
 from ..dirichlet import max_prob
 from ..features.encoding import PARTS
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
+from ..maths.scores import auroc
 from ..writing.finding import Finding, Number
 from ..writing.wording import finding
 from .evidence_findings import lowest, posterior_mean, score_range
@@ -113,14 +113,14 @@ def _best_ranking(numbers: Mapping[str, Number], *among: str) -> str:
 
     The score only if it is better by more than the standard deviation of its AUROC.
     """
-    auroc = {name: float(numbers[f"auroc_{name}"]) for name in among}
-    auroc["score"] -= float(numbers["auroc_sd"])
-    return max(auroc, key=lambda name: auroc[name])
+    reached = {name: float(numbers[f"auroc_{name}"]) for name in among}
+    reached["score"] -= float(numbers["auroc_sd"])
+    return max(reached, key=lambda name: reached[name])
 
 
 def _auroc(held_out: HeldOut, uncertainty: np.ndarray) -> float:
-    finite = np.clip(uncertainty, -1e300, 1e300)
-    return float(roc_auc_score(held_out.wrong, finite, sample_weight=held_out.counts))
+    wrong, counts = held_out.wrong, held_out.counts
+    return auroc(-uncertainty[~wrong], -uncertainty[wrong], counts[~wrong], counts[wrong])
 
 
 def _auroc_sd(auroc: float, n_out: int, n_in: int) -> float:

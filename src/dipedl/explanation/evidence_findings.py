@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..calibration.rehearsal import RARE, SURE, Rehearsal
+from ..dirichlet import vacuity
 from ..evidence import CautionBudget, weighted_quantile
 from ..evidence_model import EvidenceModel
 from ..held_out import HeldOut
@@ -206,16 +207,13 @@ def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
 
 def vacuity_at(evidence: EvidenceModel, scores: np.ndarray) -> np.ndarray:
     """Share of the prior in the prediction at these scores, (m,)."""
-    log_e = evidence.log_evidence(np.asarray(scores, dtype=float))
-    alpha0 = float(np.asarray(evidence.prior).sum())
-    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(log_e - np.log(alpha0), 700.0))))
+    return np.asarray(vacuity(evidence.log_evidence(scores), np.asarray(evidence.prior)))
 
 
 def posterior_mean(evidence: EvidenceModel) -> np.ndarray:
     """Posterior mean of each labelled held-out row, (m, k)."""
-    held_out, prior = evidence.held_out_, np.asarray(evidence.prior)
-    u = vacuity_at(evidence, held_out.scores)[:, None]
-    return np.asarray((1 - u) * held_out.proba + u * prior / prior.sum())
+    held_out = evidence.held_out_
+    return np.asarray(evidence.dirichlet(held_out.proba, held_out.scores).mean)
 
 
 def lowest(held_out: HeldOut) -> float:
