@@ -304,7 +304,7 @@ def test_bad_arguments_of_methods_are_named():
         (lambda: d.log_prob(np.full((2, 3), np.nan)), "p must hold finite"),
         (lambda: d.credible_interval(1.0), "level must lie"),
         (lambda: d.update([1.0, -1.0, 0.0]), "counts must be finite and >= 0"),
-        (lambda: d.update(np.ones(3), nu=0.0), "nu must be > 0"),
+        (lambda: d.update(np.ones(3), nu=0.0), "nu must be finite and > 0"),
         (lambda: d.update(np.ones((2, 1))), r"counts must have shape \(2, 3\) or \(3,\)"),
         (lambda: d.kl_divergence(np.ones((2, 1))), r"other must have shape"),
         (lambda: Dirichlet.from_evidence([0.0, 1.0], np.ones((1, 2)) / 2), "one entry per row"),

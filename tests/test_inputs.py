@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -20,12 +21,19 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from dipedl import DIPClassifier, OODDetector, baselines, density, metrics
+from dipedl import DIPClassifier, Dirichlet, OODDetector, baselines, density, metrics
 from dipedl.apps.monitor import DriftMonitor
 from dipedl.calibration import Temperature, make_pseudo_outliers
 from dipedl.decisions import conformal_p_values
 from dipedl.density import GaussianDensity, GDADensity
-from dipedl.evidence import CautionBudget, ZScore
+from dipedl.evidence import (
+    CautionBudget,
+    QuantileEvidence,
+    ZScore,
+    alarm_threshold,
+    log_evidence,
+    weighted_quantile,
+)
 
 X, Y = load_iris(return_X_y=True)
 LARGEST = np.finfo(float).max
@@ -397,6 +405,14 @@ def test_weights_that_no_sum_can_hold_are_named_where_a_fit_fails(low, high):
 GAP, FLOATS = np.where(np.arange(150) == 7, np.nan, Y), np.linspace(0, 1, 150)
 FUSED = density.FusedDensity([("own", GDADensity()), ("tied", GDADensity("tied"))])
 BLOCKS = density.BlockSumDensity()
+FRAME = pd.DataFrame(X, columns=list("abcd"))
+NAMED = ColumnTransformer([("two", StandardScaler(), ["a", "b"])])
+TABLE = DIPClassifier(make_pipeline(NAMED, LogisticRegression()), GDADensity()).fit(FRAME, Y)
+OF_FRAME, ARRAY = (DIPClassifier(density=GDADensity()).fit(rows, Y) for rows in (FRAME, X))
+NESTED = pl.DataFrame({"a": X[:, 0], "n": [[1, 2]] * 150})
+BOOSTED = HistGradientBoostingClassifier(max_iter=5)
+WORDS = np.where(Y > 0, "u", "v")
+DIRICHLET = Dirichlet(np.ones((2, 3)))
 
 
 def fused_scores(proba):
@@ -433,6 +449,80 @@ REFUSED = [
         lambda: OODDetector(clone(FITTED["classifier"]).fit(X, Y), 2).predict(X),
         ValueError,
         "false_alarm_rate must lie strictly between 0 and 1, got 2",
+    ),
+    (lambda: TABLE.predict(X), ValueError, r"X must be a table with the columns \['a', 'b'"),
+    (lambda: TABLE.score_samples(X), ValueError, r"X must be a table with the columns \['a', 'b'"),
+    (lambda: ARRAY.predict(X.astype(complex)), ValueError, "X must hold real .*complex128"),
+    (lambda: ARRAY.predict(X.astype(str)), ValueError, r"such as X\.astype\(float\)"),
+    (
+        lambda: ARRAY.predict(X.astype(str).astype(object)),
+        ValueError,
+        r"X\[:, 0\] = X\[:, 0\]\.astype\(float\)",
+    ),
+    (
+        lambda: OF_FRAME.predict(pl.DataFrame(FRAME.astype(str)).to_arrow()),
+        ValueError,
+        r"X\.set_column\(0, 'a', X\['a'\]\.cast\('float64'\)\)",
+    ),
+    (lambda: DIPClassifier(BOOSTED).fit(NESTED, Y), ValueError, "X has lists, .* in column 'n'"),
+    (
+        lambda: DIPClassifier(BOOSTED).fit(NESTED.to_arrow(), Y),
+        ValueError,
+        "X has lists, .* in column 'n'",
+    ),
+    (
+        lambda: DIPClassifier(BOOSTED).fit(NESTED.with_columns(n=pl.struct("a")), Y),
+        ValueError,
+        "X has lists, .* in column 'n'",
+    ),
+    (
+        lambda: DIPClassifier().fit(FRAME.assign(b=X[:, 1] > 3, c=pd.Categorical(WORDS)), Y),
+        ValueError,
+        r"X holds text or categories in the columns \['c'\]",
+    ),
+    (
+        lambda: DIPClassifier().fit(FRAME.assign(c=WORDS).convert_dtypes(), Y),
+        ValueError,
+        r"X holds text or categories in the columns \['c'\]",
+    ),
+    (lambda: DIPClassifier(normalizer=ZScore).fit(X, Y), TypeError, "normalizer must"),
+    (lambda: DIPClassifier(calibrator=Temperature).fit(X, Y), TypeError, "calibrator must"),
+    (
+        lambda: density.CustomDensity(GDADensity).fit(X),
+        TypeError,
+        "model must have .* got the class GDA",
+    ),
+    (lambda: GDADensity().fit(X, Y, ["a"] * 150), ValueError, "sample_weight must hold a number"),
+    (lambda: GDADensity().fit(X, Y, {"a": 1}), TypeError, "sample_weight must hold .*got dict"),
+    (lambda: GDADensity().fit(X, Y, X), ValueError, r"sample_weight must have .*\(150, 4\)"),
+    (lambda: DIPClassifier(random_state=-1).fit(X, Y), ValueError, "random_state must be >= 0"),
+    (lambda: ARRAY.p_value(X, random_state="a"), TypeError, "random_state must be .*got 'a'"),
+    (lambda: ARRAY.p_value(X, random_state=-1), ValueError, "random_state must be >= 0, got -1"),
+    (lambda: DIPClassifier(LogisticRegression).fit(X, Y), TypeError, "estimator must be a class"),
+    (lambda: OODDetector(DIPClassifier).fit(X, Y), TypeError, "estimator must be a DIPClassifier"),
+    (lambda: DIPClassifier(features=StandardScaler).fit(X, Y), TypeError, "features must be"),
+    (lambda: density.GaussianMixtureDensity("a").fit(X), TypeError, "n_components must .*'a'"),
+    (lambda: baselines.KNNDistance(n_neighbors="a").fit(X, Y), TypeError, "n_neighbors must"),
+    (lambda: density.KNNDensity(True).fit(X), TypeError, "n_neighbors must .*got True"),
+    (lambda: density.KNNDensity("a").fit(X), TypeError, "n_neighbors must .*got 'a'"),
+    (lambda: density.KNNDensity(2.5).fit(X), TypeError, "n_neighbors must .*got 2.5"),
+    (lambda: density.KNNDensity(max_rows="a").fit(X), TypeError, "max_rows must .*got 'a'"),
+    (lambda: density.KernelDensity(None).fit(X), TypeError, "bandwidth must .*got None"),
+    (lambda: density.KernelDensity(np.inf).fit(X), ValueError, "bandwidth must be finite"),
+    (lambda: clone(FUSED).set_params(margin="a").fit(X, Y), TypeError, "margin must .*'a'"),
+    (lambda: DIRICHLET.credible_interval("a"), TypeError, "level must be a number"),
+    (lambda: DIRICHLET.sample("a", 0), TypeError, "size must be an integer"),
+    (lambda: DIRICHLET.sample(2, -1), ValueError, "rng must be >= 0, got -1"),
+    (lambda: DIRICHLET.update([1, 0, 0], nu="a"), TypeError, "nu must be a number"),
+    (lambda: alarm_threshold(SCORES, 2.0), ValueError, "rate must lie strictly .*got 2.0"),
+    (lambda: alarm_threshold([], 0.1), ValueError, "log_density must not be empty"),
+    (lambda: weighted_quantile(SCORES, 2.0), ValueError, r"q must lie in \(0, 1\], got 2.0"),
+    (lambda: weighted_quantile([], 0.5), ValueError, "values must not be empty"),
+    (lambda: log_evidence([0.0], 10, max_evidence=-1), ValueError, "max_evidence must .*got -1"),
+    (
+        lambda: QuantileEvidence().fit(SCORES, n=150, prior=1.0),
+        ValueError,
+        "prior must have a number for each class",
     ),
 ]
 

@@ -25,6 +25,11 @@ _DATE = "date"
 _IN_WORDS: dict[str | None, str] = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
 #: What the entries are by the kind of a dtype of NumPy; of objects each entry tells.
 _OF_NUMPY = dict.fromkeys("biuf", NUMBER) | dict.fromkeys("UT", LEVEL) | dict.fromkeys("mM", _DATE)
+#: Types of Arrow by the types that pandas is given.
+_OF_ARROW = {"float": "float64", "int": "int64", "str": "string"} | {
+    "'Int64'": "int64",
+    "'string'": "string",
+}
 _MOST_ROWS = 10_000
 #: What is usual in a column of numbers: all but the lowest and the highest 5 %.
 _USUAL = (0.05, 0.95)
@@ -146,7 +151,25 @@ def kind_of(values: Any, name: Any) -> str:
         raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
     if missing_entries(values).all():
         return EMPTY
-    return kind_of_dtype(values) or _kind_of_objects(types_of(values), name, is_category(values))
+    kind = kind_of_dtype(values)
+    if kind is not None:
+        return kind
+    types = types_of(values)
+    numbers = {t for t in types if issubclass(t, Number | np.bool_)}
+    texts = {t for t in types if issubclass(t, str)}
+    others = types - numbers - texts
+    if any(issubclass(t, list | tuple | dict | np.ndarray) for t in others):
+        raise ValueError(
+            f"X has lists, arrays or records in column {name!r}, and a column holds one number or "
+            "one text for each row: make a column of each of their parts"
+        )
+    if others or (numbers and texts):
+        own = f"X[:, {name!r}]" if isinstance(values, np.ndarray) else f"X[{name!r}]"
+        raise ValueError(
+            f"X has mixed types in column {name!r}: {', '.join(sorted(t.__name__ for t in types))}"
+            f"; make it one type, such as {own} = {own}.astype(str)"
+        )
+    return LEVEL if texts or is_category(values) else NUMBER
 
 
 def kind_of_dtype(values: Any) -> str | None:
@@ -177,6 +200,19 @@ def date_columns(X: Any) -> list[Any]:
     return [name for name, values in named_columns(X) if _holds_dates(values)]
 
 
+def level_columns(X: Any) -> list[Any]:
+    """Return the names (of an array: numbers) of the columns of X (n, d) of text or categories."""
+    if not has_columns(X):
+        return []
+    return [name for name, values in named_columns(X) if _holds_levels(values)]
+
+
+def _holds_levels(values: Any) -> bool:
+    kind = kind_of_dtype(values)
+    by_entry = kind is None and any(issubclass(t, str) for t in types_of(values))
+    return kind == LEVEL or is_category(values) or by_entry
+
+
 def _holds_dates(values: Any) -> bool:
     kind = kind_of_dtype(values)
     return kind == _DATE or (kind is None and any(map(is_date, types_of(values))))
@@ -185,17 +221,6 @@ def _holds_dates(values: Any) -> bool:
 def types_of(values: Any) -> set[type]:
     """Types of the entries of a column that are not missing."""
     return set(map(type, present_entries(values)))
-
-
-def _kind_of_objects(types: set[type], name: Any, category: bool) -> str:
-    numbers = {t for t in types if issubclass(t, Number | np.bool_)}
-    texts = {t for t in types if issubclass(t, str)}
-    if types - numbers - texts or (numbers and texts):
-        raise ValueError(
-            f"X has mixed types in column {name!r}: {', '.join(sorted(t.__name__ for t in types))}"
-            f"; make it one type, such as X[{name!r}] = X[{name!r}].astype(str)"
-        )
-    return LEVEL if texts or category else NUMBER
 
 
 def is_category(values: Any) -> bool:
@@ -369,10 +394,11 @@ class Columns:
                 new |= np.array(new_levels("", column(X, j), known)) != ""
         return new
 
-    def refuse_other_types(self, X: Any) -> None:
+    def refuse_other_types(self, X: Any, original: Any = None) -> None:
         """Raise ValueError for text in X (n, d) where the fit had numbers, or the reverse.
 
-        No text equals a number: each would count as a new level.
+        No text equals a number: each would count as a new level. The remedy is for the `original`
+        table, of which X may be a conversion.
         """
         if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
             return
@@ -387,7 +413,7 @@ class Columns:
                 continue
             other = _first_of_other_kind(column(X, j), kinds[dtype], kind)
             if other is not None:
-                self._refuse(X, j, kind, *other)
+                self._refuse(X, j, kind, *other, dependencies.is_pyarrow_table(original))
 
     def explain_floats(self, error: Exception, X: Any) -> None:
         """Add to an error the columns of X (n, d) of floats that were whole numbers in the fit."""
@@ -402,21 +428,25 @@ class Columns:
                     "needs a category of its own in fit"
                 )
 
-    def _refuse(self, X: Any, j: int, kind: str, row: int, value: Any) -> None:
+    def _refuse(self, X: Any, j: int, kind: str, row: int, value: Any, arrow: bool) -> None:
         name = column_names(X)[j] if is_frame(X) else self.names[j]
         raise ValueError(
             f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
             f"{_IN_WORDS[kind]} there (X has {value!r} at row {row}): give the column in the type "
-            f"of the fit{self._conversion(X, j, kind, value)}"
+            f"of the fit{self._conversion(X, j, kind, value, arrow)}"
         )
 
-    def _conversion(self, X: Any, j: int, kind: str, value: Any) -> str:
+    def _conversion(self, X: Any, j: int, kind: str, value: Any, arrow: bool) -> str:
         """Return the code that converts a column with such a value to the type of the fit."""
         pandas = is_pandas(X)
         gaps = pandas and bool(missing_entries(column(X, j)).any())
         types = _conversion_types(kind, value, self.levels.get(j, {}), gaps)
         if not types:
             return ""
+        if arrow:
+            name = X.columns[j]
+            casts = "".join(f".cast({_OF_ARROW[of_pandas]!r})" for of_pandas in types)
+            return f", X.set_column({j}, {name!r}, X[{name!r}]{casts})"
         if is_frame(X) and not pandas:
             casts = "".join(f".cast({name})" for name in types)
             return f", X.with_columns(pl.col({X.columns[j]!r}){casts})"
@@ -424,7 +454,9 @@ class Columns:
         if pandas:
             own = f"X[{X.columns[j]!r}]"
             return f", {own} = {own}{casts}"
-        return f", such as X[:, {j}]{casts}"
+        if X.dtype.kind != "O":
+            return f", such as X{casts}"
+        return f", X[:, {j}] = X[:, {j}]{casts}"
 
 
 def _kind_of_type(entry: type) -> str | None:

@@ -69,7 +69,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
                 "a frozen estimator is not fitted again: use the detector without fit, or call "
                 "calibrate(X) on the classifier to set the threshold by other inputs"
             )
-        if not hasattr(template, "evidence_model"):
+        if isinstance(template, type) or not hasattr(template, "evidence_model"):
             raise TypeError(
                 f"estimator must be a DIPClassifier, got {template!r}; give it the classifier, "
                 "as OODDetector(DIPClassifier(forest))"

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from .inputs import check_positive_number, check_rate
 from .maths.arrays import (
     LOG_2PI,
     Array,
     as_float,
+    check_integer,
     check_positive,
     check_simplex,
     counts_like,
@@ -36,6 +38,7 @@ from .maths.gamma import (
     log_ratio,
     stirling_error,
 )
+from .maths.seeds import check_seed
 from .writing.finding import Finding, FindingWarning, warn_caller
 
 __all__ = ["Dirichlet"]
@@ -366,8 +369,7 @@ class Dirichlet:
         """
         if self.caveat is not None:
             warn_caller(FindingWarning(self.caveat))
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
+        check_rate(level, "level")
         a, b, tail = to_numpy(self.concentration), to_numpy(self._others), (1 - level) / 2
         lower, upper = special.betaincinv(a, b, tail), special.betainccinv(a, b, tail)
         # SciPy's quantiles cross where one underflows, and for concentrations beyond 1e9.
@@ -384,6 +386,8 @@ class Dirichlet:
                 "rng must be a numpy Generator or an int, also for tensors, got "
                 f"{type(rng).__name__}"
             )
+        check_integer("size", size, 0)
+        check_seed(rng, "rng")
         rng = np.random.default_rng(rng)
         a = np.broadcast_to(to_numpy(self.concentration), (size, *self.concentration.shape))
         # Gamma(a) = Gamma(a + 1) U^(1/a), and -log U is exponential.
@@ -400,8 +404,7 @@ class Dirichlet:
         nu : float, default=1.0
             Exponent of the likelihood, > 0: 1 is Bayes' rule (Prop. 2.2), else tempered (2.7).
         """
-        if not nu > 0:
-            raise ValueError(f"nu must be > 0, got {nu!r}")
+        check_positive_number("nu", nu)
         added = nu * counts_like(counts, self.concentration)
         log_added = log_or_minus_inf(namespace(added).sum(added, axis=-1))
         log_evidence = namespace(added).logaddexp(self.log_evidence, log_added)

@@ -484,7 +484,7 @@ def fit_calibrator(calibrator: Any, held_out: HeldOut, n: float) -> Any:
     """Return a fitted copy of the calibrator, None for the default; None for "passthrough"."""
     if isinstance(calibrator, str) and calibrator == "passthrough":
         return None
-    if calibrator is not None and not hasattr(calibrator, "transform"):
+    if isinstance(calibrator, type) or not (calibrator is None or hasattr(calibrator, "transform")):
         raise TypeError(
             "calibrator must be None, 'passthrough' or an object with fit and transform, such "
             f"as Temperature(), got {calibrator!r}"
@@ -499,7 +499,9 @@ def fit_normalizer(
 ) -> Any:
     """Return a fitted copy of the normaliser; None stands for the default."""
     normalizer = CautionBudget() if normalizer is None else normalizer
-    if not hasattr(normalizer, "fit") or not hasattr(normalizer, "transform"):
+    if isinstance(normalizer, type) or not (
+        hasattr(normalizer, "fit") and hasattr(normalizer, "transform")
+    ):
         raise TypeError(
             "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
             f"got {normalizer!r}"

@@ -49,6 +49,7 @@ from .columns import (
     empty_columns,
     is_frame,
     is_pandas,
+    level_columns,
     missing_entries,
     replace_columns,
     with_categories,
@@ -101,7 +102,15 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
             f"sample_weight must hold a number for each row, got {raw!r}; weights by class are "
             "class_weight of the classifier"
         )
-    numbers = np.asarray(raw, dtype=np.float64).ravel()
+    try:
+        numbers = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"sample_weight must hold a number for each row, got {type(raw).__name__}: {error}"
+        ) from error
+    if numbers.ndim > 1:
+        raise ValueError(f"sample_weight must have shape (n,), got {numbers.shape}")
+    numbers = numbers.ravel()
     bad = np.flatnonzero(~((numbers >= 0) & (numbers <= _MOST_COPIES)))
     if len(bad):
         raise ValueError(
@@ -128,6 +137,11 @@ def validate_rows(X: Any) -> Any:
     if _are_texts(X):
         return np.asarray(X, dtype=object)
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X must hold real numbers, got {X.dtype}; give X.real and "
+            "X.imag as columns"
+        )
     if len(X.shape) < 2:
         raise ValueError(
             f"X must have shape (n, d), got shape {X.shape}. Reshape your data: X[None, :] for "
@@ -324,12 +338,12 @@ def validate_inputs(model: Any, X: Any, columns: Columns | None = None) -> Any:
     This is the one check of new rows; what they are handed to takes them as they are. `columns` are
     those of the fit, if they are known.
     """
-    X = encode_table_rows(model, X)
+    original = X = encode_table_rows(model, X)
     if not _of_known_width(model, X):
         X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
     numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
     if columns is not None and (columns.levels or not numbers):
-        columns.refuse_other_types(X)
+        columns.refuse_other_types(X, original)
     return X
 
 
@@ -428,7 +442,7 @@ def _of_known_width(model: Any, X: Any) -> bool:
     table = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
     known = getattr(model, "n_features_in_", None)
     named = hasattr(model, "feature_names_in_")
-    return table and X.dtype.kind != "O" and X.shape[1] == known and not named
+    return table and X.dtype.kind in "biuf" and X.shape[1] == known and not named
 
 
 def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
@@ -577,6 +591,7 @@ class FittedClassifier:
             with np.errstate(over="ignore", invalid="ignore"), one_thread_if_small(X):
                 P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
         except Exception as error:
+            refuse_array(error, self.estimator, X)
             explain_new_levels(error)
             explain_dtype(error, X)
             raise
@@ -624,7 +639,7 @@ def clone_classifier(estimator: Any, random_state: Any = None) -> Any:
     """Return a clone of the classifier, checked; None stands for logistic regression."""
     if estimator is None:
         return LogisticRegression(max_iter=1000)
-    if not hasattr(estimator, "fit"):
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must be a classifier object, got {estimator!r}")
     copy = seeded_clone(estimator, random_state)
     if isinstance(copy, FrozenEstimator):
@@ -689,9 +704,10 @@ def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
             "too, as in RFECV and searches, give "
             "scoring=make_scorer(accuracy_score).set_score_request(sample_weight=True)"
         )
-    if "could not convert string" in str(error):
+    if levels := level_columns(X):
         error.add_note(
-            f"{name} takes no text: give a pipeline that encodes it, as "
+            f"X holds text or categories in the columns {levels}, which {name} may not take: give "
+            "a pipeline that encodes them, as "
             "make_pipeline(ColumnTransformer(...), LogisticRegression()), or columns of dtype "
             "category to a classifier that takes these"
         )
@@ -785,15 +801,21 @@ def transform_rows(features: Any, X: Any) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
             return features.transform(X)
     except Exception as error:
+        refuse_array(error, features, X)
         explain_new_levels(error, transform=True)
         explain_dtype(error, X)
         raise
 
 
+def check_number(name: str, value: Any, expected: str) -> None:
+    """Raise TypeError unless `value` is a number, and no bool."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number {expected}, got {value!r}")
+
+
 def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
     """`rate` as a float, strictly between 0 and 1."""
-    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
-        raise TypeError(f"{name} must be a number strictly between 0 and 1, got {rate!r}")
+    check_number(name, rate, "strictly between 0 and 1")
     if not 0 < rate < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
     return float(rate)
@@ -801,8 +823,7 @@ def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
 
 def check_positive_number(name: str, value: Any) -> None:
     """Raise unless `value` is a finite number > 0."""
-    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number > 0, got {value!r}")
+    check_number(name, value, "> 0")
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be finite and > 0, got {value!r}")
 
@@ -852,6 +873,19 @@ def explain_dtype(error: Exception, X: Any) -> None:
     other = known - {dtype}
     if dtype in known and len(other) == 1 and "float" in min(other):
         error.add_note(f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions")
+
+
+def refuse_array(error: Exception, fitted: Any, X: Any) -> None:
+    """Raise ValueError for an array X (n, d) at an error of a part that was fitted to a table."""
+    names = getattr(fitted, "feature_names_in_", None)
+    # Numbers out of range are what is wrong with the array; else that it has no names.
+    if names is None or not isinstance(X, np.ndarray):
+        return
+    if X.dtype.kind in "OUS" or within(X, LARGEST_SQUARED):
+        raise ValueError(
+            f"X must be a table with the columns {list(names)}, as in fit, got an array: give a "
+            f"DataFrame with these names. The error: {error}"
+        ) from error
 
 
 def refuse_dates(error: Exception, X: Any) -> None:

@@ -89,9 +89,9 @@ def test_constant_feature_counts_as_one_of_unit_spread(rng):
     ("bandwidth", "message"),
     [
         ("normal", r"number > 0 or one of \['scott', 'silverman'\], got 'normal'"),
-        (0.0, "bandwidth must be > 0, got 0.0"),
-        (-1, "bandwidth must be > 0, got -1"),
-        (float("nan"), "bandwidth must be > 0, got nan"),
+        (0.0, "bandwidth must be finite and > 0, got 0.0"),
+        (-1, "bandwidth must be finite and > 0, got -1"),
+        (float("nan"), "bandwidth must be finite and > 0, got nan"),
     ],
 )
 def test_bandwidth_is_checked(rng, bandwidth, message):

@@ -176,7 +176,7 @@ def test_columns_that_are_empty_or_constant():
         (pd.date_range("2020", periods=300, tz="UTC"), "has dates in column 'odd'"),
         (pd.period_range("2020", periods=300), "has dates in column 'odd'"),
         ([1, "a"] * 150, r"mixed types in column 'odd': int, str.*astype\(str\)"),
-        ([[1], [2]] * 150, "mixed types in column 'odd': list"),
+        ([[1], [2]] * 150, "lists, arrays or records in column 'odd'"),
     ],
     ids=["dates", "objects", "zone", "periods", "mixed", "lists"],
 )
@@ -209,7 +209,7 @@ def test_gaps_in_numbers_are_encoded_only_for_classifiers_that_take_them():
 def test_text_for_a_classifier_that_takes_none():
     with pytest.raises(ValueError, match="could not convert string") as caught:
         DIPClassifier().fit(FRAME.assign(income=1.0), Y)
-    assert "takes no text: give a pipeline" in caught.value.__notes__[0]
+    assert "which LogisticRegression may not take: give a pipeline" in caught.value.__notes__[0]
 
 
 def test_infinite_numbers_are_refused():

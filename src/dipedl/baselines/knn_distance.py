@@ -12,6 +12,7 @@ from sklearn.preprocessing import normalize
 from ..answers import Decisions
 from ..density.base import one_blas_thread
 from ..density.knn import nearest_rows
+from ..maths.arrays import check_integer
 from .post_hoc import PostHoc
 
 __all__ = ["KNNDistance"]
@@ -68,6 +69,7 @@ class KNNDistance(Decisions, PostHoc):
     n_jobs: int | None = None
 
     def _check_parameters(self, y: np.ndarray) -> None:
+        check_integer("n_neighbors", self.n_neighbors)
         if not 1 <= self.n_neighbors <= len(y):
             raise ValueError(
                 f"n_neighbors must lie in 1..n_samples = {len(y)}, got {self.n_neighbors!r}"

@@ -10,7 +10,7 @@ from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import check_positive_number, check_weights
+from ..inputs import check_number, check_positive_number, check_weights
 from ..maths.arrays import check_simplex, class_indices, drop_mask
 from ..protocols import atomic
 
@@ -148,8 +148,7 @@ def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[floa
 
 def _checked_margin(confidence: Any) -> float:
     """Nats of the total log-likelihood that a likelihood-ratio test of one parameter admits."""
-    if not isinstance(confidence, int | float | np.number) or isinstance(confidence, bool):
-        raise TypeError(f"confidence must be a number from 0 to below 1, got {confidence!r}")
+    check_number("confidence", confidence, "from 0 to below 1")
     if not 0 <= confidence < 1:
         raise ValueError(f"confidence must lie in [0, 1), got {confidence!r}")
     return float(stats.chi2.ppf(confidence, 1) / 2)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..inputs import check_weights
 from ..maths.arrays import check_simplex, drop_mask
 from ..maths.scores import round_down, round_up
+from ..maths.seeds import check_seed
 
 __all__ = ["conformal_p_values"]
 
@@ -76,6 +77,7 @@ def conformal_p_values(
     if random_state is None:
         return np.asarray((1 + at_or_below) / (1 + cumulative[-1]))
     below = cumulative[np.searchsorted(round_up(reference), new, side="left")]
+    check_seed(random_state)
     u = np.random.default_rng(random_state).random(len(new))
     return np.asarray((below + u * (1 + at_or_below - below)) / (1 + cumulative[-1]))
 

@@ -146,11 +146,10 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit a copy of the model on features X (n, p), with labels if its ``fit`` takes ``y``."""
-        if _scorer(self.model) is None:
-            raise TypeError(
-                "model must have a method score_samples or log_prob, got "
-                f"{type(self.model).__name__}"
-            )
+        if isinstance(self.model, type) or _scorer(self.model) is None:
+            kind = type(self.model).__name__
+            got = f"the class {self.model.__name__}" if isinstance(self.model, type) else kind
+            raise TypeError(f"model must have a method score_samples or log_prob, got {got}")
         X = validate_fit_features(self, X)
         self.model_ = self.model
         if hasattr(self.model, "fit"):

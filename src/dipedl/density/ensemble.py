@@ -20,7 +20,7 @@ from ..calibration.pseudo_outliers import draw_pseudo_outliers
 from ..dirichlet import confidence
 from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
-from ..inputs import require_fitted, validate_features
+from ..inputs import check_number, require_fitted, validate_features
 from ..maths.arrays import Array, check_magnitude, check_simplex, special_functions
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
@@ -411,6 +411,7 @@ class FusedDensity(DensityEnsemble):
         wrong: Rows | None = None,
     ) -> Self:
         """Learn the normal scores and the weights of the components; see `DensityEnsemble`."""
+        check_number("margin", self.margin, ">= 0")
         if not (np.isfinite(self.margin) and self.margin >= 0):
             raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}")
         self.normal_scores_: dict[str, NormalScores] = {}

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
 from ..features.scaling import fit_standard_scaler
-from ..inputs import check_weights, validate_fit_features
+from ..inputs import check_positive_number, check_weights, validate_fit_features
 from ..maths.arrays import LOG_2PI
 from ..protocols import atomic
 from .base import LogDensityMixin
@@ -115,6 +115,5 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
                     f"got {self.bandwidth!r}"
                 )
             return _RULES[self.bandwidth](n, p)
-        if not self.bandwidth > 0:
-            raise ValueError(f"bandwidth must be > 0, got {self.bandwidth!r}")
+        check_positive_number("bandwidth", self.bandwidth)
         return float(self.bandwidth)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from ..calibration.crossfit import row_hash
+from ..maths.arrays import check_integer
 from ..maths.seeds import seed
 from ..protocols import atomic
 from .base import LogDensityMixin, check_rows, check_training_rows, one_blas_thread
@@ -194,6 +195,10 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             return np.asarray(X - self.center_)
 
     def _check_parameters(self, n: int) -> None:
+        k, size = self.n_neighbors, self.max_rows
+        for name, value in (("n_neighbors", k), ("max_rows", k if size is None else size)):
+            if type(value) is not int:
+                check_integer(name, value)
         if not 1 <= self.n_neighbors <= n:
             raise ValueError(
                 f"n_neighbors must lie in 1..n_samples = {n}, got {self.n_neighbors!r}"

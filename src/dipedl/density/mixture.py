@@ -10,6 +10,7 @@ from sklearn.mixture import GaussianMixture
 
 from ..features.scaling import fit_standard_scaler
 from ..inputs import validate_fit_features
+from ..maths.arrays import check_integer
 from ..protocols import atomic
 from .base import LogDensityMixin
 
@@ -76,6 +77,7 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on features X (n, p) with n >= n_components; `y` is ignored."""
         X = validate_fit_features(self, X, ensure_min_samples=2)
+        check_integer("n_components", self.n_components)
         if len(X) < self.n_components:
             raise ValueError(
                 f"n_components must not exceed n_samples = {len(X)}, got {self.n_components}"

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from ..inputs import check_positive_number, prior_vector
+from ..inputs import check_number, check_positive_number, prior_vector
 from ..maths.arrays import check_simplex, class_indices
 from ..protocols import atomic
 from .normalizers import (
@@ -215,13 +215,13 @@ class CautionBudget(BaseNormalizer):
         return ~far if left_out else np.ones(len(scores), dtype=bool)
 
     def _check_parameters(self) -> None:
-        _check_number("budget", self.budget)
+        check_number("budget", self.budget, "from 0 to 1")
         if not 0 <= self.budget <= 1:
             raise ValueError(f"budget must lie in [0, 1], a share of the loss, got {self.budget!r}")
         if self.measure not in LOSSES:
             raise ValueError(f"measure must be one of {[*LOSSES]}, got {self.measure!r}")
         check_positive_number("slope", self.slope)
-        _check_number("confidence", self.confidence)
+        check_number("confidence", self.confidence, "from 0 to 1")
         if not 0.5 <= self.confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {self.confidence!r}")
 
@@ -289,11 +289,6 @@ class CautionBudget(BaseNormalizer):
             f"cost more than budget={self.budget:g} of the held-out {self.measure}; use a density "
             "with unbounded support or raise the budget"
         )
-
-
-def _check_number(name: str, value: Any) -> None:
-    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number from 0 to 1, got {value!r}")
 
 
 def _classified(

@@ -52,6 +52,8 @@ def log_evidence(
     """
     check_positive_number("n", n)
     check_positive_number("gamma", gamma)
+    if max_evidence is not None:
+        check_positive_number("max_evidence", max_evidence)
     value = np.log(n) + np.log(gamma) + np.asarray(z, dtype=np.float64)
     return np.asarray(value if max_evidence is None else np.minimum(value, np.log(max_evidence)))
 
@@ -368,6 +370,11 @@ class QuantileEvidence(BaseNormalizer):
         if n is not None and prior is not None:
             check_positive_number("n", n)
             check_positive_number("gamma", gamma)
+            if np.ndim(prior) != 1:
+                raise ValueError(
+                    "prior must have a number for each class, as the scores do not say how many "
+                    f"classes there are, such as [1.0, 1.0], got {prior!r}"
+                )
             self.log_odds_ = half_point_log_odds(n * gamma, float(np.sum(prior)))
         self.scale_ = lower_tail_unit(scores, weights, type(self).__name__)
         self.location_ = weighted_quantile(scores, self.quantile, weights)
@@ -439,6 +446,10 @@ def _probes(scores: np.ndarray) -> np.ndarray:
 
 def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:
     """Smallest element with at least the share `q` in (0, 1] of the weight at or below it."""
+    if not len(values):
+        raise ValueError("values must not be empty")
+    if not 0 < q <= 1:
+        raise ValueError(f"q must lie in (0, 1], got {q!r}")
     order = np.argsort(values, kind="stable")
     w = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)[order]
     cumulative = np.cumsum(w)
@@ -470,7 +481,10 @@ def alarm_threshold(
     Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World" (2005), on split conformal
     prediction.
     """
+    check_rate(rate, "rate")
     values = np.asarray(log_density)
+    if not len(values):
+        raise ValueError("log_density must not be empty")
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(np.ones(len(values)) if weights is None else np.asarray(weights)[order])
     allowed = rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1

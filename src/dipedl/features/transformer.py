@@ -54,7 +54,7 @@ def fit_feature_transformer(
     """
     if isinstance(features, str) and features == "passthrough":
         return None
-    if features is not None and not hasattr(features, "transform"):
+    if isinstance(features, type) or not (features is None or hasattr(features, "transform")):
         raise TypeError(
             "features must be None, 'passthrough' or a transformer with a method transform, "
             f"got {features!r}; wrap a function in FunctionTransformer"

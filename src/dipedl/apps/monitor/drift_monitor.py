@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ...inputs import check_rate
+from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
 from .report import DriftReport
 from .rows import Rows, fingerprint, held_out_rows, rows_of_answers, rows_of_model
@@ -123,6 +124,7 @@ class DriftMonitor(BaseEstimator):
                 f"a reference needs at least {_FEWEST} rows, got {len(rows)}; give more "
                 "in-distribution rows: monitor.fit(model, X)"
             )
+        check_seed(self.random_state)
         rng = np.random.default_rng(self.random_state)
         self.model_, self.classes_ = name, np.asarray(model.classes_)
         self.source_ = model.held_out_rows().source if X is None else f"{len(rows)} given rows"
