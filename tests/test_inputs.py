@@ -512,7 +512,7 @@ REFUSED = [
     (lambda: clone(FUSED).set_params(margin="a").fit(X, Y), TypeError, "margin must .*'a'"),
     (lambda: DIRICHLET.credible_interval("a"), TypeError, "level must be a number"),
     (lambda: DIRICHLET.sample("a", 0), TypeError, "size must be an integer"),
-    (lambda: DIRICHLET.sample(2, -1), ValueError, "rng must be >= 0, got -1"),
+    (lambda: DIRICHLET.sample(2, -1), ValueError, "rng must be an integer >= 0, got -1"),
     (lambda: DIRICHLET.update([1, 0, 0], nu="a"), TypeError, "nu must be a number"),
     (lambda: alarm_threshold(SCORES, 2.0), ValueError, "rate must lie strictly .*got 2.0"),
     (lambda: alarm_threshold([], 0.1), ValueError, "log_density must not be empty"),

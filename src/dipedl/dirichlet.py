@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .inputs import check_positive_number, check_rate
 from .maths.arrays import (
     LOG_2PI,
     Array,
@@ -38,7 +37,6 @@ from .maths.gamma import (
     log_ratio,
     stirling_error,
 )
-from .maths.seeds import check_seed
 from .writing.finding import Finding, FindingWarning, warn_caller
 
 __all__ = ["Dirichlet"]
@@ -369,6 +367,8 @@ class Dirichlet:
         """
         if self.caveat is not None:
             warn_caller(FindingWarning(self.caveat))
+        from .inputs import check_rate  # with it comes scikit-learn
+
         check_rate(level, "level")
         a, b, tail = to_numpy(self.concentration), to_numpy(self._others), (1 - level) / 2
         lower, upper = special.betaincinv(a, b, tail), special.betainccinv(a, b, tail)
@@ -387,7 +387,8 @@ class Dirichlet:
                 f"{type(rng).__name__}"
             )
         check_integer("size", size, 0)
-        check_seed(rng, "rng")
+        if not isinstance(rng, np.random.Generator):
+            check_integer("rng", rng, 0)
         rng = np.random.default_rng(rng)
         a = np.broadcast_to(to_numpy(self.concentration), (size, *self.concentration.shape))
         # Gamma(a) = Gamma(a + 1) U^(1/a), and -log U is exponential.
@@ -404,6 +405,8 @@ class Dirichlet:
         nu : float, default=1.0
             Exponent of the likelihood, > 0: 1 is Bayes' rule (Prop. 2.2), else tempered (2.7).
         """
+        from .inputs import check_positive_number  # with it comes scikit-learn
+
         check_positive_number("nu", nu)
         added = nu * counts_like(counts, self.concentration)
         log_added = log_or_minus_inf(namespace(added).sum(added, axis=-1))

@@ -33,12 +33,12 @@ def seed(random_state: Any) -> int:
     return int(draw(2**31))  # type: ignore[misc]
 
 
-def check_seed(random_state: Any, name: str = "random_state") -> None:
+def check_seed(random_state: Any) -> None:
     """Raise TypeError or ValueError unless `seed` can make an int >= 0 of `random_state`."""
     draws = hasattr(random_state, "integers") or hasattr(random_state, "randint")
     if not (random_state is None or isinstance(random_state, int | np.integer) or draws):
         raise TypeError(
-            f"{name} must be None, an int, a RandomState or a Generator, got {random_state!r}"
+            f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
         )
     if isinstance(random_state, int | np.integer) and random_state < 0:
-        raise ValueError(f"{name} must be >= 0, got {random_state!r}")
+        raise ValueError(f"random_state must be >= 0, got {random_state!r}")

@@ -164,7 +164,9 @@ _SEVERAL: dict[str, c.Check] = {
 }
 
 
-_BLIND = {"blind_": c.each(c.text, kind=set), "n_classes_": c.count(least=1)}
+_BLIND = {"blind_": c.each(c.text, kind=set)}
+#: Of a fit to probabilities.
+_CLASSES = {"n_classes_": c.count(least=1)}
 
 ENTRIES: dict[str, Entry] = {
     "density.GDADensity": _gaussians(class_weights=c.one_of("equal", "empirical")),
@@ -214,7 +216,7 @@ ENTRIES: dict[str, Entry] = {
             "weights_": c.mapping(c.text, c.real(0)),
             "pseudo_outlier_auroc_": c.mapping(c.text, c.mapping(c.text, c.number())),
         },
-        _BLIND,
+        _BLIND | _CLASSES,
         parameters={"margin": c.real(0)},
         where=(_fusion_fits,),
     ),
@@ -228,6 +230,7 @@ ENTRIES: dict[str, Entry] = {
             "runner_up_": c.maybe(c.text),
             "fusion_": c.maybe(c.fitted(c.ours("density.FusedDensity"))),
         },
+        _CLASSES,
         where=(_choice_fits,),
     ),
     "density.NormalScores": RANKS,
