@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from .answers import Decisions
-from .calibration.crossfit import AUTO, IN_SAMPLE, given_pairs
+from .answers import Decisions, on_snapshot
+from .calibration.crossfit import AUTO, IN_SAMPLE, splitter_pairs
 from .density.gaussian import GDADensity
-from .dirichlet import Dirichlet, most_probable
+from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_spread
 from .held_out import has_memorised
@@ -245,7 +245,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             watch.say(f"classifier fitted on {len(y)} rows")
             evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
             if held_out is None:
-                pairs = given_pairs(self.cv, y, rows)
+                pairs = splitter_pairs(self.cv, y, rows)
                 evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
                 evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
                 self.spread_ = evidence.fit_spread(
@@ -337,17 +337,14 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
         return merge(self, other) if isinstance(other, DIPClassifier) else NotImplemented
 
+    @on_snapshot
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label under the posterior mean, shape (n,).
 
         Far from the data the mean is the prior to the last bit; the classifier breaks such ties.
         """
-        evidence, classifier, spread = self._fitted_parts()
-        X = validate_inputs(self, X, evidence.columns_)
-        _, P, scores = evidence.predict(X, classifier)
-        P = evidence.calibrate_proba(P, scores)
-        alpha = evidence.dirichlet(P, scores, spread).concentration
-        return np.asarray(classifier.classes[most_probable(alpha, P)])
+        labels = self.label_indices(*self.proba_and_scores(X))
+        return np.asarray(self.classes_[labels])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, k): the posterior mean ``(1 - u) p + u prior / alpha0``."""

@@ -21,8 +21,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from .calibration.crossfit import (
     IN_SAMPLE,
     Pairs,
-    enough,
     explain_fold,
+    first_folds,
     row_hash,
     source_of,
     splits,
@@ -32,8 +32,8 @@ from .columns import as_numbers, column, is_frame, rows_in_form_of
 from .density.base import (
     as_density,
     clone_with_selected,
+    exclude_self,
     fit_density,
-    for_own_rows,
     is_frozen,
     log_density,
     one_blas_thread,
@@ -230,7 +230,7 @@ class Fold:
 
     def scores_of(self, rows: np.ndarray) -> np.ndarray:
         """Scores of some of the rows, by their numbers; no row is its own neighbour."""
-        density, Z = for_own_rows(self.density), self.Z[rows]
+        density, Z = exclude_self(self.density), self.Z[rows]
         P = self.proba(_safe_indexing(self.X, rows)) if takes_proba(density) else None
         if isinstance(density, DensityEnsemble):
             # As rows of folds are scored: nothing is held down for being out of reach.
@@ -316,7 +316,7 @@ def fit_folds(
     if pairs is None:
         number = seed(evidence.random_state)
         found, how = splits(evidence.cv, whole.X, y, None, number, together=many_copies)
-        pairs = enough(found) if isinstance(evidence.cv, str) else list(found)
+        pairs = first_folds(found) if isinstance(evidence.cv, str) else list(found)
     else:
         how = source_of(evidence.cv)
     selected = clone_with_selected(evidence.density_, evidence.density)
@@ -413,10 +413,10 @@ def predict_held_out(
 ) -> HeldOut:
     """Return predictions of all folds on their rows; a `DensityEnsemble` learns its combiner.
 
-    The folds are asked one after the other, and none is kept. No row scores higher than the model
-    of all rows, `whole`, scores it: that has seen the row, so where it scores lower the scores of
-    the fold are on another level than those of new rows will be. Where rows repeat, as those of a
-    few categories do, their scores are equal too, and a difference of level flags them all.
+    Folds predict one after the other, and none is kept. A fold's score of a row is capped by the
+    score of the model fitted on all rows, `whole`: that model has seen the row, so a higher fold
+    score means a shift of level. Where rows repeat, as those of a few categories do, their scores
+    are equal too, and a difference of level flags them all.
     """
     density = whole.density
     ensemble = isinstance(density, DensityEnsemble)

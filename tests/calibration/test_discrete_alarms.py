@@ -45,9 +45,9 @@ def test_a_row_of_the_fit_is_not_its_own_neighbour(rng):
     distances = np.sort(np.linalg.norm(X[:, None] - X, axis=2), axis=1)
     density.radius_floor_ = 0.0
     expected = density.log_constant_ - 3 * np.log(distances[:, 4])
-    np.testing.assert_allclose(density.for_own_rows().score_samples(X), expected)
+    np.testing.assert_allclose(density.exclude_self().score_samples(X), expected)
     np.testing.assert_allclose(
         density.score_samples(X), density.log_constant_ - 3 * np.log(distances[:, 3])
     )
     part = KNNDensity(4, max_rows=10).fit(X)
-    assert part.for_own_rows() is part
+    assert part.exclude_self() is part

@@ -136,14 +136,16 @@ def content_folds(
     """
     keys, classes = row_hash(X, random_state), np.unique(y, return_inverse=True)[1]
     if not together:
-        return _dealt(keys, classes, np.ones(len(keys), int), n_folds)
+        return _assign_folds(keys, classes, np.ones(len(keys), int), n_folds)
     distinct, row, copies = np.unique(keys, return_inverse=True, return_counts=True)
     lowest = np.full(len(distinct), len(keys))
     np.minimum.at(lowest, row, classes)
-    return _dealt(distinct, lowest, copies, n_folds)[row]
+    return _assign_folds(distinct, lowest, copies, n_folds)[row]
 
 
-def _dealt(keys: np.ndarray, classes: np.ndarray, copies: np.ndarray, n_folds: int) -> np.ndarray:
+def _assign_folds(
+    keys: np.ndarray, classes: np.ndarray, copies: np.ndarray, n_folds: int
+) -> np.ndarray:
     """Fold of each row, which counts as so many `copies`, class by class in the order of keys."""
     fold = np.full(len(keys), -1)
     dealt = 0
@@ -191,10 +193,10 @@ def splits(
         return fold_pairs(fold), f"{fold.max() + 1}-fold cross-fitting"
     if isinstance(cv, str):
         raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
-    return given_pairs(cv, y, kept) or [], source_of(cv)
+    return splitter_pairs(cv, y, kept) or [], source_of(cv)
 
 
-def given_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pairs | None:
+def splitter_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pairs | None:
     """The (train, held-out) pairs of a splitter or an iterable; None for a text or a number.
 
     Parameters as of `splits`. An iterator, and a splitter without a seed, give them only once.
@@ -240,7 +242,7 @@ def _checked_pairs(pairs: Any, n: int) -> Pairs:
     return checked
 
 
-def enough(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Pairs:
+def first_folds(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Pairs:
     """The first folds, as many as hold out `ENOUGH` rows."""
     taken, rows = [], 0
     for train, held in pairs:

@@ -23,7 +23,7 @@ from ..maths.arrays import Array, namespace
 from ..maths.seeds import seed
 from ..protocols import atomic
 from ..writing.finding import warn_caller
-from .crossfit import Pairs, content_folds, enough, fold_pairs, row_hash
+from .crossfit import Pairs, content_folds, first_folds, fold_pairs, row_hash
 from .temperature import Temperature
 
 __all__ = ["Rehearsal"]
@@ -291,7 +291,7 @@ class _Experiment:
 
         What one draw does to every fold would not average out.
         """
-        classes, pairs = np.unique(real.y), enough(self.pairs)
+        classes, pairs = np.unique(real.y), first_folds(self.pairs)
         folds = [(train, held, _draw_labels(truth, classes, train, rng)) for train, held in pairs]
         models = [m for i, m in enumerate(self.models) if real.shares[i] or i == 0]
         return self.cross_fit(models, folds)

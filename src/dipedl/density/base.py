@@ -219,7 +219,7 @@ def fit_density(
             f"sample_weight was given but {type(last).__name__}.fit does not take it; "
             "use a Gaussian or kernel density, or drop the weights"
         )
-    if behind_normalizer(model) is not None:
+    if density_after_normalizer(model) is not None:
         model.steps[0][1].fit(Z)
         fit_density(last, unit_rows(Z), y, w)
         return model
@@ -271,13 +271,13 @@ def clone_with_selected(fitted: Any, template: Any) -> Any:
     return fitted.clone_with_selected()
 
 
-def for_own_rows(density: Any) -> Any:
+def exclude_self(density: Any) -> Any:
     """Return a fitted density, or a pipeline that ends in one, as it scores the rows of its fit."""
     if isinstance(density, Pipeline):
         name, last = density.steps[-1]
-        return Pipeline([*density.steps[:-1], (name, for_own_rows(last))])
+        return Pipeline([*density.steps[:-1], (name, exclude_self(last))])
     frozen = isinstance(density, FrozenEstimator)
-    return density.for_own_rows() if not frozen and hasattr(density, "for_own_rows") else density
+    return density.exclude_self() if not frozen and hasattr(density, "exclude_self") else density
 
 
 def takes_proba(density: Any) -> bool:
@@ -298,7 +298,7 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
     `proba` (n, k) are given to densities that take the classifier's probabilities, and no other.
     """
     inner = density.estimator if isinstance(density, FrozenEstimator) else density
-    if (behind := behind_normalizer(inner)) is not None:
+    if (behind := density_after_normalizer(inner)) is not None:
         return log_density(behind, unit_rows(Z))
     kind: Any = type(inner)
     score = (
@@ -330,7 +330,7 @@ def score_parts(parts: Mapping[str, Any], Z: np.ndarray) -> dict[str, np.ndarray
     """Return `log_density` of checked features Z (n, p) by each of several densities."""
     scores, unit = {}, None
     for name, part in parts.items():
-        behind = behind_normalizer(part)
+        behind = density_after_normalizer(part)
         if behind is None:
             scores[name] = log_density(part, Z)
         else:
@@ -339,7 +339,7 @@ def score_parts(parts: Mapping[str, Any], Z: np.ndarray) -> dict[str, np.ndarray
     return scores
 
 
-def behind_normalizer(part: Any) -> Any:
+def density_after_normalizer(part: Any) -> Any:
     """Return the density of a pipeline ``Normalizer() -> density``; None for any other part."""
     if type(part) is not Pipeline or len(part.steps) != 2:
         return None

@@ -30,8 +30,8 @@ from ..writing.progress import Stopwatch
 from .base import (
     check_training_rows,
     clone_with_selected,
+    exclude_self,
     fit_copy,
-    for_own_rows,
     log_density,
     score_parts,
 )
@@ -189,10 +189,10 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         unfitted_copy: Self = clone(self).set_params(candidates=usable)
         return unfitted_copy
 
-    def for_own_rows(self) -> Self:
+    def exclude_self(self) -> Self:
         """Return the fitted densities as they score the rows of their fit."""
         density = copy(self)
-        density.estimators_ = {name: for_own_rows(part) for name, part in self.estimators_.items()}
+        density.estimators_ = {name: exclude_self(part) for name, part in self.estimators_.items()}
         return density
 
     def merge_folds(

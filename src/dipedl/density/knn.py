@@ -171,7 +171,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             distances, rows = nearest_rows(self.neighbors_, Z)
         return distances, self.row_numbers_[rows]
 
-    def for_own_rows(self) -> Self:
+    def exclude_self(self) -> Self:
         """Return the fitted density as it scores rows of its fit: none is its own neighbour.
 
         Itself where a part of the rows is kept.

@@ -55,7 +55,7 @@ def log_evidence(
     if max_evidence is not None:
         check_positive_number("max_evidence", max_evidence)
     value = np.log(n) + np.log(gamma) + np.asarray(z, dtype=np.float64)
-    return np.asarray(value if max_evidence is None else np.minimum(value, np.log(max_evidence)))
+    return np.asarray(cap_evidence(value, max_evidence))
 
 
 def cap_evidence(log_evidence: Array, max_evidence: float | None) -> Array:

@@ -1,4 +1,4 @@
-"""Standardisation that a few rows cannot spoil, and a word on the rows that would have."""
+"""Standardisation that a few rows cannot spoil, and a warning of the rows that would have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..writing.finding import warn_caller
 from .pipelines import Back, Source, input_sources, known_levels, names_after, sources_after
 
 #: What is far from the data, in spreads of a column: a value beyond `FENCE` has no part in the
-#: scale; one beyond `GROSS` is said aloud, and its row is left out of the fits of the default
+#: scale; one beyond `GROSS` gets a warning, and its row is left out of the fits of the default
 #: density, unless more than a share `FEW` of the rows is. Neither holds in a column of which more
 #: than `_TAIL` lies outside: that is its own tail, or, if nearly all of these values (`_CODE`) are
 #: the same, a code. `RANGES` is for inputs: ranges of a feature beyond which one is out of reach.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...density.base import behind_normalizer, unit_rows
+from ...density.base import density_after_normalizer, unit_rows
 from ...density.ensemble import DensityEnsemble
 from ...density.gaussian import ClassConditionalGaussians, GaussianDensity, RelativeDensity
 from ...gaussians.moments import (
@@ -60,7 +60,7 @@ class Sums:
 
 def forms_of(density: Any, unit: bool = False) -> set[Form]:
     """Return the forms that a fitted density, or its parts, are made of; none if it is no sum."""
-    behind = behind_normalizer(density)
+    behind = density_after_normalizer(density)
     if behind is not None:
         return forms_of(behind, True)
     if isinstance(density, DensityEnsemble):
@@ -94,7 +94,7 @@ def from_sums(density: Any, sums: Sums, classes: np.ndarray, unit: bool = False)
         held = sums.moments[form._replace(tied=False)] if held is None else held
         return _with_moments(density, held, form, classes)
     made = copy(density)
-    if behind_normalizer(density) is not None:
+    if density_after_normalizer(density) is not None:
         name, last = density.steps[-1]
         made.steps = [*density.steps[:-1], (name, from_sums(last, sums, classes, True))]
     elif isinstance(density, DensityEnsemble):
