@@ -20,7 +20,6 @@ from ..gaussians.factor import (
     explain_nearest,
     explain_rows,
     factorise,
-    log_densities,
     mixture_log_density,
     squared_distances,
 )
@@ -276,11 +275,6 @@ class ClassConditionalGaussians(BaseEstimator):
         density = copy(self)
         density._set_moments(classes, moments)
         return density
-
-    def class_log_density(self, X: Any) -> np.ndarray:
-        """Log-density in nats of each row of X (n, p) under each class's Gaussian, shape (n, k)."""
-        X = check_rows(self, X)
-        return log_densities(self.factors_, X)
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """Return for each row of X (n, p) its nearest class and the features that make it far."""
