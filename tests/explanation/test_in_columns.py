@@ -260,6 +260,21 @@ def test_a_gap_is_called_one(people):
     assert "age is missing (0% of the training rows" in str(card) and card.flagged
 
 
+@pytest.mark.parametrize("add_indicator", [False, True])
+def test_gaps_that_were_filled_before_have_no_share(people, add_indicator):
+    X, y = people[0][["age", "dose"]].to_numpy(), people[1]
+    prepare = make_pipeline(SimpleImputer(add_indicator=add_indicator), StandardScaler())
+    inside = DIPClassifier(make_pipeline(prepare, LAST), GDADensity()).fit(X, y)
+    before = make_pipeline(prepare, DIPClassifier(LAST, GDADensity())).fit(X, y)
+    for model, share in ((inside, np.isnan(X[:, 1]).mean()), (before, None)):
+        (card,) = dipedl.explain(model, X[:1])
+        (entry,) = (e for e in card.parts[0]["features"] if e["column"] == 1)
+        assert entry["value"] is None and entry["share"] == share and not entry["unusual"]
+        assert "x1 is missing" in str(card) and "missing" not in card.reason
+        (far,) = dipedl.explain(model, np.array([[X[0, 0], 50.0]]))
+        assert far.reason.startswith("x1 = 50 (typical ")
+
+
 def test_mixtures_of_columns_keep_their_name_in_their_own_unit(people):
     X, y = people[0][["age", "dose"]].fillna(5.0), people[1]
     clf = DIPClassifier(make_pipeline(PCA(2), LAST), GDADensity()).fit(X, y)

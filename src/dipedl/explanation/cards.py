@@ -112,7 +112,11 @@ class Card:
         unusual = [_with_usual(entry) for entry in far if entry["unusual"]]
         if unusual:
             return "; ".join(unusual[:_MOST_REASONS])
-        numbers = [_with_usual(entry) for entry in far if entry["share"] is None and entry["usual"]]
+        numbers = [
+            _with_usual(entry)
+            for entry in far
+            if entry["value"] is not None and entry["share"] is None and entry["usual"]
+        ]
         if numbers and part["squared_distance"] > part["expected"]:
             return f"unusual beside the other columns: {', '.join(numbers[:_MOST_REASONS])}"
         return ""

@@ -48,9 +48,9 @@ class UserColumns:
         Names of their columns; none for texts and sparse rows.
     known : Columns or None
         Usual values of the columns that arrive at the model.
-    arriving : dict of int to (int, callable)
-        Of each column that arrives as one column: which, and how a number of it comes back into the
-        unit of the user.
+    arriving : dict of int to (int, callable, bool)
+        Of each column that arrives as one column: which, how a number of it comes back into the
+        unit of the user, and whether its gaps were filled before.
     features : list of str
         Names of the p features of the density.
     sources : list of Source or None
@@ -64,7 +64,7 @@ class UserColumns:
     X: Any
     names: list[str]
     known: Columns | None
-    arriving: dict[int, tuple[int, Callable[[float], float]]]
+    arriving: dict[int, tuple[int, Callable[[float], float], bool]]
     features: list[str]
     sources: Sources | None
     scaler: StandardScaler | None
@@ -133,10 +133,12 @@ class UserColumns:
         value = None if gaps[i] else _plain(values[i])
         usual, share, unusual = "", None, False
         if self.known is not None and c in self.arriving:
-            j, unit = self.arriving[c]
+            j, unit, filled = self.arriving[c]
             known = self.known[j]
-            usual, share = known.describe_usual(unit), known.share(value)
-            unusual = known.is_unusual(value, unit)
+            usual = known.describe_usual(unit)
+            # Of filled gaps nothing tells how many there were.
+            if not (filled and gaps[i]):
+                share, unusual = known.share(value), known.is_unusual(value, unit)
         return {
             "name": self.names[c],
             "column": c,
@@ -196,7 +198,7 @@ def user_columns(
     if columns is not None and start is not None and len(columns.names) == len(start):
         for j, source in enumerate(start):
             if len(source.columns) == 1 and source.back is not None:
-                arriving[source.columns[0]] = j, source.back
+                arriving[source.columns[0]] = j, source.back, source.filled
     of_features = names if before is None else names_after(before, names or None)
     of_features = of_features if features is None else names_after(features, of_features)
     if of_features is None or len(of_features) != p:

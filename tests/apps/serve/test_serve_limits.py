@@ -62,7 +62,9 @@ REFUSED = [
     ({"rows": [{**ROW, "age": 10**400}]}, 422, "rows[0].age"),
     ({"rows": [{"Age" if name == "age" else name: ROW[name] for name in ROW}]}, 422, "rows[0].age"),
     ({"rows": [{"deck": 1, "fare": 5.0}]}, 422, "rows[0].sex"),
-    ({"rows": [ROW, [1]]}, 422, "rows[1]"),
+    ({"rows": [[1], 5]}, 422, "rows[0]"),
+    ({"rows": 5}, 422, "rows"),
+    ({"matrix": {}}, 422, "matrix"),
     ({"rows": []}, 422, "rows"),
     ({}, 422, "rows"),
     ({"rows": [ROW], "matrix": [[1]]}, 422, "rows"),
@@ -80,6 +82,12 @@ REFUSED = [
 @pytest.mark.parametrize(("body", "status", "field"), REFUSED)
 def test_fields_of_a_request_are_named(client, body, status, field):
     check_refused(client.post("/v1/predict", json={"model": "people", **body}), status, field)
+
+
+@pytest.mark.parametrize("field", [{"rows": 5}, {"coverage": 1}, {"fields": []}, {"model": 1}])
+def test_a_wrong_field_is_refused_with_an_example(client, field):
+    reply = client.post("/v1/predict", json={"model": "people", "rows": [ROW], **field})
+    assert reply.status_code == 422 and ", such as " in reply.json()["reason"]
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,21 @@ def test_a_value_that_is_no_cell_leaves_out_its_row_alone(client, rows, cell):
         assert [(one["row"], one["column"]) for one in found["refused"]] == [(2, "age")]
 
 
+@pytest.mark.parametrize("row", [5, None, "a", [1, 2], [], [[]]])
+def test_what_is_no_row_is_refused_alone(client, rows, row):
+    columns, lists = list(rows[0]), [list(one.values()) for one in rows[:2]]
+    for body in (
+        {"rows": [rows[0], row, rows[1]]},
+        {"matrix": [lists[0], row, lists[1]], "columns": columns},
+        {"matrix": [lists[0], {"age": 1}, lists[1]], "columns": columns},
+    ):
+        found = client.post("/v1/predict", json={"model": "people", **body}).json()
+        assert [one["row"] for one in found["answers"]] == [1, 3]
+        (refused,) = found["refused"]
+        assert (refused["row"], refused["column"]) == (2, "")
+        assert refused["reason"].startswith("a row must be a")
+
+
 @pytest.mark.parametrize("fine", [0, 1])
 def test_every_refused_row_is_named_however_many_they_are(client, rows, fine):
     odd = [{**rows[0], "age": "abc"}] * 300 + [rows[0]] * fine

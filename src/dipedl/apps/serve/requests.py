@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from ..table.reading import RejectedRow, frame_of
 from .arrow import read_stream
 from .models import Served
 from .problems import MOST_COMPARED, Problem, check_columns, too_many_rows
-from .schemas import Rows
+from .schemas import EXAMPLES, Rows
 from .settings import Settings
 
 Request = TypeVar("Request", bound=Rows)
@@ -57,7 +58,8 @@ def parse_json(kind: type[Request], body: bytes, most: int) -> Request:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in first["loc"][:2])
-        raise Problem(422, where.lstrip(".") or "body", first["msg"]) from error
+        such = json.dumps(EXAMPLES[first["loc"][0]])
+        raise Problem(422, where.lstrip("."), f"{first['msg']}, such as {such}") from error
     if (request.rows is None) == (request.matrix is None):
         raise Problem(422, "rows", "give either rows or a matrix")
     if request.columns is not None and request.matrix is None:
@@ -68,12 +70,12 @@ def parse_json(kind: type[Request], body: bytes, most: int) -> Request:
 def json_inputs(served: Served, request: Rows) -> Inputs:
     """Return the inputs in a body of JSON; Problem if no row can be read."""
     names = served.names
+    field = "matrix" if request.rows is None else "rows"
     if request.rows is not None:
         cells, rows, rejected = _cells_of_rows(request.rows, names)
     else:
         matrix = request.matrix or []
-        cells = _cells_of_matrix(matrix, request.columns or names, names)
-        rows, rejected = np.arange(1, len(matrix) + 1), []
+        cells, rows, rejected = _cells_of_matrix(matrix, request.columns or names, names)
     valid = np.array([_are_cells(row) for row in cells], dtype=bool)
     for i in np.flatnonzero(~valid):
         name = next(
@@ -86,30 +88,31 @@ def json_inputs(served: Served, request: Rows) -> Inputs:
     if cells and served.only_numbers and all(_NUMBERS.issuperset(map(type, row)) for row in cells):
         # Hundreds of columns in one step.
         values = np.array(cells, dtype=np.float64)
-        return pd.DataFrame(values, columns=names) if served.model.named else values, rows, rejected
+        X = pd.DataFrame(values, columns=names) if served.model.named else values
+        return X, rows, sorted(rejected)
     columns = map(list, zip(*cells, strict=True)) if cells else ([] for _ in names)
     frame = pd.DataFrame(dict(zip(names, columns, strict=True)), dtype=object)
-    return _inputs(served, frame, rows, rejected)
+    return _inputs(served, frame, rows, rejected, field)
 
 
 def arrow_inputs(served: Served, body: bytes, settings: Settings) -> Inputs:
     """Return the inputs in a stream of Arrow; Problem if no row can be read."""
     frame = frame_of(read_stream(body, served.names, settings.rows, settings.body_bytes))
-    return _inputs(served, frame, np.arange(1, len(frame) + 1), [])
+    return _inputs(served, frame, np.arange(1, len(frame) + 1), [], "rows")
 
 
 def _inputs(
-    served: Served, frame: pd.DataFrame, rows: np.ndarray, rejected: list[RejectedRow]
+    served: Served, frame: pd.DataFrame, rows: np.ndarray, rejected: list[RejectedRow], field: str
 ) -> Inputs:
     X, valid, unreadable = served.model.inputs(frame, rows)
     rejected = sorted([*rejected, *unreadable])
     if len(X):
         return X, rows[valid], rejected
     if not rejected:
-        raise Problem(422, "rows", "there must be a row at least")
+        raise Problem(422, field, "there must be a row at least")
     first = rejected[0]
-    reason = f"no row can be answered; row {first.row}, column {first.column!r}: {first.reason}"
-    raise Problem(422, f"rows[{first.row - 1}].{first.column}", reason, rejected=rejected)
+    where = f"{field}[{first.row - 1}]" + f".{first.column}" * bool(first.column)
+    raise Problem(422, where, f"no row can be answered; {first}", rejected=rejected)
 
 
 def _are_cells(cells: Collection[Any]) -> bool:
@@ -122,12 +125,15 @@ def _are_cells(cells: Collection[Any]) -> bool:
 
 
 def _cells_of_rows(
-    rows: Sequence[dict[str, Any]], names: Sequence[str]
+    rows: Sequence[Any], names: Sequence[str]
 ) -> tuple[list[list[Any]], np.ndarray, list[RejectedRow]]:
     """Return the cells of rows that have all columns, the numbers of these, and the other rows."""
     cells, numbers, rejected = [], [], []
     hints: dict[str, str] = {}
     for i, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            rejected.append(RejectedRow(i, "", "a row must be an object, names with their values"))
+            continue
         try:
             cells.append([row[name] for name in names])
             numbers.append(i)
@@ -143,15 +149,20 @@ def _cells_of_rows(
 
 
 def _cells_of_matrix(
-    matrix: Sequence[list[Any]], columns: Sequence[str], names: Sequence[str]
-) -> list[list[Any]]:
-    """Return the rows of a matrix with the columns of the model, in its order."""
+    matrix: Sequence[Any], columns: Sequence[str], names: Sequence[str]
+) -> tuple[list[list[Any]], np.ndarray, list[RejectedRow]]:
+    """Return the cells of whole rows in the order of the model, as `_cells_of_rows` does."""
     check_columns(columns, names, "columns")
-    for i, row in enumerate(matrix):
-        if len(row) != len(columns):
-            reason = f"a row must have {len(columns)} cells, one per column, got {len(row)}"
-            raise Problem(422, f"matrix[{i}]", reason)
-    if list(columns) == list(names):
-        return list(matrix)
-    index = {name: j for j, name in enumerate(columns)}
-    return [[row[index[name]] for name in names] for row in matrix]
+    cells, numbers, rejected = [], [], []
+    for i, row in enumerate(matrix, start=1):
+        if isinstance(row, list) and len(row) == len(columns):
+            cells.append(row)
+            numbers.append(i)
+        else:
+            length = f"{len(row)} cells" if isinstance(row, list) else "no list"
+            reason = f"a row must be a list of {len(columns)} cells, one per column, got {length}"
+            rejected.append(RejectedRow(i, "", f"{reason}; null stands for a gap"))
+    if list(columns) != list(names):
+        index = {name: j for j, name in enumerate(columns)}
+        cells = [[row[index[name]] for name in names] for row in cells]
+    return cells, np.array(numbers, dtype=int), rejected

@@ -7,8 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 FieldName = Literal["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"]
-#: A cell is checked where it is read: an error of each would take more memory than the body.
-Cell = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean", "null"]})]
+#: Rows are checked where they are read, so that each is refused alone; and an error of each cell
+#: would take more memory than the body.
+_CELL = {"type": ["number", "string", "boolean", "null"]}
+_Named = Annotated[Any, WithJsonSchema({"type": "object", "additionalProperties": _CELL})]
+_Listed = Annotated[Any, WithJsonSchema({"type": "array", "items": _CELL})]
 _NAMED: dict[str, Any] = {
     "rows": [{"deck": 1, "sex": "female", "age": 31.5, "fare": 47.1}],
     "fields": ["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"],
@@ -18,6 +21,8 @@ _MATRIX: dict[str, Any] = {
     "matrix": [[1, "female", 31.5, 47.1], [3, "male", None, 8.05]],
 }
 _CARD: dict[str, Any] = {"rows": _NAMED["rows"], "top": 3}
+#: What each field of a request may be.
+EXAMPLES = _MATRIX | _NAMED | _CARD | {"model": "passengers", "coverage": 0.9}
 
 
 class Rows(BaseModel):
@@ -25,10 +30,8 @@ class Rows(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid")
     model: str | None = Field(None, description="Name of the model, if several are served.")
-    rows: list[dict[str, Cell]] | None = Field(
-        None, fail_fast=True, description="One object per row."
-    )
-    matrix: list[list[Cell]] | None = Field(None, fail_fast=True, description="One list per row.")
+    rows: list[_Named] | None = Field(None, description="One object per row.")
+    matrix: list[_Listed] | None = Field(None, description="One list per row.")
     columns: list[str] | None = Field(
         None,
         fail_fast=True,
@@ -57,7 +60,7 @@ class RefusedRow(BaseModel):
     """A row without an answer."""
 
     row: int = Field(description="Its number in the request, from 1.")
-    column: str
+    column: str = Field(description='"" for the whole row.')
     reason: str
 
 

@@ -144,7 +144,7 @@ function showRefused(refused) {
   const box = $("refused");
   box.hidden = refused.length === 0;
   box.querySelector("summary").textContent = `${count(refused.length, "row")} refused`;
-  const told = refused.slice(0, 100).map((one) => element("li", {}, `Row ${one.row}, ${one.column}: ${one.reason}`));
+  const told = refused.slice(0, 100).map((one) => element("li", {}, `Row ${one.row}${one.column && `, ${one.column}`}: ${one.reason}`));
   box.querySelector("ul").replaceChildren(...told);
 }
 
