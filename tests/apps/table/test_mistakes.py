@@ -121,6 +121,12 @@ FIT = {
     "a broken line of JSON": (text('{"a": 1}\n{"a": \n'), "", 1, "line 2 is no JSON"),
     "a deep line of JSON": (text('{"a": 1}\n{"a": ' + "[" * 50_000), "", 1, "line 2 is no JSON"),
     "a deep object of JSON": (text('{"a": ' + "[" * 50_000), "", 1, "line 1 is no JSON"),
+    "a name twice in a line of JSON": (
+        text('{"a": 1}\n{"a": 1, "a": 2}\n'),
+        "",
+        1,
+        "line 2 is no JSON: 'a' is there twice",
+    ),
     "a line of JSON that is no object": (text('{"a": 1}\n7\n'), "", 1, "line 2 is no object"),
     "nested JSON": (nested, "", 1, "'tags' holds entries of type list, not single values"),
     "half of a gz": (truncated_gz, "", 1, "cannot be unpacked (gzip)"),
@@ -345,6 +351,7 @@ def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
     [
         ('{"deck": 1', 2, "the row is no JSON: Expecting ',' delimiter"),
         ('{"deck": ' + "[" * 50_000, 2, "the row is no JSON: lists or objects are nested"),
+        ('{"deck": 1, "deck": 2}', 2, "the row is no JSON: 'deck' is there twice"),
         ('{"deck": 1, "age": 3, "fare": 1, "port": "S"}', 1, "the row lacks the column 'sex'"),
     ],
 )

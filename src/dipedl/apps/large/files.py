@@ -174,7 +174,7 @@ def groups_or_trouble(file: DataFile) -> list[Group] | str:
 
 
 def _describe_trouble(path: str, error: Exception) -> str:
-    said = str(error).partition("\n")[0]
+    said = str(error).partition("\n")[0].rstrip(".")
     return f"{path} cannot be read: {said}; copy or write it again"
 
 

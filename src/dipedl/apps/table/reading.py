@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -91,7 +92,7 @@ class Table:
                 f"{self.path} is no text of one encoding: {error}; write it as UTF-8, or as Parquet"
             ) from error
         except (pa.ArrowException, csv.Error, ValueError, EOFError, OSError) as error:
-            reason = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0].rstrip(".")
             raise UserError(f"{self.path} cannot be read: {reason}; copy or write it again") from (
                 error
             )
@@ -125,7 +126,9 @@ def row_of_json(text: str) -> Table:
     try:
         row = _parse_json(text)
     except ValueError as error:
-        raise UsageError(f"the row is no JSON: {error}; write names and values") from error
+        raise UsageError(
+            f"the row is no JSON: {error}; write names and values, each name once"
+        ) from error
     return FrameTable(
         Path("the row"), Format(formats.ROWS), tuple(row), frame=pd.DataFrame([row], dtype=object)
     )
@@ -289,7 +292,8 @@ def _reason(row: Any, delimiter: str) -> str:
     below = len(text.splitlines()) - 1
     if below and text.count('"') % 2:
         return f"a quote opens in this row and is never closed: the next {below:,} {_SWALLOWED}"
-    fields = f"{row.actual_columns} fields, where the first line has {row.expected_columns}"
+    found = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
+    fields = f"{found}, where the first line has {row.expected_columns}"
     ends = text.endswith(delimiter) and row.actual_columns == row.expected_columns + 1
     return f"{fields}: {text[:60]!r}{_ENDS if ends else ''}"
 
@@ -348,7 +352,8 @@ def _json_records(table: Table) -> Iterator[dict[str, Any]]:
                     yield whole
                     return
                 raise UserError(
-                    f"{table.path}, line {number} is no JSON: {error}; write one object per line"
+                    f"{table.path}, line {number} is no JSON: {error}; write one object per line, "
+                    "each name once"
                 ) from error
             if not isinstance(record, dict):
                 raise UserError(
@@ -359,13 +364,26 @@ def _json_records(table: Table) -> Iterator[dict[str, Any]]:
             yield record
 
 
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = sorted(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise ValueError(f"{list_names(map(repr, twice))} is there twice")
+    return found
+
+
+_JSON = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_named_once
+)
+
+
 def _parse_json(text: str) -> Any:
     """Return the value of a text of JSON, with numbers and truths as they are written.
 
-    ValueError if it is none, or lists lie too deep in it.
+    ValueError if it is none, a name comes twice, or lists lie too deep in it.
     """
     try:
-        return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+        return _JSON.decode(text)
     except RecursionError as error:
         raise ValueError("lists or objects are nested too deeply") from error
 
