@@ -515,7 +515,12 @@ REFUSED = [
     (lambda: DIRICHLET.sample(2, -1), ValueError, "rng must be an integer >= 0, got -1"),
     (lambda: DIRICHLET.update([1, 0, 0], nu="a"), TypeError, "nu must be a number"),
     (lambda: alarm_threshold(SCORES, 2.0), ValueError, "rate must lie strictly .*got 2.0"),
-    (lambda: alarm_threshold([], 0.1), ValueError, "log_density must not be empty"),
+    (lambda: alarm_threshold([], 0.1), ValueError, "log_density must be a non-empty"),
+    (
+        lambda: QuantileEvidence().fit(SCORES, n=150, prior=[-1.0, 1.0]),
+        ValueError,
+        "prior must be finite and > 0",
+    ),
     (lambda: weighted_quantile(SCORES, 2.0), ValueError, r"q must lie in \(0, 1\], got 2.0"),
     (lambda: weighted_quantile([], 0.5), ValueError, "values must not be empty"),
     (lambda: log_evidence([0.0], 10, max_evidence=-1), ValueError, "max_evidence must .*got -1"),

@@ -74,6 +74,8 @@ CASES = [
         "n_resamples must .*40 .*got 39",
     ),
     (lambda: bootstrap_ci(mean, X, n_resamples=1e3), TypeError, "n_resamples must be an integer"),
+    (lambda: bootstrap_ci(mean, X, random_state="a"), TypeError, "random_state must .*'a'"),
+    (lambda: bootstrap_ci(mean, X, random_state=-1), ValueError, "random_state must .*-1"),
     (lambda: bootstrap_ci(accuracy, [0], P), ValueError, "arrays of the same rows .*1 and 2"),
     (lambda: bootstrap_ci(two_samples, X, []), ValueError, r"arrays\[1\] must have .*one row"),
     (lambda: bootstrap_ci(mean, 3.0), ValueError, r"arrays\[0\].*got shape \(\)"),

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator
 
-from ..inputs import check_positive_number, check_rate, check_weights, require_fitted
+from ..inputs import check_positive_number, check_rate, check_weights, prior_vector, require_fitted
 from ..maths.arrays import Array, drop_mask, namespace
 from ..protocols import atomic
 
@@ -375,7 +375,8 @@ class QuantileEvidence(BaseNormalizer):
                     "prior must have a number for each class, as the scores do not say how many "
                     f"classes there are, such as [1.0, 1.0], got {prior!r}"
                 )
-            self.log_odds_ = half_point_log_odds(n * gamma, float(np.sum(prior)))
+            alpha = prior_vector(prior, np.size(prior))
+            self.log_odds_ = half_point_log_odds(n * gamma, float(alpha.sum()))
         self.scale_ = lower_tail_unit(scores, weights, type(self).__name__)
         self.location_ = weighted_quantile(scores, self.quantile, weights)
         return self._learned(weights, source)
@@ -483,8 +484,8 @@ def alarm_threshold(
     """
     check_rate(rate, "rate")
     values = np.asarray(log_density)
-    if not len(values):
-        raise ValueError("log_density must not be empty")
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"log_density must be a non-empty 1-d array, got shape {values.shape}")
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(np.ones(len(values)) if weights is None else np.asarray(weights)[order])
     allowed = rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1

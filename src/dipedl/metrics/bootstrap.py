@@ -114,7 +114,12 @@ def bootstrap_ci(
     separate = getattr(metric.func if isinstance(metric, partial) else metric, "kind", "") == "ood"
     _check_rows(data, separate)
     estimate = float(metric(*data))
-    rng = np.random.default_rng(random_state)
+    try:
+        rng = np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state must be None, an int >= 0 or a Generator, got {random_state!r}"
+        ) from error
     values = np.array([metric(*_resample(data, separate, rng)) for _ in range(n_resamples)])
     bad = int(np.isnan(values).sum())
     if bad:
