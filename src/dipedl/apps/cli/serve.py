@@ -16,11 +16,13 @@ from typing import Annotated
 
 import typer
 
+from ..serve.settings import Settings
 from ..table.errors import UsageError, UserError
 from .terminal import echo, report_errors
 
 TOKEN = "DIPEDL_TOKEN"
 _SHORTEST = 16
+_DEFAULTS = Settings()
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -40,10 +42,16 @@ def serve(
     without_token: Annotated[
         bool, typer.Option("--without-token", help="Let other machines ask without a token.")
     ] = False,
-    max_megabytes: Annotated[float, typer.Option(help="Largest body.", min=0.001)] = 8.0,
-    max_rows: Annotated[int, typer.Option(help="Most rows of a request.", min=1)] = 10_000,
-    seconds: Annotated[float, typer.Option(help="Longest time for a request.", min=0.01)] = 10.0,
-    waiting: Annotated[int, typer.Option(help="Most requests at a time.", min=1)] = 128,
+    max_megabytes: Annotated[
+        float, typer.Option(help="Largest body.", min=0.001)
+    ] = _DEFAULTS.body_bytes / (1 << 20),
+    max_rows: Annotated[int, typer.Option(help="Most rows of a request.", min=1)] = _DEFAULTS.rows,
+    seconds: Annotated[
+        float, typer.Option(help="Longest time for a request.", min=0.01)
+    ] = _DEFAULTS.seconds,
+    waiting: Annotated[
+        int, typer.Option(help="Most requests at a time.", min=1)
+    ] = _DEFAULTS.waiting,
     log_inputs: Annotated[
         bool, typer.Option("--log-inputs", help="Log the rows too: they may be personal data.")
     ] = False,
@@ -54,7 +62,8 @@ def serve(
     service once the requests that have begun are answered.
     """
     with report_errors(quiet=False), _hangups() as hangups:
-        from ..serve import Models, Settings, create_app
+        from ..serve.app import create_app
+        from ..serve.models import Models
         from ..serve.process import bind, run, url_of
         from ..serve.telemetry import log_as_json
 

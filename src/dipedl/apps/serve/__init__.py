@@ -1,8 +1,5 @@
 """Models behind HTTP: ``dipedl serve``, or `create_app` under a server of your own."""
 
-from .app import create_app
-from .models import Models
-from .pictures import Pictures
-from .settings import Settings
+from ...plugins import attach
 
-__all__ = ["Models", "Pictures", "Settings", "create_app"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -38,6 +38,8 @@ from .schemas import (
 from .service import JSON, Service
 from .settings import Settings
 
+__all__ = ["create_app"]
+
 #: HTML, CSS and JavaScript as they lie there, without a build; they hold no data.
 _PAGE = Path(__file__).parent / "page"
 _STREAM: dict[str, Any] = {STREAM: {"schema": {"type": "string", "format": "binary"}}}

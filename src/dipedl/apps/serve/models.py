@@ -21,6 +21,8 @@ from ..table.errors import UserError, list_names, suggest_name
 from ..table.table_model import TableModel, is_of_table, load_any, plain_model, table_model
 from .problems import Problem
 
+__all__ = ["Models"]
+
 #: Most columns of which a usual value may be changed, and values of one that are tried.
 _MOST_CHANGED, _MOST_TRIED = 60, 21
 

@@ -9,6 +9,8 @@ import numpy as np
 from pydantic import ConfigDict, PlainSerializer
 from pydantic.dataclasses import dataclass
 
+__all__ = ["Pictures"]
+
 
 def _base64(images: np.ndarray) -> str:
     return base64.b64encode(images.tobytes()).decode("ascii")

@@ -58,7 +58,7 @@ def parse_json(kind: type[Request], body: bytes, most: int) -> Request:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in first["loc"][:2])
-        such = json.dumps(EXAMPLES[first["loc"][0]])
+        such = json.dumps(EXAMPLES[str(first["loc"][0])])
         raise Problem(422, where.lstrip("."), f"{first['msg']}, such as {such}") from error
     if (request.rows is None) == (request.matrix is None):
         raise Problem(422, "rows", "give either rows or a matrix")
