@@ -168,10 +168,11 @@ def fit(
         from ..table.fit import FitRequest, fit_table
         from ..table.images import CLASS, FILE, image_files, open_images
         from ..table.table_model import save_model
-        from ..table.writing import check_writable
+        from ..table.writing import check_no_table, check_writable
 
         read = image_files(path) if images else [path]
         check_writable(out, [*read, extractor, Path(model)])
+        check_no_table(out)
         if images:
             table: Table = open_images(path, str(extractor or ""))
             settings["drop"] += [FILE]
@@ -288,7 +289,7 @@ def _fit_parts(
     from ..large.plans import plan_fit
     from ..large.tables import OrderInParts, learn_parts
     from ..table.table_model import read_model, save_model
-    from ..table.writing import check_writable
+    from ..table.writing import check_no_table, check_writable
 
     like = settings.get("like")
     if like is not None:
@@ -299,6 +300,7 @@ def _fit_parts(
         fail("--target must be given: the column to predict")
     request = OrderInParts(**settings)
     check_writable(out, [like])
+    check_no_table(out)
     work = out.with_name(f"{out.name}.parts")
     with parts.engine_of(engine_options) as engine:
         if engine_options.dry_run:

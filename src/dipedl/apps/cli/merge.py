@@ -28,11 +28,12 @@ def merge(
         from ...writing.files import sha256_of
         from ..large.tables import merged
         from ..table.table_model import describe_rows_learned, read_model, save_model
-        from ..table.writing import check_writable
+        from ..table.writing import check_no_table, check_writable
 
         if len(models) < 2:
             fail("merge needs two models or more: dipedl merge a.dipedl b.dipedl")
         check_writable(out, models)
+        check_no_table(out)
         given = [read_model(path) for path in models]
         if len({sha256_of(path) for path in models}) < len(models):
             fail("a model is given twice, and its rows would count twice: name each once")

@@ -63,7 +63,7 @@ def monitor(
         from ..table.errors import UsageError
         from ..table.table_model import read_model
         from ..table.watch import load_monitor, render_page, start_monitor, watch
-        from ..table.writing import check_writable, complete_file
+        from ..table.writing import check_page, check_writable, complete_file
 
         inputs = [model, data, reference]
         for option, out in (("--state", state), ("--page", page)):
@@ -71,6 +71,8 @@ def monitor(
                 check_writable(out, inputs, option)
         if page is not None and state is not None and page.resolve() == state.resolve():
             raise UsageError(f"--page and --state are both {page}: name two files")
+        if page is not None:
+            check_page(page, "page")
         fitted = read_model(model)
         with _locked(state, quiet):
             if state is not None and state.exists():

@@ -10,7 +10,7 @@ import typer
 
 from ...writing.cells import printable_name
 from . import options
-from .terminal import check_share, echo, echo_json, measure_step, report_errors
+from .terminal import PARTIAL, check_share, echo, echo_json, measure_step, report_errors
 
 
 def report(
@@ -42,10 +42,11 @@ def report(
         from ..table.report import render
         from ..table.report.advice import headline, next_steps
         from ..table.table_model import read_model
-        from ..table.writing import check_writable, complete_file
+        from ..table.writing import check_page, check_writable, complete_file
         from .wording import diagnosis_in_shell
 
         check_writable(out, [model, data, ood])
+        check_page(out)
         with measure_step(f"{model} read", verbose):
             fitted = read_model(model)
         tables = [options.open_for(fitted, model, path, delimiter) for path in (data, ood) if path]
@@ -62,8 +63,10 @@ def report(
         changed = [drift.name for drift in found.drifts if drift.changed]
         steps = {"next_steps": next_steps(found), "changed_columns": changed}
         echo_json({"report": str(out), "rows": len(found.test), **found.scores, **steps})
-        return
-    echo(headline(found))
-    for advice in next_steps(found):
-        echo(f"* {advice}")
-    echo(f"Report: {out}")
+    else:
+        echo(headline(found))
+        for advice in next_steps(found):
+            echo(f"* {advice}")
+        echo(f"Report: {out}")
+    if found.test.refused or (found.ood and found.ood.refused):
+        raise typer.Exit(PARTIAL)

@@ -78,6 +78,11 @@ class DataFile:
                 raise
             raise Unreadable(_describe_trouble(self.path, error)) from error
 
+    def has_reader(self) -> bool:
+        """Return whether a file that can be opened is of a format that is read in parts."""
+        with self._open() as file:
+            return file.read(6).startswith(tuple(_READERS))
+
     def checksum(self) -> str:
         """Return the SHA-256 of the file, in hexadecimal, or "unreadable"."""
         try:
@@ -102,7 +107,8 @@ class DataFile:
 def files_of(url: str) -> list[DataFile]:
     """The file at a path or URL, or those of a folder of Parquet and Arrow files, by their paths.
 
-    Names that begin with ``_`` or ``.`` are left out. UserError if there is none.
+    Names that begin with ``_`` or ``.`` are left out. UserError if there is none, or the one file
+    is of another format.
     """
     # Workers, and a later call, may stand in another folder.
     url = url if "://" in url else str(Path(url).expanduser().absolute())
@@ -112,7 +118,14 @@ def files_of(url: str) -> list[DataFile]:
     if found is None:
         raise UserError(f"there is no file or folder {url}")
     if [one.path for one in found] == [path]:
-        return [_data_file(url, found[0], posixpath.basename(path))]
+        file = _data_file(url, found[0], posixpath.basename(path))
+        if not file.has_reader():
+            raise UserError(
+                f"{url} is neither a Parquet, Arrow or Feather file nor an .npy array, and no "
+                "other, such as CSV, is read in parts: write it as Parquet, or leave `workers`, "
+                "`partitions` and other options of parts out"
+            )
+        return [file]
     named = sorted((one.path[len(path.rstrip("/")) + 1 :], one) for one in found)
     files = [_data_file(url, one, name) for name, one in named if _is_data(name)]
     if not files:

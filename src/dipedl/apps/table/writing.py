@@ -44,6 +44,18 @@ def check_writable(path: Path, inputs: Iterable[Path | None], argument: str = "o
         raise UserError(f"{argument}: {error}") from error
 
 
+def check_page(path: Path, argument: str = "out") -> None:
+    """Refuse a page whose name does not end in .html: it may be a table of the user."""
+    if path.suffix.lower() != ".html":
+        raise UsageError(f"`{argument}`: the page {path} must end in .html")
+
+
+def check_no_table(path: Path) -> None:
+    """Refuse a model whose name ends like a table: it may be one of the user."""
+    if path.name.lower().endswith(tuple(_WRITERS)):
+        raise UsageError(f"`out`: {path} ends like a table; name a model, as model.dipedl")
+
+
 def without_ending(path: Path) -> str:
     """The name of a file to write without the ending that names its format."""
     return path.name[: -len(ending_of(path))]
