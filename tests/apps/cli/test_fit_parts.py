@@ -229,6 +229,12 @@ def test_what_the_model_of_like_decides_is_refused(days, fitted, tmp_path, words
     assert told in " ".join(said.split()) and not out.exists()
 
 
+def test_a_column_to_drop_that_is_in_no_part_is_named(days, tmp_path):
+    words = ("--target", "y", "--drop", "nope", "--workers", "1", "--out", tmp_path / "m.dipedl")
+    said = run("fit", days / "one", *words, code=1)
+    assert "--drop names 'nope', which is not in part 0: it has a, b, c, y" in said
+
+
 def test_options_that_do_not_fit_are_refused(days):
     assert "--target must be given" in run("fit", days / "one", code=2)
     assert "--density must be one of" in run(

@@ -575,7 +575,7 @@ def test_pages_that_cannot_be_read_are_left_out(frame, partitions, tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda f: f.drop(columns="y"), "has no column 'y', the target"),
+        (lambda f: f.drop(columns="y"), "names 'y', which is not in part"),
         (lambda f: f.drop(columns="c"), r"'c' \(in 600 rows\).*drop=\['c'\]"),
         (lambda f: f.assign(more=1.0), "differ in their columns.*'more'"),
     ],

@@ -243,7 +243,8 @@ def test_every_command_is_quiet_or_verbose_if_asked(command, run, kept, tmp_path
         "inspect": [kept / "model.dipedl"],
         "check": [kept / "passengers.csv", "--target", "survived"],
     }.get(command, [kept / "model.dipedl", kept / "new.csv"])
-    out = ["--out", tmp_path / "a.csv"] if command in ("score", "report") else []
+    ending = {"score": "csv", "report": "html"}.get(command)
+    out = ["--out", tmp_path / f"a.{ending}"] if ending else []
     quiet, steps = (run(command, *given, *out, option) for option in ("-q", "-v"))
     assert (quiet.stderr, quiet.exit_code) == ("", steps.exit_code)
     assert quiet.stdout == steps.stdout and re.search(r": \d+\.\d\d s\n", steps.stderr)

@@ -226,6 +226,23 @@ FIT = {
     "a model's file that is not there": (csv(), "--model my.skops", 1, "there is no such file"),
     "a rate of false alarms of nothing": (csv(), "--false-alarms 0", 2, "must lie between 0 and 1"),
     "an option that there is not": (csv(), "--modle forest", 2, "No such option: --modle"),
+    "a line for Excel above the names": (
+        text("sep=;\n" + GERMAN),
+        "",
+        1,
+        "delete what stands above the line of names",
+    ),
+    "a wrong delimiter that was named": (csv(), '--delimiter ";"', 1, "or leave out a wrong one"),
+    "CSV in parts": (csv(), "--workers 2", 1, "or leave --workers, --partitions and"),
+    "CSV in parts of rows": (csv(), "--partitions 20", 1, "write it as Parquet"),
+    "out like a table": (csv(), "--out other.csv", 2, "--out: other.csv ends like a table"),
+    "out like a packed table": (csv(), "--out a.csv.gz", 2, "name a model, as model.dipedl"),
+    "out of parts like a table": (
+        lambda folder: passengers().to_parquet(folder / "data.csv"),
+        "--workers 1 --out other.parquet",
+        2,
+        "--out: other.parquet ends like a table",
+    ),
     "out in no folder": (csv(), "--out no/m.dipedl", 1, "does not exist; create it"),
     "out is a folder": (csv(), "--out .", 1, "it is a folder; name a file in it"),
 }
@@ -254,6 +271,20 @@ def test_a_mistake_in_fit(name, run, tmp_path, monkeypatch):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_target_that_arrays_lack_has_nothing_to_do_with_a_delimiter(run, tmp_path):
+    arrays(X=np.ones((3, 1)))(tmp_path)
+    done = run("fit", tmp_path / "data.csv", "--target", "survived")
+    one_sentence(done, 1, "to predict: it has X0")
+    assert "--delimiter" not in done.stderr
+
+
+def test_a_column_that_is_there_but_for_its_spelling_is_no_gap(run, kept, tmp_path):
+    csv(passengers().rename(columns={"sex": "Sex"}))(tmp_path)
+    done = run("score", kept / "model.dipedl", tmp_path / "data.csv")
+    one_sentence(done, 1, "did you mean 'Sex'?")
+    assert "gaps" not in done.stderr
+
+
 def test_check_of_numbers_that_are_all_beyond_float64(run, tmp_path):
     csv(passengers()[["survived"]], far="9" * 400)(tmp_path)
     done = run("check", tmp_path / "data.csv", "--target", "survived")
@@ -270,6 +301,9 @@ SCORE = {
     "a folder for a model": (csv(), ". data.csv", 1, "is a folder, not a model"),
     "data for a model": (csv(), "data.csv data.csv", 1, "data.csv is not a file that dipedl"),
     "no such data": (nothing, "MODEL data.csv", 1, "there is no file data.csv"),
+    "a model for data": (nothing, "MODEL MODEL", 1, "is no table but a file that dipedl saved"),
+    "data before the model": (csv(), "data.csv MODEL", 2, "MODEL comes first, then DATA"),
+    "CSV in parts": (csv(), "MODEL data.csv --workers 2", 1, "or leave --workers, --partitions"),
     "a column is missing": (
         csv(passengers().drop(columns="sex")),
         "MODEL data.csv",
@@ -458,6 +492,47 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
 def test_a_monitor_never_writes_over_its_input(option, run, kept):
     done = run("monitor", kept / "model.dipedl", kept / "new.csv", option, kept / "new.csv")
     one_sentence(done, 1, f"{option}: writing {kept / 'new.csv'} would destroy the input")
+
+
+#: Arguments of the command line in a folder with data.csv, other.csv, MODEL and a monitor; exit
+#: code, message.
+OTHERS = {
+    "a report over a table": ("report MODEL data.csv --out other.csv", 2, "--out: the page other"),
+    "a page over a table": ("monitor MODEL data.csv --page other.csv", 2, "--page: the page other"),
+    "a merged model over a table": ("merge MODEL MODEL --out other.csv", 2, "ends like a table"),
+    "a report of a folder": ("report MODEL .", 1, ". is a folder; give a file in it"),
+    "a check of a folder": ("check . --target survived", 1, ". is a folder; give a file in it"),
+    "a report of a model": ("report data.csv MODEL", 2, "MODEL comes first, then DATA"),
+    "a row of a model": ("explain data.csv MODEL", 2, "MODEL comes first, then DATA"),
+    "a stream of a model": ("monitor data.csv MODEL", 2, "MODEL comes first, then DATA"),
+    "a monitor for a model": ("monitor watch.dipedl data.csv", 1, "holds a monitor, not a model"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_mistake_in_another_command(name, run, kept, tmp_path, monkeypatch):
+    arguments, code, message = OTHERS[name]
+    monkeypatch.chdir(tmp_path)
+    csv()(tmp_path)
+    (tmp_path / "other.csv").write_text("mine")
+    if "watch.dipedl" in arguments:
+        made = run("monitor", kept / "model.dipedl", "data.csv", "--state", "watch.dipedl")
+        assert made.exit_code in (0, 4), made.output
+        said = run("inspect", "watch.dipedl").stdout
+        assert "the file holds a monitor, which dipedl monitor takes as --state" in said
+    before = sorted(tmp_path.iterdir())
+    words = [kept / "model.dipedl" if word == "MODEL" else word for word in shlex.split(arguments)]
+    one_sentence(run(*words), code, message)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "other.csv").read_text() == "mine"
+
+
+def test_a_report_with_refused_rows_says_so_by_its_exit_code(run, kept, tmp_path):
+    pytest.importorskip("matplotlib")
+    changed(4, "age", "old")(tmp_path)
+    out = tmp_path / "report.html"
+    done = run("report", kept / "model.dipedl", tmp_path / "data.csv", "--out", out)
+    assert done.exit_code == 3 and out.exists(), done.output
 
 
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):

@@ -40,6 +40,8 @@ def explain(
         from ..table.reading import row_of_json
         from ..table.table_model import read_model
 
+        if not data.startswith("{"):
+            options.check_order(model, Path(data))
         with measure_step(f"{model} read", verbose):
             fitted = read_model(model)
         if data.startswith("{"):

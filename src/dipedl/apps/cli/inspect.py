@@ -38,6 +38,9 @@ def inspect(
     }
     for name, text in lines.items():
         echo(f"{name + ':':<11}{text}")
+    if found["type"].endswith("DriftMonitor"):
+        echo("Table:     none; the file holds a monitor, which dipedl monitor takes as --state")
+        return
     _print_table(found["table"])
 
 

@@ -73,6 +73,7 @@ def monitor(
             raise UsageError(f"--page and --state are both {page}: name two files")
         if page is not None:
             check_page(page, "page")
+        options.check_order(model, data)
         fitted = read_model(model)
         with _locked(state, quiet):
             if state is not None and state.exists():

@@ -41,6 +41,15 @@ Coverage = Annotated[
 ]
 
 
+def check_order(model: Path, data: Path) -> None:
+    """Refuse a table in place of the model where the model stands in place of the data."""
+    from ..table.errors import UsageError
+    from ..table.formats import is_model
+
+    if is_model(data) and model.is_file() and not is_model(model):
+        raise UsageError(f"{data} is a model, and {model} is none: MODEL comes first, then DATA")
+
+
 def open_file(
     path: Path, delimiter: str | None, gaps: Sequence[str] = (), numbers: bool = False
 ) -> Table:

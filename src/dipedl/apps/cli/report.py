@@ -47,6 +47,7 @@ def report(
 
         check_writable(out, [model, data, ood])
         check_page(out)
+        options.check_order(model, data)
         with measure_step(f"{model} read", verbose):
             fitted = read_model(model)
         tables = [options.open_for(fitted, model, path, delimiter) for path in (data, ood) if path]

@@ -125,6 +125,8 @@ def score(
         engine_options = parts.PartOptions(
             engine, address, workers, partitions, resume, overwrite, dry_run
         )
+        if model and data:
+            options.check_order(model, Path(data))
         if model and data and (engine_options or parts.is_data_set(data)):
             if not read_model(model).of_images:
                 refuse_options(context, {"delimiter": parts.NO_CSV})

@@ -81,7 +81,7 @@ class DataFile:
     def has_reader(self) -> bool:
         """Return whether a file that can be opened is of a format that is read in parts."""
         with self._open() as file:
-            return file.read(6).startswith(tuple(_READERS))
+            return bytes(file.read(6)).startswith(tuple(_READERS))
 
     def checksum(self) -> str:
         """Return the SHA-256 of the file, in hexadecimal, or "unreadable"."""

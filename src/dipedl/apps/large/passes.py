@@ -119,7 +119,7 @@ class Reading:
             for name in names:
                 if name not in frame:
                     near = suggest_name(name, [str(c) for c in frame.columns])
-                    raise UserError(f"part {part} has no column {name!r}, the {what}: {near}")
+                    raise UserError(f"`{what}` names {name!r}, which is not in part {part}: {near}")
 
 
 class FrameSample(RowSample):

@@ -65,7 +65,7 @@ def check_table(
         If there is no such target, or no class in it.
     """
     table = tables[0]
-    check_target(target, list(table.names), table.path)
+    check_target(target, table)
     check_columns("drop", drop, table.names, table.path)
     check_forced(types or {}, table.names)
     some = sample_rows(table, rows)

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ...writing.spelling import spellings, versions
 from .errors import UsageError, UserError, list_names, suggest_name
-from .formats import is_utf8
-from .reading import RejectedRow
+from .formats import CSV, is_utf8
+from .reading import RejectedRow, Table
 
 NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
 KINDS = (NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE)
@@ -546,25 +546,28 @@ def check_known(columns: Iterable[ColumnSpec], names: Iterable[str], path: objec
     there = list(names)
     lacking = [c.name for c in columns if c.used and c.name not in there]
     if lacking:
+        near = suggest_name(lacking[0], there)
+        gaps = "; an empty column of that name stands for gaps"
         raise UserError(
             f"{path} lacks {'the column' if len(lacking) == 1 else 'columns'} "
-            f"{list_names(map(repr, lacking))} of the model: {suggest_name(lacking[0], there)}; "
-            "an empty column of that name stands for gaps"
+            f"{list_names(map(repr, lacking))} of the model: {near}"
+            + gaps
+            * (not near.startswith("did you mean"))
         )
 
 
-def check_target(target: str, names: list[str], path: object) -> None:
+def check_target(target: str, table: Table) -> None:
     """Raise UserError if there is no such column, or no other."""
-    if target not in names:
-        alone = len(names) == 1
-        split = "; if that is all of them in one, name the `delimiter`"
+    alone = len(table.names) == 1
+    if target not in table.names:
+        split = "; if that is all of them in one, name the `delimiter`, or leave out a wrong one"
         raise UserError(
-            f"{path} has no column {target!r} to predict: "
-            f"{suggest_name(target, names)}{split * alone}"
+            f"{table.path} has no column {target!r} to predict: "
+            f"{suggest_name(target, table.names)}{split * (alone and table.format.kind == CSV)}"
         )
-    if len(names) == 1:
+    if alone:
         raise UserError(
-            f"{path} has only the column {target!r}: there is nothing to predict it from"
+            f"{table.path} has only the column {target!r}: there is nothing to predict it from"
         )
 
 

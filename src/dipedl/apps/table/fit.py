@@ -136,7 +136,7 @@ def fit_table(
 def _checked_names(table: Table, order: FitRequest) -> list[str]:
     """The columns to learn from."""
     names = list(table.names)
-    check_target(order.target, names, table.path)
+    check_target(order.target, table)
     check_columns("drop", order.drop, names, table.path)
     check_columns("time_column", [order.time_column or order.target], names, table.path)
     if order.target in order.drop:

@@ -111,6 +111,8 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
         ) from error
     if not sample.strip(b"\x00\t\r\n \xef\xbb\xbf\xff\xfe"):
         raise UserError(f"{path} is empty; give a table with a line of names and rows below it")
+    if _is_model(sample):
+        raise UserError(f"{path} is no table but a file that dipedl saved: give the table itself")
     for magic, kind in _MAGIC.items():
         if sample.startswith(magic):
             if kind == NPZ and b"[Content_Types]" in sample[:4096]:
@@ -131,9 +133,21 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
     return Format(CSV, packed, encoding, delimiter)
 
 
+def is_model(path: Path) -> bool:
+    """Return whether a file is one that dipedl saved, by its first bytes."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return _is_model(file.read(64))
+
+
+def _is_model(head: bytes) -> bool:
+    return head[8:].startswith(b'{"__metadata__":{"dipedl"')
+
+
 def _check_readable(path: Path) -> None:
     if path.is_dir():
-        raise UserError(f"{path} is a folder; give a file, or say that it holds images")
+        raise UserError(f"{path} is a folder; give a file in it")
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
         there = f"; beside it: {', '.join(near)}" if near else ""

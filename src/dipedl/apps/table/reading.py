@@ -190,7 +190,7 @@ def _no_row(piece: Piece | None) -> str:
     row, _, reason = piece.refused[0]
     names = list(piece.frame)
     remedy = "; delete what stands above the line of names, such as a title, or name all columns"
-    if len(names) > 1 and not names[-1]:
+    if len(names) > 1 and not names[-1] and names[0].lower() != "sep=":  # a line for Excel
         remedy = "; the line of names ends in a delimiter: delete it"
     return f" that can be read: row {row}: {reason}{'' if _ENDS in reason else remedy}"
 

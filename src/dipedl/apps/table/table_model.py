@@ -228,6 +228,11 @@ def is_of_table(model: Any) -> bool:
 
 def table_model(classifier: Any, path: Path) -> TableModel:
     """A model out of `load_any` with its columns; UserError if it is none of a table."""
+    if type(classifier).__name__ == "DriftMonitor":
+        raise UserError(
+            f"{path} holds a monitor, not a model: name the model that it watches; dipedl monitor "
+            "takes a monitor as --state"
+        )
     spec = _parse_spec(getattr(classifier, "table_", None), path)
     rows = getattr(classifier, "table_rows_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
