@@ -54,7 +54,8 @@ def test_rows_of_the_classifier_are_told_where_they_are_fewer(days, tmp_path):
     facts = read_model(model).facts
     told = f"{facts['learned']:,} rows, the classifier from {facts['classifier_rows']:,} of them"
     assert 100 <= facts["classifier_rows"] <= 160 < 400 < facts["learned"]
-    assert f"Learned:  y from {told}" in said and told in run("inspect", model)
+    assert f"Learned:  y from {told}; classes of these and held-out rows: 0 " in said
+    assert told in run("inspect", model)
     run("report", model, days / "two" / "0.parquet", "--out", page, "-q")
     assert told in page.read_text()
     run("fit", days / "one", *words, "-q")

@@ -238,7 +238,8 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
     if len(inputs) > _SHOWN:
         echo(f"  and {len(inputs) - _SHOWN} more")
     counts = ", ".join(f"{one_line(c)} {n:,}" for c, n in list(facts["classes"].items())[:10])
-    echo(f"Learned:  {one_line(model.target)} from {describe_rows_learned(facts)}: {counts}")
+    of = "; classes of these and held-out rows" if "held_out_how" in facts else ""
+    echo(f"Learned:  {one_line(model.target)} from {describe_rows_learned(facts)}{of}: {counts}")
     echo(
         f"Model:    {facts['model_title']} with {facts.get('density', 'the default density')} "
         f"(--model {facts['model']})"
