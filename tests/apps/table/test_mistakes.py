@@ -226,6 +226,12 @@ FIT = {
     "a model's file that is not there": (csv(), "--model my.skops", 1, "there is no such file"),
     "a rate of false alarms of nothing": (csv(), "--false-alarms 0", 2, "must lie between 0 and 1"),
     "an option that there is not": (csv(), "--modle forest", 2, "No such option: --modle"),
+    "few rows of a class, and one that cannot be read": (
+        text("survived,age\nyes\n" + "yes,1\nno,2\n" * 5),
+        "",
+        1,
+        "leave their rows out; rows that cannot be read: 1, first row 1: 1 field",
+    ),
     "a line for Excel above the names": (
         text("sep=;\n" + GERMAN),
         "",

@@ -92,7 +92,15 @@ def fit_table(
     rows = sample_rows(table, order.rows, order.seed, progress)
     kinds, named = split_types(order.types, order.target)
     values = rows.frame[order.target]
-    labels, known, unlabelled = read_classes(values, order.target, rows.rows, named, table.gaps)
+    try:
+        labels, known, unlabelled = read_classes(values, order.target, rows.rows, named, table.gaps)
+    except UserError as error:
+        if not rows.refused:
+            raise
+        n = len(rows.refused)
+        raise UserError(
+            f"{error}; rows that cannot be read: {n:,}, first {rows.refused[0]}"
+        ) from error
     frame = rows.frame.loc[known, names].reset_index(drop=True)
     columns = infer_columns(frame, kinds)
     X, fine, odd = as_inputs(columns, frame, rows.rows[known])
