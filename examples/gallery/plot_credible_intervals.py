@@ -47,17 +47,22 @@ for name, one in answers.items():
     print(f"{name:27} vacuity {one.vacuity[0]:.2f}; 95 % intervals {intervals}")
 
 # %%
-# ``explain`` gives the same as a card, which can be printed or drawn. Bars are the probabilities,
-# lines their 95 % intervals, dashes what the classifier says alone: it is as sure of the bottle in
-# the wrong unit as of the typical one.
+# Bars are the probabilities, lines their 95 % intervals, dashes what the classifier says alone: it
+# is as sure of the bottle in the wrong unit as of the typical one.
 
 import matplotlib.pyplot as plt
 
+from dipedl.plots import dirichlet_bars
+
 fig, axes = plt.subplots(1, 3, figsize=(9, 3.6), layout="constrained", sharey=True)
 for ax, (name, bottle) in zip(axes, bottles.items(), strict=True):
-    clf.explain(bottle)[0].plot(ax)
+    dirichlet_bars(answers[name][0], class_names=[str(c) for c in clf.classes_], ax=ax)
+    alone = clf.classifier_proba(bottle)[0]
+    ax.plot(alone, "_", color="#D55E00", markersize=16, markeredgewidth=2, label="classifier alone")
     ax.set_title(f"{name}\nvacuity {answers[name].vacuity[0]:.2f}", fontsize="medium")
+    ax.set_ylim(-0.03, 1.03)
     ax.label_outer()
-    ax.get_legend().remove()
+axes[0].set_ylabel("probability")
+axes[0].patches[-1].set_label("with the evidence, 95 % interval")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
