@@ -483,6 +483,10 @@ def judged(make, status, text):
     """What came of a try."""
     if status == 200 and make in (flipped, odd_arrow, odd_json):
         return "answered"
+    if status == 200 and make is wrong_width:
+        content = json.loads(text)
+        alone = [[r["row"] for r in content[name]] for name in ("answers", "refused")] == [[1], [2]]
+        return "row refused alone" if alone else f"fault: {content}"
     if not 400 <= status < 500:
         return f"fault: {make.__name__} gave {status}: {text[:200]!r}"
     content = json.loads(text)
