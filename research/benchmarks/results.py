@@ -89,7 +89,7 @@ class Source:
             p: replace(made[p], trivial=stored_trivial_lines(trivial[p])) for p in trivial
         }
 
-    def kept(self, profile: str, file: str) -> dict[str, Any]:
+    def read_derived(self, profile: str, file: str) -> dict[str, Any]:
         """Return what a file beside the rows holds; {} without one."""
         path = self.store(profile).folder / file
         return read_file(path) if path.exists() else {}
@@ -110,7 +110,8 @@ class Source:
         kind, _, step = name.partition("=")
         try:
             if step:
-                value = self.kept(profile, "sweeps.json")["sweeps"][kind][step][metric]["mean"]
+                sweeps = self.read_derived(profile, "sweeps.json")["sweeps"]
+                value = sweeps[kind][step][metric]["mean"]
             elif seed is not None:
                 by_seed = {row["seed"]: row for row in self.rows[profile] if row["method"] == name}
                 value = by_seed[seed]["metrics"][metric]
@@ -244,19 +245,19 @@ def sweep(name: str, head: str) -> Callable[..., Blocks]:
     """Return the section of one published sweep: its metrics by what was changed."""
 
     def blocks(source: Source, section: Section, profile: str) -> Blocks:
-        kept = source.kept(profile, "sweeps.json")
-        if not kept:
+        derived = source.read_derived(profile, "sweeps.json")
+        if not derived:
             return
-        lines = kept["sweeps"][name].values()
+        lines = derived["sweeps"][name].values()
         rows = [[of["title"], *(sweep_cell(of, m) for m in section.columns)] for of in lines]
         yield grid([head, *heads(source.suite, section.columns)], rows)
-        seeds, hashes = (", ".join(map(str, kept[key])) for key in ("seeds", "hashes"))
+        seeds, hashes = (", ".join(map(str, derived[key])) for key in ("seeds", "hashes"))
         yield f"Means over seeds {seeds}, configuration {hashes}."
         if name == "ablation":
             aurocs = [metric for metric in section.columns if metric.startswith("auroc/")]
             rounded = (
                 f"{of['title']} {', '.join(sweep_cell(of, metric) for metric in aurocs)}"
-                for of in kept["sweeps"]["float32"].values()
+                for of in derived["sweeps"]["float32"].values()
             )
             of_all = "AUROC by sums in float32, in the order of the columns"
             yield f"{of_all}: {'; '.join(rounded)}."
@@ -319,7 +320,7 @@ def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Block
         f"**{', '.join(titles)}**: {cause}. Healthy: {cure}."
         for (cause, cure), titles in by_reason.items()
     )
-    yield from without_evidence(lines, source.kept(published, "diagnosis.json"))
+    yield from without_evidence(lines, source.read_derived(published, "diagnosis.json"))
 
 
 def without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]) -> Blocks:

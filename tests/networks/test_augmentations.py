@@ -98,7 +98,7 @@ def candidates(image, shift):
 
 
 def cuts(shape, shift, b, seed=0):
-    """What was done to each of b images, found by comparing with every candidate."""
+    """Return the change made to each of b images, by comparison with every candidate."""
     X = ramp(b, shape)
     found = CropFlip(shape, shift)(X, generator(seed)).numpy().reshape(b, *shape)
     for image, result in zip(X.numpy().reshape(b, *shape), found, strict=True):

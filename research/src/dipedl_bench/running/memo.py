@@ -83,20 +83,20 @@ class Memory:
         """A copy of the classifier, fitted on X, y and weights, if any."""
         weights = weight_argument(estimator, w)
         key = " ".join([f"fit {estimator!r}", *map(_digest, (X, y, *weights.values()))])
-        model, spent = self._found(key, lambda: clone(estimator).fit(X, y, **weights))
+        model, spent = self._compute_once(key, lambda: clone(estimator).fit(X, y, **weights))
         self.fitting = self.fitting + spent
         return model
 
     def predict(self, model: Any, method: str, X: Any) -> np.ndarray:
         """A copy of what a method of a fitted model, which is stored elsewhere, gives for X."""
         key = _question(model, method, X)
-        return np.array(self._found(key, lambda: getattr(model, method)(X))[0])
+        return np.array(self._compute_once(key, lambda: getattr(model, method)(X))[0])
 
     def keep(self, model: Any, method: str, X: Any, answer: np.ndarray) -> None:
         """Give `predict` the answer, of which the time is not known."""
         self.known[_question(model, method, X)] = answer, Seconds()
 
-    def _found(self, key: str, make: Callable[[], Any]) -> tuple[Any, Seconds]:
+    def _compute_once(self, key: str, make: Callable[[], Any]) -> tuple[Any, Seconds]:
         with self.here.counted():
             if key not in self.known:
                 spent = Seconds()

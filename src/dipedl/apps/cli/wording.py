@@ -1,4 +1,4 @@
-"""What the library says, in the words of the shell: options in place of arguments and calls."""
+"""Translation of messages of the library: options of the shell in place of arguments and calls."""
 
 from __future__ import annotations
 
