@@ -1,16 +1,17 @@
 """Where intervals of a spread are known to fall short, the diagnosis and the intervals say so."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier, load
 from dipedl.calibration import Rehearsal, rehearsal
-from dipedl.datasets import load_known_truth
 from dipedl.density import GDADensity
 from dipedl.explanation import FindingWarning
 
@@ -40,7 +41,13 @@ def codes(clf):
 
 @pytest.fixture(scope="module")
 def ordinary():
-    return load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=250)
+    """Three normal classes with known class probabilities."""
+    rng = np.random.default_rng(0)
+    means, y = rng.normal(size=(3, 5)) * np.sqrt(2), rng.integers(3, size=1250)
+    X = means[y] + rng.normal(size=(1250, 5))
+    P = softmax(-((X[:, None] - means) ** 2).sum(axis=2) / 2, axis=1)
+    (train, labels), (test, truth) = (X[:250], y[:250]), (X[250:], {"test": P[250:]})
+    return SimpleNamespace(X_train=train, y_train=labels, X_test=test, y_test=y[250:], truth=truth)
 
 
 def test_ordinary_rows_have_no_such_note(ordinary):

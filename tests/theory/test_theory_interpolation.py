@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from theory_tools import (  # noqa: E402
+    icd_posterior,
     library_edl_loss,
     log_normaliser,
     minimise,
@@ -15,7 +16,6 @@ from theory_tools import (  # noqa: E402
 
 from dipedl import Dirichlet  # noqa: E402
 from dipedl.networks import kl_misleading, mse_bayes_risk  # noqa: E402
-from dipedl.theory.icd import icd_posterior  # noqa: E402
 
 PRIOR = torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64)
 Y = torch.tensor([0, 2, 1, 1])

@@ -7,6 +7,7 @@ import torch
 from torch.distributions import Dirichlet as TorchDirichlet
 from torch.distributions import kl_divergence
 
+from dipedl import Dirichlet
 from dipedl.networks import expected_cross_entropy, kl_to_prior
 
 #: Allowed standard errors: a true statement fails once in 5e8 comparisons of a normal mean.
@@ -22,6 +23,12 @@ def assert_mean(draws, expected, weights=None):
     error = np.sqrt((w**2 * (draws - mean) ** 2).sum(axis=0))
     off = np.abs(mean - np.asarray(expected)) / np.maximum(error, 1e-300)
     assert np.all(off < SDS), f"{off.max():.1f} standard errors away"
+
+
+def icd_posterior(y, prior, nu=1.0):
+    """Dir(prior + nu e_y) for each label: every observation has class probabilities of its own."""
+    rows = np.broadcast_to(prior, (len(y), len(prior)))
+    return Dirichlet(rows, prior=prior).update(np.eye(len(prior))[y], nu=nu)
 
 
 def one_hot(y, k):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dipedl.datasets import load_known_truth
+from dipedl_bench.datasets import load_known_truth
 
 SETTINGS = {
     "gaussians": {"k": 4, "d": 3, "unequal": True, "weights": [4, 2, 1, 1]},
@@ -13,6 +13,7 @@ SETTINGS = {
     "moons": {"noise": 0.3, "flip": 0.1},
     "checker": {},
     "rings": {},
+    "taught": {"inputs": "digits", "teacher": "logistic"},
 }
 
 
@@ -53,8 +54,8 @@ def test_errors_name_the_argument():
 @pytest.mark.parametrize(
     ("family", "settings", "told"),
     [
-        ("gaussians", {"k": 1, "d": 2}, "two classes or more"),
-        ("moons", {"noise": 0.0, "flip": 0.1}, "two classes or more with probabilities"),
+        ("gaussians", {"k": 1, "d": 2}, "probabilities of two classes or more"),
+        ("moons", {"noise": 0.0, "flip": 0.1}, "probabilities of two classes or more"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value|divide by zero")
