@@ -157,8 +157,6 @@ def load_known_truth(
             X, P = (part[order] for part in problem)
         if not np.isfinite(P).all() or P.shape[1] < 2:
             raise ValueError(f"settings must give probabilities of two classes or more: {settings}")
-                f"settings must give two classes or more with probabilities: {settings}"
-            )
         near = _is_near(X, rng)
         if near.sum() <= n_samples:
             raise ValueError(f"n_samples must be < {near.sum()} for {settings}, got {n_samples}")
