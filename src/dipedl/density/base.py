@@ -191,7 +191,7 @@ def as_density(density: Any, random_state: Any = None) -> Any:
 
 def is_estimator(density: Any) -> bool:
     """Return whether a density is fitted as it is; other objects are wrapped in `CustomDensity`."""
-    return isinstance(density, BaseEstimator) and has_fit_parameter(density, "y")
+    return isinstance(density, BaseEstimator) and _fit_takes(type(density), "y")
 
 
 def is_frozen(density: Any) -> bool:
@@ -284,12 +284,12 @@ def takes_proba(density: Any) -> bool:
     """Return whether a density takes class probabilities; a fitted one, if it was given them."""
     inner: Any = density.estimator if isinstance(density, FrozenEstimator) else density
     kind: Any = type(inner)
-    return _fit_takes_proba(kind) and bool(getattr(inner, "with_classifier_", True))
+    return _fit_takes(kind, "proba") and bool(getattr(inner, "with_classifier_", True))
 
 
 @cache
-def _fit_takes_proba(kind: Any) -> bool:
-    return hasattr(kind, "fit") and "proba" in signature(kind.fit).parameters
+def _fit_takes(kind: Any, argument: str) -> bool:
+    return hasattr(kind, "fit") and argument in signature(kind.fit).parameters
 
 
 def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
