@@ -129,9 +129,9 @@ def unfinished(name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], fl
 
 def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], seconds: float) -> None:
     """Replace the receipt results/<name>.json."""
+    from dipedl.writing.files import write_file
     from dipedl_bench.results.receipt import config_hash
     from dipedl_bench.results.receipt import receipt as of_now
-    from dipedl_bench.writing import write_file
 
     row = {
         "benchmark": name,

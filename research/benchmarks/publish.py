@@ -22,6 +22,7 @@ import numpy as np
 from results import draw, page_of
 from write_pages import page_of_toys
 
+from dipedl.writing.files import write_file
 from dipedl_bench import Store, suite_names
 from dipedl_bench.results.files import read_file
 from dipedl_bench.results.rows import as_line
@@ -30,7 +31,6 @@ from dipedl_bench.studies import sweeps, toys
 from dipedl_bench.studies.sweeps import write_parts
 from dipedl_bench.tables.table import latest, paper_suite
 from dipedl_bench.tables.trivial import stored_trivial_lines
-from dipedl_bench.writing import write_file
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"

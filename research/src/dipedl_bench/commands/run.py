@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ..writing import error_text, plain, write_file
+from dipedl.writing.cells import error_text
+from dipedl.writing.files import write_file
+from dipedl.writing.numbers import plain
 
 if TYPE_CHECKING:
     from ..results.store import Store

@@ -18,12 +18,12 @@ import numpy as np
 
 from dipedl.apps import spectra
 from dipedl.apps.spectra import Spectra, toy_spectra
+from dipedl.writing.files import whole_file
 
 from .. import datasets
 from ..results.files import damaged_files, read_file, seal
 from ..results.receipt import config_hash
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
-from ..writing import whole_file
 from .files import INGREDIENTS, cache_folder
 
 #: Number of the class of stars; galaxies and quasars are the known ones.

@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dipedl.apps.demo.report import svg, templates
+from dipedl.writing.cells import error_text
 
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
@@ -56,7 +57,6 @@ from ..tables.pairs import (
 from ..tables.provenance import receipts
 from ..tables.table import BenchTable, bench_table, is_higher_better, latest, paper_suite
 from ..tables.trivial import with_trivial
-from ..writing import error_text
 from .figures import (
     arrays_from_parts,
     coverage_figure,

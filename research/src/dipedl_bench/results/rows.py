@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
+from dipedl.writing.files import write_file
+from dipedl.writing.numbers import plain
+
 from ..names import is_folder_name, run_command
-from ..writing import plain, write_file
 from .receipt import CROSSED_FORMAT
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from dipedl.writing.files import whole_file, write_file
+
 from ..names import run_command
-from ..writing import whole_file, write_file
 from .files import damaged_files, read_file, seal
 from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, rows_in
 

@@ -27,6 +27,7 @@ from scipy.special import softmax
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import log_evidence
 from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
+from dipedl.writing.files import whole_file
 
 from ..names import run_command
 from ..results import paper
@@ -34,7 +35,6 @@ from ..results.files import read_file
 from ..results.paper import published
 from ..results.store import Arrays, Store
 from ..tables.table import Estimate, Line, estimate, latest
-from ..writing import whole_file
 
 __all__ = [
     "CONFIGURATIONS",

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
+from dipedl.writing.numbers import plain
+
 from ..results.paper import Published, published, published_rows, same_method
 from ..results.rows import line_of, was_resumed
 from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from ..spec.captions import captions_of, data_note, is_beside_paper
 from ..spec.suite import GROUPS
-from ..writing import plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame

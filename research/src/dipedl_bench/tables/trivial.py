@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from dipedl.writing.cells import error_text
+from dipedl.writing.files import write_file
+
 from ..datasets.splits import LOADERS, make_splits
 from ..results.files import read_file
 from ..results.scores import RANKED
 from ..results.store import Store
-from ..writing import error_text, write_file
 from .table import BenchTable, Line, estimate
 
 Measure = Callable[[np.ndarray], np.ndarray]
