@@ -129,7 +129,7 @@ def unfinished(name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], fl
 
 def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], seconds: float) -> None:
     """Replace the receipt results/<name>.json."""
-    from dipedl.writing.files import write_file
+    from dipedl.writing import write_file
     from dipedl_bench.results.receipt import config_hash
     from dipedl_bench.results.receipt import receipt as of_now
 

@@ -22,7 +22,7 @@ import numpy as np
 from results import draw, page_of
 from write_pages import page_of_toys
 
-from dipedl.writing.files import write_file
+from dipedl.writing import write_file
 from dipedl_bench import Store, suite_names
 from dipedl_bench.results.files import read_file
 from dipedl_bench.results.rows import as_line

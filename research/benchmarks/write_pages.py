@@ -18,7 +18,7 @@ from typing import Any
 from harness import ROOT, receipt, where
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dipedl.writing.files import write_file
+from dipedl.writing import write_file
 from dipedl_bench.running.verify import ACROSS, EXACT
 from dipedl_bench.studies.toys import load_toys
 from dipedl_bench.tables.provenance import receipts

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dipedl.writing.cells import error_text
-from dipedl.writing.files import write_file
-from dipedl.writing.numbers import plain
+from dipedl.writing import error_text, plain, write_file
 
 if TYPE_CHECKING:
     from ..results.store import Store

@@ -18,7 +18,7 @@ import numpy as np
 
 from dipedl.apps import spectra
 from dipedl.apps.spectra import Spectra, toy_spectra
-from dipedl.writing.files import whole_file
+from dipedl.writing import whole_file
 
 from .. import datasets
 from ..results.files import damaged_files, read_file, seal

@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dipedl.apps.demo.report import svg, templates
-from dipedl.writing.cells import error_text
+from dipedl.writing import error_text
 
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dipedl.writing.files import sha256_of, write_file
+from dipedl.writing import sha256_of, write_file
 
 SUMS = "SHA256SUMS"
 _AGAIN = "run the suite again: it makes what is damaged again, and nothing else"

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from dipedl.writing.files import write_file
-from dipedl.writing.numbers import plain
+from dipedl.writing import plain, write_file
 
 from ..names import is_folder_name, run_command
 from .receipt import CROSSED_FORMAT

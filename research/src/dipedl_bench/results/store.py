@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from dipedl.writing.files import whole_file, write_file
+from dipedl.writing import whole_file, write_file
 
 from ..names import run_command
 from .files import damaged_files, read_file, seal

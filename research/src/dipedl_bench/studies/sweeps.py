@@ -27,7 +27,7 @@ from scipy.special import softmax
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import log_evidence
 from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
-from dipedl.writing.files import whole_file
+from dipedl.writing import whole_file
 
 from ..names import run_command
 from ..results import paper

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from dipedl.writing.files import write_file
+from dipedl.writing import write_file
 
 from ..results.files import read_file
 from ..results.rows import make_root

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from dipedl.writing.numbers import plain
+from dipedl.writing import plain
 
 from ..results.paper import Published, published, published_rows, same_method
 from ..results.rows import line_of, was_resumed

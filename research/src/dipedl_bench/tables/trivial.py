@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dipedl.writing.cells import error_text
-from dipedl.writing.files import write_file
+from dipedl.writing import error_text, write_file
 
 from ..datasets.splits import LOADERS, make_splits
 from ..results.files import read_file
