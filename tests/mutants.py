@@ -671,17 +671,10 @@ MUTANTS = [
         "tests/pretrained/test_fusion.py::test_score_is_that_of_fused_density",
     ),
     Mutant(
-        "merge of class moments without the bridge",
-        "src/dipedl/networks/class_moments.py",
-        "bridge = gap * (before * counts[:, None] / after).sqrt()",
-        "bridge = 0 * gap",
-        "tests/pretrained/test_class_moments.py::test_any_chunks_and_merges_give_the_moments_of_numpy",
-    ),
-    Mutant(
         "sketch without the bridge",
-        "src/dipedl/networks/class_moments.py",
-        "self.scatter.append(torch.cat((rows, bridge)), torch.cat((y, classes)))",
-        "self.scatter.append(rows, y)",
+        "src/dipedl/pretrained/low_rank.py",
+        "bridge = gap * np.sqrt(before * weight / (before + weight))",
+        "bridge = 0 * gap",
         "tests/pretrained/test_low_rank_gaussians.py::test_is_the_full_gaussian_where_the_rank_suffices",
     ),
     Mutant(

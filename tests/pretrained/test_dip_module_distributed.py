@@ -1,5 +1,7 @@
 """Two processes that each read a part of the data against one that reads it all."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -31,6 +33,29 @@ def parts(data, cut):
 TRAIN, HELD, NEW = blobs(400, 0), blobs(120, 1), blobs(40, 2)[0]
 
 
+KEYS = list(itertools.product(["full", "tied", "diagonal", "low-rank"], [0.0, 1e6], [False, True]))
+
+
+def density_of(form, offset, one_sided):
+    """An unfitted density, and the rows of two processes; the first lacks a class, or has none."""
+    density = ClassGaussians(form, dtype=torch.float64)
+    (X, y), (Z, z) = blobs(90, 3), blobs(120, 4)
+    some = torch.zeros_like(y, dtype=torch.bool) if one_sided else y > 0
+    return density, [(X[some] + offset, y[some]), (Z + offset, z)]
+
+
+def of_parts(form, offset, one_sided, rank):
+    """Scores of new rows and the count, in two steps."""
+    density, rows = density_of(form, offset, one_sided)
+    X, y = rows[rank]
+    density.update(X[:20], y[:20], 3)
+    density.finish(distributed.group.WORLD)
+    if rank:
+        # The other has nothing new to tell.
+        density.update(X[20:], y[20:], 3)
+    return density.finish(distributed.group.WORLD)(NEW + offset), density.n_
+
+
 def worker(rank, folder):
     torch.set_num_threads(1)
     distributed.init_process_group(
@@ -47,9 +72,19 @@ def worker(rank, folder):
         module().fit_density(train if rank == 0 else [], group="world")
     except (ValueError, RuntimeError) as error:
         said = f"{type(error).__name__}: {error}"
+    densities = {key: of_parts(*key, rank) for key in KEYS}
+    for form, p in (("none", 0), ("different", 4 + rank)):
+        density = ClassGaussians()
+        if p:
+            density.update(torch.zeros(1, p), torch.tensor([0]), 3)
+        try:
+            density.finish(distributed.group.WORLD)
+        except ValueError as error:
+            densities[form] = str(error)
     state = {name: model.state_dict() for name, model in found.items()}
     answers = {name: model(NEW) for name, model in found.items()}
-    torch.save((state, {k: tuple(v) for k, v in answers.items()}, said), f"{folder}/{rank}.pt")
+    answers = {name: tuple(part) for name, part in answers.items()}
+    torch.save((state, answers, densities, said), f"{folder}/{rank}.pt")
     distributed.destroy_process_group()
 
 
@@ -70,7 +105,7 @@ def test_both_end_with_the_same_module(ranks, name):
 
 def test_equal_to_one_process_over_all_rows(ranks):
     one = module().fit_density([TRAIN], calibration=[HELD])
-    for state, answers, _ in ranks:
+    for state, answers, *_ in ranks:
         for found, wanted in zip(answers["calibration"], one(NEW), strict=True):
             torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
         assert float(state["calibration"]["head.offset"]) == pytest.approx(one.offset_, abs=1e-10)
@@ -90,8 +125,25 @@ def test_without_a_group_each_is_on_its_own(ranks):
 
 
 def test_where_one_fails_none_waits(ranks):
-    assert "failed in another process: rank 1: ValueError: loader gave no rows" in ranks[0][2]
-    assert ranks[1][2].startswith("ValueError: loader gave no rows")
+    assert "failed in another process: rank 1: ValueError: loader gave no rows" in ranks[0][3]
+    assert ranks[1][3].startswith("ValueError: loader gave no rows")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_densities_of_two_processes_are_those_of_one(ranks, key):
+    density, ((A, a), (B, b)) = density_of(*key)
+    density.update(torch.cat([A[:20], B]), torch.cat([a[:20], b]), 3)
+    density.finish()
+    for *_, densities, _ in ranks:
+        score, n = densities[key]
+        assert n == density.n_
+        torch.testing.assert_close(score, density(NEW + key[1]), rtol=1e-10, atol=0)
+
+
+def test_processes_of_no_rows_or_of_other_features_are_refused(ranks):
+    for *_, densities, _ in ranks:
+        assert densities["none"].endswith("got (classes, features) [None, None]")
+        assert densities["different"].endswith("[(3, 4), (3, 5)]")
 
 
 def test_a_group_needs_processes():

@@ -13,9 +13,8 @@ torch = pytest.importorskip("torch")
 
 from dipedl.density import GDADensity  # noqa: E402
 from dipedl.gaussians.factor import log_densities  # noqa: E402
-from dipedl.networks import class_moments  # noqa: E402
-from dipedl.networks.class_moments import leading_rows  # noqa: E402
-from dipedl.pretrained import ClassGaussians  # noqa: E402
+from dipedl.pretrained import ClassGaussians, class_gaussians  # noqa: E402
+from dipedl.pretrained.low_rank import leading_rows  # noqa: E402
 
 K = 3
 
@@ -33,8 +32,8 @@ def fitted(X, y, *, cuts=(), absorb=True, **settings):
     density = ClassGaussians("low-rank", **{"dtype": torch.float64} | settings)
     for rows in np.split(np.arange(len(y)), cuts):
         density.update(torch.as_tensor(X[rows]), torch.as_tensor(y[rows]), K)
-        if absorb and density._moments is not None:
-            density._moments.scatter.decompose()
+        if absorb:
+            density._add_waiting()
     return density.finish()
 
 
@@ -100,18 +99,18 @@ def test_integrates_to_one(rng):
 )
 def test_the_sketch_keeps_its_bound(seed, a, rank, guards):
     rng = np.random.default_rng(seed)
-    rows = torch.as_tensor(rng.normal(size=(a, 15)) * 0.8 ** np.arange(15))
+    rows = rng.normal(size=(a, 15)) * 0.8 ** np.arange(15)
     size = rank + guards
     sketch = leading_rows(rows, size, rank)
     assert sketch.shape == (size, 15)
-    lost = (rows.mT @ rows - sketch.mT @ sketch).numpy()
+    lost = rows.T @ rows - sketch.T @ sketch
     values = np.linalg.eigvalsh(lost)
-    squares = np.sort(np.linalg.svd(rows.numpy(), compute_uv=False) ** 2)[::-1]
+    squares = np.sort(np.linalg.svd(rows, compute_uv=False) ** 2)[::-1]
     squares = np.append(squares, np.zeros(size + 1))
     scale = squares[0] * 1e-12
     # 0 <= lost <= the first value left out
     assert -scale < values[0] and values[-1] < squares[size] + scale
-    products = (sketch @ sketch.mT).numpy()
+    products = sketch @ sketch.T
     np.testing.assert_allclose(products, np.diag(products.diagonal()), atol=scale)
     np.testing.assert_allclose(products.diagonal()[:rank], squares[:rank], atol=scale)
 
@@ -123,7 +122,7 @@ def test_batches_wait_for_each_other(rng, monkeypatch):
     torch.testing.assert_close(
         waiting(torch.as_tensor(X)), at_once(torch.as_tensor(X)), rtol=1e-10, atol=0
     )
-    monkeypatch.setattr(class_moments, "_PENDING_BYTES", 1)
+    monkeypatch.setattr(class_gaussians, "_PENDING_BYTES", 1)
     never = fitted(X, y, cuts=range(30, 300, 30), absorb=False, rank=4)
     eager = fitted(X, y, cuts=range(30, 300, 30), rank=4)
     assert torch.equal(never(torch.as_tensor(X)), eager(torch.as_tensor(X)))

@@ -771,7 +771,7 @@ def _check_room(covariance_type: str, k: int, y: np.ndarray, p: int, *, shared: 
     counts = np.unique(y, return_counts=True)[1]
     rows = scatter_rows(len(y) if shared else counts, p)
     needed = 8 * p * int(rows.sum() + (len(counts) if covariance_type == "full" else 1) * p)
-    if needed > (memory := _memory()):
+    if needed > (memory := machine_memory()):
         raise MemoryError(
             f"{covariance_type=} of {len(counts)} classes and {p} features takes "
             f"{needed / 2**30:,.1f} GiB, and this machine has {memory / 2**30:,.1f}; use "
@@ -780,7 +780,7 @@ def _check_room(covariance_type: str, k: int, y: np.ndarray, p: int, *, shared: 
         )
 
 
-def _memory() -> float:
+def machine_memory() -> float:
     """Return the bytes of this machine; infinity where the system does not tell."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

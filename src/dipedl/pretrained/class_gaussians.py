@@ -4,56 +4,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
-from torch.distributed import ProcessGroup
 
-from ..gaussians.factor import explain_rows
-from ..gaussians.moments import Shrinkage
-from ..maths.arrays import LOG_2PI, check_integer, to_numpy
-from ..networks.checks import check_choice, check_finite_rows
-from ..networks.class_moments import (
-    ClassMoments,
-    DiagonalScatter,
-    FullScatter,
-    SketchScatter,
-    TiedScatter,
-    check_features,
-    check_labels,
-    class_factors,
-    exact,
-    merge_over,
-    principal_parts,
-    tied_factor,
+from ..gaussians.factor import GaussianFactor, explain_rows, factorise
+from ..gaussians.moments import (
+    Moments,
+    Shrinkage,
+    add_moments,
+    class_moments,
+    class_shrinkages,
+    dense_scatter,
+    machine_memory,
+    pool,
+    weights_of,
 )
-from ..networks.device import is_out_of_memory
-from ..networks.distances import (
+from ..maths.arrays import LOG_2PI, check_integer, to_numpy
+from ..networks.checks import check_choice, check_class_indices, check_finite_rows
+from .distances import (
     BufferedModule,
     DiagonalDistance,
     FullDistance,
     LowRankDistance,
     TiedDistance,
 )
+from .low_rank import SketchMoments, principal_parts
 
 __all__ = ["ClassGaussians"]
 
 CARTESIAN, POLAR = "cartesian", "polar"
 #: A length below this is taken for zero, as in `torch.nn.functional.normalize`.
 _ZERO = 1e-12
-#: Distance, sums of squares and factors of each form of covariance.
-_FORMS: dict[str, tuple[Any, Any, Any]] = {
-    "full": (FullDistance, FullScatter, class_factors),
-    "tied": (TiedDistance, TiedScatter, tied_factor),
-    "diagonal": (DiagonalDistance, DiagonalScatter, class_factors),
-    "low-rank": (LowRankDistance, SketchScatter, principal_parts),
+#: Distance of each form of covariance, and the name of the form in `dipedl.gaussians`.
+_FORMS: dict[str, tuple[Any, str]] = {
+    "full": (FullDistance, "full"),
+    "tied": (TiedDistance, "tied"),
+    "diagonal": (DiagonalDistance, "diag"),
+    "low-rank": (LowRankDistance, ""),
 }
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+#: Rows wait until so many bytes are together: each class then has many at once.
+_PENDING_BYTES = 1 << 26
 SETTINGS = ("covariance", "coordinates", "shrinkage", "rank", "class_weights", "dtype")
 _FITTED = ("n_", "n_features_", "n_classes_")
 
@@ -115,9 +114,9 @@ class ClassGaussians(BufferedModule):
     tensor([ -1.6121,  -1.6121, -13.4189])
     """
 
-    #: Moments of the rows seen, on the device that they came from unless it has no float64.
-    _moments: ClassMoments | None = None
-    _device: torch.device | None = None
+    #: Classes and coordinates of the rows seen, and where their features came from.
+    _sizes: tuple[int, int] | None = None
+    _device = torch.device("cpu")
 
     origin: Tensor
     log_constant: Tensor
@@ -149,6 +148,7 @@ class ClassGaussians(BufferedModule):
         self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
         self.distance: Any = _FORMS[covariance][0]()
+        self.drop_moments()
 
     def update(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
         """Take in a batch; what scores changes only at the next `finish`.
@@ -171,21 +171,40 @@ class ClassGaussians(BufferedModule):
         """
         check_features(features)
         check_finite_rows("features", features)
-        self._check_size(features.shape[1], n_classes)
-        labels = check_labels(labels, features, n_classes)
+        check_integer("n_classes", n_classes)
+        self.add(features, check_labels(labels, features, n_classes), n_classes)
+
+    def add(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
+        """Take in a batch that was checked before."""
+        self._check_sizes(features.shape[1], n_classes)
         if not len(features):
             return
-        features = self._coordinates(features)
-        with exact(features.device):
-            if self._moments is None:
-                self._device = features.device
-                # Apple's GPUs have no float64.
-                on = "cpu" if features.device.type == "mps" else features.device
-                origin = torch.zeros(n_classes, features.shape[1], dtype=torch.float64, device=on)
-                self._moments = self._start(origin)
-            self._moments.add(features, labels)
+        with torch.no_grad():
+            rows = to_numpy(self._coordinates(features))
+        if self._sizes is None:
+            self._check_room(n_classes, rows.shape[1])
+            self._sizes, self._device = (n_classes, rows.shape[1]), features.device
+        self._waiting.append((rows, labels.cpu().numpy()))
+        if sum(rows.nbytes for rows, _ in self._waiting) >= _PENDING_BYTES:
+            self._add_waiting()
 
-    def finish(self, group: ProcessGroup | None = None) -> Self:
+    def _add_waiting(self) -> None:
+        """Add the waiting rows to the moments."""
+        if not self._waiting or self._sizes is None:
+            return
+        X, y = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        self._waiting = []
+        if self.covariance == "low-rank":
+            dtype = np.float32 if self.dtype is torch.float32 else np.float64
+            if self._moments is None:
+                self._moments = SketchMoments(*self._sizes, self.rank, dtype)
+            self._moments.add(X, y)
+            return
+        form, classes = _FORMS[self.covariance][1], np.arange(self._sizes[0])
+        moments = class_moments(form, X, y, None, classes, higher=False)
+        self._moments = moments if self._moments is None else add_moments(self._moments, moments)
+
+    def finish(self, group: dist.ProcessGroup | None = None) -> Self:
         """Factor the covariances of what was seen; more batches may follow, and `finish` again.
 
         Parameters
@@ -202,25 +221,52 @@ class ClassGaussians(BufferedModule):
             If a class has no row, a covariance is singular, or the processes have seen no rows or
             other numbers of features or classes.
         """
-        with exact(torch.device("cpu") if self._moments is None else self._moments.origin.device):
-            moments = self._moments if group is None else merge_over(group, self._moments)
-            if moments is None:
-                raise NotFittedError(
-                    "finish needs rows, and none came: call update(features, labels, n_classes) "
-                    "for each batch first"
-                )
-            counts = moments.weight
-            if len(empty := (counts == 0).nonzero()):
-                raise ValueError(
-                    f"classes {empty[:10, 0].tolist()} have no row among the {counts.sum():.0f} "
-                    f"seen of {len(counts)} classes; give each at least one, or lower n_classes"
-                )
-            self._set(moments)
+        self._add_waiting()
+        moments = self._moments if group is None else self._merge_over(group)
+        if moments is None:
+            raise NotFittedError(
+                "finish needs rows, and none came: call update(features, labels, n_classes) "
+                "for each batch first"
+            )
+        counts = moments.weight if self.covariance == "low-rank" else weights_of(moments)
+        if len(empty := np.flatnonzero(counts == 0)):
+            raise ValueError(
+                f"classes {empty[:10].tolist()} have no row among the {counts.sum():.0f} "
+                f"seen of {len(counts)} classes; give each at least one, or lower n_classes"
+            )
+        # Buffers made in inference mode could not be compiled, or saved for a gradient later.
+        with torch.inference_mode(False), torch.no_grad():
+            self._set(moments, counts)
         return self
+
+    def _merge_over(self, group: dist.ProcessGroup) -> Any:
+        """Merge the moments of all processes of a group, in the order of their ranks."""
+        sizes: list[Any] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(sizes, self._sizes, group=group)
+        if len({size for size in sizes if size is not None}) != 1:
+            raise ValueError(
+                "finish(group) needs rows, with the same numbers of classes and features in every "
+                f"process that has any; got (classes, features) {sizes}"
+            )
+        merged: Any = None
+        for rank, size in enumerate(sizes):
+            if size is not None:
+                # One after the other: the moments of all processes may not fit.
+                part = [self._moments]
+                dist.broadcast_object_list(part, dist.get_global_rank(group, rank), group)
+                if merged is None:
+                    # Its own moments stay as they are.
+                    merged = deepcopy(part[0]) if self.covariance == "low-rank" else part[0]
+                elif self.covariance == "low-rank":
+                    merged += part[0]
+                else:
+                    merged = add_moments(merged, part[0])
+        return merged
 
     def drop_moments(self) -> None:
         """Free the moments: what scores stays, and no more rows can be taken in."""
-        self._moments = None
+        self._moments: Any = None
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
 
     def forward(self, features: Tensor) -> Tensor:
         """Log-density in nats of features (n, p), shape (n,), in the type of scoring.
@@ -298,10 +344,8 @@ class ClassGaussians(BufferedModule):
     def _fitted(self) -> bool:
         return self._buffers["origin"] is not None
 
-    def _check_size(self, p: int, n_classes: int) -> None:
-        check_integer("n_classes", n_classes)
-        seen = self._moments
-        if seen is None:
+    def _check_sizes(self, p: int, n_classes: int) -> None:
+        if self._sizes is None:
             if self._fitted:
                 raise ValueError(
                     "this density was loaded, or is of a DIPModule: it scores, but holds no "
@@ -309,28 +353,23 @@ class ClassGaussians(BufferedModule):
                 )
             return
         for name, known, came in (
-            ("n_classes", len(seen.weight), n_classes),
-            ("the number of features", seen.origin.shape[1] - self._added, p),
+            ("n_classes", self._sizes[0], n_classes),
+            ("the number of features", self._sizes[1] - self._added, p),
         ):
             if known != came:
                 raise ValueError(f"{name} must stay {known} after the first update, got {came}")
 
-    def _start(self, origin: Tensor) -> ClassMoments:
-        """Return moments of no row yet, like `origin` (k, p)."""
-        try:
-            scatter = _FORMS[self.covariance][1]
-            if scatter is SketchScatter:
-                scatter = partial(scatter, rank=self.rank, dtype=self.dtype)
-            return ClassMoments(scatter(origin), origin)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
+    def _check_room(self, k: int, p: int) -> None:
+        """Raise MemoryError where the sums of k classes of p features cannot fit."""
+        numbers = {"full": k * p * p, "tied": p * p, "low-rank": k * self.rank * p}
+        needed, memory = 8 * numbers.get(self.covariance, 0), machine_memory()
+        if needed > memory:
             other = "'diagonal'" if self.covariance == "tied" else "'tied', 'diagonal'"
             raise MemoryError(
-                f"covariance={self.covariance!r} of {origin.shape[0]} classes and "
-                f"{origin.shape[1]} features does not fit in memory; use covariance={other}, or "
-                "'low-rank' of a small rank"
-            ) from error
+                f"covariance={self.covariance!r} of {k} classes and {p} features does not fit in "
+                f"memory ({needed / 2**30:,.1f} GiB of {memory / 2**30:,.1f}); use "
+                f"covariance={other}, or 'low-rank' of a small rank"
+            )
 
     def _log_density(self, features: Tensor) -> Tensor:
         squared: Tensor = self.distance(self.centre(features))
@@ -342,20 +381,22 @@ class ClassGaussians(BufferedModule):
         if not self._fitted:
             raise NotFittedError(_NOT_FITTED)
 
-    def _set(self, moments: ClassMoments) -> None:
+    def _set(self, moments: Any, counts: np.ndarray) -> None:
+        low_rank = self.covariance == "low-rank"
+        origin, offset = (
+            getattr(moments, name) if low_rank or self.covariance == "tied"
+            else np.stack([getattr(m, name) for m in moments])
+            for name in ("origin", "offset")
+        )  # fmt: skip
         # Rounded to the type of scoring, so that features are centred by the very same point.
-        centre = (moments.origin + moments.offset).mean(0).to(self.dtype)
-        means = (moments.origin - centre.to(moments.origin)) + moments.offset
-        like = centre.to(self._device or centre.device)
-        factors = _FORMS[self.covariance][2](moments, self.shrinkage)
-        log_det = self.distance.fill(factors, means, like)
-        log_det = torch.tensor(log_det, dtype=torch.float64, device="cpu")
-        constant = -0.5 * (len(centre) * LOG_2PI + log_det)
-        equal = self.class_weights == "equal"
-        weights = torch.ones_like(moments.weight) if equal else moments.weight
-        self.origin, self.log_constant = like, constant.to(like)
-        self.log_weights = (weights / weights.sum()).log().to(like)
-        self.counts = moments.weight.to(like.device, torch.int64)
+        centre = torch.from_numpy((origin + offset).mean(axis=0)).to(self._device, self.dtype)
+        means = (origin - to_numpy(centre)) + offset
+        factors = principal_parts(moments, self.shrinkage) if low_rank else self._factors(moments)
+        log_det = torch.tensor(self.distance.fill(factors, means, centre), dtype=torch.float64)
+        weights = np.ones_like(counts) if self.class_weights == "equal" else counts
+        self.log_constant = (-0.5 * (len(centre) * LOG_2PI + log_det)).to(centre)
+        self.log_weights = torch.from_numpy(np.log(weights / weights.sum())).to(centre)
+        self.origin, self.counts = centre, torch.from_numpy(counts).to(centre.device, torch.int64)
         for name, buffer in self.named_buffers():
             # aminmax, as isfinite would need as much memory again
             if not torch.stack(torch.aminmax(buffer)).isfinite().all():
@@ -363,6 +404,15 @@ class ClassGaussians(BufferedModule):
                     f"{name} overflows {self.dtype}; rescale the features or use "
                     "dtype=torch.float64"
                 )
+
+    def _factors(self, moments: Sequence[Moments]) -> Any:
+        """Return the factor of each class, or the one of all for a tied covariance."""
+        tied = self.covariance == "tied"
+        shrinkage = class_shrinkages(moments, self.shrinkage, tied=tied)
+        if tied:
+            return _factor(pool(moments), *(part[0] for part in shrinkage), "the tied covariance")
+        parts = enumerate(zip(moments, *shrinkage, strict=True))
+        return (_factor(*part, f"class {c}") for c, part in parts)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast the buffers, but never below float32."""
@@ -374,6 +424,50 @@ _NOT_FITTED = (
     "this ClassGaussians is not fitted yet: call update for each batch, then finish, or load a "
     "fitted state"
 )
+
+
+def _factor(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
+    """Factor one covariance, into a triangle also where the moments are those of wide data."""
+    moments = replace(moments, scatter=dense_scatter(moments.scatter))
+    try:
+        return factorise(moments, intensity, target, who)
+    except ValueError as error:
+        # The remedy by the names that it has here.
+        text = str(error).replace("covariance_type=", "covariance=")
+        raise ValueError(text.replace("'diag'", "'diagonal'")) from None
+
+
+def check_features(features: Any, p: int | None = None) -> None:
+    """Raise unless `features` is a floating tensor of rank 2, of `p` features if that is given."""
+    if not isinstance(features, Tensor) or not features.is_floating_point():
+        came = features.dtype if isinstance(features, Tensor) else type(features).__name__
+        raise TypeError(f"features must be a tensor of floating type, got {came}")
+    if features.ndim != 2:
+        raise ValueError(
+            f"features must have shape (rows, features), got {tuple(features.shape)}; average maps "
+            "over their positions, or flatten them"
+        )
+    if p is not None and features.shape[1] != p:
+        raise ValueError(f"features must have {p} columns, as in the fit, got {features.shape[1]}")
+
+
+def check_labels(labels: Any, features: Tensor, n_classes: int) -> Tensor:
+    """Return labels as int64; raise unless each row has one."""
+    if labels is None:
+        raise ValueError(
+            "a class-conditional density needs labels, got None: let the loader yield (inputs, "
+            "labels)"
+        )
+    if not isinstance(labels, Tensor) or labels.dtype not in _INTEGERS:
+        came = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
+        raise TypeError(f"labels must be a tensor of integers (class indices), got {came}")
+    if labels.shape != features.shape[:1]:
+        raise ValueError(
+            f"labels must have one class index a row, shape ({len(features)},), got "
+            f"{tuple(labels.shape)}"
+        )
+    check_class_indices("labels", labels, n_classes)
+    return labels.long()
 
 
 def _check_shrinkage(shrinkage: Any) -> None:

@@ -359,7 +359,7 @@ class DIPModule(Decisions, nn.Module):
                     f"{len(self.classes)} names"
                 )
             for part in [rows] if split is None else split.split(rows):
-                density.update(part.features, part.labels, k)
+                density.add(part.features, part.labels, k)
             if split is None:
                 hashes = sample_hashes(np.concatenate([hashes, row_hash(to_numpy(rows.features))]))
             count += len(rows)

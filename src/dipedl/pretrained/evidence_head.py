@@ -36,8 +36,8 @@ from ..evidence_model import (
 from ..held_out import HeldOut
 from ..inputs import FittedClassifier, check_positive_number, check_rate, prior_vector
 from ..maths.arrays import to_numpy
-from ..networks.distances import BufferedModule
 from .class_gaussians import ReadableGaussians
+from .distances import BufferedModule
 
 __all__ = ["DirichletOutput"]
 

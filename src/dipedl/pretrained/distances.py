@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import pairwise
+from math import log
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..gaussians.factor import GaussianFactor
-from .class_moments import PrincipalParts
+from .low_rank import PrincipalParts
 
 _BLOCKS = 5
 _CLASSES_AT_ONCE = 64
@@ -48,15 +48,15 @@ class FullDistance(BufferedModule):
     whiteners: Tensor
     whitened_means: Tensor
 
-    def fill(self, factors: Iterator[GaussianFactor], means: Tensor, to: Tensor) -> list[float]:
-        """Take the factors of k classes, `means` (k, p) in float64; buffers are like `to`.
+    def fill(self, factors: Iterator[GaussianFactor], means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the factors of k classes and their `means` (k, p); buffers are like `to`.
 
         Returns the log-determinants.
         """
         k, p = means.shape
         blocks = [to.new_empty(k, b - a, b) for a, b in _edges(p)]
         bias, log_det = np.empty((k, p)), []
-        for c, (factor, mean) in enumerate(zip(factors, means.cpu().numpy(), strict=True)):
+        for c, (factor, mean) in enumerate(zip(factors, means, strict=True)):
             whitener = factor.array
             bias[c] = whitener @ mean
             log_det.append(factor.log_det)
@@ -104,12 +104,12 @@ class TiedDistance(BufferedModule):
     tied_means: Tensor
     between: Tensor
 
-    def fill(self, factor: GaussianFactor, means: Tensor, to: Tensor) -> list[float]:
-        """Take the shared factor, `means` (k, p) in float64; buffers are like `to`."""
-        W = torch.from_numpy(np.ascontiguousarray(factor.whitener)).to(means)
-        whitened = means @ W.mT
-        self.whitener, self.tied_means = W.to(to), whitened.to(to)
-        self.between = squared_gaps(whitened).to(to)
+    def fill(self, factor: GaussianFactor, means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the shared factor and the `means` (k, p) of classes; buffers are like `to`."""
+        whitened = means @ factor.whitener.T
+        arrays = (np.ascontiguousarray(factor.whitener), whitened, squared_gaps(whitened))
+        W, M, between = (torch.from_numpy(array).to(to) for array in arrays)
+        self.whitener, self.tied_means, self.between = W, M, between
         return [factor.log_det] * len(means)
 
     def forward(self, X: Tensor) -> Tensor:
@@ -129,19 +129,19 @@ class DiagonalDistance(BufferedModule):
     diagonal_means: Tensor
     between: Tensor
 
-    def fill(self, factors: Iterator[GaussianFactor], means: Tensor, to: Tensor) -> list[float]:
-        """Take the factors of k classes, `means` (k, p) in float64; buffers are like `to`."""
-        whiteners, log_det = [], []
-        for factor in factors:
-            whiteners.append(torch.from_numpy(factor.whitener))
-            log_det.append(factor.log_det)
-        precision = torch.stack(whiteners).to(means).square()
+    def fill(self, factors: Iterator[GaussianFactor], means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the factors of k classes and their `means` (k, p); buffers are like `to`."""
+        whiteners, log_det = zip(*((f.whitener, f.log_det) for f in factors), strict=True)
+        precision = np.stack(whiteners) ** 2
         # between[i, c]: distance of the mean of i from that of c, in the metric of c.
         scaled = means * precision
-        between = means.square() @ precision.mT - 2 * means @ scaled.mT + (means * scaled).sum(1)
-        self.precision, self.diagonal_means = precision.to(to), means.to(to)
-        self.between = between.fill_diagonal_(0).to(to)
-        return log_det
+        between = means**2 @ precision.T - 2 * means @ scaled.T + (means * scaled).sum(axis=1)
+        np.fill_diagonal(between, 0.0)
+        arrays = (precision, means, between)
+        self.precision, self.diagonal_means, self.between = (
+            torch.from_numpy(array).to(to) for array in arrays
+        )
+        return list(log_det)
 
     def forward(self, X: Tensor) -> Tensor:
         """Squared distances (n, k) of rows X (n, p), which are centred as the means are."""
@@ -173,8 +173,8 @@ class LowRankDistance(BufferedModule):
     low_rank_means: Tensor
     between: Tensor
 
-    def fill(self, parts: Iterator[PrincipalParts], means: Tensor, to: Tensor) -> list[float]:
-        """Take the parts of k classes, `means` (k, p) in float64; buffers are like `to`.
+    def fill(self, parts: Iterator[PrincipalParts], means: np.ndarray, to: Tensor) -> list[float]:
+        """Take the parts of k classes and their `means` (k, p); buffers are like `to`.
 
         Returns the log-determinants.
         """
@@ -184,15 +184,18 @@ class LowRankDistance(BufferedModule):
             if not c:
                 # Filled in place: small tensors kept between large passing ones split the heap.
                 r = len(part.inner)
-                basis = to.new_empty(k, r, p)
-                projected, inner, outer = (to.new_empty(k, n) for n in (r, r, 1))
-            basis[c], inner[c], outer[c] = part.basis, part.inner, part.outer
-            projected[c] = part.basis @ mean
-            across = (p - r) * math.log(part.outer)
-            log_det.append(float(part.inner.log().sum()) + across)
-        self.basis, self.projected_means, self.inner = basis, projected, inner
-        self.outer, self.low_rank_means = outer[:, 0], means.to(to)
-        self.between = squared_gaps(means).to(to)
+                self.basis = to.new_empty(k, r, p)
+                self.projected_means, self.inner = to.new_empty(2, k, r)
+                self.outer = to.new_empty(k)
+            self.basis[c], self.inner[c] = (
+                torch.from_numpy(part.basis),
+                torch.from_numpy(part.inner),
+            )
+            self.projected_means[c] = torch.from_numpy(part.basis @ mean)
+            self.outer[c] = part.outer
+            log_det.append(float(np.log(part.inner).sum()) + (p - r) * log(part.outer))
+        self.low_rank_means = torch.from_numpy(means).to(to)
+        self.between = torch.from_numpy(squared_gaps(means)).to(to)
         return log_det
 
     def forward(self, X: Tensor) -> Tensor:
@@ -233,12 +236,13 @@ def squared_distances(X: Tensor, means: Tensor, between: Tensor) -> Tensor:
     return (D * (D + 2 * mean)).sum(1, keepdim=True) - 2 * D @ means.mT + between[near]
 
 
-def squared_gaps(means: Tensor) -> Tensor:
-    """Return squared distances between the rows of `means` (k, p), shape (k, k), in float64."""
+def squared_gaps(means: np.ndarray) -> np.ndarray:
+    """Return squared distances between the rows of `means` (k, p), shape (k, k)."""
     # Between means this expansion may cancel: float64 has the digits to spare.
-    square = means.square().sum(1)
-    gaps = (square[:, None] + square - 2 * means @ means.mT).clamp_min(0)
-    return gaps.fill_diagonal_(0)
+    square = np.einsum("ij,ij->i", means, means)
+    gaps = (square[:, None] + square - 2 * means @ means.T).clip(0)
+    np.fill_diagonal(gaps, 0.0)
+    return np.asarray(gaps)
 
 
 def _edges(p: int) -> list[tuple[int, int]]:
