@@ -21,8 +21,7 @@ from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet
 from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_spread
-from .held_out import has_memorised
-from .held_out_findings import warn_of_held_out_rows
+from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
     FittedClassifier,
     check_weights,

@@ -20,7 +20,7 @@ from .columns import Columns
 from .density.base import is_frozen, log_density, one_blas_thread
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy
-from .evidence import CautionBudget, check_increasing, log_evidence, weighted_quantile
+from .evidence import CautionBudget, check_increasing, log_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
 from .held_out import (
@@ -401,9 +401,7 @@ class EvidenceModel(BaseEstimator):
 
     def typical_log_evidence(self) -> float:
         """Return the median log-evidence of held-out rows, in nats."""
-        held_out = self.held_out_
-        middle = weighted_quantile(held_out.scores, 0.5, held_out.weights)
-        return float(self.log_evidence(np.array([middle]))[0])
+        return float(self.log_evidence(np.array([self.held_out_.quantile(0.5)]))[0])
 
     def _features_setting(self) -> Any:
         # A density that was fitted before knows its own features.

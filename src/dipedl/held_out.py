@@ -1,14 +1,15 @@
 """Held-out rows: predictions on rows that nothing was fitted on, which all thresholds rest on.
 
 Rows are held out by folds, or given apart from the fit. What makes them worth little (too few, seen
-before, of one class, copies of one another) is said at once, with the remedy.
+before, of one class, copies of one another) is found and warned of at once, with the remedy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -40,13 +41,14 @@ from .density.base import (
     takes_proba,
 )
 from .density.ensemble import DensityEnsemble, DensitySelector
-from .evidence import alarm_threshold
+from .evidence import alarm_threshold, weighted_quantile
 from .features.pipelines import is_narrow
 from .features.transformer import refit_feature_transformer
 from .inputs import FittedClassifier, compute_features
 from .maths.scores import round_down
 from .maths.seeds import seed
-from .writing.finding import warn_caller
+from .writing.finding import Finding, FindingWarning, Number, warn_caller
+from .writing.numbers import plain_labels
 from .writing.progress import Stopwatch
 
 __all__ = ["HeldOut", "Origin"]
@@ -75,6 +77,16 @@ MOST_ROWS, FEWEST_ROWS = 1000, 100
 _SIGMAS, _RISE = 3.0, 0.01
 #: Errors of the nearest row beside which a classifier without one is suspect.
 _ERRORS = 5
+#: Coverage of the prediction sets that held-out rows are counted for, and its standard deviation.
+_COVERAGE, _COVERAGE_SD = 0.9, 0.03
+#: Confidence of the bound on an error rate without an error, by Clopper and Pearson.
+_CONFIDENCE = 0.95
+#: Realised rates are to lie within this share of the rate asked for, at one standard deviation.
+_RELATIVE = 0.5
+#: Fewer errors than this say nothing about which score spots errors.
+_FEW_ERRORS = 10
+#: A smaller share of copies hardly moves a quantile of the held-out rows.
+_MOST_COPIES = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +154,19 @@ class HeldOut:
         """Rows that the classifier gets wrong, shape (m,), bool; only if `labelled`."""
         return np.asarray(self.proba.argmax(axis=1) != self.labels)
 
+    @property
+    def lowest(self) -> float:
+        """Lowest score but for those of zero density; 0 without any other."""
+        finite = self.scores[self.finite]
+        return float(finite.min()) if len(finite) else 0.0
+
     def average(self, values: np.ndarray) -> float:
         """Weighted mean of one value per row."""
         return float(np.average(values, weights=self.counts))
+
+    def quantile(self, q: float) -> float:
+        """Lowest score with at least a share `q` of the inputs at or below it."""
+        return weighted_quantile(self.scores, q, self.weights)
 
     def sorted(self) -> HeldOut:
         """The rows of positive weight, by ascending score."""
@@ -583,3 +605,220 @@ def nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
         if len(rows) > 1:
             nearest[rows] = rows[_nearest(Z[rows])]
     return nearest
+
+
+def warn_of_held_out_rows(held_out: HeldOut, clf: Any, *, after_fit: bool = False) -> None:
+    """Warn that held-out rows were seen before, or are of one class; after a fit, of few rows."""
+    size, labels = _size(held_out, clf), _labels(held_out, clf)
+    few = after_fit and held_out.origin != "in-sample" and size.code == "calibration_small"
+    for finding, warned in (
+        (_source(held_out, clf), seen_before(held_out, clf)),
+        (labels, labels.severity == "warning"),
+        (size, few),
+    ):
+        if warned:
+            warn_caller(FindingWarning(finding))
+
+
+def seen_before(held_out: HeldOut, clf: Any) -> bool:
+    """Return whether the classifier has learned the held-out rows, as far as can be told."""
+    source = _source(held_out, clf)
+    return source.severity == "warning" and source.code != "calibration_in_sample"
+
+
+def held_out_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
+    """Yield source, size, labels and copies of the held-out data."""
+    yield _source(held_out, clf)
+    yield _size(held_out, clf)
+    yield _labels(held_out, clf)
+    if held_out.origin == "left out" and held_out.labelled and not _came_fitted(clf):
+        # Rows of few discrete columns: copies in the other folds have taught the classifier.
+        share = share_of_copies(getattr(clf.evidence_, "row_hashes_", np.empty(0)))
+        if share > _MOST_COPIES:
+            yield Finding(
+                "calibration_copies",
+                "warning",
+                f"{share:.0%} of the rows have a copy, as rows of few discrete columns do. Folds "
+                "share copies, so the classifier knows the label of a held-out row better than "
+                "that of a new one: prediction sets may cover some percentage points less than "
+                "they state.",
+                {"share": share},
+                _hold_out_remedy(clf),
+            )
+
+
+def _came_fitted(clf: Any) -> bool:
+    """Return whether the classifier was fitted before: frozen, or a module's network."""
+    return isinstance(clf.estimator, FrozenEstimator) if hasattr(clf, "estimator") else True
+
+
+def _source(held_out: HeldOut, clf: Any) -> Finding:
+    """Judge by where the held-out rows came from if the model has seen them."""
+    numbers: dict[str, Number] = {"source": held_out.source}
+    own_rows = "look more typical than new ones"
+    match held_out.origin:
+        case "in-sample":
+            return Finding(
+                "calibration_in_sample",
+                "warning",
+                "Thresholds and scale of the evidence come from rows that the density was fitted "
+                f"on. They {own_rows}, so more new inputs are flagged, and lose confidence, than "
+                "the settings say.",
+                numbers,
+                _hold_out_remedy(clf),
+            )
+        case "given twice":
+            return Finding(
+                "calibration_given_to_fit",
+                "warning",
+                f"Statistics come from {held_out.source}. The model knows these rows: they "
+                f"{own_rows}, and its errors look rarer, so too many new inputs are flagged and "
+                "sets cover too little.",
+                numbers,
+                "Calibrate with rows that fit has not seen, or call fit without calibration.",
+            )
+        case "frozen density":
+            return Finding(
+                "density_frozen",
+                "note",
+                "The density came fitted and is judged on the rows given to fit. If it learned "
+                f"from them, they {own_rows}.",
+                numbers,
+                f"Call {clf.calibrated_by} with rows that the density has not seen.",
+            )
+        case "left out" if _came_fitted(clf):
+            return _source_of_frozen(held_out, clf)
+    return Finding("calibration_source", "ok", f"Statistics come from {held_out.source}.", numbers)
+
+
+def _source_of_frozen(held_out: HeldOut, clf: Any) -> Finding:
+    """Judge by its errors on the rows of the fit if a classifier that came fitted knows them."""
+    memorised = getattr(clf.evidence_, "memorised_", None)
+    numbers: dict[str, Number] = {"source": held_out.source}
+    perfect = held_out.labelled and not held_out.wrong.any()
+    if held_out.labelled:
+        numbers["error_rate"] = held_out.average(held_out.wrong)
+    suspect = (perfect and held_out.total >= FEWEST_ROWS) if memorised is None else memorised
+    seen = "If it learned from them, its errors and confidence look better here than on new rows."
+    if suspect:
+        why = (
+            "It makes no error at all on them"
+            if perfect
+            else "It is surer of the labels of these rows than half-way between two rows of a class"
+        )
+        seen = (
+            f"{why}, as a classifier does on rows that it has memorised: its errors, confidence "
+            "and features say nothing about new rows here."
+        )
+    return Finding(
+        "classifier_frozen",
+        "warning" if suspect else "note",
+        f"The classifier came fitted and is judged on the rows given to fit. {seen}",
+        numbers,
+        f"Call {clf.calibrated_by} with rows that the classifier has not seen.",
+    )
+
+
+def _size(held_out: HeldOut, clf: Any) -> Finding:
+    """Judge by their number if the held-out rows make rates of alarms and sets steady."""
+    m, rate = held_out.total, clf.alarm_rate
+    least = int(np.ceil(1 / rate)) - 1
+    steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
+    needed = max(steady, int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2)))
+    rate_sd = float(np.sqrt(rate * (1 - rate) / (m + 2)))
+    coverage_sd = float(np.sqrt(_COVERAGE * (1 - _COVERAGE) / (m + 2)))
+    numbers: dict[str, Number] = {
+        "rows": m,
+        "false_alarm_rate": rate,
+        "least_for_an_alarm": least,
+        "needed": needed,
+        "false_alarm_sd": rate_sd,
+        "coverage": _COVERAGE,
+        "coverage_sd": coverage_sd,
+    }
+    spread = (
+        f"With {m:g} held-out rows the rate of false alarms comes out at {_percent(rate)} ± "
+        f"{_percent(rate_sd)}, and the coverage of a {_COVERAGE:.0%} prediction set at "
+        f"{_COVERAGE:.0%} ± {_percent(coverage_sd)}"
+    )
+    if held_out.labelled:
+        numbers["error_rate"] = error = held_out.average(held_out.wrong)
+        numbers["error_rate_sd"] = error_sd = float(np.sqrt(error * (1 - error) / m))
+        spread += (
+            f"; the error rate is {_percent(error)} ± {_percent(error_sd)}"
+            if error > 0
+            else "; no row is misclassified, and the error rate is at most "
+            f"{_percent(1 - (1 - _CONFIDENCE) ** (1 / m))} with confidence {_CONFIDENCE:.0%}"
+        )
+    more_rows = f"Hold out at least {needed} rows: give them to {clf.calibrated_by}"
+    more_rows += ", or more rows to fit" * clf.has_evidence
+    if m < least:
+        return Finding(
+            "calibration_too_few",
+            "warning",
+            f"{m:g} held-out rows are too few for a false-alarm rate of {_percent(rate)}: at least "
+            f"{least} are needed before any input can be flagged, and {needed} before the rate is "
+            "steady.",
+            numbers,
+            f"{more_rows}; or ask for a higher false_alarm_rate than {rate:g}.",
+        )
+    if m < needed:
+        text = f"{spread} (one standard deviation over the choice of rows)."
+        remedy = f"{more_rows}, if the rates matter."
+        return Finding("calibration_small", "note", text, numbers, remedy)
+    return Finding("calibration_size", "ok", f"{spread}.", numbers)
+
+
+def _percent(share: float) -> str:
+    percent = 100 * float(share)
+    return f"{percent:.0f}%" if percent >= 10 else f"{percent:.2g}%"
+
+
+def _labels(held_out: HeldOut, clf: Any) -> Finding:
+    """Judge by their labels if the held-out rows say something about every class."""
+    if not held_out.labelled:
+        missing = "class probabilities" if held_out.proba is None else "labels"
+        return Finding(
+            "labels_missing",
+            "note",
+            f"The held-out rows have no {missing}: nothing can be said about what the density adds "
+            "to the classifier, what the evidence costs, and which class suffers.",
+            {"missing": missing},
+            f"Give rows with labels to {clf.calibrated_by}.",
+        )
+    if (held_out.labels == held_out.labels[0]).all():
+        name = plain_labels(np.asarray(clf.classes_))[held_out.labels[0]]
+        remedy = f"Give rows of every class to {clf.calibrated_by}."
+        if held_out.origin == "left out" and not isinstance(getattr(clf, "cv", ""), str | Integral):
+            remedy = (
+                "Let the held-out parts of cv= hold every class, as those of StratifiedKFold(5) "
+                f"do, or give {remedy.removeprefix('Give ')}"
+            )
+        return Finding(
+            "calibration_one_class",
+            "warning",
+            f"All {held_out.total:g} held-out rows are of class {name!r}: what is learned from "
+            "them, such as a temperature, thresholds, sets and intervals, holds for no other "
+            "class.",
+            {"rows": held_out.total},
+            remedy,
+        )
+    errors = int(held_out.wrong.sum())
+    if errors < _FEW_ERRORS:
+        few = (
+            f"The classifier makes {errors} errors on held-out rows, too few to judge which score "
+            "spots errors."
+        )
+        return Finding("errors_too_few", "ok", few, {"errors": errors})
+    text = f"{errors} held-out errors to compare scores by."
+    return Finding("labels", "ok", text, {"errors": errors})
+
+
+def _hold_out_remedy(clf: Any) -> str:
+    """Return the remedy for thresholds that come from the rows of the fit."""
+    default = (
+        "Leave cv at its default"
+        if hasattr(clf, "estimator")
+        else "Make the module by DIPModule(network) in place of DIPModule.paper(network)"
+    )
+    return f"{default}, or call {clf.calibrated_by} with rows that nothing was fitted on."

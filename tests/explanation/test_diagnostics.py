@@ -25,8 +25,7 @@ from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
 from dipedl.explanation import Diagnosis, Finding, diagnose
-from dipedl.explanation.classifier_findings import holm
-from dipedl.explanation.evidence_findings import half_point, vacuity_at
+from dipedl.explanation.diagnosis import half_point, holm, vacuity_at
 from dipedl.held_out import HeldOut
 
 CV = "5-fold cross-fitting of 2000 inputs"

@@ -15,7 +15,7 @@ from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget, ZScore
 from dipedl.explanation import diagnose
-from dipedl.explanation.evidence_findings import move_half_point
+from dipedl.explanation.diagnosis import move_half_point
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pyarrow")

@@ -4,9 +4,9 @@ The package isn't called ``explain``: `dipedl.explain` is the function.
 """
 
 from ..writing.finding import Diagnosis, Finding, FindingWarning
-from ._diagnose import diagnose
-from ._explain import explain, reasons
 from .cards import BaselineCard, Card
+from .diagnosis import diagnose
+from .explainer import explain, reasons
 
 __all__ = [
     "BaselineCard",

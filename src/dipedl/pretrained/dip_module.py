@@ -35,8 +35,8 @@ from ..held_out import (
     less_sure_between,
     sample_hashes,
     share_in_fit,
+    warn_of_held_out_rows,
 )
-from ..held_out_findings import warn_of_held_out_rows
 from ..maths.arrays import on_simplex, to_numpy
 from ..networks.batches import (
     Unpack,

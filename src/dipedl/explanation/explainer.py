@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 from ..decisions.p_values import conformal_p_values
 from ..decisions.pipelines import last_step_with
 from ..dirichlet import most_probable
-from ..evidence import weighted_quantile
 from ..features.pipelines import names_after
 from ..held_out import HeldOut
 from ..inputs import encode_table_rows, validate_rows
@@ -109,7 +108,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     news = row_news(columns, rows, before)
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
-    typical = weighted_quantile(held_out.scores, 0.5, held_out.weights)
+    typical = held_out.quantile(0.5)
     return Cards(
         Card(
             class_names=_names(clf),
@@ -135,7 +134,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
     P, scores = clf.proba_and_scores(arriving)
     labels, typical = (
         clf.predict(arriving),
-        weighted_quantile(held_out.scores, 0.5, held_out.weights),
+        held_out.quantile(0.5),
     )
     p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
     dirichlet = clf.predict_dirichlet(arriving) if hasattr(clf, "predict_dirichlet") else None
