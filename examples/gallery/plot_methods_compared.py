@@ -47,15 +47,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import entropy
 
-from dipedl.plots import plane_map
+from dipedl.plots import EvidenceMapDisplay
 
 across, up = np.linspace(-3, 4, 90), np.linspace(-3, 3.5, 90)
 plane = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
 fig, axes = plt.subplots(1, 3, figsize=(9.5, 3.4), layout="constrained", sharey=True)
 for ax, (name, method) in zip(axes, methods.items(), strict=True):
     values = entropy(method.predict_proba(plane), axis=1).reshape(90, 90)
-    shown = {"top": np.log(2), "colorbar": False, "ax": ax}
-    plane_map(values, (-3, 4, -3, 3.5), data.X_train, data.y_train, **shown)
+    shown = EvidenceMapDisplay(values, (-3, 4, -3, 3.5), data.X_train, data.y_train)
+    shown.plot(ax, top=np.log(2), colorbar=False)
     ax.set(title=f"{name}\nconfidence far away {confidence[name]:.2f}", xlabel="first input")
 axes[0].set_ylabel("second input")
 fig.colorbar(axes[0].images[0], ax=axes, shrink=0.8, label="entropy of the answer, nats")

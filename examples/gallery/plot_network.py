@@ -87,12 +87,12 @@ for kind, (japanese, others) in areas.items():
 
 import matplotlib.pyplot as plt
 
-from dipedl.plots import uncertainty_histogram
+from dipedl.plots import VacuityHistogramDisplay
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-uncertainty_histogram(doubt, log_odds=True, bins=24, legend=False, ax=left)
+VacuityHistogramDisplay(doubt).plot(left, bins=24, legend=False)
 left.set(title="The network alone", xlabel="1 - largest probability")
-uncertainty_histogram(vacuity, log_odds=True, bins=24, legend=False, ax=right)
+VacuityHistogramDisplay(vacuity).plot(right, bins=24, legend=False)
 right.set(title="With the density of its features", xlabel="vacuity")
 fig.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 plt.show()

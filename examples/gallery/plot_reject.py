@@ -51,7 +51,7 @@ for kind, area in areas.items():
 
 import matplotlib.pyplot as plt
 
-from dipedl.plots import promised_risk, risk_coverage
+from dipedl.plots import RiskCoverageDisplay, promised_risk
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 promised_risk(clf.reject_curve(), risk=0.05, label="guaranteed", ax=left)
@@ -60,7 +60,6 @@ left.lines[2].set_label("asked for")
 left.set(title="Known digits: what can be promised")
 left.legend()
 for (kind, doubt), color in zip(doubts.items(), ("#D55E00", "#0072B2"), strict=True):
-    risk_coverage(correct, doubt, label=f'"{kind}"', color=color, ax=right)
+    RiskCoverageDisplay(correct, doubt, name=f'"{kind}"').plot(right, color=color)
 right.set(title="A quarter unknown: which to answer first")
-right.legend()
 plt.show()

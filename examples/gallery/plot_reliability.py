@@ -53,14 +53,14 @@ for test, by in gaps.items():
 
 import matplotlib.pyplot as plt
 
-from dipedl.plots import reliability_diagram
+from dipedl.plots import ReliabilityDisplay
 
 colors = dict(zip(answers, ("#D55E00", "#009E73", "#0072B2"), strict=True))
 fig, axes = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained", sharey=True)
 for ax, (test, by) in zip(axes, proba.items(), strict=True):
     for who, P in by.items():
         label = f"{who}, ECE {gaps[test][who]:.2f}"
-        reliability_diagram(tests[test][1], P, label=label, color=colors[who], ax=ax)
+        ReliabilityDisplay(tests[test][1], P, name=label).plot(ax, color=colors[who])
     ax.set_title(test)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
     ax.label_outer()

@@ -23,20 +23,19 @@ def data_of(line):
 
 def test_reliability_matches_a_naive_loop(rng):
     y, P = labelled(rng)
-    ax = plots.reliability_diagram(y, P, n_bins=5, min_rows=1, label="model")
+    shown = plots.ReliabilityDisplay(y, P).plot(n_bins=5, min_rows=1)
     confidence, hit = P.max(axis=1), P.argmax(axis=1) == y
     expected = []
     for b in range(5):
         inside = (confidence >= b / 5) & (confidence < (b + 1) / 5)
         if inside.any():
             expected.append((confidence[inside].mean(), hit[inside].mean()))
-    curve = next(line for line in ax.lines if line.get_label() == "model")
-    np.testing.assert_allclose(np.column_stack(data_of(curve)), expected)
+    np.testing.assert_allclose(np.column_stack(data_of(shown.line_)), expected)
 
 
 def test_reliability_intervals_hold_the_accuracy_and_lie_in_the_unit_interval(rng):
-    ax = plots.reliability_diagram([0, 0, 1], [[1.0, 0.0], [0.6, 0.4], [0.6, 0.4]], min_rows=1)
-    (bars,) = ax.collections
+    P = [[1.0, 0.0], [0.6, 0.4], [0.6, 0.4]]
+    bars = plots.ReliabilityDisplay([0, 0, 1], P).plot(min_rows=1).errors_
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
     assert ends.min() >= -1e-12 and ends.max() <= 1 + 1e-12
     # Wilson's interval of 1 of 1, as in his formula: 1 / (1 + z^2)
@@ -46,26 +45,25 @@ def test_reliability_intervals_hold_the_accuracy_and_lie_in_the_unit_interval(rn
 def test_reliability_leaves_out_bins_of_few_rows():
     confidence = np.repeat([0.62, 0.85], [19, 20])
     y, P = np.arange(39) % 2, np.stack([confidence, 1 - confidence], axis=1)
-    curve = plots.reliability_diagram(y, P, label="model").lines[-1]
-    assert curve.get_xdata().tolist() == pytest.approx([0.85])
-    both = plots.reliability_diagram(y, P, min_rows=19).lines[-1]
-    assert both.get_xdata().tolist() == pytest.approx([0.62, 0.85])
+    shown = plots.ReliabilityDisplay(y, P).plot()
+    assert shown.line_.get_xdata().tolist() == pytest.approx([0.85])
+    shown.plot(min_rows=19)
+    assert shown.line_.get_xdata().tolist() == pytest.approx([0.62, 0.85])
     with pytest.raises(ValueError, match="min_rows must be at least 1, got 0"):
-        plots.reliability_diagram(y, P, min_rows=0)
+        shown.plot(min_rows=0)
 
 
 def test_reliability_draws_the_diagonal_once(rng):
     y, P = labelled(rng)
-    ax = plots.reliability_diagram(y, P)
+    ax = plots.ReliabilityDisplay(y, P).plot().ax_
     n = len(ax.lines)
-    assert plots.reliability_diagram(y, P, ax=ax) is ax
+    assert plots.ReliabilityDisplay(y, P).plot(ax).ax_ is ax
     assert len(ax.lines) == 2 * n - 1
 
 
-@pytest.mark.parametrize("log_odds", [False, True])
-def test_histogram_shares_add_up_to_one(rng, log_odds):
+def test_histogram_shares_add_up_to_one(rng):
     scores = {"ID": rng.beta(1, 9, 200), "OOD": np.append(rng.beta(9, 1, 50), [0.0, 1.0])}
-    ax = plots.uncertainty_histogram(scores, log_odds=log_odds, threshold=0.5)
+    ax = plots.VacuityHistogramDisplay(scores).plot(threshold=0.5).ax_
     outlines = [patch for patch in ax.patches if not patch.get_fill()]
     assert [patch.get_label() for patch in outlines] == ["ID", "OOD"]
     for patch in outlines:
@@ -75,10 +73,10 @@ def test_histogram_shares_add_up_to_one(rng, log_odds):
 
 def test_histogram_says_what_is_wrong():
     with pytest.raises(ValueError, match="at least one set"):
-        plots.uncertainty_histogram({})
+        plots.VacuityHistogramDisplay({}).plot()
     for bad in ([], [np.nan], [[1.0]]):
-        with pytest.raises(ValueError, match="scores\\['OOD'\\] must be a non-empty 1-d array"):
-            plots.uncertainty_histogram({"OOD": bad}, legend=False)
+        with pytest.raises(ValueError, match="vacuity\\['OOD'\\] must be a non-empty 1-d array"):
+            plots.VacuityHistogramDisplay({"OOD": bad}).plot(legend=False)
 
 
 @pytest.mark.parametrize("highest_first", [True, False])
@@ -87,7 +85,7 @@ def test_the_axis_of_errors_holds_every_curve_that_is_drawn_into_it(rng, highest
     good, bad = ~correct + 0.1 * u, correct + 0.1 * u
     ax = None
     for uncertainty in (bad, good) if highest_first else (good, bad):
-        ax = plots.risk_coverage(correct, uncertainty, ax=ax)
+        ax = plots.RiskCoverageDisplay(correct, uncertainty).plot(ax).ax_
     highest = max(line.get_ydata().max() for line in ax.lines)
     assert highest == 1 and ax.get_ylim() == pytest.approx((0, 1.05))
     ax = None
@@ -100,8 +98,8 @@ def test_the_axis_of_errors_holds_every_curve_that_is_drawn_into_it(rng, highest
 
 def test_risk_coverage_is_the_metric(rng):
     correct, u = rng.random(50) < 0.8, rng.random(50)
-    ax = plots.risk_coverage(correct, u, label="a")
-    plots.risk_coverage(correct, -u, ax=ax)
+    ax = plots.RiskCoverageDisplay(correct, u, name="a").plot().ax_
+    plots.RiskCoverageDisplay(correct, -u).plot(ax)
     curve = risk_coverage_curve(correct, u)
     np.testing.assert_array_equal(data_of(ax.lines[0]), (curve.coverage, curve.risk))
     assert ax.lines[0].get_linestyle() != ax.lines[1].get_linestyle()
@@ -146,7 +144,7 @@ def test_figures_can_be_drawn_in_threads(rng, tmp_path):
 
     def draw(i):
         path = tmp_path / f"{i}.png"
-        plots.reliability_diagram(y, P).figure.savefig(path)
+        plots.ReliabilityDisplay(y, P).plot().figure_.savefig(path)
         return path.read_bytes()
 
     with ThreadPoolExecutor(4) as pool:

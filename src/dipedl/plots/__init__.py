@@ -11,12 +11,10 @@ from .calibration import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     promised_risk,
-    reliability_diagram,
-    risk_coverage,
 )
-from .plane import EvidenceMapDisplay, plane_map
+from .plane import EvidenceMapDisplay
 from .unknown import UnknownCounts, unknown_counts, unknown_matrix
-from .vacuity import VacuityHistogramDisplay, uncertainty_histogram, vacuity_against
+from .vacuity import VacuityHistogramDisplay, vacuity_against
 
 __all__ = [
     "EvidenceMapDisplay",
@@ -25,11 +23,7 @@ __all__ = [
     "UnknownCounts",
     "VacuityHistogramDisplay",
     "dirichlet_bars",
-    "plane_map",
     "promised_risk",
-    "reliability_diagram",
-    "risk_coverage",
-    "uncertainty_histogram",
     "unknown_counts",
     "unknown_matrix",
     "vacuity_against",

@@ -19,26 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.collections import Collection
     from matplotlib.lines import Line2D
 
-__all__ = [
-    "ReliabilityDisplay",
-    "RiskCoverageDisplay",
-    "promised_risk",
-    "reliability_diagram",
-    "risk_coverage",
-]
+__all__ = ["ReliabilityDisplay", "RiskCoverageDisplay", "promised_risk"]
 
 
-def reliability_diagram(
-    y: ArrayLike,
-    proba: ArrayLike,
-    *,
-    n_bins: int = 10,
-    min_rows: int = 20,
-    label: str | None = None,
-    color: str | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Accuracy against confidence in the top class, in bins of equal width.
+class ReliabilityDisplay(Display):
+    """Accuracy of a classifier against its confidence in the top class, in bins of equal width.
 
     Parameters
     ----------
@@ -46,61 +31,6 @@ def reliability_diagram(
         True class indices, 0..k-1.
     proba : array-like, shape (n, k)
         Class probabilities; rows sum to one.
-    n_bins : int, default=10
-        Number of bins between 0 and 1.
-    min_rows : int, default=20
-        Bins of fewer inputs are left out, and empty ones always: few answers say little.
-    label, color : str, optional
-        Of this curve.
-    ax : Axes, optional
-        Where to draw; call again with the same to compare.
-
-    Returns
-    -------
-    Axes
-        Bars are 95 % Wilson intervals of the accuracy: wide for a bin of few inputs.
-
-    Raises
-    ------
-    ValueError
-        If `min_rows` is below 1.
-
-    Examples
-    --------
-    >>> from dipedl.plots import reliability_diagram
-    >>> ax = reliability_diagram([0, 1, 1], [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]], min_rows=1)
-    >>> ax.get_xlabel()
-    'confidence'
-    """
-    if min_rows < 1:
-        raise ValueError(f"min_rows must be at least 1, got {min_rows!r}; 20 is the default")
-    confidence, hit = top_label(y, proba)
-    # Right-closed bins, as those of `dipedl.metrics.ece`.
-    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
-    size = np.bincount(bins, minlength=n_bins)
-    full = size >= min_rows
-    mean, accuracy = (
-        np.bincount(bins, weights=values, minlength=n_bins)[full] / size[full]
-        for values in (confidence, hit)
-    )
-    low, high = _wilson(accuracy, size[full])
-    ax = axes_or_new(ax)
-    if not ax.lines:
-        ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
-    errors = np.abs(np.stack([accuracy - low, high - accuracy]))
-    ax.plot(mean, accuracy, color=color, label=label, marker="o", markersize=4, linewidth=1.6)
-    ax.errorbar(mean, accuracy, errors, color=ax.lines[-1].get_color(), fmt="none", elinewidth=1)
-    ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(-0.02, 1.02))
-    return ax
-
-
-class ReliabilityDisplay(Display):
-    """Accuracy against confidence of a classifier: `reliability_diagram` as a Display.
-
-    Parameters
-    ----------
-    y, proba : array-like, shapes (n,) and (n, k)
-        As of `reliability_diagram`.
     name : str, optional
         Of the classifier, in the legend.
 
@@ -109,7 +39,7 @@ class ReliabilityDisplay(Display):
     line_ : Line2D
         The curve.
     errors_ : Collection
-        95 % intervals of the accuracy.
+        95 % Wilson intervals of the accuracy: wide for a bin of few inputs.
     ax_, figure_ : Axes, Figure
         Where it was drawn last.
 
@@ -132,13 +62,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        name: str | None = None,
-        **options: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike, *, name: str | None = None, **options: Any
     ) -> Self:
         """Ask a fitted classifier about labelled inputs, and draw.
 
@@ -195,31 +119,57 @@ class ReliabilityDisplay(Display):
         truth = np.asarray(y) if classes is None else class_indices(y, classes)
         return cls(truth, proba, name=name).plot(**options)
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        n_bins: int = 10,
+        min_rows: int = 20,
+        color: str | None = None,
+    ) -> Self:
         """Draw the curve.
 
         Parameters
         ----------
         ax : Axes, optional
             Where to draw, such as ``ax_`` of another Display; default: a new figure.
-        **options : optional
-            `n_bins`, `min_rows` and `color` of `reliability_diagram`.
+        n_bins : int, default=10
+            Number of bins between 0 and 1.
+        min_rows : int, default=20
+            Bins of fewer inputs are left out, and empty ones always: few answers say little.
+        color : str, optional
+            Of the curve.
+
+        Raises
+        ------
+        ValueError
+            If `min_rows` is below 1.
         """
-        ax = reliability_diagram(self.y, self.proba, label=self.name, ax=ax, **options)
-        self._keep_axes(ax, self.name)
-        self.line_, self.errors_ = ax.lines[-1], ax.collections[-1]
-        return self
+        if min_rows < 1:
+            raise ValueError(f"min_rows must be at least 1, got {min_rows!r}; 20 is the default")
+        confidence, hit = top_label(self.y, self.proba)
+        # Right-closed bins, as those of `dipedl.metrics.ece`.
+        bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
+        size = np.bincount(bins, minlength=n_bins)
+        full = size >= min_rows
+        mean, accuracy = (
+            np.bincount(bins, weights=values, minlength=n_bins)[full] / size[full]
+            for values in (confidence, hit)
+        )
+        ax = axes_or_new(ax)
+        if not ax.lines:
+            ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
+        drawn = {"color": color, "label": self.name, "marker": "o", "markersize": 4}
+        (self.line_,) = ax.plot(mean, accuracy, linewidth=1.6, **drawn)
+        errors, color = np.abs(_wilson(accuracy, size[full]) - accuracy), self.line_.get_color()
+        ax.errorbar(mean, accuracy, errors, color=color, fmt="none", elinewidth=1)
+        ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(-0.02, 1.02))
+        self.errors_ = ax.collections[-1]
+        return self._keep_axes(ax, self.name)
 
 
-def risk_coverage(
-    correct: ArrayLike,
-    uncertainty: ArrayLike,
-    *,
-    label: str | None = None,
-    color: str | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Error rate among the most certain inputs, against the share of inputs accepted.
+class RiskCoverageDisplay(Display):
+    """Error rate among the most certain inputs, against the share of inputs answered.
 
     Parameters
     ----------
@@ -227,35 +177,6 @@ def risk_coverage(
         True for each right prediction; False for an OOD input.
     uncertainty : array-like, shape (n,)
         Uncertainty of each prediction, higher = less sure.
-    label, color, ax : optional
-        As of `reliability_diagram`.
-
-    See Also
-    --------
-    dipedl.metrics.risk_coverage_curve : the numbers.
-
-    Examples
-    --------
-    >>> from dipedl.plots import risk_coverage
-    >>> risk_coverage([True, True, False], [0.1, 0.2, 0.9]).get_ylabel()
-    'error rate'
-    """
-    curve = risk_coverage_curve(correct, uncertainty)
-    ax = axes_or_new(ax)
-    style = LINES[len(ax.lines) % len(LINES)]
-    ax.plot(curve.coverage, curve.risk, label=label, color=color, linestyle=style, linewidth=1.8)
-    ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate", xlim=(0, 1))
-    from_zero(ax)
-    return ax
-
-
-class RiskCoverageDisplay(Display):
-    """Error rate among the most certain inputs: `risk_coverage` as a Display.
-
-    Parameters
-    ----------
-    correct, uncertainty : array-like, shape (n,)
-        As of `risk_coverage`.
     name : str, optional
         Of the classifier, in the legend.
 
@@ -265,6 +186,10 @@ class RiskCoverageDisplay(Display):
         The curve.
     ax_, figure_ : Axes, Figure
         Where it was drawn last.
+
+    See Also
+    --------
+    dipedl.metrics.risk_coverage_curve : the numbers.
 
     Examples
     --------
@@ -328,15 +253,7 @@ class RiskCoverageDisplay(Display):
         name: str | None = None,
         **options: Any,
     ) -> Self:
-        """Draw predictions that are there already.
-
-        Parameters
-        ----------
-        correct, uncertainty, name : array-like, array-like, str
-            As of the class.
-        **options : optional
-            As of `plot`.
-        """
+        """Draw predictions that are there already: parameters as of the class, and of `plot`."""
         return cls(correct, uncertainty, name=name).plot(**options)
 
     def plot(self, ax: Axes | None = None, *, color: str | None = None) -> Self:
@@ -349,10 +266,12 @@ class RiskCoverageDisplay(Display):
         color : str, optional
             Of the curve.
         """
-        ax = risk_coverage(self.correct, self.uncertainty, label=self.name, color=color, ax=ax)
-        self._keep_axes(ax, self.name)
-        self.line_ = ax.lines[-1]
-        return self
+        curve, ax = risk_coverage_curve(self.correct, self.uncertainty), axes_or_new(ax)
+        style = {"color": color, "linestyle": LINES[len(ax.lines) % len(LINES)], "linewidth": 1.8}
+        (self.line_,) = ax.plot(curve.coverage, curve.risk, label=self.name, **style)
+        ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate", xlim=(0, 1))
+        from_zero(ax)
+        return self._keep_axes(ax, self.name)
 
 
 def promised_risk(
@@ -370,8 +289,10 @@ def promised_risk(
         Of ``clf.reject_curve()`` or `dipedl.decisions.reject_curve`.
     risk : float, optional
         Marked by a line, and the largest coverage that keeps it by a dot.
-    label, ax : optional
-        As of `reliability_diagram`.
+    label : str, optional
+        Of the bounds.
+    ax : Axes, optional
+        Where to draw; default: a new figure.
 
     Returns
     -------
@@ -401,9 +322,9 @@ def promised_risk(
     return ax
 
 
-def _wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """95 % interval of a share of n (Wilson, 1927)."""
+def _wilson(share: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Return the 95 % interval of shares (m,) of n (Wilson, 1927), shape (2, m)."""
     z2 = 1.959964**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * share * (1 - share) / n + z2 * z2 / (4 * n * n)) / (1 + z2 / n)
-    return centre - half, centre + half
+    return np.stack([centre - half, centre + half])

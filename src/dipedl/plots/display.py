@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +19,12 @@ class Display:
     ax_: Axes
     figure_: Figure
 
-    def _keep_axes(self, ax: Axes, name: str | None = None) -> None:
+    def _keep_axes(self, ax: Axes, name: str | None = None) -> Self:
         """Keep the axes of the drawing, with a legend if there is a name."""
         self.ax_, self.figure_ = ax, ax.figure.get_figure(root=True)
         if name is not None:
             ax.legend()
+        return self
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         """The picture for a notebook; None before `plot`, and where pyplot shows the figure."""

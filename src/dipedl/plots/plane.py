@@ -15,76 +15,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-__all__ = ["EvidenceMapDisplay", "plane_map"]
-
-
-def plane_map(
-    values: np.ndarray,
-    extent: tuple[float, float, float, float],
-    X: np.ndarray,
-    y: ArrayLike,
-    *,
-    top: float | None = None,
-    colorbar: bool = True,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw a map of values over the plane with labelled points on it.
-
-    Parameters
-    ----------
-    values : ndarray, shape (h, w)
-        From the bottom up; 0 is the darkest colour.
-    extent : tuple of float
-        Left, right, bottom and top of the map.
-    X, y : ndarray, shapes (n, 2) and (n,)
-        Points and labels.
-    top : float, optional
-        Value of the brightest colour; default: the largest.
-    colorbar : bool, default=True
-        Draw a colour bar beside the map.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; the map is ``ax.images[0]``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dipedl.plots import plane_map
-    >>> ax = plane_map(np.eye(2), (0, 1, 0, 1), np.zeros((1, 2)), [0])
-    >>> len(ax.images)
-    1
-    """
-    ax = axes_or_new(ax)
-    image = ax.imshow(
-        values, extent=extent, origin="lower", aspect="auto", cmap="cividis", vmin=0, vmax=top
-    )
-    if colorbar:
-        ax.figure.colorbar(image, ax=ax)
-    labels = np.asarray(y)
-    for i, label in enumerate(np.unique(labels)):
-        across, up = X[labels == label].T
-        color, marker = COLORS[1 - i % 2], "o^s"[i % 3]
-        ax.scatter(across, up, s=9, c=color, marker=marker, edgecolor="white", linewidth=0.3)
-    return ax
+__all__ = ["EvidenceMapDisplay"]
 
 
 class EvidenceMapDisplay(Display):
-    """Map of the evidence of a classifier of two inputs: `plane_map` of its uncertainty.
+    """Map of the uncertainty of a classifier of two inputs, with labelled points on it.
 
     Parameters
     ----------
     values : ndarray, shape (h, w)
-        Uncertainty over the plane, from the bottom up.
+        Uncertainty over the plane, from the bottom up; 0 is the darkest colour.
     extent : tuple of float
         Left, right, bottom and top of the map.
     X, y : array-like, shapes (n, 2) and (n,)
         Points and labels to show.
     kind : str, default="vacuity"
-        Kind of uncertainty; the title.
+        Kind of uncertainty: the title, where it is not empty.
 
     Attributes
     ----------
@@ -167,18 +113,31 @@ class EvidenceMapDisplay(Display):
         extent = (low[0], high[0], low[1], high[1])
         return cls(values, extent, points, y, kind=kind).plot(**options)
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
+    def plot(
+        self, ax: Axes | None = None, *, top: float | None = None, colorbar: bool = True
+    ) -> Self:
         """Draw the map with the points on it.
 
         Parameters
         ----------
         ax : Axes, optional
             Where to draw; default: a new figure.
-        **options : optional
-            `top` and `colorbar` of `plane_map`.
+        top : float, optional
+            Value of the brightest colour; default: the largest.
+        colorbar : bool, default=True
+            Draw a colour bar beside the map.
         """
-        ax = plane_map(self.values, self.extent, np.asarray(self.X), self.y, ax=ax, **options)
+        ax = axes_or_new(ax)
+        colors = {"cmap": "cividis", "vmin": 0, "vmax": top}
+        self.image_ = ax.imshow(
+            self.values, extent=self.extent, origin="lower", aspect="auto", **colors
+        )
+        if colorbar:
+            ax.figure.colorbar(self.image_, ax=ax)
+        points, labels = np.asarray(self.X), np.asarray(self.y)
+        for i, label in enumerate(np.unique(labels)):
+            across, up = points[labels == label].T
+            color, marker = COLORS[1 - i % 2], "o^s"[i % 3]
+            ax.scatter(across, up, s=9, c=color, marker=marker, edgecolor="white", linewidth=0.3)
         ax.set_title(self.kind)
-        self._keep_axes(ax)
-        self.image_ = ax.images[-1]
-        return self
+        return self._keep_axes(ax)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
-__all__ = ["VacuityHistogramDisplay", "uncertainty_histogram", "vacuity_against"]
+__all__ = ["VacuityHistogramDisplay", "vacuity_against"]
 
-_ODDS_TICKS = (0.001, 0.1, 0.5, 0.9, 0.999)
+_ODDS_TICKS = np.array([0.001, 0.1, 0.5, 0.9, 0.999])
 #: Vacuities nearer to 0 or 1 than this count as this far from them, in histograms and curves.
 _BIN_EDGE, _CURVE_EDGE = 1e-4, 1e-6
 #: Fewer points than this are drawn one by one, more as hexagons.
@@ -31,86 +31,14 @@ _TICKS = np.array([*_POWERS, 0.5, *(1 - _POWERS)])
 _FINE_TICKS = np.unique([*_TICKS, *(2 * _POWERS), *(5 * _POWERS), *(1 - 2 * _POWERS)])
 
 
-def uncertainty_histogram(
-    scores: Mapping[str, ArrayLike],
-    *,
-    log_odds: bool = False,
-    bins: int = 36,
-    threshold: float | None = None,
-    legend: bool = True,
-    ax: Axes | None = None,
-) -> Axes:
-    """Share of inputs by uncertainty (or confidence), one outline per set.
-
-    Parameters
-    ----------
-    scores : mapping of str to array-like, shape (n_i,)
-        Finite values by name of the set, such as ``{"ID": u_in, "OOD": u_out}``.
-    log_odds : bool, default=False
-        For values in [0, 1]: log-odds axis, which stretches both ends. Values beyond 0.0001 or
-        0.9999 are counted in the outermost bins.
-    bins : int, default=36
-        Number of bins.
-    threshold : float, optional
-        Drawn as a line.
-    legend : bool, default=True
-        Name the sets.
-    ax : Axes, optional
-        Where to draw.
-
-    Raises
-    ------
-    ValueError
-        If no set is given, or one is empty or not finite.
-
-    Examples
-    --------
-    >>> from dipedl.plots import uncertainty_histogram
-    >>> ax = uncertainty_histogram({"ID": [0.1, 0.2], "OOD": [0.9]}, log_odds=True)
-    >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['ID', 'OOD']
-    """
-    if not scores:
-        raise ValueError("scores must hold at least one set, got none; pass {'ID': u_in}")
-
-    def scale(values: ArrayLike) -> np.ndarray:
-        p = np.asarray(values, dtype=np.float64)
-        return to_log_odds(p, _BIN_EDGE) if log_odds else p
-
-    for name, values in scores.items():
-        if np.ndim(values) != 1 or not np.size(values) or not np.isfinite(values).all():
-            raise ValueError(
-                f"scores[{name!r}] must be a non-empty 1-d array of finite numbers, "
-                f"got shape {np.shape(values)}; clip or drop what is infinite"
-            )
-    scaled = {name: scale(values) for name, values in scores.items()}
-    ax = axes_or_new(ax)
-    everything = np.concatenate(list(scaled.values()))
-    ends = scale([0.0, 1.0]) if log_odds else everything
-    edges = np.histogram_bin_edges(everything, bins, (float(ends.min()), float(ends.max())))
-    if log_odds:
-        ax.set_xticks(scale(_ODDS_TICKS), [f"{t:g}" for t in _ODDS_TICKS])
-        ax.set_xticks(scale([0.01, 0.99]), minor=True)
-    for i, (name, values) in enumerate(scaled.items()):
-        share = np.histogram(values, edges)[0] / len(values)
-        color, line = COLORS[i % len(COLORS)], LINES[i % len(LINES)]
-        ax.stairs(share, edges, label=name, linewidth=1.8, color=color, linestyle=line)
-        ax.stairs(share, edges, fill=True, alpha=0.12, color=color)
-    if threshold is not None:
-        ax.axvline(float(scale(threshold)), color="0.5", linewidth=1, linestyle=":")
-    ax.set_ylabel("share of the set")
-    if legend:
-        ax.legend()
-    return ax
-
-
 class VacuityHistogramDisplay(Display):
-    """Share of inputs by vacuity, both ends stretched: `uncertainty_histogram` as a Display.
+    """Share of inputs by vacuity or confidence, one outline a set; both ends are stretched.
 
     Parameters
     ----------
     vacuity : mapping of str to array-like, shape (n_i,)
-        Vacuity of the inputs of each set, in [0, 1], by its name.
+        Values in [0, 1] by name of the set, such as ``{"ID": u_in, "OOD": u_out}``. Those beyond
+        0.0001 or 0.9999 are counted in the outermost bins.
 
     Attributes
     ----------
@@ -194,22 +122,58 @@ class VacuityHistogramDisplay(Display):
         """
         return cls({"ID": vacuity, **(ood or {})}).plot(**options)
 
-    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw the outlines.
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        bins: int = 36,
+        threshold: float | None = None,
+        legend: bool = True,
+    ) -> Self:
+        """Draw the outlines over log-odds.
 
         Parameters
         ----------
         ax : Axes, optional
             Where to draw; default: a new figure.
-        **options : optional
-            `bins` and `threshold` of `uncertainty_histogram`.
+        bins : int, default=36
+            Number of bins.
+        threshold : float, optional
+            Drawn as a line.
+        legend : bool, default=True
+            Name the sets.
+
+        Raises
+        ------
+        ValueError
+            If no set is given, or one is empty or not finite.
         """
-        ax = uncertainty_histogram(self.vacuity, log_odds=True, ax=ax, **options)
-        ax.set_xlabel("vacuity (both ends stretched)")
-        self._keep_axes(ax)
-        outlines = ax.patches[-2 * len(self.vacuity) :: 2]  # each has its filling after it
-        self.outlines_ = dict(zip(self.vacuity, outlines, strict=True))
-        return self
+        if not self.vacuity:
+            raise ValueError("vacuity must hold at least one set, got none; pass {'ID': u_in}")
+        for name, values in self.vacuity.items():
+            if np.ndim(values) != 1 or not np.size(values) or not np.isfinite(values).all():
+                raise ValueError(
+                    f"vacuity[{name!r}] must be a non-empty 1-d array of finite numbers, "
+                    f"got shape {np.shape(values)}; clip or drop what is infinite"
+                )
+        ax, self.outlines_ = axes_or_new(ax), {}
+        low, high = to_log_odds(np.array([0.0, 1.0]), _BIN_EDGE)
+        edges = np.linspace(low, high, bins + 1)
+        ax.set_xticks(to_log_odds(_ODDS_TICKS, _BIN_EDGE), [f"{t:g}" for t in _ODDS_TICKS])
+        ax.set_xticks(to_log_odds(np.array([0.01, 0.99]), _BIN_EDGE), minor=True)
+        for i, (name, values) in enumerate(self.vacuity.items()):
+            counts = np.histogram(to_log_odds(np.asarray(values, float), _BIN_EDGE), edges)[0]
+            share, color = counts / np.size(values), COLORS[i % len(COLORS)]
+            drawn = {"label": name, "linewidth": 1.8, "linestyle": LINES[i % len(LINES)]}
+            self.outlines_[name] = ax.stairs(share, edges, color=color, **drawn)
+            ax.stairs(share, edges, fill=True, alpha=0.12, color=color)
+        if threshold is not None:
+            at = float(to_log_odds(np.asarray(threshold), _BIN_EDGE))
+            ax.axvline(at, color="0.5", linewidth=1, linestyle=":")
+        ax.set(xlabel="vacuity (both ends stretched)", ylabel="share of the set")
+        if legend:
+            ax.legend()
+        return self._keep_axes(ax)
 
 
 def vacuity_against(

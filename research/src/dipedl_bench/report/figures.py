@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy.special import expit
 
 from dipedl.apps.demo.report import COLORS, LINES, Entry, Panel, panel, panel_axes
-from dipedl.plots import uncertainty_histogram
+from dipedl.plots import VacuityHistogramDisplay
 
 from ..results.known_truth import LEVELS
 from ..results.store import Arrays
@@ -176,6 +176,6 @@ def _pooled(
 def histogram(sets: Mapping[str, np.ndarray], what: str, ax: Axes | None = None) -> Axes:
     """Histogram of `confidence` or `vacuity`, one outline a set; both ends are stretched."""
     titled = {set_title("" if name == "test" else name): v for name, v in sets.items()}
-    ax = uncertainty_histogram(titled, log_odds=True, legend=ax is None, ax=ax)
+    ax = VacuityHistogramDisplay(titled).plot(ax, legend=ax is None).ax_
     ax.set_xlabel(f"{what} (both ends stretched)")
     return ax

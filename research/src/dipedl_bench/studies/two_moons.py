@@ -126,7 +126,7 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
     """
     from matplotlib.figure import Figure
 
-    from dipedl.plots import plane_map
+    from dipedl.plots import EvidenceMapDisplay
 
     fig = fig or Figure(figsize=(9.5, 8.0), layout="constrained")
     axes = fig.subplots(len(moons.maps), len(KINDS), sharex=True, sharey=True, squeeze=False)
@@ -135,8 +135,8 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
     for row, (name, maps) in zip(axes, moons.maps.items(), strict=True):
         row[0].set_ylabel(name)
         for ax, kind in zip(row, KINDS, strict=True):
-            shown = {"top": tops[kind], "colorbar": False, "ax": ax}
-            plane_map(maps[kind], moons.extent, moons.X_train, moons.y_train, **shown)
+            shown = maps[kind], moons.extent, moons.X_train, moons.y_train
+            EvidenceMapDisplay(*shown, kind="").plot(ax, top=tops[kind], colorbar=False)
     for column, title in zip(axes.T, KINDS.values(), strict=True):
         column[0].set_title(title)
         bar = fig.colorbar(

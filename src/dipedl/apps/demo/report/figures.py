@@ -11,7 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from ....plots import plane_map, reliability_diagram, risk_coverage, uncertainty_histogram
+from ....plots import (
+    EvidenceMapDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    VacuityHistogramDisplay,
+)
 from ....plots.canvas import COLORS, LINES
 from .. import DemoResult, ModelResult, SetPredictions
 from ..rows import BARE, DIP, ID, flagged
@@ -98,8 +103,9 @@ def reliability(result: DemoResult) -> Iterator[Panel]:
     y = result.dataset.y_test
     for model in result.models:
         known = model.on[ID]
-        ax = reliability_diagram(y, known.bare, color=_ORANGE, ax=panel_axes())
-        reliability_diagram(y, known.dirichlet.mean, color=_BLUE, ax=ax)
+        ax = panel_axes()
+        for P, color in ((known.bare, _ORANGE), (known.dirichlet.mean, _BLUE)):
+            ReliabilityDisplay(y, P).plot(ax, color=color)
         alt = f"{model.title}: accuracy against confidence on digits, alone and with dipedl"
         yield panel(model.title, ax, alt, f"rel-{model.name}")
 
@@ -137,8 +143,11 @@ def moons(result: DemoResult) -> Iterator[Panel]:
         top = 1.0 if kind == "vacuity" else float(np.log(2))
         if kind == "epistemic":
             top = float(values.max())
-        ax = plane_map(values, data.extent, data.X, data.y, top=top, ax=panel_axes(4.2, 3.2))
-        ax.images[0].set_cmap(_INK)
+        ax, shown = (
+            panel_axes(4.2, 3.2),
+            EvidenceMapDisplay(values, data.extent, data.X, data.y, kind=""),
+        )
+        shown.plot(ax, top=top).image_.set_cmap(_INK)
         for drawn in ax.figure.axes:
             drawn.set_facecolor("none")
         alt = f"{title} over the plane around two moons"
@@ -156,7 +165,7 @@ def _risk_coverage(model: ModelResult, y: np.ndarray, sets: tuple[str, ...]) -> 
     vacuity = [model.on[key].scores[DIP] for key in sets]
     ax = panel_axes()
     for color, scores in zip(_RANKINGS.values(), (bare, of_mean, vacuity), strict=True):
-        risk_coverage(correct, np.concatenate(scores), color=color, ax=ax)
+        RiskCoverageDisplay(correct, np.concatenate(scores)).plot(ax, color=color)
     return ax
 
 
@@ -168,9 +177,8 @@ def _histogram(
     threshold: float | None = None,
 ) -> Panel:
     sets = {set_title(key): values(predictions) for key, predictions in model.on.items()}
-    ax = uncertainty_histogram(
-        sets, log_odds=True, threshold=threshold, legend=False, ax=panel_axes()
-    )
+    ax = panel_axes()
+    VacuityHistogramDisplay(sets).plot(ax, threshold=threshold, legend=False)
     ax.set_xlabel(f"{what} (both ends stretched)")
     alt = f"{model.title}: histogram of {what}, for digits and the other images"
     return panel(f"{model.title}: {what}", ax, alt, f"{name}-{model.name}")

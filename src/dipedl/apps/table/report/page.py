@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...._version import __version__
-from ....plots import reliability_diagram, risk_coverage, uncertainty_histogram
+from ....plots import ReliabilityDisplay, RiskCoverageDisplay, VacuityHistogramDisplay
 from ....plots.canvas import COLORS, LINES, from_zero
 from ...demo.report.figures import Entry, Panel, panel, panel_axes
 from ...demo.report.inline import templates
@@ -68,8 +68,9 @@ def _sets(found: Evaluation) -> list[Entry]:
 def _reliability(found: Evaluation, known: np.ndarray) -> Panel:
     """Accuracy against confidence, before and after, of the rows with a known class."""
     y = np.asarray(found.truth)[known]
-    ax = reliability_diagram(y, found.bare[known], color=_ORANGE, ax=panel_axes())
-    reliability_diagram(y, found.proba[known], color=_BLUE, ax=ax)
+    ax = panel_axes()
+    for P, color in ((found.bare, _ORANGE), (found.proba, _BLUE)):
+        ReliabilityDisplay(y, P[known]).plot(ax, color=color)
     return panel("Accuracy by confidence", ax, "accuracy against confidence", "rel")
 
 
@@ -83,7 +84,7 @@ def _selection(found: Evaluation, known: np.ndarray) -> Panel:
         _GREEN: found.test.vacuity,
     }
     for color, uncertainty in given.items():
-        risk_coverage(right, uncertainty[known], color=color, ax=ax)
+        RiskCoverageDisplay(right, uncertainty[known]).plot(ax, color=color)
     # The error rate of a few rows jumps by chance.
     for line in ax.lines:
         drawn = np.asarray(line.get_xydata())
@@ -96,10 +97,8 @@ def _selection(found: Evaluation, known: np.ndarray) -> Panel:
 def _evidence(found: Evaluation) -> Iterator[Panel]:
     """Vacuity and p-values of the test rows, and of the other ones."""
     sides = [side for side in (found.test, found.ood) if side is not None]
-    ax = uncertainty_histogram(
-        {side.name: side.vacuity for side in sides}, log_odds=True, legend=False, ax=panel_axes()
-    )
-    ax.set_xlabel("vacuity (both ends stretched)")
+    ax = panel_axes()
+    VacuityHistogramDisplay({side.name: side.vacuity for side in sides}).plot(ax, legend=False)
     yield panel("Vacuity", ax, "histogram of vacuity", "vac")
     ax = panel_axes()
     edges = np.linspace(0, 1, _BINS + 1)
