@@ -170,7 +170,7 @@ def test_progress_tells_the_time_that_all_members_need(data):
     ("arguments", "error", "message"),
     [
         ({"n_members": 1}, ValueError, "n_members must be an integer >= 2, got 1"),
-        ({"n_members": 2.0}, ValueError, "n_members must be an integer >= 2, got 2.0"),
+        ({"n_members": 2.0}, TypeError, "n_members must be an integer >= 2, got 2.0"),
         ({"estimator": GaussianNB()}, TypeError, "must have a parameter random_state"),
         ({"estimator": "net"}, TypeError, "estimator must be a classifier object, got 'net'"),
         (

@@ -176,7 +176,7 @@ def test_frozen_classifier_keeps_its_classes(data):
         (MaxSoftmax(Perceptron()), TypeError, "estimator must have a method predict_proba"),
         (MaxSoftmax("net"), TypeError, "estimator must be a classifier object, got 'net'"),
         (KNNDistance(n_neighbors=151), ValueError, r"must lie in 1..n_samples = 150, got 151"),
-        (KNNDistance(n_neighbors=0), ValueError, r"must lie in 1..n_samples = 150, got 0"),
+        (KNNDistance(n_neighbors=0), ValueError, "n_neighbors must be an integer >= 1"),
         (Mahalanobis(features="pixels"), TypeError, "features must be None, 'passthrough' or"),
         (Mahalanobis(shrinkage="much"), ValueError, "shrinkage must be None, a number"),
         (DDU(shrinkage=2.0), ValueError, r"shrinkage must lie in \[0, 1\], got 2.0"),

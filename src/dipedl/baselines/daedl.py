@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -14,12 +14,9 @@ from ..answers import Decisions
 from ..density.base import as_density, fit_density, log_density
 from ..density.gaussian import GDADensity
 from ..dirichlet import Dirichlet
-from ..networks.augmentations import CropFlipRotate
-from ..networks.backbones.convlin import ConvLin, ConvLin1d
-from ..networks.backbones.deep_cnns import VGG16
 from ..networks.evidential_losses import evidence_from_logits, mse_bayes_risk
 from ..networks.torch_classifier import TorchEstimator
-from ..networks.training import Training
+from . import published
 from .evidential import Evidential
 
 __all__ = ["DAEDL"]
@@ -75,10 +72,8 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
     covariance is shrunk, not jittered; validation is in evaluation mode and does not train batch
     normalisation; the density is fitted on clean inputs, not on augmented ones.
 
-    ``as_published`` is the released configuration: spectral normalisation, 50 epochs, the last
-    weights; `ConvLin` on MNIST, `ConvLin1d` on LAMOST, whose 768 features are more than the
-    quasars; 100 epochs of `VGG16` on CIFAR-10. A shrinkage of 1e-6 stands for the released jitter,
-    which grows until the covariances are positive definite.
+    ``as_published`` is the released configuration. A shrinkage of 1e-6 stands for the released
+    jitter, which grows until the covariances are positive definite.
 
     References
     ----------
@@ -98,24 +93,7 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
 
     kl_weight: float = 0.05
     density: Any = None
-
-    @classmethod
-    def _published(cls, data: str) -> dict[str, Any]:
-        training = Training(
-            epochs=50, batch_size=64, learning_rate=1e-3, schedule="exponential", decay=0.95
-        )
-        augmented = replace(training, epochs=100, augment=CropFlipRotate())
-        networks = {
-            "mnist": ConvLin(spectral_norm=True, features="conv"),
-            "cifar10": VGG16(spectral_norm=True),
-            "spectra": ConvLin1d(spectral_norm=True, features="conv"),
-        }
-        return {
-            "backbone": networks[data],
-            "training": augmented if data == "cifar10" else training,
-            "kl_weight": 0.05,
-            "density": GDADensity(shrinkage=1e-6),
-        }
+    _published: ClassVar = published.DAEDL
 
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""

@@ -23,6 +23,7 @@ from ..inputs import (
     validate_inputs,
     validate_inputs_and_labels,
 )
+from ..maths.arrays import check_integer
 from ..maths.gamma import log_ratio
 from ..protocols import atomic
 from ..writing.finding import warn_caller
@@ -97,11 +98,6 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
     n_features_in_ : int
         Number of inputs d.
 
-    Raises
-    ------
-    TypeError
-        From ``fit``: the estimator has no ``random_state`` or is frozen.
-
     Warns
     -----
     UserWarning
@@ -145,29 +141,16 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         image_shape: tuple[int, ...] | None = None,
         random_state: Any = 0,
     ) -> Self:
-        """The paper's configuration: 5 networks without dropout.
+        """The paper's configuration, see `EDL.as_published`: 5 networks without dropout.
 
         Members start from different weights, as the released code intends.
-
-        Parameters
-        ----------
-        data : {"mnist", "cifar10", "spectra"}, default="mnist"
-            50 epochs of `LeNet5`, or on LAMOST of `BranchCNN`; 100 of a spectrally normalised
-            `WideResNet` on CIFAR-10.
-        image_shape
-            As of `dipedl.networks.TorchClassifier`; (3, 32, 32) for CIFAR-10.
-        random_state
-            As of the class.
         """
         # Imported here: an ensemble of other classifiers needs no PyTorch.
         from ..networks.torch_classifier import TorchClassifier
-        from .published import published_network, published_shape, published_training
+        from .published import published_network, published_shape
 
-        member = TorchClassifier(
-            published_network(data, dropout=0.0),
-            published_training(data),
-            image_shape=published_shape(data, image_shape),
-        )
+        shape = published_shape(data, image_shape)
+        member = TorchClassifier(*published_network(data, dropout=0.0), image_shape=shape)
         return cls(member, 5, random_state)
 
     @atomic
@@ -189,23 +172,17 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
             Inputs and labels.
         validation : tuple (X, y), optional
             Passed to the ``fit`` of every member if it takes the argument.
-        checkpoint : path, optional
-            As in `dipedl.networks.train`, for members whose ``fit`` takes it: member i uses
-            the file with ``.i`` appended. A finished member is only read.
-        progress : callable, optional
-            As in `dipedl.networks.train`, for members whose ``fit`` takes it. The dict has the
-            number of the "member", from 1, and of "members" too; "seconds_left" are those of all.
-        deadline : float, optional
-            As in `dipedl.networks.train`, for members whose ``fit`` takes it: the current
-            member pauses, and the same call with a later deadline resumes it.
+        checkpoint, progress, deadline : optional
+            As in `dipedl.networks.train`, for members whose ``fit`` takes them. Member i uses the
+            file with ``.i`` appended; a finished one is only read. The dict has the number of the
+            "member", from 1, and of "members" too; "seconds_left" are those of all.
 
         Raises
         ------
         TypeError, ValueError
-            If the estimator, `n_members`, X or y is invalid.
+            If the estimator has no ``random_state`` or is frozen, or another argument is invalid.
         """
-        if not isinstance(self.n_members, int | np.integer) or self.n_members < 2:
-            raise ValueError(f"n_members must be an integer >= 2, got {self.n_members!r}")
+        check_integer("n_members", self.n_members, 2)
         self.__dict__.pop("held_out_", None)  # of an earlier fit
         X, y = validate_inputs_and_labels(self, X, y)
         check_class_counts(y)
@@ -295,8 +272,7 @@ def _report(progress: Progress, member: int, n_members: int) -> Progress:
 
 
 def _seed_names(estimator: Any) -> list[str]:
-    names = estimator.get_params(deep=True)
-    return [name for name in names if name.split("__")[-1] == "random_state"]
+    return [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
 
 
 def _resampled(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
@@ -309,7 +285,6 @@ def _resampled(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
 
 def _template(estimator: Any, seeded: bool) -> Any:
     if estimator is None:
-        # Imported here: an ensemble of other classifiers needs no PyTorch.
         from ..networks.torch_classifier import TorchClassifier
         from .published import TRAINING
 

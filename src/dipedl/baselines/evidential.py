@@ -21,7 +21,6 @@ from ..networks.evidential_losses import (
 from ..networks.training import Training
 from .published import TRAINING, as_published
 
-_EVIDENCE = ("exp", "relu", "softplus")
 _NON_NEGATIVE = {"lambda1", "kl_weight", "entropy_weight"}
 
 
@@ -37,7 +36,7 @@ class Evidential:
     logits: Any
     training_settings: Any
     weighted_mean: Callable[..., Tensor]
-    _published: ClassVar[Any]
+    _published: ClassVar[dict[str, dict[str, Any]]]
     _risk: Callable[[Tensor, Tensor], Tensor]
     _default_training: ClassVar[Training] = TRAINING
 
@@ -72,15 +71,9 @@ class Evidential:
     def uncertainty(self, X: Any, kind: str = "log_evidence") -> np.ndarray:
         """Uncertainty of each input of X (n, d), shape (n,); higher is less sure, always.
 
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Inputs.
-        kind : str, default="log_evidence"
-            "log_evidence": the negative log of the total evidence. It ranks like the vacuity, also
-            where the vacuity rounds to 1; no evidence gives ``inf``. Or one
-            of the Dirichlet's: "vacuity", "total", "aleatoric", "epistemic",
-            "differential_entropy".
+        The `kind` "log_evidence" is the negative log of the total evidence. It ranks like the
+        vacuity, also where the vacuity rounds to 1; no evidence gives ``inf``. Others are those of
+        the Dirichlet: "vacuity", "total", "aleatoric", "epistemic", "differential_entropy".
         """
         if kind == "log_evidence":
             return -self._log_evidence(X)
@@ -119,7 +112,7 @@ class Evidential:
         return self.weighted_mean(risk, target)
 
     def _check_parameters(self) -> None:
-        check_choice("evidence", self.evidence, _EVIDENCE)
+        check_choice("evidence", self.evidence, ("exp", "relu", "softplus"))
         for name, value in self.get_params(deep=False).items():
             if name in _NON_NEGATIVE:
                 check_number(name, value, ">= 0", lambda x: x >= 0)

@@ -69,9 +69,7 @@ class KNNDistance(Decisions, PostHoc):
     n_jobs: int | None = None
 
     def _check_parameters(self, y: np.ndarray) -> None:
-        if type(self.n_neighbors) is not int:
-            check_integer("n_neighbors", self.n_neighbors)
-        if not 1 <= self.n_neighbors <= len(y):
+        if check_integer("n_neighbors", self.n_neighbors) > len(y):
             raise ValueError(
                 f"n_neighbors must lie in 1..n_samples = {len(y)}, got {self.n_neighbors!r}"
             )

@@ -21,8 +21,8 @@ from ..networks.backbones.mlp import MLP
 from ..networks.backbones.network import Backbone, Network
 from ..networks.torch_classifier import TorchEstimator, float32_rows
 from ..networks.training import Training
+from . import published
 from .deep_ensemble import Reduction, uncertainty_of_samples
-from .published import TRAINING, as_published, published_network, published_training
 
 __all__ = ["MCDropout"]
 
@@ -58,11 +58,8 @@ class MCDropout(Decisions, TorchEstimator):
     Attributes
     ----------
     classes_, module_, image_shape_, n_features_in_
-        As of `dipedl.networks.TorchClassifier`.
-    class_weight_ : ndarray, shape (k,)
-        Weight of each class; none with a given `network`.
-    history_ : History
-        Loss, score and seconds of every epoch; none with a given `network`.
+        As of `dipedl.networks.TorchClassifier`; so are `class_weight_` and `history_`, which a
+        given `network` leaves out.
     sample_seeds_ : list of int
         Seeds of the m patterns of dropped units.
 
@@ -78,11 +75,8 @@ class MCDropout(Decisions, TorchEstimator):
     Each pass drops the same units for every input: it is one sample of the weights, as in the
     derivation. Frameworks drop other units per row, for speed in training. Per input both have the
     same distribution, but here a prediction does not depend on the other rows and is repeatable.
-    ``logits`` and ``transform`` are those of the whole network, without dropout.
-
-    ``as_published`` is the paper's configuration: 50 epochs with a rate that is halved every 10, 50
-    passes; `LeNet5` on MNIST, `BranchCNN` with dropout after every dense layer on LAMOST; 100
-    epochs of a spectrally normalised `WideResNet` on CIFAR-10.
+    ``logits`` and ``transform`` are those of the whole network, without dropout. ``as_published``
+    is the paper's configuration.
 
     References
     ----------
@@ -105,18 +99,14 @@ class MCDropout(Decisions, TorchEstimator):
     """
 
     _default_backbone: ClassVar[Backbone] = MLP(dropout=0.5)
-    _default_training: ClassVar[Training] = TRAINING
+    _default_training: ClassVar[Training] = published.TRAINING
 
     n_samples: int = 50
     precision: str = "float32"
     network: Any = None
 
-    as_published = classmethod(as_published)
-
-    @classmethod
-    def _published(cls, data: str) -> dict[str, Any]:
-        network = published_network(data, dropout=0.3 if data == "cifar10" else 0.5)
-        return {"backbone": network, "training": published_training(data), "n_samples": 50}
+    _published: ClassVar = published.MC_DROPOUT
+    as_published = classmethod(published.as_published)
 
     def _take_trained(self, X: Any, y: Any) -> bool:
         self.__dict__.pop("held_out_", None)  # of an earlier fit
@@ -148,16 +138,7 @@ class MCDropout(Decisions, TorchEstimator):
         return self._reduced(X, lambda samples: samples.mean(axis=0))
 
     def uncertainty(self, X: Any, kind: str = "mutual_information") -> np.ndarray:
-        """Uncertainty of each input X (n, d), shape (n,).
-
-        Parameters
-        ----------
-        X : array-like, shape (n, d)
-            Inputs.
-        kind : {"mutual_information", "entropy", "max_prob"}, default="mutual_information"
-            Mutual information of label and weights (nats, >= 0); of the mean probabilities:
-            entropy (nats), or one minus the largest.
-        """
+        """Uncertainty of each input of X (n, d), shape (n,), `kind` as for `DeepEnsemble`."""
         return self._reduced(X, uncertainty_of_samples(kind))
 
     def sample_proba(self, X: Any) -> np.ndarray:
@@ -185,20 +166,8 @@ class MCDropout(Decisions, TorchEstimator):
             )
         return inner
 
-    def training_settings(self) -> Training:
-        """Return the settings of the training, or those of `network`."""
-        trained = self._trained_network()
-        return super().training_settings() if trained is None else trained.training_settings()
-
-    def resolve_backbone(self) -> Backbone:
-        """Return the backbone: of the given `network`, if there is one."""
-        trained = self._trained_network()
-        return super().resolve_backbone() if trained is None else trained.resolve_backbone()
-
-    def predict_dtype(self) -> torch.dtype:
-        """Return the precision in which the network, or `network`, predicts."""
-        trained = self._trained_network()
-        return super().predict_dtype() if trained is None else trained.predict_dtype()
+    def _recipe(self) -> TorchEstimator:
+        return self._trained_network() or self
 
     def build_network(self, n_outputs: int, seed: int) -> Network:
         """Return an untrained network, which must have dropout."""
@@ -231,9 +200,7 @@ class _Pattern(nn.Module):
 def check_dropout(network: Network) -> None:
     """Raise ValueError unless some layer drops units, by a dropout supported here."""
     layers = [layer for layer in network.modules() if isinstance(layer, _DropoutNd)]
-    unsupported = sorted(
-        {type(layer).__name__ for layer in layers if not isinstance(layer, _PLAIN)}
-    )
+    unsupported = sorted({type(x).__name__ for x in layers if not isinstance(x, _PLAIN)})
     if unsupported:
         raise ValueError(
             f"backbone has layers {unsupported}; only Dropout, Dropout1d, Dropout2d and Dropout3d "

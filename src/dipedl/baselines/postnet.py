@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -11,16 +11,12 @@ from torch import Tensor, nn
 
 from ..answers import Decisions
 from ..maths.arrays import check_integer
-from ..networks.augmentations import CropFlipRotate
-from ..networks.backbones.convlin import ConvLin
-from ..networks.backbones.mlp import MLP
 from ..networks.checks import check_choice, check_number
 from ..networks.evidential_losses import uce
 from ..networks.flows.radial_flow import RadialFlow
 from ..networks.torch_classifier import TorchEstimator
-from ..networks.training import Training
+from . import published
 from .evidential import Evidential
-from .published import TRAINING
 
 __all__ = ["PostNet"]
 
@@ -67,12 +63,10 @@ class PostNet(Evidential, Decisions, TorchEstimator):
 
     Notes
     -----
-    ``as_published`` is the paper's configuration: 50 epochs of Adam at 5e-5; `ConvLin` on MNIST, an
-    `MLP` of three layers of 64 on LAMOST; 200 epochs at 5e-4 of `ConvLin` on CIFAR-10; a latent
-    space of 6; ``fit`` needs validation data. Two differences: the
-    weights of the best validation check are kept, which the released code overwrites by the last
-    ones; and training stops after 10 checks without a better loss, while the released rule looks
-    back 10 checks.
+    ``as_published`` is the paper's configuration; ``fit`` needs validation data. Two differences:
+    the weights of the best validation check are kept, which the released code overwrites by the
+    last ones; and training stops after 10 checks without a better loss, while the released rule
+    looks back 10 checks.
 
     References
     ----------
@@ -93,29 +87,14 @@ class PostNet(Evidential, Decisions, TorchEstimator):
     (True, (150, 2))
     """
 
-    _default_training = replace(TRAINING, learning_rate=5e-3)
+    _default_training = replace(published.TRAINING, learning_rate=5e-3)
     _score = None
 
     latent_dim: int = 6
     n_layers: int = 6
     entropy_weight: float = 1e-5
     budget: str | float = "counts"
-
-    @classmethod
-    def _published(cls, data: str) -> dict[str, Any]:
-        cifar10 = data == "cifar10"
-        return {
-            "backbone": MLP((64, 64, 64)) if data == "spectra" else ConvLin(),
-            "training": Training(
-                epochs=200 if cifar10 else 50,
-                batch_size=64,
-                learning_rate=5e-4 if cifar10 else 5e-5,
-                augment=CropFlipRotate() if cifar10 else None,
-                patience=10,
-                restore_best=True,
-                validate_every=2,
-            ),
-        }
+    _published: ClassVar = published.POSTNET
 
     def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
         return uce(1 + evidence, target, self.entropy_weight)

@@ -182,9 +182,13 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         losses = cross_entropy(outputs, target, reduction="none", label_smoothing=smoothing)
         return self.weighted_mean(losses, target)
 
+    def _recipe(self) -> TorchEstimator:
+        """Return the estimator whose training, backbone and precision are those of the network."""
+        return self
+
     def predict_dtype(self) -> torch.dtype:
         """Return the precision in which the trained network predicts: float32 without a choice."""
-        precision = getattr(self, "precision", "float32")
+        precision = getattr(self._recipe(), "precision", "float32")
         check_choice("precision", precision, _DTYPES)
         return _DTYPES[precision]
 
@@ -194,14 +198,16 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
     def training_settings(self) -> Training:
         """Return the settings of the training, checked."""
-        training = self._default_training if self.training is None else self.training
+        own = self._recipe()
+        training = own._default_training if own.training is None else own.training
         if not isinstance(training, Training):
             raise TypeError(f"training must be None or a Training, got {training!r}")
         return training
 
     def resolve_backbone(self) -> Backbone:
         """Return the backbone: `backbone`, or the default."""
-        backbone = self._default_backbone if self.backbone is None else self.backbone
+        own = self._recipe()
+        backbone = own._default_backbone if own.backbone is None else own.backbone
         if not isinstance(backbone, Backbone):
             raise TypeError(
                 "backbone must be None or one of dipedl.networks (such as LeNet5(), FastCNN(), "

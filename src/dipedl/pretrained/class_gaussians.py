@@ -148,7 +148,8 @@ class ClassGaussians(BufferedModule):
         self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
         self.distance: Any = _FORMS[covariance][0]()
-        self.drop_moments()
+        self._moments: Any = None
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
 
     def update(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
         """Take in a batch; what scores changes only at the next `finish`.
@@ -265,8 +266,7 @@ class ClassGaussians(BufferedModule):
 
     def drop_moments(self) -> None:
         """Free the moments: what scores stays, and no more rows can be taken in."""
-        self._moments: Any = None
-        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        self._moments, self._waiting = None, []
 
     def forward(self, features: Tensor) -> Tensor:
         """Log-density in nats of features (n, p), shape (n,), in the type of scoring.
@@ -410,9 +410,9 @@ class ClassGaussians(BufferedModule):
         tied = self.covariance == "tied"
         shrinkage = class_shrinkages(moments, self.shrinkage, tied=tied)
         if tied:
-            return _factor(pool(moments), *(part[0] for part in shrinkage), "the tied covariance")
+            return _factor(pool(moments), shrinkage[0][0], shrinkage[1][0], "the tied covariance")
         parts = enumerate(zip(moments, *shrinkage, strict=True))
-        return (_factor(*part, f"class {c}") for c, part in parts)
+        return (_factor(m, amount, level, f"class {c}") for c, (m, amount, level) in parts)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast the buffers, but never below float32."""

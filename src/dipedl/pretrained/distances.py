@@ -106,8 +106,8 @@ class TiedDistance(BufferedModule):
 
     def fill(self, factor: GaussianFactor, means: np.ndarray, to: Tensor) -> list[float]:
         """Take the shared factor and the `means` (k, p) of classes; buffers are like `to`."""
-        whitened = means @ factor.whitener.T
-        arrays = (np.ascontiguousarray(factor.whitener), whitened, squared_gaps(whitened))
+        whitened = means @ factor.array.T
+        arrays = (np.ascontiguousarray(factor.array), whitened, squared_gaps(whitened))
         W, M, between = (torch.from_numpy(array).to(to) for array in arrays)
         self.whitener, self.tied_means, self.between = W, M, between
         return [factor.log_det] * len(means)

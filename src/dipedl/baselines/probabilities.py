@@ -1,4 +1,4 @@
-"""Maximum softmax probability (MSP)."""
+"""Scores of the predicted class probabilities: the largest one (MSP), and their entropy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..answers import Decisions
-from ..dirichlet import max_prob
+from ..dirichlet import entropy, max_prob
 from .post_hoc import PostHoc
 
-__all__ = ["MaxSoftmax"]
+__all__ = ["MaxSoftmax", "PredictiveEntropy"]
 
 
 class MaxSoftmax(Decisions, PostHoc):
@@ -50,3 +50,35 @@ class MaxSoftmax(Decisions, PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """``1 - max_c p_c(x)`` of each input X (n, d), in [0, 1 - 1/k], shape (n,)."""
         return max_prob(self.predict_proba(X))
+
+
+class PredictiveEntropy(Decisions, PostHoc):
+    """Uncertainty is the entropy of the prediction, ``-sum_c p_c(x) log p_c(x)``.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
+        A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
+
+    Attributes
+    ----------
+    classes_, estimator_, n_features_in_
+        As of `MaxSoftmax`.
+
+    References
+    ----------
+    Shannon, "A mathematical theory of communication" (1948), section 6; as a score for
+    out-of-distribution inputs: Lakshminarayanan et al., NeurIPS (2017), section 3.5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.baselines import PredictiveEntropy
+    >>> X, y = load_iris(return_X_y=True)
+    >>> PredictiveEntropy().fit(X, y).uncertainty(X[[0, 70]]).round(2)
+    array([0.09, 0.7 ])
+    """
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """Entropy in nats of the prediction for each input X (n, d), in [0, log k], shape (n,)."""
+        return entropy(self.predict_proba(X))
