@@ -15,7 +15,7 @@ smoke-%: export OMP_NUM_THREADS := 1
 .PHONY: demo test test-all test-min test-others coverage mutants smoke docs wheel lint types format bench pages audit fuzz
 .PHONY: release clean
 
-demo: .venv/.demo ## Fit, print the table, write report.html: offline, on the bundled data
+demo: .venv/.demo ## Fit bundled digits, flag what is none, write report.html: offline
 	$(BIN)/dipedl demo --out report.html
 
 test: .venv/.dev ## All tests but the slow ones and those in a browser, in minutes

@@ -49,12 +49,3 @@ def few_folds(request):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20261121)
-
-
-@pytest.fixture(scope="session")
-def demo_run(tmp_path_factory):
-    """The small demo and its stages; the processes of one run of the tests share a folder."""
-    from small_demo import small_demo
-
-    own = tmp_path_factory.getbasetemp()
-    return small_demo(own.parent if own.name.startswith("popen-") else own)

@@ -31,7 +31,7 @@ BREACHES = {
         "dipedl.dirichlet is not allowed to import dipedl.density",
     ),
     "density/kde.py": (
-        "from ..apps.demo import run",
+        "from ..apps.demo import run_demo",
         "dipedl.density is not allowed to import dipedl.apps",
     ),
     "evidence/zscore.py": (

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from dipedl import DIPClassifier
 from dipedl.apps.cli.wording import diagnosis_in_shell
-from dipedl.apps.table.report.advice import error_ranking
+from dipedl.apps.table.advice import error_ranking
 from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget

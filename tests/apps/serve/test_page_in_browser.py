@@ -17,8 +17,9 @@ pytest.importorskip("fastapi")
 import uvicorn
 from typer.testing import CliRunner
 
+from dipedl.apps import demo as digits
 from dipedl.apps.cli.app import app as command
-from dipedl.apps.serve import Settings, create_app, demo, process
+from dipedl.apps.serve import Settings, create_app, process
 from dipedl.datasets import load_mini_mnist
 from headless import Page, chromium
 
@@ -58,7 +59,7 @@ class Demo:
 
     def __init__(self):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(demo, "load_mini_mnist", few_digits)
+            patch.setattr(digits, "load_mini_mnist", few_digits)
             patch.setattr(process, "run", lambda app, *_: setattr(self, "app", app))
             done = CliRunner().invoke(command, ["serve", "--demo", "--port", "0"])
             assert done.exit_code == 0 and "Fitting" in done.output, done.output

@@ -12,10 +12,10 @@ pytest.importorskip("pyarrow")
 import dipedl
 from dipedl.apps.cli.wording import diagnosis_in_shell
 from dipedl.apps.table import evaluate, fit
+from dipedl.apps.table.advice import error_ranking, next_steps
 from dipedl.apps.table.columns import infer_columns
+from dipedl.apps.table.page import render
 from dipedl.apps.table.reading import open_table
-from dipedl.apps.table.report import render
-from dipedl.apps.table.report.advice import error_ranking, next_steps
 from dipedl.apps.table.table_model import read_model
 from passengers import passengers
 
@@ -23,7 +23,7 @@ from passengers import passengers
 @pytest.fixture(scope="module")
 def found(kept):
     model = read_model(kept / "model.dipedl")
-    return evaluate.evaluate(model, open_table(kept / "new.csv"), None, None)
+    return evaluate.evaluate(model, open_table(kept / "new.csv"))
 
 
 def test_both_calibration_errors_are_those_of_the_rows(kept, found):
@@ -57,7 +57,7 @@ def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
     tables = [pd.read_csv(kept / "passengers.csv")[:known], passengers(60, seed=4)]
     pd.concat(tables).to_csv(tmp_path / "mixed.csv", index=False)
     model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "mixed.csv")
-    found = evaluate.evaluate(model, table, None, None)
+    found = evaluate.evaluate(model, table)
     assert found.seen == known / (known + 60)
     assert ("The fit was given" in next_steps(found)[0]) == told
 
@@ -78,7 +78,7 @@ def test_ranges_are_of_values_that_occur(n):
 def test_a_page_of_few_rows_has_its_curves(kept, tmp_path, n):
     passengers(n, seed=11).to_csv(tmp_path / "few.csv", index=False)
     model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "few.csv")
-    page = render(evaluate.evaluate(model, table, None, None), "few.csv", "model.dipedl")
+    page = render(evaluate.evaluate(model, table), "few.csv", "model.dipedl")
     curves = page[page.index("Errors among the surest") :].split("</svg>")[0]
     for color in ("--c0", "--c1", "--c2"):
         assert f"var({color})" in curves
@@ -94,7 +94,7 @@ def test_answers_far_from_the_data_count_as_given_though_all_classes_tie(tmp_pat
     far.to_csv(tmp_path / "far.csv", index=False)
     order = fit.FitRequest("y", model="linear")
     model = fit.fit_table(open_table(tmp_path / "fit.csv"), order).model
-    found = evaluate.evaluate(model, open_table(tmp_path / "far.csv"), None, None)
+    found = evaluate.evaluate(model, open_table(tmp_path / "far.csv"))
     np.testing.assert_array_equal(found.test.answers.proba, 0.5)
     assert (found.test.answers.labels == "b").all()
     assert found.scores["accuracy"] == 1 and found.scores["aurc"] == 0

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.apps.table import check, evaluate, fit, reading, report
+from dipedl.apps.table import check, evaluate, fit, page, reading
 from dipedl.apps.table.classifiers import MODELS
 from dipedl.apps.table.columns import as_inputs
 from dipedl.apps.table.explain import explain_rows
@@ -407,7 +407,9 @@ def found(kept, tmp_path_factory):
     strange = passengers(60, seed=3).assign(port="Z", fare=lambda t: 900 + rng.random(len(t)))
     strange.to_csv(other, index=False)
     return evaluate.evaluate(
-        read_model(kept / "model.dipedl"), open_table(kept / "new.csv"), open_table(other), None
+        read_model(kept / "model.dipedl"),
+        open_table(kept / "new.csv"),
+        [("other", open_table(other))],
     )
 
 
@@ -422,12 +424,13 @@ def test_numbers_of_the_report_are_those_of_the_rows(kept, found, by_hand):
     for line in found.classes:
         assert line.found == right[y == line.name].mean()
     assert found.least[0].row == int(clf.p_value(X).argmin()) + 1
-    assert found.auroc == dipedl.metrics.ood_auroc(found.test.vacuity, found.ood.vacuity) > 0.9
+    ranks = [clf.uncertainty(side.X, "log_density") for side in (found.test, found.others[0])]
+    assert found.unknown[0].auroc == dipedl.metrics.ood_auroc(*ranks) > 0.9
 
 
 def test_columns_that_changed_are_noticed_and_others_are_not(kept, found):
     assert not any(drift.changed for drift in found.drifts)
-    changed = evaluate.column_drifts(found.model.columns, found.ood.frame, 240)
+    changed = evaluate.column_drifts(found.model.columns, found.others[0].frame, 240)
     named = {drift.name for drift in changed if drift.changed}
     assert named == {"fare", "port"} and {d.name: d.new for d in changed}["port"] == ("Z",)
     one = found.test.frame.assign(port=["Z", *found.test.frame["port"][1:]])
@@ -445,16 +448,16 @@ def test_columns_that_changed_are_noticed_and_others_are_not(kept, found):
 
 
 def test_the_report_is_one_file_that_loads_nothing(found):
-    page = report.render(replace(found, coverage=0.8), "new.csv", "model.dipedl")
-    assert "classes 80% are promised" in page
-    assert "<script" not in page and not re.search(r'(src|href)="(https?:)?//', page)
-    ids = re.findall(r'\bid="([^"]*)"', page)
+    text = page.render(replace(found, coverage=0.8), "new.csv", "model.dipedl")
+    assert "classes 80% are promised" in text
+    assert "<script" not in text and not re.search(r'(src|href)="(https?:)?//', text)
+    ids = re.findall(r'\bid="([^"]*)"', text)
     assert len(ids) == len(set(ids))
-    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
-    assert f"{100 * found.scores['accuracy']:.1f}%" in page
-    assert page.count('class="swipe"') == page.count('class="scroll"') == 5
+    assert set(re.findall(r'href="#([^"]*)"', text)) <= set(ids)
+    assert f"{100 * found.scores['accuracy']:.1f}%" in text
+    assert text.count('class="swipe"') == text.count('class="scroll"') == 6
     for one in (*found.most, *found.least):
-        assert f'<th scope="row">{one.row}</th>' in page
+        assert f'<th scope="row">{one.row}</th>' in text
 
 
 @pytest.mark.browser
@@ -463,7 +466,7 @@ def test_the_report_renders_in_a_browser(found, tmp_path):
     if chromium() is None:
         pytest.skip("no Chromium found")
     path = tmp_path / "report.html"
-    path.write_text(report.render(found, "new.csv", "model.dipedl"), encoding="utf-8")
+    path.write_text(page.render(found, "new.csv", "model.dipedl"), encoding="utf-8")
     with Page(tmp_path / "profile") as browser:
         for width, dark in ((390, False), (1280, True)):
             browser.open(path.as_uri(), width, dark=dark)
@@ -485,8 +488,8 @@ def test_what_changed_fits_a_window_of_1000_pixels_with_long_names(found, tmp_pa
         for one in found.drifts
     ]
     path = tmp_path / "report.html"
-    page = report.render(replace(found, drifts=tuple(drifts)), "new.csv", "model.dipedl")
-    path.write_text(page, encoding="utf-8")
+    text = page.render(replace(found, drifts=tuple(drifts)), "new.csv", "model.dipedl")
+    path.write_text(text, encoding="utf-8")
     cut = "(s => s.scrollWidth - s.clientWidth)(document.querySelector('#drift .scroll'))"
     with Page(tmp_path / "profile") as browser:
         browser.open(path.as_uri(), 1000)
@@ -500,8 +503,8 @@ def test_report_from_the_shell_without_classes(run, kept, tmp_path):
     done = run("report", kept / "model.dipedl", tmp_path / "bare.csv", "--out", tmp_path / "r.html")
     assert done.exit_code == 0, done.output
     assert "without classes nothing is known of mistakes" in done.stdout
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "Class by class" not in page and "Most trusted" in page
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Class by class" not in text and "Most trusted" in text
 
 
 def test_a_test_table_of_other_classes_is_refused(run, kept, tmp_path):

@@ -58,7 +58,7 @@ def test_images_from_the_shell(run, tmp_path):
     page = tmp_path / "report.html"
     assert run("report", model, new, "--out", page).exit_code == 3
     assert "The 10 columns of 256 that differ most" in page.read_text("utf-8")
-    assert f"<td>{found['file'][0][-40:]}</td>" in page.read_text("utf-8")
+    assert f"{found['file'][0][-40:]}</td>" in page.read_text("utf-8")
     said = run("explain", model, new, "--rows", "1").stdout
     assert said.startswith(f"Row 1, {found['file'][0]}\n")
 

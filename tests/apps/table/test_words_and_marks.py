@@ -144,7 +144,7 @@ def test_unlabelled_rows_of_a_report_are_no_unknown_class(run, tmp_path):
     model = read_model(tmp_path / "m.dipedl")
     from dipedl.apps.table.evaluate import evaluate
 
-    assert evaluate(model, open_table(tmp_path / "new.csv"), None, None).strange == {}
+    assert evaluate(model, open_table(tmp_path / "new.csv")).strange == {}
     assert run("monitor", tmp_path / "m.dipedl", tmp_path / "new.csv", "-q").exit_code == 0
 
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import expit
 
-from dipedl.apps.demo.report import COLORS, LINES, Entry, Panel, panel, panel_axes
 from dipedl.plots import VacuityHistogramDisplay
+from dipedl.plots.page import COLORS, LINES, Entry, Panel, panel, panel_axes
 
 from ..results.known_truth import LEVELS
 from ..results.store import Arrays

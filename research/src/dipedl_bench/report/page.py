@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from dipedl.apps.demo.report import svg, templates
+from dipedl.plots.page import svg, templates
 from dipedl.writing import error_text
 
 from ..results.store import Arrays, Store

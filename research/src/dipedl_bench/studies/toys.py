@@ -54,7 +54,7 @@ def run_toys(
     `progress` is called with a line of text after each step; `sizes` are ``n_points`` and ``steps``
     of the vacuity experiment.
     """
-    from dipedl.apps.demo.report import svg
+    from dipedl.plots.page import svg
 
     from . import toy_vacuity, two_moons
 

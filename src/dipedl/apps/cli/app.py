@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ... import __version__, density
+from ...io.container import versions
 from ...plugins import EXTRAS, explain_missing
 from .check import check
 from .demo import demo
@@ -65,10 +66,9 @@ def version() -> None:
 @app.command()
 def info() -> None:
     """Print the versions of the packages that numbers depend on, and the missing extras."""
-    from ..demo.runner import installed
-
-    for name, value in installed().items():
-        typer.echo(f"{name:<14}{value}")
+    for name, value in versions("numpy", "scipy", "scikit-learn", "torch").items():
+        if value:
+            typer.echo(f"{name:<14}{value}")
     missing: dict[str, list[str]] = {}
     for package, extra in EXTRAS.items():
         if find_spec(package) is None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...writing.cells import printable_name
 from . import options
 from .terminal import PARTIAL, check_share, echo, echo_json, measure_step, report_errors
+
+if TYPE_CHECKING:
+    from ..table.evaluate import Evaluation
 
 
 def report(
@@ -38,9 +41,9 @@ def report(
     """
     check_share(coverage, "--coverage", "0.9")
     with report_errors(quiet):
+        from ..table.advice import next_steps
         from ..table.evaluate import evaluate
-        from ..table.report import render
-        from ..table.report.advice import headline, next_steps
+        from ..table.page import render
         from ..table.table_model import read_model
         from ..table.writing import check_page, check_writable, complete_file
         from .wording import diagnosis_in_shell
@@ -50,14 +53,17 @@ def report(
         options.check_order(model, data)
         with measure_step(f"{model} read", verbose):
             fitted = read_model(model)
-        tables = [options.open_for(fitted, model, path, delimiter) for path in (data, ood) if path]
+        table, *others = (
+            options.open_for(fitted, model, path, delimiter) for path in (data, ood) if path
+        )
         if not quiet:
             echo("Answering and drawing ...", err=True)
         with measure_step("rows answered and measured", verbose):
-            found = evaluate(fitted, tables[0], tables[1] if ood else None, rows or None, coverage)
+            named = [("other rows", other) for other in others]
+            found = evaluate(fitted, table, named, rows or None, coverage)
         found = replace(found, diagnosis=diagnosis_in_shell(found.diagnosis))
         with measure_step("page drawn", verbose):
-            page = render(found, *map(printable_name, (data.name, model.name)))
+            page = render(found, printable_name(data.name), printable_name(model.name))
         with complete_file(out) as file:
             file.write(page.encode())
     if json:
@@ -65,9 +71,16 @@ def report(
         steps = {"next_steps": next_steps(found), "changed_columns": changed}
         echo_json({"report": str(out), "rows": len(found.test), **found.scores, **steps})
     else:
-        echo(headline(found))
-        for advice in next_steps(found):
-            echo(f"* {advice}")
-        echo(f"Report: {out}")
-    if found.test.refused or (found.ood and found.ood.refused):
+        print_report(found, out)
+    if any(side.refused for side in (found.test, *found.others)):
         raise typer.Exit(PARTIAL)
+
+
+def print_report(found: Evaluation, out: Path) -> None:
+    """Print what was found in sentences, and where the page is."""
+    from ..table.advice import headline, next_steps
+
+    echo(headline(found))
+    for advice in next_steps(found):
+        echo(f"* {advice}")
+    echo(f"Report: {out}")

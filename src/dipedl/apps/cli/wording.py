@@ -78,7 +78,7 @@ def diagnosis_in_shell(diagnosis: Diagnosis) -> Diagnosis:
 
 def in_shell(found: Finding, learn: str = "Fit on") -> Finding:
     """Return the finding with a remedy of the shell; `learn` begins those that ask for rows."""
-    from ..table.report.advice import ERRORS, RANKINGS
+    from ..table.advice import ERRORS, RANKINGS
 
     remedy = found.remedy
     if remedy and found.code in REMEDIES:

@@ -8,11 +8,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from ...datasets import load_mini_mnist
+from ...classifier import DIPClassifier
 from ...writing.files import write_file
-from ..demo import MODELS
+from ..demo import halved_digits
 from ..table.fit import FitRequest, fit_table
 from ..table.reading import open_table
 from ..table.table_model import save_model
@@ -39,9 +40,9 @@ def demo_models() -> tuple[Models, dict[str, Pictures]]:
 
 
 def _fit_digits(path: Path) -> Pictures:
-    candidate = MODELS["linear"]
-    data = candidate.view(load_mini_mnist())
-    candidate.fit(data.X_train.astype(np.float64), data.y_train, 0).save(path)
+    data = halved_digits()
+    clf = DIPClassifier(LogisticRegression(max_iter=300), random_state=0)
+    clf.fit(data.X_train, data.y_train).save(path)
     height, width = data.image_shape or (1, 1)
     examples = {
         "digits": data.X_test,

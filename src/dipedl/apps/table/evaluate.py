@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import entr
 
 from ...answers import Answers
 from ...calibration import row_hash
@@ -23,15 +24,15 @@ from .sampling import sample_rows
 from .score import ScoreRequest, answer_inputs
 from .table_model import TableModel
 
-_SHOWN, _COLUMNS, _WIDTH = 6, 8, 40
-_UNKNOWN = -1
+_EXAMPLES, _COLUMNS, _WIDTH = 6, 8, 40
 
 
 @dataclass(frozen=True)
 class ScoredTable:
-    """Answers to the rows of one table, with their numbers and the inputs as the user wrote them.
+    """Answers to the rows of a table, with their numbers and the inputs as the user wrote them.
 
-    `sets` (n, k) holds True for the classes of the prediction set of a row.
+    `answers` have a prediction set for each row; `bare` (n, k) are the probabilities of the
+    classifier alone.
     """
 
     name: str
@@ -39,27 +40,30 @@ class ScoredTable:
     X: pd.DataFrame
     rows: np.ndarray
     answers: Answers
-    sets: np.ndarray
+    bare: np.ndarray
     refused: int
-    total: int
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
-    def flagged(self) -> np.ndarray:
-        """Return where the alarm goes off, shape (n,)."""
-        return self.answers.flagged
+    def entropy(self) -> np.ndarray:
+        """Entropy of the classifier alone in nats, shape (n,)."""
+        return np.asarray(entr(self.bare).sum(axis=1))
+
+    def flagged_by_entropy(self, limit: float) -> np.ndarray:
+        """Return the rows (n,) whose entropy is above the `entropy_limit` of the test rows."""
+        return self.entropy > limit
 
     @property
-    def vacuity(self) -> np.ndarray:
-        """Share of the prior, shape (n,)."""
-        return self.answers.vacuity
+    def entropy_limit(self) -> float:
+        """Entropy above which as many rows lie as the alarm flags."""
+        limits = np.append(-np.inf, np.sort(self.entropy))
+        return float(limits[len(self) - self.answers.flagged.sum()])
 
 
-@dataclass(frozen=True)
-class TrustGroup:
-    """Rows of one kind of answer: how many, and how many of them are right."""
+class TrustGroup(NamedTuple):
+    """Rows of one kind of answer: how many, and the share of them that is right."""
 
     title: str
     rows: int
@@ -67,9 +71,8 @@ class TrustGroup:
     right: float | None
 
 
-@dataclass(frozen=True)
-class ClassScore:
-    """A class of the test table: its rows, how many are found, how often its name is right."""
+class ClassScore(NamedTuple):
+    """A class of the test table: its rows, the share found, how often its name is right."""
 
     name: str
     rows: int
@@ -79,10 +82,24 @@ class ClassScore:
     flagged: float
 
 
-@dataclass(frozen=True)
-class ExampleRow:
-    """A row of the user with its answer, in the user's columns."""
+class UnknownScore(NamedTuple):
+    """Rows of no class: shares flagged by the alarm, and by the entropy of the classifier alone.
 
+    Both flag as many test rows. The AUROC rank by vacuity and by the entropy.
+    """
+
+    name: str
+    rows: int
+    flagged: float
+    flagged_by_entropy: float
+    auroc: float
+    auroc_of_entropy: float
+
+
+class ExampleRow(NamedTuple):
+    """A row of the user with its answer, in the user's columns; `at` is its place in `X`."""
+
+    at: int
     row: int
     values: tuple[str, ...]
     label: str
@@ -95,68 +112,70 @@ class ExampleRow:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model on a test table: everything a page shows."""
+    """A model on a test table, and on others of rows that are of no class: all of a page.
+
+    `truth` (n,) is the index of the true class, -1 where the model does not know it; None without.
+    `seen` is the share of the rows that the fit was given too, `coverage` that of prediction sets.
+    """
 
     model: TableModel
     test: ScoredTable
-    ood: ScoredTable | None
-    #: Index of the true class of each row with one that the model knows, else -1; None without.
+    others: tuple[ScoredTable, ...]
     truth: np.ndarray | None
     proba: np.ndarray
-    bare: np.ndarray
     scores: dict[str, float]
     trust: tuple[TrustGroup, ...]
     classes: tuple[ClassScore, ...]
+    unknown: tuple[UnknownScore, ...]
     strange: dict[str, int]
     columns: tuple[str, ...]
     most: tuple[ExampleRow, ...]
     least: tuple[ExampleRow, ...]
     drifts: tuple[ColumnDrift, ...]
     p_values: PValueDrift
-    auroc: float | None
-    #: Share of the rows that the fit was given too.
     seen: float
-    #: What prediction sets promise.
     coverage: float
     diagnosis: Diagnosis
 
 
 def evaluate(
-    model: TableModel, test: Table, ood: Table | None, rows: int | None, coverage: float = 0.9
+    model: TableModel,
+    test: Table,
+    others: Sequence[tuple[str, Table]] = (),
+    rows: int | None = None,
+    coverage: float = 0.9,
 ) -> Evaluation:
-    """Measure a model on a test table, and on rows that are of no known class."""
-    side = _side(model, test, "test rows", rows, coverage)
-    other = None if ood is None else _side(model, ood, "other rows", rows, coverage)
-    proba = _ties_decided(model, side)
-    bare = np.asarray(model.classifier.classifier_proba(side.X))
-    truth, strange = _truth(model, side)
+    """Measure a model on a test table, and on named tables of rows that are of no known class."""
+    side = _score(model, test, "test rows", rows, coverage)
+    unknown = tuple(_score(model, table, name, rows, coverage) for name, table in others)
+    proba = _with_ties_decided(model, side)
+    truth, strange = _true_classes(model, side)
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
-    columns = tuple(used[:_COLUMNS])
-    order = np.lexsort((side.vacuity, -side.answers.p_values))
+    columns, answers = tuple(used[:_COLUMNS]), side.answers
+    order = np.lexsort((answers.vacuity, -answers.p_values))
     return Evaluation(
         model=model,
         test=side,
-        ood=other,
+        others=unknown,
         truth=truth,
         proba=proba,
-        bare=bare,
-        scores={} if truth is None else _scores(truth, proba, bare, side),
-        trust=_trust(truth, proba, side),
-        classes=() if truth is None else _classes(model, truth, proba, side),
+        scores={} if truth is None else _scores(truth, proba, side),
+        trust=_trust_groups(truth, proba, side),
+        classes=() if truth is None else _class_scores(model, truth, proba, side),
+        unknown=tuple(_unknown_score(side, other) for other in unknown),
         strange=strange,
         columns=columns,
-        most=_shown(model, side, order[:_SHOWN], columns),
-        least=_shown(model, side, order[::-1][:_SHOWN], columns),
+        most=_examples(model, side, order[:_EXAMPLES], columns),
+        least=_examples(model, side, order[::-1][:_EXAMPLES], columns),
         drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
-        p_values=p_value_drift(side.answers.p_values, model.classifier),
-        auroc=None if other is None else float(ood_auroc(side.vacuity, other.vacuity)),
+        p_values=p_value_drift(answers.p_values, model.classifier),
         seen=share_in_fit(row_hash(side.X), model.classifier.evidence_.row_hashes_),
         coverage=coverage,
         diagnosis=model.classifier.diagnose(),
     )
 
 
-def _side(
+def _score(
     model: TableModel, table: Table, name: str, rows: int | None, coverage: float
 ) -> ScoredTable:
     check_known(model.columns, table.names, table.path)
@@ -167,12 +186,12 @@ def _side(
         raise UserError(f"no row of {table.path} can be answered{why}")
     frame = some.frame[fine].reset_index(drop=True)
     answers = answer_inputs(model.classifier, X, ScoreRequest(coverage=coverage, reasons="none"))
+    bare = np.asarray(model.classifier.classifier_proba(X))
     left_out = len(refused) + len(some.refused)
-    sets = np.asarray(answers.sets)
-    return ScoredTable(name, frame, X, some.rows[fine], answers, sets, left_out, some.total)
+    return ScoredTable(name, frame, X, some.rows[fine], answers, bare, left_out)
 
 
-def _ties_decided(model: TableModel, side: ScoredTable) -> np.ndarray:
+def _with_ties_decided(model: TableModel, side: ScoredTable) -> np.ndarray:
     """Return the probabilities (n, k), that of the answer the largest by a bit where classes tie.
 
     Far from the data all are the prior's, and the answer is that of the classifier.
@@ -184,14 +203,13 @@ def _ties_decided(model: TableModel, side: ScoredTable) -> np.ndarray:
     return proba
 
 
-def _truth(model: TableModel, side: ScoredTable) -> tuple[np.ndarray | None, dict[str, int]]:
-    """`Measured.truth`, and how often classes come that the model has not."""
+def _true_classes(model: TableModel, side: ScoredTable) -> tuple[np.ndarray | None, dict[str, int]]:
+    """Return `Evaluation.truth`, and how often classes come that the model does not know."""
     labels = model.labels(side.frame)
     if labels is None:
         return None, {}
-    at = {name: c for c, name in enumerate(model.classes)}
-    truth = labels.map(at).fillna(_UNKNOWN).to_numpy(dtype=int)
-    strange = labels[(truth == _UNKNOWN) & labels.notna().to_numpy()].value_counts()
+    truth = pd.Index(model.classes).get_indexer(labels)
+    strange = labels[(truth < 0) & labels.notna().to_numpy()].value_counts()
     known = (truth >= 0).any()
     if len(strange) and not known:
         raise UserError(
@@ -201,34 +219,32 @@ def _truth(model: TableModel, side: ScoredTable) -> tuple[np.ndarray | None, dic
     return truth if known else None, {str(name): int(n) for name, n in strange.items()}
 
 
-def _scores(
-    truth: np.ndarray, proba: np.ndarray, bare: np.ndarray, side: ScoredTable
-) -> dict[str, float]:
+def _scores(truth: np.ndarray, proba: np.ndarray, side: ScoredTable) -> dict[str, float]:
     known = truth >= 0
     y, P = truth[known], proba[known]
-    right = P.argmax(axis=1) == y
-    return {
-        "accuracy": float(accuracy(y, P)),
-        "brier": float(brier_score(y, P)),
-        "ece": float(ece(y, P)),
-        "classifier_ece": float(ece(y, bare[known])),
-        "aurc": float(aurc(right, 1 - P.max(axis=1))),
-        "confidence": float(P.max(axis=1).mean()),
-        "flagged": float(side.flagged.mean()),
+    numbers = {
+        "accuracy": accuracy(y, P),
+        "brier": brier_score(y, P),
+        "ece": ece(y, P),
+        "classifier_ece": ece(y, side.bare[known]),
+        "aurc": aurc(P.argmax(axis=1) == y, 1 - P.max(axis=1)),
+        "confidence": P.max(axis=1).mean(),
+        "flagged": side.answers.flagged.mean(),
     }
+    return {name: float(value) for name, value in numbers.items()}
 
 
-def _trust(
+def _trust_groups(
     truth: np.ndarray | None, proba: np.ndarray, side: ScoredTable
 ) -> tuple[TrustGroup, ...]:
-    single = side.sets.sum(axis=1) == 1
+    single, flagged = np.asarray(side.answers.sets).sum(axis=1) == 1, side.answers.flagged
     groups = {
-        "not flagged, one class in the set": ~side.flagged & single,
-        "not flagged, several classes or none": ~side.flagged & ~single,
-        "flagged as unlike the training rows": side.flagged,
+        "not flagged, one class in the set": ~flagged & single,
+        "not flagged, several classes or none": ~flagged & ~single,
+        "flagged as unlike the training rows": flagged,
     }
     right = None if truth is None else proba.argmax(axis=1) == truth
-    known = np.ones(len(side), bool) if truth is None else truth >= 0
+    known = True if truth is None else truth >= 0
     return tuple(
         TrustGroup(title, int(group.sum()), float(group.mean()), _mean(right, group & known))
         for title, group in groups.items()
@@ -239,28 +255,37 @@ def _mean(values: np.ndarray | None, where: np.ndarray) -> float | None:
     return None if values is None or not where.any() else float(values[where].mean())
 
 
-def _classes(
+def _class_scores(
     model: TableModel, truth: np.ndarray, proba: np.ndarray, side: ScoredTable
 ) -> tuple[ClassScore, ...]:
-    said = proba.argmax(axis=1)
-    lines = []
-    for c, name in enumerate(model.classes):
-        own = truth == c
-        if own.any():
-            lines.append(
-                ClassScore(
-                    name,
-                    int(own.sum()),
-                    float((said == c)[own].mean()),
-                    _mean(own, (said == c) & (truth >= 0)),
-                    float(side.sets[own, c].mean()),
-                    float(side.flagged[own].mean()),
-                )
-            )
-    return tuple(lines)
+    predicted, sets = proba.argmax(axis=1), np.asarray(side.answers.sets)
+    classes = [(c, name, truth == c) for c, name in enumerate(model.classes)]
+    return tuple(
+        ClassScore(
+            name,
+            int(own.sum()),
+            float((predicted[own] == c).mean()),
+            _mean(own, (predicted == c) & (truth >= 0)),
+            float(sets[own, c].mean()),
+            float(side.answers.flagged[own].mean()),
+        )
+        for c, name, own in classes
+        if own.any()
+    )
 
 
-def _shown(
+def _unknown_score(test: ScoredTable, other: ScoredTable) -> UnknownScore:
+    return UnknownScore(
+        other.name,
+        len(other),
+        float(other.answers.flagged.mean()),
+        float(other.flagged_by_entropy(test.entropy_limit).mean()),
+        float(ood_auroc(-test.answers.log_evidence, -other.answers.log_evidence)),
+        float(ood_auroc(test.entropy, other.entropy)),
+    )
+
+
+def _examples(
     model: TableModel, side: ScoredTable, rows: np.ndarray, columns: Sequence[str]
 ) -> tuple[ExampleRow, ...]:
     why = reasons(model.classifier, side.X.iloc[rows].reset_index(drop=True))
@@ -268,6 +293,7 @@ def _shown(
     cut = slice(-_WIDTH, None) if model.of_images else slice(_WIDTH)  # the end of a path tells
     return tuple(
         ExampleRow(
+            at=int(i),
             row=int(side.rows[i]),
             values=tuple(_text(side.frame[name].iloc[i], cut) for name in columns),
             label=str(answers.labels[i]),
@@ -275,9 +301,9 @@ def _shown(
             probability=float(answers.proba[i, model.classes.index(answers.labels[i])]),
             vacuity=float(answers.vacuity[i]),
             p_value=float(answers.p_values[i]),
-            reason=said,
+            reason=reason,
         )
-        for i, said in zip(rows, why, strict=True)
+        for i, reason in zip(rows, why, strict=True)
     )
 
 

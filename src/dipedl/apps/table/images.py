@@ -109,14 +109,19 @@ def _pixels(file: Path) -> np.ndarray:
 
 def feature_names(path: str, p: int) -> list[str]:
     """Names of p features: pixels by line and column, or outputs of a network by their number."""
-    if path:
-        return [f"feature_{j}" for j in range(p)]
-    return [f"pixel_{j // _SIDE}_{j % _SIDE}" for j in range(p)]
+    return [f"feature_{j}" for j in range(p)] if path else pixel_names(p)
+
+
+def pixel_names(p: int) -> list[str]:
+    """Return names of the p pixels of a square image, by line and column."""
+    side = round(p**0.5)
+    return [f"pixel_{j // side}_{j % side}" for j in range(p)]
 
 
 def describe_features(path: str, p: int) -> str:
     """Return the features in words."""
-    return f"{p} features by {Path(path).name}" if path else f"{_SIDE} x {_SIDE} grey pixels"
+    side = round(p**0.5)
+    return f"{p} features by {Path(path).name}" if path else f"{side} x {side} grey pixels"
 
 
 def checksum(path: str) -> str:

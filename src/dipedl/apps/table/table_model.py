@@ -134,6 +134,11 @@ class TableModel:
         return self.facts.get("images") is not None
 
     @property
+    def of_pixels(self) -> bool:
+        """Return whether its columns are the grey pixels of square images."""
+        return self.facts.get("images") == ""
+
+    @property
     def gaps(self) -> tuple[str, ...]:
         """Return the words for a gap that were given to the fit."""
         return tuple(self.facts.get("gaps", ()))

@@ -155,7 +155,7 @@ def render_page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
 
 def _chart(name: str, windows: Sequence[Window], lines: Mapping[str, Sequence[float]]) -> str:
     """Return lines over the last rows of windows as inline SVG, with a dot for each value."""
-    from ..demo.report.figures import panel, panel_axes
+    from ...plots.page import panel, panel_axes
 
     ax = panel_axes(6.4, 2.2)
     for (label, values), color in zip(lines.items(), COLORS, strict=False):

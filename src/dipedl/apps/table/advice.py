@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ....explanation import Diagnosis
-from ..evaluate import Evaluation
+from ...explanation import Diagnosis
+from .evaluate import Evaluation
 
 ERRORS = "To find likely errors, rank rows by {ranking}."
 #: How errors rank, by the name in the numbers of a finding.
@@ -19,7 +19,7 @@ _MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW, _SEEN = 0.05, 0.5, 2.0, 200, 0.05
 
 def headline(found: Evaluation) -> str:
     """The result in a few sentences."""
-    n, flagged = len(found.test), found.scores.get("flagged", float(found.test.flagged.mean()))
+    n, flagged = len(found.test), found.test.answers.flagged.mean()
     said = []
     if found.scores:
         safe = found.trust[0]
@@ -35,8 +35,11 @@ def headline(found: Evaluation) -> str:
         f"{flagged:.1%} are flagged as unlike the training rows, where "
         f"{found.p_values.rate:.0%} would be by chance."
     )
-    if found.ood is not None:
-        said.append(f"Of {len(found.ood):,} other rows {found.ood.flagged.mean():.1%} are flagged.")
+    said += [
+        f"Of {one.rows:,} {one.name} {one.flagged:.1%} are flagged ({one.flagged_by_entropy:.1%} "
+        "by the classifier's own entropy, with as many false alarms)."
+        for one in found.unknown
+    ]
     return " ".join(said)
 
 
