@@ -109,7 +109,7 @@ def test_the_service_sends_the_same_columns(kept):
 def test_a_report_reads_probabilities_and_sets_of_the_right_class(kept):
     folder, _ = kept
     model = read_model(folder / "m.dipedl")
-    found = evaluate(model, open_table(folder / "data.csv"), None, None)
+    found = evaluate(model, open_table(folder / "data.csv"))
     X, y = pd.read_csv(folder / "data.csv")[list("xyz")], pd.read_csv(folder / "data.csv").target
     clf = model.classifier
     sets = clf.predict_set(X, 0.9)

@@ -235,7 +235,7 @@ def test_answers_are_the_same_whatever_the_file_and_its_pieces(
 @pytest.mark.parametrize("writer", OTHERS)
 def test_a_report_knows_the_classes_of_any_file(writer, model, tmp_path):
     WRITERS[writer](tmp_path / "test", rows(200, 2))
-    found = evaluate(model, open_table(tmp_path / "test"), None, None)
+    found = evaluate(model, open_table(tmp_path / "test"))
     assert found.scores["accuracy"] > 0.85 and found.strange == {}
 
 
@@ -269,7 +269,7 @@ def test_rows_of_a_test_table_are_known_again_in_any_file(writer, tmp_path):
 def test_classes_that_the_model_has_not_are_named_still(model, tmp_path):
     WRITERS["Parquet"](tmp_path / "test", rows(50).assign(y=7.0))
     with pytest.raises(UserError, match="holds 7, and the model knows 1, 2"):
-        evaluate(model, open_table(tmp_path / "test"), None, None)
+        evaluate(model, open_table(tmp_path / "test"))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather", "stream", "jsonl"])
