@@ -14,7 +14,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
-from .canvas import COLORS
+from .canvas import COLORS, LINES
+
+__all__ = [
+    "COLORS",
+    "LINES",
+    "Entry",
+    "Panel",
+    "panel",
+    "panel_axes",
+    "png_uri",
+    "svg",
+    "templates",
+]
 
 #: Colours set by the page, in its light and dark themes.
 _PAINT = {

@@ -89,7 +89,7 @@ def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
     """
     from matplotlib.figure import Figure
 
-    from dipedl.plots.canvas import COLORS
+    from dipedl.plots.page import COLORS
 
     ax = ax or Figure(figsize=(4.5, 3.4), layout="constrained").add_subplot()
     nu = np.array([row["nu"] for row in rows])
