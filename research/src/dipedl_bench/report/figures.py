@@ -12,7 +12,6 @@ from scipy.special import expit
 
 from dipedl.plots import VacuityHistogramDisplay
 from dipedl.plots.page import COLORS, LINES, Entry, Panel, panel, panel_axes
-from dipedl.plots.page import COLORS, LINES, Entry, Panel, panel, panel_axes
 
 from ..results.known_truth import LEVELS
 from ..results.store import Arrays
