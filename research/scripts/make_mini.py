@@ -7,6 +7,7 @@ same files give the same arrays; the printed SHA-256 belongs into
 src/dipedl/datasets/mini_mnist.py.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -27,20 +28,20 @@ def stratified(labels, n, rng):
     return np.sort(np.concatenate(rows)).astype(np.uint16)
 
 
-def select(data_dir):
+def select():
     """Images (n, 28, 28), labels (n,) and their rows (n,) in the official files, by name."""
     rng = np.random.default_rng(SEED)
     arrays = {}
     for part, n in (("train", N_TRAIN), ("test", N_TEST)):
-        images, labels, *_ = read_part("mnist", part, data_dir)
+        images, labels, *_ = read_part("mnist", part)
         rows = stratified(labels, n, rng)
         arrays[f"X_{part}"], arrays[f"y_{part}"] = images[rows], labels[rows].astype(np.uint8)
         arrays[f"rows_{part}"] = rows
-    images, labels, *_ = read_part("kmnist", "test", data_dir)
+    images, labels, *_ = read_part("kmnist", "test")
     arrays["rows_kmnist"] = stratified(labels, N_OOD, rng)
     arrays["kmnist"] = images[arrays["rows_kmnist"]]
     # drawn from all: 659 characters are too many to take the same number of each
-    images = read_part("omniglot", "test", data_dir).images
+    images = read_part("omniglot", "test").images
     rows = np.sort(rng.choice(len(images), N_OOD, replace=False))
     arrays["rows_omniglot"] = rows.astype(np.uint16)
     arrays["omniglot"] = images[rows]
@@ -48,7 +49,8 @@ def select(data_dir):
 
 
 def main(data_dir, target=mini_mnist.FILE):
-    arrays = select(data_dir)
+    os.environ["DIPEDL_DATA"] = str(data_dir)
+    arrays = select()
     np.savez_compressed(target, **arrays)
     print(f"{target}: {Path(target).stat().st_size:,} bytes")
     print(f"SHA-256 of the arrays: {mini_mnist.fingerprint(arrays)}")

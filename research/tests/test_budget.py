@@ -55,7 +55,7 @@ def test_a_paused_training_goes_on_and_ends_with_the_same_answers(tmp_path, monk
 def test_a_paused_part_is_left_and_not_failed(tmp_path, monkeypatch, text, profile, methods, left):
     deadlines = []
 
-    def pause(cell, part, store, data_dir, deadline, say):
+    def pause(cell, part, store, deadline, say):
         deadlines.append(deadline)
         return "paused", "paused after epoch 1 of 2"
 

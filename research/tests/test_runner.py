@@ -15,7 +15,8 @@ from tiny_suite import TINY
 
 from dipedl.datasets import load_mini_mnist
 from dipedl_bench import load_arrays, load_rows, run
-from dipedl_bench.datasets.files import check_there
+from dipedl_bench.datasets.images import files_of
+from dipedl_bench.datasets.splits import check_files
 from dipedl_bench.running.runner import StoppedError
 
 METHODS = ["dip-edl", "dip-edl-features", "energy", "edl"]
@@ -186,21 +187,24 @@ def variant(tmp_path, *changes):
     return path
 
 
-def test_the_ood_sets_of_a_bundled_data_set_need_no_files(tmp_path):
-    check_there("mini-mnist", ["kmnist"], tmp_path, "--data")
-    (tmp_path / "mnist").mkdir()
-    (tmp_path / "mnist" / "train-images-idx3-ubyte.gz").touch()
-    check_there("mnist", [], tmp_path, "--data")
-    with pytest.raises(FileNotFoundError, match=r"--data must name .* 'kmnist/"):
-        check_there("mnist", ["kmnist"], tmp_path, "--data")
+def test_the_ood_sets_of_a_bundled_data_set_need_no_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIPEDL_DATA", str(tmp_path))
+    check_files({"dataset": "mini-mnist", "ood": ["kmnist"]})
+    for file in files_of("mnist", ["train", "test"]):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    check_files({"dataset": "mnist", "ood": []})
+    with pytest.raises(FileNotFoundError, match=r"--data, must name .* 'kmnist/t10k"):
+        check_files({"dataset": "mnist", "ood": ["kmnist"]})
 
 
 def test_missing_data_stops_the_run_and_says_what_is_missing(tmp_path, monkeypatch):
     path = variant(tmp_path, ('"mini-mnist"', '"mnist"'))
     # before the process, which takes seconds to begin
     monkeypatch.setattr("dipedl_bench.running.runner.run_in_process", None)
-    with pytest.raises(StoppedError, match="DIPEDL_DATA must name a directory that holds files"):
-        run(path, out=tmp_path / "out", data_dir=tmp_path / "nowhere")
+    monkeypatch.setenv("DIPEDL_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(StoppedError, match=r"DIPEDL_DATA, .*is not a directory"):
+        run(path, out=tmp_path / "out")
 
 
 def test_a_part_that_fails_does_not_stop_the_others(tmp_path):

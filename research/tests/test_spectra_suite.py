@@ -12,16 +12,11 @@ pytest.importorskip("pydantic")
 from dipedl.apps.spectra import spectral_features, toy_spectra
 from dipedl.baselines import EDL
 from dipedl_bench import datasets, load_suite, run
-from dipedl_bench.datasets import spectra_splits as spectra_data
-from dipedl_bench.datasets.spectra_splits import _draw_objects, drop_damaged
+from dipedl_bench.datasets.spectra_splits import draw_objects, split_spectra
 from dipedl_bench.datasets.splits import make_splits
-from dipedl_bench.results.files import seal
-from dipedl_bench.results.receipt import config_hash
-from dipedl_bench.results.store import Store
 from dipedl_bench.running.runner import StoppedError
-from dipedl_bench.running.training import DataError, check_data_there
 from dipedl_bench.spec.build import describe
-from dipedl_bench.spec.plan import data_config, method_parts, plan
+from dipedl_bench.spec.plan import data_config, method_parts
 from dipedl_bench.spec.suite import parse_suite
 
 CONFIG = {
@@ -63,59 +58,28 @@ def test_the_papers_split_and_features_of_training_rows_alone(kept):
     assert not np.array_equal(make_splits(CONFIG, 8).y["test"], splits.y["test"])
 
 
-def test_what_is_kept_is_read_again(kept, monkeypatch):
+def test_what_is_kept_is_read_again_and_what_is_damaged_made_again(kept, tmp_path, caplog):
     folder, splits = kept
-    monkeypatch.setattr(spectra_data, "_prepare", None)  # nothing is computed
-    again = make_splits(CONFIG, 7, folder)
+    keep = shutil.copytree(folder, tmp_path / "features")
+    (path,) = keep.rglob("output.pkl")
+    before, stamp = path.read_bytes(), path.stat().st_mtime_ns
+    again = make_splits(CONFIG, 7, keep)
+    assert path.stat().st_mtime_ns == stamp and not caplog.text
+    for split, rows in splits.X.items():
+        np.testing.assert_array_equal(again.X[split], rows)
+    path.write_bytes(before[: len(before) // 2] + b"!" + before[len(before) // 2 + 1 :])
+    again = make_splits(CONFIG, 7, keep)
+    assert "while loading results" in caplog.text and path.read_bytes() == before
     for split, rows in splits.X.items():
         np.testing.assert_array_equal(again.X[split], rows)
 
 
-def test_damaged_features_are_named_and_dropped(kept, tmp_path):
-    keep = shutil.copytree(kept[0], tmp_path / "features")
-    assert drop_damaged(CONFIG, 7, keep) == []
-    path = next(keep.glob("7-*/splits.npz"))
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"splits\.npz' is damaged \("):
-        make_splits(CONFIG, 7, keep)
-    (problem,) = drop_damaged(CONFIG, 7, keep)
-    assert problem.startswith("splits.npz is damaged") and not path.parent.exists()
-    assert drop_damaged(CONFIG, 7, keep) == []
-
-
-def test_a_run_names_damaged_features_first(tmp_path):
-    suite = load_suite("spectra")
-    data = data_config(suite, suite.profile("smoke"))
-    folder = tmp_path / "features" / f"10-{config_hash(data)}"
-    folder.mkdir(parents=True)
-    (folder / "splits.npz").write_bytes(b"made by hand")
-    seal(folder)
-    (folder / "splits.npz").unlink()
-    lines, chosen = [], {"methods": ["edl"], "seeds": [10]}
-    found = run("spectra", out=tmp_path, budget=1e-9, progress=lines.append, **chosen)
-    assert lines[0] == "features of seed 10: splits.npz is gone; they are made again"
-    assert found.left == [("edl", 10)] and not folder.exists()
-
-
-def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
-    def fail(config, seed, folder):
-        (folder / "train.npy").write_bytes(b"half")
-        raise OSError("disk")
-
-    monkeypatch.setattr(spectra_data, "_prepare", fail)
-    monkeypatch.setattr(spectra_data.tempfile, "tempdir", str(tmp_path))
-    for keep in (tmp_path, None):
-        with pytest.raises(OSError, match="disk"):
-            make_splits(CONFIG, 7, keep)
-        assert not list(tmp_path.iterdir())
-
-
-def test_no_object_is_on_two_sides(monkeypatch):
+def test_no_object_is_on_two_sides():
     every = toy_spectra(90)
     group = np.arange(90) // 3
     spectra = type(every)(every.flux, every.wavelength, every.label % 2, every.target_names)
     object.__setattr__(spectra, "group", group)
-    found = spectra_data._split(spectra, CONFIG, 3)
+    found = split_spectra(spectra, CONFIG, 3)
     objects = [set(group[found[split]]) for split in ("train", "validation", "test")]
     assert sum(map(len, objects)) == len(set.union(*objects)) == 30
     assert sum(len(found[split]) for split in ("train", "validation", "test")) == 90
@@ -123,7 +87,7 @@ def test_no_object_is_on_two_sides(monkeypatch):
 
 def test_rows_are_drawn_as_published_where_each_is_of_another_object():
     for objects in (np.arange(10), 10 - np.arange(10)):  # whatever their numbers
-        order, _ = _draw_objects(objects, 3)
+        order, _ = draw_objects(objects, 3)
         np.testing.assert_array_equal(order, np.random.default_rng(3).permutation(10))
 
 
@@ -162,13 +126,11 @@ def test_settings_younger_than_published_rows_change_no_config():
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-def test_spectra_without_a_known_class_are_refused_in_words(kind, monkeypatch):
+def test_spectra_without_a_known_class_are_refused_in_words(kind):
     """As when the first of the paper's files, which has all galaxies and quasars, is missing."""
     every = toy_spectra(60)
-    others = every.select(every.label != kind)
-    monkeypatch.setattr(spectra_data, "toy_spectra", lambda n: others)
     with pytest.raises(ValueError, match=r"must hold galaxies and quasars, got .*files missing"):
-        make_splits(CONFIG, 0)
+        split_spectra(every.select(every.label != kind), CONFIG, 0)
 
 
 FILES = ("ood_supernovae", "real_spectra", "sim_ingredients")
@@ -184,31 +146,12 @@ def test_missing_files_are_all_named_before_a_process_starts(
     for name in set(FILES) - set(lacking):
         (folder / f"{name}.npz").touch()
     monkeypatch.setattr("dipedl_bench.running.runner.run_in_process", None)
-    monkeypatch.delenv("DIPEDL_DATA", raising=False)
+    monkeypatch.setenv("DIPEDL_DATA", "" if cached else str(folder.parent))
     monkeypatch.setenv("DIPEDL_CACHE", str(folder.parent if cached else tmp_path))
-    with pytest.raises(StoppedError, match="DIPEDL_DATA must name a directory") as caught:
-        run(
-            "spectra",
-            profile="scarce",
-            methods=["max-softmax"],
-            seeds=[10],
-            out=tmp_path / "out",
-            data_dir=None if cached else folder.parent,
-        )
+    axes = {"profile": "scarce", "methods": ["max-softmax"], "seeds": [10]}
+    with pytest.raises(StoppedError, match="DIPEDL_DATA, or --data, must name") as caught:
+        run("spectra", out=tmp_path / "out", **axes)
     told = str(caught.value)
-    assert str(folder.parent) in told and "research/docs/spectra-data.md" in told
-    assert [name for name in FILES if f"'spectra/{name}.npz'" in told] == list(lacking)
-
-
-def test_kept_features_need_no_files(tmp_path, monkeypatch):
-    axes = {"seeds": [10], "methods": ["max-softmax"]}
-    (cell,) = plan(load_suite("spectra"), "scarce", "spectra.toml", **axes)
-    part, store = cell.parts[0], Store(tmp_path, "spectra", "scarce")
-    with pytest.raises(DataError, match=r"lacks 'spectra/ood_supernovae\.npz'"):
-        check_data_there(part, 10, store, str(tmp_path))
-    folder = spectra_data._folder(part.config["data"], 10, store.features)
-    folder.mkdir(parents=True)
-    (folder / "splits.npz").touch()
-    check_data_there(part, 10, store, str(tmp_path))
-    with pytest.raises(DataError):
-        check_data_there(part, 20, store, str(tmp_path))
+    assert str(folder.parent) in told
+    named = [name for name in FILES if f"'spectra/{name}.npz'" in told.partition(", but")[0]]
+    assert named == list(lacking)

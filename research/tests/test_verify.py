@@ -53,7 +53,7 @@ def again(monkeypatch, rows):
     calls = []
 
     def instead(**changes):
-        def run_instead(cells, store, data_dir, deadline, say):
+        def run_instead(cells, store, deadline, say):
             calls.append([(cell.heads[0]["method"], cell.seed) for cell in cells])
             published(store.root, {**rows[0], **changes})
             return RunResult()

@@ -26,10 +26,12 @@ def own_environment(monkeypatch, tmp_path):
     monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
 
 
-@pytest.fixture(scope="session")
-def full_dir():
+@pytest.fixture
+def full_dir(monkeypatch):
+    """The folder of the real files, in place of that of a test."""
     if not FULL:
         pytest.skip("DIPEDL_DATA is not set")
+    monkeypatch.setenv("DIPEDL_DATA", FULL)
     return Path(FULL)
 
 
@@ -47,11 +49,6 @@ def png_bytes(pixels):
     return stream.getvalue()
 
 
-@pytest.fixture(name="idx_bytes")
-def idx_bytes_fixture():
-    return idx_bytes
-
-
 @pytest.fixture
 def register(monkeypatch):
     """Make `content` the published file of that name."""
@@ -65,39 +62,35 @@ def register(monkeypatch):
 
 
 @pytest.fixture
-def put(register):
-    """Publish `content` and write it into a data directory."""
+def put(register, tmp_path, monkeypatch):
+    """Publish `content` and write it into the data directory of the test."""
 
-    def write(folder, name, content):
-        path = folder / name
+    def write(name, content):
+        path = tmp_path / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         register(name, content)
+        monkeypatch.setenv("DIPEDL_DATA", str(tmp_path / "data"))
 
     return write
 
 
 @pytest.fixture
-def put_idx(put):
-    return lambda folder, name, array: put(folder, name, gzip.compress(idx_bytes(array)))
-
-
-@pytest.fixture
-def tiny(monkeypatch, tmp_path, put, put_idx):
+def tiny(monkeypatch, tmp_path, put):
     """A data directory of a few images in the official formats, with its arrays."""
     rng = np.random.default_rng(0)
-    folder, arrays = tmp_path / "data", {}
+    arrays = {}
     for name in ("mnist", "kmnist", "fashion_mnist"):
         for part, n in (("train", 12), ("t10k", 7)):
             pixels = rng.integers(0, 256, (n, 28, 28), dtype=np.uint8)
             labels = rng.integers(0, 10, n, dtype=np.uint8)
             arrays[name, part] = pixels, labels
             for kind, array in (("images-idx3", pixels), ("labels-idx1", labels)):
-                put_idx(folder, f"{name}/{part}-{kind}-ubyte.gz", array)
-    put(folder, "omniglot/images_evaluation.zip", tiny_zip(arrays))
+                put(f"{name}/{part}-{kind}-ubyte.gz", gzip.compress(idx_bytes(array)))
+    put("omniglot/images_evaluation.zip", tiny_zip(arrays))
     monkeypatch.setitem(files.TABLES["omniglot"], "sha256", arrays["omniglot_sha256"])
     images.read_drawings.cache_clear()
-    yield folder, arrays
+    yield tmp_path / "data", arrays
     images.read_drawings.cache_clear()
 
 

@@ -49,7 +49,7 @@ def test_missing_file_is_not_downloaded_instead(tmp_path, monkeypatch, published
     mirror.files["/file"] = CONTENT
     published(f"{mirror.url}/file")
     monkeypatch.setenv("DIPEDL_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=f"DIPEDL_DATA must .* has no file '{NAME}'"):
+    with pytest.raises(FileNotFoundError, match=f"DIPEDL_DATA, .* '{NAME}', but .* lacks them"):
         fetch(NAME)
     assert mirror.asked == []
 
@@ -57,11 +57,12 @@ def test_missing_file_is_not_downloaded_instead(tmp_path, monkeypatch, published
 # checksums
 
 
-def test_mismatch_names_file_hashes_sizes_and_remedy(folder):
+def test_mismatch_names_file_hashes_sizes_and_remedy(folder, monkeypatch):
+    monkeypatch.setenv("DIPEDL_DATA", str(folder))
     damaged = CONTENT[:-1] + b"!"
     (folder / NAME).write_bytes(damaged)
     with pytest.raises(ValueError) as caught:
-        fetch(NAME, folder)
+        fetch(NAME)
     message = str(caught.value)
     assert str(folder / NAME) in message
     assert f"md5:{hashlib.md5(CONTENT).hexdigest()}, 2100 bytes" in message
@@ -189,7 +190,7 @@ def test_registry_is_well_formed():
 def test_real_files_have_the_published_md5_and_recorded_sha256(full_dir, name):
     if not (full_dir / name).exists():
         pytest.skip("this directory does not have it")
-    path, file = fetch(name, full_dir), files.FILES[name]
+    path, file = fetch(name), files.FILES[name]
     content = path.read_bytes()
     assert hashlib.md5(content).hexdigest() in file.md5
     assert file.sha256 in (None, hashlib.sha256(content).hexdigest())

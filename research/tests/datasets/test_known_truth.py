@@ -45,7 +45,7 @@ def test_far_rows_are_the_third_beyond_one_plane():
 
 
 def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="family must be one of"):
+    with pytest.raises(ValueError, match="unknown family"):
         load_known_truth("cauchy")
     with pytest.raises(ValueError, match="n_samples must give every class"):
         load_known_truth("gaussians", {"k": 20, "d": 2}, n_samples=30)

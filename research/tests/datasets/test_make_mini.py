@@ -32,7 +32,7 @@ def test_stratified(make_mini, rng):
 
 @pytest.mark.data
 def test_script_reproduces_the_arrays(full_dir, make_mini, arrays, tmp_path, capsys):
-    again = make_mini.select(full_dir)
+    again = make_mini.select()
     assert again.keys() == arrays.keys()
     for name in arrays:
         np.testing.assert_array_equal(again[name], arrays[name], strict=True)
@@ -43,11 +43,11 @@ def test_script_reproduces_the_arrays(full_dir, make_mini, arrays, tmp_path, cap
 @pytest.mark.data
 def test_rows_point_to_the_very_images(full_dir, arrays):
     for part in ("train", "test"):
-        images, labels, *_ = read_part("mnist", part, full_dir)
+        images, labels, *_ = read_part("mnist", part)
         np.testing.assert_array_equal(images[arrays[f"rows_{part}"]], arrays[f"X_{part}"])
         np.testing.assert_array_equal(labels[arrays[f"rows_{part}"]], arrays[f"y_{part}"])
-    images, labels, *_ = read_part("kmnist", "test", full_dir)
+    images, labels, *_ = read_part("kmnist", "test")
     np.testing.assert_array_equal(images[arrays["rows_kmnist"]], arrays["kmnist"])
     assert np.bincount(labels[arrays["rows_kmnist"]]).tolist() == [50] * 10
-    images = read_part("omniglot", "test", full_dir).images
+    images = read_part("omniglot", "test").images
     np.testing.assert_array_equal(images[arrays["rows_omniglot"]], arrays["omniglot"])

@@ -70,18 +70,18 @@ def supernovae():
 
 
 @pytest.fixture
-def folder(tmp_path, put):
+def folder(put):
     for name, content in (
         ("sim_ingredients", ingredients()),
         ("real_spectra", observed()),
         ("ood_supernovae", supernovae()),
     ):
-        put(tmp_path, f"spectra/{name}.npz", npz(**content))
-    return tmp_path
+        put(f"spectra/{name}.npz", npz(**content))
 
 
-def test_observed_rows_are_chosen_and_filled(folder):
-    spectra = real_spectra(data_dir=folder)
+@pytest.mark.usefixtures("folder")
+def test_observed_rows_are_chosen_and_filled():
+    spectra = real_spectra()
     assert spectra.name.tolist() == ["a", "b", "d", "g"]
     assert spectra.label.tolist() == [1, 2, 0, 2]
     assert spectra.group.tolist() == [7, 3, 1, 0]
@@ -95,20 +95,9 @@ def test_observed_rows_are_chosen_and_filled(folder):
     np.testing.assert_allclose(np.median(spectra.flux, axis=1), 1, rtol=1e-6)
 
 
-def test_all_spectra_of_an_object_and_any_ratio(folder):
-    assert real_spectra(data_dir=folder, one_per_object=False).name.tolist() == list("abcdg")
-    assert real_spectra(data_dir=folder, min_snr=10).name.tolist() == ["b", "c", "g"]
-    assert real_spectra(data_dir=folder, min_snr=0).name.tolist() == ["a", "b", "d", "e", "g"]
-
-
-def test_unknown_label_in_the_file(folder, put):
-    put(folder, "spectra/real_spectra.npz", npz(**(observed() | {"label": np.full(7, "SKY")})))
-    with pytest.raises(ValueError, match=r"label must be one of .*, got \['SKY'\]"):
-        real_spectra(data_dir=folder)
-
-
-def test_supernovae_get_noise_of_the_shape_and_ratio(folder):
-    spectra = supernova_spectra([10.0, 40.0], random_state=1, data_dir=folder)
+@pytest.mark.usefixtures("folder")
+def test_supernovae_get_noise_of_the_shape_and_ratio():
+    spectra = supernova_spectra([10.0, 40.0], random_state=1)
     assert len(spectra) == 300 and spectra.label is None
     assert set(spectra.snr) == {10.0, 40.0} and 100 < np.sum(spectra.snr == 10) < 200
     template = np.linspace(3, 1, P) / 2
@@ -118,43 +107,45 @@ def test_supernovae_get_noise_of_the_shape_and_ratio(folder):
     np.testing.assert_array_equal(spectra.group == spectra.group[4], np.arange(300) // 3 == 1)
     assert np.flatnonzero(spectra.mask.any(axis=1)).tolist() == [0]
     assert np.flatnonzero(spectra.mask[0]).tolist() == [0, 1]
-    again = supernova_spectra([10.0, 40.0], random_state=1, data_dir=folder)
+    again = supernova_spectra([10.0, 40.0], random_state=1)
     np.testing.assert_array_equal(spectra.flux, again.flux)
 
 
 @pytest.mark.parametrize("load", [semi_real_spectra, real_spectra, lambda: supernova_spectra(9.0)])
 def test_files_cannot_be_downloaded(load):
-    with pytest.raises(FileNotFoundError, match=r"no official mirror.*set DIPEDL_DATA"):
+    with pytest.raises(FileNotFoundError, match=r"DIPEDL_DATA, .* no official mirror"):
         load()
 
 
-def test_the_papers_files_in_the_order_of_files_and_rows(tmp_path):
+def test_the_papers_files_in_the_order_of_files_and_rows(tmp_path, monkeypatch):
     pytest.importorskip("astropy")
+    monkeypatch.setenv("DIPEDL_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"has none; put train_data_01\.fits .*dropbox"):
-        lamost_spectra(tmp_path)
+        lamost_spectra()
     (tmp_path / "lamost").mkdir()
     first, second = (tmp_path / "lamost" / f"train_data_0{i}.fits" for i in (1, 2))
     rng = np.random.default_rng(0)
     flux = rng.normal(1, 0.1, (9, 3000)).astype(np.float32)
     write_paper(first, flux[:5], np.array([0, 0, 1, 1, 0]))
     write_paper(second, flux[5:], np.full(4, 2))
-    spectra = lamost_spectra(tmp_path)
+    spectra = lamost_spectra()
     np.testing.assert_array_equal(spectra.flux, flux)
     assert spectra.label.tolist() == [0, 0, 1, 1, 0, 2, 2, 2, 2]
     first.write_bytes(first.read_bytes()[:30_000])
     with pytest.warns(UserWarning, match=r"spectra are left out, .*train_data_01\.fits"):
-        assert len(lamost_spectra(tmp_path)) == 4
+        assert len(lamost_spectra()) == 4
 
 
 @pytest.mark.data
-def test_the_real_files(full_dir):
-    spectra = real_spectra(data_dir=full_dir)
+@pytest.mark.usefixtures("full_dir")
+def test_the_real_files():
+    spectra = real_spectra()
     assert np.bincount(spectra.label).tolist() == [52, 161, 427]
     assert len(set(spectra.group)) == 640 and np.isfinite(spectra.flux).all()
-    found = supernova_spectra(20.0, data_dir=full_dir)
+    found = supernova_spectra(20.0)
     assert len(found) == 224 and np.isfinite(found.flux).all()
     assert len(set(found.group)) == 60
-    scarce = semi_real_spectra(1000, mix={"GALAXY": 34, "QSO": 10, "STAR": 956}, data_dir=full_dir)
+    scarce = semi_real_spectra(1000, mix={"GALAXY": 34, "QSO": 10, "STAR": 956})
     assert np.bincount(scarce.label).tolist() == [34, 10, 956]
 
 
@@ -166,6 +157,6 @@ def test_facts_of_the_real_files(full_dir):
     medians = [round(float(np.median(draws.snr[draws.label == i]))) for i in range(3)]
     assert medians == [14, 12, 30] and draws.snr[draws.label == 2].min() == 10
 
-    real = real_spectra(data_dir=full_dir)
+    real = real_spectra()
     used = tuple(parts["QSO_key"].tolist())
     assert sum(name.endswith(used) for name in real.name[real.label == 1].tolist()) == 21

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -90,7 +91,7 @@ def run(
 
     May be killed at any time: the same command goes on.
     """
-    _check_data(data)
+    _use_data(data)
     with _explain_errors():
         from .. import load_suite
 
@@ -116,7 +117,6 @@ def run(
             seeds=numbers,
             out=out,
             budget=budget,
-            data_dir=data,
             progress=None if quiet else progress,
         )
     except (ValueError, ImportError, OSError, runner.StoppedError) as error:
@@ -298,7 +298,7 @@ def verify(
 
     Exit code 1 if one does not. Tolerances are those of docs/protocol.md.
     """
-    _check_data(data)
+    _use_data(data)
     with _explain_errors():
         from ..running import verify as module
         from ..running.runner import StoppedError
@@ -312,7 +312,6 @@ def verify(
                 classifiers=_names(classifiers),
                 seed=seed,
                 out=out,
-                data_dir=data,
                 progress=lambda text: typer.echo(text, err=True),
             )
         except StoppedError as error:
@@ -364,12 +363,14 @@ def _names(typed: str) -> list[str] | None:
     return None if typed == "all" else [name.strip() for name in typed.split(",") if name.strip()]
 
 
-def _check_data(folder: Path | None) -> None:
+def _use_data(folder: Path | None) -> None:
+    """Read the data sets from a folder, as if the environment had named it."""
     if folder is not None and not folder.is_dir():
         _fail(
             "--data must be the folder that holds mnist/, kmnist/, cifar10/ and so on, "
             f"but {str(folder)!r} is no folder"
         )
+    os.environ |= {} if folder is None else {"DIPEDL_DATA": str(folder)}
 
 
 def _command() -> str:

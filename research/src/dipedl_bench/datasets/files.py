@@ -1,4 +1,4 @@
-"""Published files: their table, and where they are: in a directory, the cache, or at a mirror.
+"""Published files: their table, and where they are: in a folder of the user's, or in the cache.
 
 The checksum is always verified. pooch downloads: into a temporary file, verified, then moved.
 """
@@ -10,14 +10,12 @@ import os
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dipedl.datasets import Provenance
-
-DataDir = str | os.PathLike[str] | None
+import numpy as np
 
 RETRIES = 1  # further attempts per mirror
 TIMEOUT = 30.0  # seconds without a response before a mirror counts as failed
@@ -51,6 +49,13 @@ class RemoteFile:
             return (f"sha256:{self.sha256}",)
         return tuple(f"md5:{digest}" for digest in self.md5)
 
+    @property
+    def source(self) -> str:
+        """Where to get a copy, in words."""
+        if self.archive:
+            return f"{self.member!r} out of {FILES[self.archive].urls[0]}"
+        return self.urls[0] if self.urls else "no official mirror has it"
+
 
 def _remote(path: str, recorded: dict[str, Any], table: dict[str, Any]) -> RemoteFile:
     name = path.rpartition("/")[2]
@@ -68,111 +73,68 @@ FILES: dict[str, RemoteFile] = {
 }
 
 
-def _provenance(table: dict[str, Any]) -> Provenance:
-    files = {path: FILES[path] for path in table["files"]}
-    return Provenance(
-        table["name"],
-        urls=tuple(url for file in files.values() for url in file.urls),
-        checksums=tuple(f"{path} {c}" for path, file in files.items() for c in file.checksums),
-        licence=table["licence"],
-        notes=table.get("notes", ""),
-    )
-
-
-#: Source of each data set, by its name.
-PROVENANCE = {name: _provenance(table) for name, table in TABLES.items()}
-
-
-def fetch(name: str, data_dir: DataDir = None) -> Path:
-    """Return the path of the published file `name`, whose checksum was verified.
-
-    It is searched in `data_dir`, else in the directory named by the environment variable
-    ``DIPEDL_DATA``; if neither is given, in the cache (``DIPEDL_CACHE``, or the user's cache
-    directory), to which it is downloaded once.
-    """
-    folder, origin = offline_folder(data_dir)
-    if folder is not None:
-        path = _find(folder, name, origin)
-        return _verified(path, FILES[name], f"replace it by {_source(FILES[name])}")
-    file, path = FILES[name], cache_folder() / name
-    if path.is_file():
-        return _verified(path, file, "delete it and load again to download it again")
-    if file.archive:
-        path = _extract(fetch(file.archive), file.member)
-        return _verified(path, file, "delete it and the archive beside it, and load again")
-    if not file.urls:
-        raise FileNotFoundError(
-            f"{name!r} has no official mirror, so it cannot be downloaded; "
-            f"set DIPEDL_DATA to a directory that holds it, or put it there as {str(path)!r}"
-        )
-    return download(file, path, name)
-
-
-def check_there(data_set: str, ood: Iterable[str], data_dir: str, origin: str) -> None:
-    """Raise FileNotFoundError if a directory holds no file of a data set, or of its OOD sets.
-
-    A data set without files brings its OOD sets along. `origin` named the directory.
-    """
-    folder = Path(data_dir).expanduser()
-    for name in (data_set, *ood) if _files_of(data_set) else ():
-        files = _files_of(name)
-        if files and not any((folder / file).is_file() for file in files):
-            _find(folder, files[0], origin)
-
-
-def _files_of(data_set: str) -> list[str]:
-    table = TABLES.get(data_set, {"files": ()})
-    return [name for name in table["files"] if name != table.get("archive")]
-
-
-def offline_folder(data_dir: DataDir) -> tuple[Path | None, str]:
-    """Return the folder of files that need no download, and what named it."""
-    if data_dir is None:
-        value = os.environ.get("DIPEDL_DATA")
-        return (Path(value).expanduser() if value else None), "DIPEDL_DATA"
-    if not isinstance(data_dir, str | os.PathLike):
-        raise TypeError(
-            f"data_dir must be a path or None, got {type(data_dir).__name__}; "
-            "pass the directory that holds mnist/, kmnist/ and omniglot/"
-        )
-    return Path(data_dir).expanduser(), "data_dir"
-
-
-def _find(folder: Path, name: str, origin: str) -> Path:
-    path = folder / name
-    if path.is_file():
-        return path
-    problem = f"has no file {name!r}" if folder.is_dir() else "is not a directory"
-    download = ", or give neither data_dir nor DIPEDL_DATA to download it"
-    otherwise = download if FILES[name].urls or FILES[name].archive else ""
-    raise FileNotFoundError(
-        f"{origin} must name a directory that holds files such as {name!r}, "
-        f"but {str(folder)!r} {problem}; put {_source(FILES[name])} "
-        f"there as {str(path)!r}{otherwise}"
-    )
-
-
-def _source(file: RemoteFile) -> str:
-    """Return the words that say where to get a copy."""
-    if file.archive:
-        return f"{file.member!r} out of {FILES[file.archive].urls[0]}"
-    return file.urls[0] if file.urls else "the file (no official mirror has it)"
+def data_folder() -> Path | None:
+    """Return the folder of files that ``DIPEDL_DATA`` names; with one, nothing is downloaded."""
+    value = os.environ.get("DIPEDL_DATA")
+    return Path(value).expanduser() if value else None
 
 
 def cache_folder() -> Path:
-    """Return the folder that downloads go to."""
-    value = os.environ.get("DIPEDL_CACHE")
-    if value:
+    """Return the folder that downloads go to: ``DIPEDL_CACHE``, or the user's cache directory."""
+    if value := os.environ.get("DIPEDL_CACHE"):
         return Path(value).expanduser()
     import pooch  # with requests: reading files that are there needs neither
 
     return Path(pooch.os_cache("dipedl"))
 
 
+def check_there(names: Iterable[str]) -> None:
+    """Raise FileNotFoundError if published files are not there and cannot be downloaded."""
+    folder = data_folder()
+    place = folder or cache_folder()
+    missing = [name for name in names if not (place / name).is_file()]
+    if folder is None:
+        missing = [name for name in missing if not (FILES[name].urls or FILES[name].archive)]
+    if missing:
+        sources = "; ".join(f"{name!r}: {FILES[name].source}" for name in missing)
+        state = "lacks them" if place.is_dir() else "is not a directory"
+        raise FileNotFoundError(
+            f"DIPEDL_DATA, or --data, must name a directory that holds "
+            f"{', '.join(map(repr, missing))}, but {str(place)!r} {state}. Sources: {sources}. "
+            "Without DIPEDL_DATA files are downloaded where a mirror has them; the profile smoke "
+            "of a suite needs none"
+        )
+
+
+def fetch(name: str) -> Path:
+    """Return the path of the published file `name`, whose checksum was verified.
+
+    It is in the folder named by ``DIPEDL_DATA``; without one in the cache, to which it is
+    downloaded once.
+    """
+    file, folder = FILES[name], data_folder()
+    check_there([name])
+    if folder is not None:
+        return _verified(folder / name, file, f"replace it by {file.source}")
+    path = cache_folder() / name
+    if path.is_file():
+        return _verified(path, file, "delete it and load again to download it again")
+    if file.archive:
+        path = _extract(fetch(file.archive), file.member)
+        return _verified(path, file, "delete it and the archive beside it, and load again")
+    return _download(file, path, name)
+
+
+def read_arrays(name: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a published .npz file by name."""
+    with np.load(fetch(name), allow_pickle=False) as content:
+        return dict(content)
+
+
 def _verified(path: Path, file: RemoteFile, remedy: str) -> Path:
     algorithm = file.checksums[0].partition(":")[0]
     stat = path.stat()
-    found = f"{algorithm}:{_digest(str(path), algorithm, stat.st_size, stat.st_mtime_ns)}"
+    found = f"{algorithm}:{_digest(path, algorithm, stat.st_size, stat.st_mtime_ns)}"
     if found in file.checksums:
         return path
     size = f", {file.size} bytes" if file.size is not None else ""
@@ -183,10 +145,9 @@ def _verified(path: Path, file: RemoteFile, remedy: str) -> Path:
 
 
 @lru_cache(maxsize=64)  # size and time of change are in the key: a changed file is hashed again
-def _digest(path: str, algorithm: str, size: int, mtime_ns: int) -> str:
-    new = partial(hashlib.new, algorithm, usedforsecurity=False)
+def _digest(path: Path, algorithm: str, size: int, mtime_ns: int) -> str:
     with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, new).hexdigest()
+        return hashlib.file_digest(stream, algorithm).hexdigest()
 
 
 def _extract(archive: Path, member: str) -> Path:
@@ -201,28 +162,17 @@ def _extract(archive: Path, member: str) -> Path:
     return path
 
 
-def download(file: RemoteFile, path: Path, name: str) -> Path:
-    """Download a file to `path`, all of it or nothing, from the first mirror that gives it.
-
-    `name` is what errors call it: its path below a data directory. Without a published checksum
-    any content is accepted.
-    """
+def _download(file: RemoteFile, path: Path, name: str) -> Path:
+    """Download a file, all of it or nothing, from the first mirror that gives it."""
     import pooch
     from requests.exceptions import RequestException
 
     failures: dict[str, Exception] = {}
+    # the checksum is that of the .gz
+    downloader = pooch.HTTPDownloader(timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
     for url in file.urls:
-        mirror = pooch.create(
-            path.parent,
-            "",
-            registry={path.name: file.checksums[0] if file.checksums else None},
-            urls={path.name: url},
-            retry_if_failed=RETRIES,
-        )
-        downloader = pooch.HTTPDownloader(
-            timeout=TIMEOUT,
-            headers={"Accept-Encoding": "identity"},  # the checksum is that of the .gz
-        )
+        known = {"registry": {path.name: file.checksums[0]}, "urls": {path.name: url}}
+        mirror = pooch.create(path.parent, "", retry_if_failed=RETRIES, **known)
         try:
             return Path(mirror.fetch(path.name, downloader=downloader))
         except (RequestException, ValueError) as failure:  # ValueError: another checksum

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import io
 import math
-import os
 import pickle
 import struct
 import zipfile
@@ -24,11 +23,9 @@ from numpy.typing import NDArray
 
 from dipedl.datasets import Dataset
 
-from .files import PROVENANCE, TABLES, DataDir, fetch
+from .files import TABLES, fetch
 
-__all__ = ["load_cifar10", "load_fashion_mnist", "load_images", "load_mnist"]
-
-_PARTS = {"test": ("test",), "train": ("train",), "all": ("train", "test")}
+__all__ = ["load_cifar10", "load_fashion_mnist", "load_mnist"]
 
 
 class Images(NamedTuple):
@@ -39,59 +36,33 @@ class Images(NamedTuple):
     names: Sequence[str] = ()
 
 
-def load_images(
-    name: str,
-    *,
-    split: str = "test",
-    ood: Iterable[str] = (),
-    inverted: bool = False,
-    data_dir: str | os.PathLike[str] | None = None,
-) -> Dataset:
-    """Load a published data set of images, by the name of its table in ``sources.toml``.
+def load_mnist(*, ood: Iterable[str] = ("kmnist", "omniglot")) -> Dataset:
+    """Load MNIST, 60,000 + 10,000 handwritten digits, 28 x 28 pixels, white on black [1]_.
 
     Files are downloaded once and kept in the user's cache directory, or in ``DIPEDL_CACHE``; with
-    `data_dir`, or the environment variable ``DIPEDL_DATA``, nothing is downloaded.
+    the environment variable ``DIPEDL_DATA``, a folder, nothing is downloaded.
 
     Parameters
     ----------
-    name : str
-        - "mnist": 60,000 + 10,000 handwritten digits, 28 x 28 pixels, white on black [1]_
-        - "kmnist": 60,000 + 10,000 cursive Japanese characters of ten kinds, in MNIST's format [2]_
-        - "fashion_mnist": 60,000 + 10,000 articles of clothing, in MNIST's format [3]_; the files
-          of Debian's package dataset-fashion-mnist are accepted too
-        - "omniglot": the evaluation split, 13,180 drawings of 659 characters [4]_, resized from
+    ood : iterable of str, default=("kmnist", "omniglot")
+        - "kmnist": 10,000 cursive Japanese characters of ten kinds, in MNIST's format [2]_
+        - "omniglot": the evaluation split, 13,180 drawings of 659 characters [3]_, resized from
           105 x 105 to 28 x 28 as is usual beside MNIST (bilinear, antialiased), in order of their
-          paths, as test images; dark strokes on white, or `inverted`
-        - "cifar10": 50,000 + 10,000 colour photographs of ten classes, 3 x 32 x 32; 740 MB [5]_
-        - "cifar100": the same of a hundred classes, none in CIFAR-10; labels are the fine ones
-        - "svhn": cropped colour photographs of house numbers, 73,257 + 26,032, 3 x 32 x 32 [6]_;
-          the label is the digit in the middle (the file's label 10 is the digit 0)
-        - "gtsrb": 12,630 photographs of traffic signs, 43 kinds, the benchmark's test images [7]_,
-          resized to 32 x 32 by a third party. No official mirror has them in this form, so they
-          cannot be downloaded. Report results as "GTSRB (third-party 32x32 resize)"; they are not
-          those of SVHN, nor of GTSRB as published
-    split : {"test", "train", "all"}, default="test"
-        Parts to load; the other part has no rows.
-    ood : iterable of str, default=()
-        Other data sets, of which the test images are attached as OOD sets. "omniglot_inverted" is
-        Omniglot in white on black.
-    inverted : bool, default=False
-        Load ``1 - X``: a negative.
-    data_dir : path-like or None, default=None
-        Directory that holds the folders of the data sets, with the official file names.
+          paths; dark strokes on white, as published: almost any density separates them from MNIST
+          by the background alone
+        - "omniglot_inverted": the same in white on black, the harder and fairer test
 
     Returns
     -------
     Dataset
-        Inputs (n, d), float32 in [0, 1] (pixel / 255), channel by channel; labels (n,), int64;
-        ``image_shape`` (28, 28) or (3, 32, 32).
+        Inputs (n, d), float32 in [0, 1] (pixel / 255), channel by channel; labels (n,), int64.
 
     Raises
     ------
     ValueError
-        If `split` or a name in `ood` is unknown, or a file does not have the published checksum.
+        If a name in `ood` is unknown, or a file does not have the published checksum.
     FileNotFoundError
-        If `data_dir` or ``DIPEDL_DATA`` is given and a file is missing there.
+        If ``DIPEDL_DATA`` is given and a file is missing there.
     PermissionError, ConnectionError
         If the cache cannot be written to; if no mirror can be reached.
     ImportError
@@ -102,101 +73,95 @@ def load_images(
     .. [1] LeCun, Bottou, Bengio and Haffner, "Gradient-based learning applied to document
        recognition", Proc. IEEE 86, 1998.
     .. [2] Clanuwat et al., "Deep Learning for Classical Japanese Literature", arXiv:1812.01718.
-    .. [3] Xiao, Rasul and Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking machine
-       learning algorithms", arXiv:1708.07747.
-    .. [4] Lake, Salakhutdinov and Tenenbaum, "Human-level concept learning through probabilistic
+    .. [3] Lake, Salakhutdinov and Tenenbaum, "Human-level concept learning through probabilistic
        program induction", Science 350, 2015.
-    .. [5] Krizhevsky, "Learning multiple layers of features from tiny images", University of
-       Toronto, 2009.
-    .. [6] Netzer, Wang, Coates, Bissacco, Wu, Ng, "Reading digits in natural images with
-       unsupervised feature learning", NIPS workshop on deep learning, 2011.
-    .. [7] Stallkamp, Schlipsing, Salmen and Igel, "Man vs. computer: benchmarking machine learning
-       algorithms for traffic sign recognition", Neural Networks 32, 2012.
 
     Examples
     --------
-    >>> from dipedl_bench.datasets import load_images
-    >>> load_images("mnist", split="all", ood=["kmnist"])  # doctest: +SKIP
+    >>> from dipedl_bench.datasets import load_mnist
+    >>> load_mnist(ood=["kmnist"])  # doctest: +SKIP
     Dataset('mnist', X_train=(60000, 784), X_test=(10000, 784), n_classes=10, ood={'kmnist': 10000})
     """
-    known = [other for other, table in TABLES.items() if "format" in table]
-    if name not in known:
-        raise ValueError(f"name must be one of {sorted(known)}, got {name!r}")
-    table = TABLES[name]
-    splits = [choice for choice, parts in _PARTS.items() if set(parts) <= set(table["parts"])]
-    if split not in splits:
-        raise ValueError(f"split must be one of {splits} for {name!r}, got {split!r}")
-    others = (ood,) if isinstance(ood, str) else tuple(ood)
-    allowed = table.get("ood", ())
-    unknown = [other for other in others if other not in allowed]
-    if unknown:
+    return _load("mnist", ood)
+
+
+def load_fashion_mnist(*, ood: Iterable[str] = ("mnist", "kmnist")) -> Dataset:
+    """Load Fashion-MNIST, 60,000 + 10,000 articles of clothing, in MNIST's format [1]_.
+
+    As `load_mnist`, with OOD sets "mnist" or "kmnist". Against MNIST it is the classic failure of
+    likelihoods: densities of its pixels give digits, which are simpler, a higher density than
+    clothes. The files of Debian's package dataset-fashion-mnist are accepted too.
+
+    References
+    ----------
+    .. [1] Xiao, Rasul and Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking machine
+       learning algorithms", arXiv:1708.07747.
+    """
+    return _load("fashion_mnist", ood)
+
+
+def load_cifar10(*, ood: Iterable[str] = ("cifar100",)) -> Dataset:
+    """Load CIFAR-10, 50,000 + 10,000 colour photographs of ten classes, 3 x 32 x 32; 740 MB [1]_.
+
+    As `load_mnist`, with OOD sets "cifar100", near to it [1]_; "svhn", the paper's choice, far:
+    26,032 photographs of house numbers [2]_; "gtsrb", 12,630 photographs of traffic signs, the
+    benchmark's test images [3]_, resized by a third party. No official mirror has those in this
+    form, so they cannot be downloaded. Report results as "GTSRB (third-party 32x32 resize)"; they
+    are not those of SVHN, nor of GTSRB as published.
+
+    References
+    ----------
+    .. [1] Krizhevsky, "Learning multiple layers of features from tiny images", University of
+       Toronto, 2009.
+    .. [2] Netzer, Wang, Coates, Bissacco, Wu, Ng, "Reading digits in natural images with
+       unsupervised feature learning", NIPS workshop on deep learning, 2011.
+    .. [3] Stallkamp, Schlipsing, Salmen and Igel, "Man vs. computer: benchmarking machine learning
+       algorithms for traffic sign recognition", Neural Networks 32, 2012.
+    """
+    return _load("cifar10", ood)
+
+
+def _load(name: str, ood: Iterable[str]) -> Dataset:
+    table, others = TABLES[name], (ood,) if isinstance(ood, str) else tuple(ood)
+    if unknown := [other for other in others if other not in table["ood"]]:
         raise ValueError(
-            f"ood must be names out of {sorted(allowed)}, got {unknown}; pass () for none"
+            f"ood must be names out of {sorted(table['ood'])}, got {unknown}; pass () for none"
         )
-    shape = tuple(table["shape"])
-    nothing = np.empty((0, math.prod(shape)), np.float32), np.empty(0, np.int64)
-    parts = {"train": nothing, "test": nothing}
-    target_names: tuple[str, ...] = ()
-    for part in _PARTS[split]:
-        images, labels, names = read_part(name, part, data_dir)
-        X = images.reshape(len(images), math.prod(shape)) / np.float32(255)
-        parts[part] = (1 - X if inverted else X), labels
-        target_names = tuple(names)
-    attached = [_out_of_distribution(other, data_dir) for other in others]
-    origins = (origin for data in attached for origin in data.provenance)
+    train, test = (read_part(name, part) for part in ("train", "test"))
+    attached = {}
+    for other in others:
+        base = other.removesuffix("_inverted")
+        X = _unit(read_part(base, "test").images)
+        attached[other] = X if base == other else 1 - X
     return Dataset(
-        f"{name}_inverted" if inverted else name,
-        *parts["train"],
-        *parts["test"],
-        ood={other: data.X_test for other, data in zip(others, attached, strict=True)},
-        target_names=target_names,
-        image_shape=shape,
-        provenance=(PROVENANCE[name], *origins),
+        name,
+        *(_unit(train.images), train.labels),
+        *(_unit(test.images), test.labels),
+        ood=attached,
+        target_names=tuple(train.names),
+        image_shape=tuple(table["shape"]),
     )
 
 
-def _out_of_distribution(name: str, data_dir: DataDir) -> Dataset:
-    base = name.removesuffix("_inverted")
-    return load_images(base, inverted=base != name, data_dir=data_dir)
+def _unit(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Images (n, ...) as rows (n, d) in [0, 1]."""
+    return np.asarray(images.reshape(len(images), math.prod(images.shape[1:])) / np.float32(255))
 
 
-def load_mnist(*, ood: Iterable[str] = ("kmnist", "omniglot"), data_dir: DataDir = None) -> Dataset:
-    """Load MNIST with OOD sets "kmnist", "omniglot" or "omniglot_inverted", see `load_images`.
-
-    Almost any density separates Omniglot as published, dark on white, from MNIST by the background
-    alone; the inverted one is the harder and fairer test.
-    """
-    return load_images("mnist", split="all", ood=ood, data_dir=data_dir)
+def files_of(name: str, parts: Iterable[str]) -> list[str]:
+    """Return the published files that parts of a data set are read from."""
+    return [file for part in parts for file in TABLES[name]["parts"][part]]
 
 
-def load_fashion_mnist(
-    *, ood: Iterable[str] = ("mnist", "kmnist"), data_dir: DataDir = None
-) -> Dataset:
-    """Load Fashion-MNIST with OOD sets "mnist" or "kmnist", see `load_images`.
-
-    Against MNIST it is the classic failure of likelihoods: densities of its pixels give digits,
-    which are simpler, a higher density than clothes.
-    """
-    return load_images("fashion_mnist", split="all", ood=ood, data_dir=data_dir)
-
-
-def load_cifar10(*, ood: Iterable[str] = ("cifar100",), data_dir: DataDir = None) -> Dataset:
-    """Load CIFAR-10 with OOD sets "cifar100", "svhn" or "gtsrb", see `load_images`.
-
-    CIFAR-100 is near to it; SVHN, the paper's choice, far; GTSRB is a stand-in where SVHN is
-    missing, not comparable with it.
-    """
-    return load_images("cifar10", split="all", ood=ood, data_dir=data_dir)
-
-
-def read_part(name: str, part: str, data_dir: DataDir = None) -> Images:
+def read_part(name: str, part: str) -> Images:
     """Read part "train" or "test" of a data set: images in bytes as published, labels, names.
 
-    Files have the published checksum, so that nothing of their content is checked again.
+    Data sets are those of ``sources.toml`` with a format. Files have the published checksum, so
+    that nothing of their content is checked again. Labels of SVHN are the digits in the middle, of
+    CIFAR-100 the fine ones.
     """
     table = TABLES[name]
-    paths = [fetch(file, data_dir) for file in table["parts"][part]]
-    content = READERS[table["format"]](paths, table)
+    content = READERS[table["format"]]([fetch(file) for file in files_of(name, [part])], table)
     images = content.images.reshape(-1, *table["shape"])
     return Images(images, content.labels.astype(np.int64), content.names or table["classes"])
 
@@ -223,23 +188,15 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
 
 
-_ALLOWED = {
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-}
-
-
 class _Unpickler(pickle.Unpickler):
     """Unpickler that allows only the types of numeric arrays: no code of a file runs."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        if name == "_reconstruct":  # NumPy 2 has moved it
-            return np.empty(0).__reduce__()[0]
-        return getattr(np, name)
+        if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+            return np.empty(0).__reduce__()[0]  # NumPy 2 has moved it
+        if module == "numpy" and name in ("ndarray", "dtype"):
+            return getattr(np, name)
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
 
 def _read_batches(paths: Sequence[Path], table: dict[str, Any]) -> Images:

@@ -17,11 +17,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dipedl.datasets import Dataset, Provenance
+from dipedl.datasets import Dataset
 
-from .files import DataDir
+from ..names import refuse_unknown
 from .images import load_mnist
-from .spectra import semi_real_spectra
+from .semi_real import semi_real_spectra
 from .tables import load_covertype
 
 __all__ = ["load_known_truth"]
@@ -46,34 +46,32 @@ _USUAL: dict[str, dict[str, Any]] = {
 _UNSURE = 0.05
 
 
-def _covertype(data_dir: DataDir) -> Labelled:
+def _covertype() -> Labelled:
     """The ten columns of numbers, all seven kinds of forest."""
-    data = load_covertype(left_out=7, data_dir=data_dir)
+    data = load_covertype(left_out=7)
     (other,) = data.ood.values()
     X = np.concatenate([data.X_train, data.X_test, other])[:, :10]
     y = np.concatenate([data.y_train, data.y_test, np.full(len(other), data.n_classes)])
     return X.astype(float), y
 
 
-def _mnist(data_dir: DataDir) -> Labelled:
+def _mnist() -> Labelled:
     """Twenty principal components of 15,000 images."""
-    data = load_mnist(data_dir=data_dir)
+    data = load_mnist(ood=())
     rows = np.random.default_rng(0).permutation(len(data.X_train))[:15_000]
     return PCA(20, random_state=0).fit_transform(data.X_train[rows]), data.y_train[rows]
 
 
-def _spectra(data_dir: DataDir) -> Labelled:
+def _spectra() -> Labelled:
     """Twenty principal components of 10,000 semi-real spectra, each of norm one."""
-    spectra = semi_real_spectra(
-        10_000, mix={"GALAXY": 0.4, "QSO": 0.3, "STAR": 0.3}, data_dir=data_dir
-    )
+    spectra = semi_real_spectra(10_000, mix={"GALAXY": 0.4, "QSO": 0.3, "STAR": 0.3})
     flux = spectra.flux / np.linalg.norm(spectra.flux, axis=1, keepdims=True)
     components = PCA(20, svd_solver="randomized", random_state=0).fit_transform(flux)
     return components.astype(float), np.asarray(spectra.label)
 
 
-INPUTS: dict[str, Callable[[Any], Labelled]] = {
-    "digits": lambda _: bunches.load_digits(return_X_y=True),
+INPUTS: dict[str, Callable[[], Labelled]] = {
+    "digits": lambda: bunches.load_digits(return_X_y=True),
     "covertype": _covertype,
     "mnist": _mnist,
     "spectra": _spectra,
@@ -91,12 +89,6 @@ def _teachers(d: int) -> dict[str, Any]:
     }
 
 
-def _named(argument: str, name: str, known: Mapping[str, Any]) -> Any:
-    if name not in known:
-        raise ValueError(f"{argument} must be one of {list(known)}, got {name!r}")
-    return known[name]
-
-
 def load_known_truth(
     family: str = "gaussians",
     settings: Mapping[str, Any] | None = None,
@@ -104,7 +96,6 @@ def load_known_truth(
     n_samples: int = 1000,
     n_test: int = 1000,
     random_state: int = 0,
-    data_dir: DataDir = None,
 ) -> Dataset:
     """Labels drawn from known class probabilities, which come with the test rows.
 
@@ -124,8 +115,6 @@ def load_known_truth(
         Training rows, and at most so many test rows and far rows.
     random_state : int, default=0
         Seed of the problem and of the rows.
-    data_dir : optional
-        Where the data sets of "taught" are.
 
     Returns
     -------
@@ -145,11 +134,12 @@ def load_known_truth(
     (1000, 2)
     """
     settings = dict(_USUAL.get(family, {}) if settings is None else settings)
-    problem = taught(**settings, data_dir=data_dir) if family == "taught" else None
+    refuse_unknown("family", [family], ["taught", *FAMILIES])
+    problem = taught(**settings) if family == "taught" else None
     for attempt in range(_ATTEMPTS):
         rng = np.random.default_rng([random_state, attempt])
         if problem is None:
-            draw, proba = _named("family", family, FAMILIES)(rng, **settings)
+            draw, proba = FAMILIES[family](rng, **settings)
             X = draw(int(1.5 * n_samples) + 3 * n_test + 200, rng)
             P = proba(X)
         else:
@@ -167,13 +157,11 @@ def load_known_truth(
             break
     else:
         raise ValueError(f"n_samples must give every class {_FEWEST} rows, got {n_samples}")
-    source = Provenance(f"known truth: {family}", licence="synthetic", notes=str(settings))
     return Dataset(
         f"{family}, {n_samples} rows",
         *(X[train], y[train], X[test], y[test]),
         ood={"far": X[far]},
         target_names=tuple(map(str, range(P.shape[1]))),
-        provenance=(source,),
         truth={"test": P[test], "far": P[far]},
     )
 
@@ -186,10 +174,13 @@ def _is_near(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @lru_cache(maxsize=2)
-def taught(inputs: str, teacher: str, data_dir: DataDir) -> tuple[np.ndarray, np.ndarray]:
+def taught(inputs: str, teacher: str) -> tuple[np.ndarray, np.ndarray]:
     """Inputs X (n, d) and the teacher's probabilities (n, k)."""
-    X, y = _named("inputs", inputs, INPUTS)(data_dir)
-    P = _named("teacher", teacher, _teachers(X.shape[1])).fit(X, y).predict_proba(X)
+    refuse_unknown("inputs", [inputs], INPUTS)
+    X, y = INPUTS[inputs]()
+    teachers = _teachers(X.shape[1])
+    refuse_unknown("teacher", [teacher], teachers)
+    P = teachers[teacher].fit(X, y).predict_proba(X)
     return X, np.asarray((1 - _UNSURE) * P + _UNSURE / P.shape[1])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,16 +10,18 @@ from numpy.typing import NDArray
 
 from dipedl.apps.spectra import Spectra
 
-__all__ = ["generate_semi_real"]
+from .files import INGREDIENTS, read_arrays
+
+__all__ = ["semi_real_spectra"]
 
 #: Names of the labels 0, 1, 2 of all spectra.
 CLASSES = ("GALAXY", "QSO", "STAR")
 
 Array = NDArray[np.float64]
+Ingredients = Mapping[str, NDArray[Any]]
 
 #: Share of each kind of star, as in LAMOST.
 STAR_SHARES = {"B": 0.005, "A": 0.06, "F": 0.31, "G": 0.38, "K": 0.18, "M": 0.055, "WD": 0.01}
-_OBJECT_KEYS = ("c", "z", "amp", "poly", "sn", "key", "E", "grid")
 LIGHT_KM_S = 2.998e5
 MIN_SNR = 10.0
 FLUX_CALIBRATION = 0.06  # standard deviation of each coefficient of its error
@@ -34,12 +35,8 @@ CHUNK = 250
 PAPER_FILE_MIX = {"GALAXY": 0.3427, "QSO": 0.1011, "STAR": 0.5562}
 
 
-def generate_semi_real(
-    ingredients: Mapping[str, NDArray[Any]],
-    n: int = 100_000,
-    *,
-    mix: Mapping[str, float] = PAPER_FILE_MIX,
-    random_state: int = 0,
+def semi_real_spectra(
+    n: int = 100_000, *, mix: Mapping[str, float] = PAPER_FILE_MIX, random_state: int = 0
 ) -> Spectra:
     """SEMI-REAL spectra of galaxies, quasars and stars: generated, not observed.
 
@@ -47,14 +44,13 @@ def generate_semi_real(
     numbers and ten coefficients on learned eigenspectra. Stars are model atmospheres, shifted by a
     radial velocity, N(0, 60 km/s), and reddened, exponential with mean E(B-V) = 0.08. All
     get a smooth error of flux calibration and noise of the shape of a real LAMOST noise curve. See
-    Notes for the limits.
+    Notes for the limits. No official mirror has the ingredients: the folder named by
+    ``DIPEDL_DATA`` must hold ``spectra/sim_ingredients.npz``.
 
     Parameters
     ----------
-    ingredients : mapping of str to ndarray
-        The arrays of ``sim_ingredients.npz``.
     n : int, default=100_000
-        Spectra, at least 1.
+        Spectra, at least 1; 100,000 take 1.2 GB.
     mix : mapping of str to number, default=PAPER_FILE_MIX
         How many of ``"GALAXY"``, ``"QSO"`` and ``"STAR"``; a class not named gets none. Integers
         are counts and sum to n; otherwise they are shares, which sum to 1, and counts are the
@@ -72,8 +68,10 @@ def generate_semi_real(
 
     Raises
     ------
-    TypeError, ValueError
-        If an argument is not as described, or an array is missing in `ingredients`.
+    ValueError
+        If an argument is not as described, or the file does not have the known checksum.
+    FileNotFoundError
+        If the file is missing.
 
     Notes
     -----
@@ -97,16 +95,21 @@ def generate_semi_real(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from dipedl_bench.datasets import generate_semi_real
-    >>> ingredients = np.load("sim_ingredients.npz")  # doctest: +SKIP
-    >>> generate_semi_real(ingredients, 5000)  # doctest: +SKIP
+    >>> from dipedl_bench.datasets import semi_real_spectra
+    >>> semi_real_spectra(5000)  # doctest: +SKIP
     Spectra(n=5000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
     if n < 1:
         raise ValueError(f"n must be >= 1, got {n!r}; raise it")
+    counts = count_classes(mix, n)
+    return generate_spectra(read_arrays(INGREDIENTS), counts, random_state)
+
+
+def generate_spectra(ingredients: Ingredients, counts: np.ndarray, random_state: int) -> Spectra:
+    """Generate so many spectra of each class from ingredients."""
     parts = parts_of(ingredients)
-    label = np.repeat(np.arange(len(CLASSES)), _counts(mix, n)).astype(np.int64)
+    label = np.repeat(np.arange(len(CLASSES)), counts)
+    n = len(label)
     _chance(random_state, 0).shuffle(label)
     flux = np.empty((n, len(parts.wavelength)), np.float32)
     source, snr = np.empty(n, np.int64), np.empty(n)
@@ -114,10 +117,10 @@ def generate_semi_real(
         rows = slice(start, start + CHUNK)
         draws = draw(parts, label[rows], _chance(random_state, 1 + chunk))
         flux[rows], source[rows], snr[rows] = light(parts, draws), draws.source, draws.snr
-    galaxies, quasars = parts.objects["GALAXY"], parts.objects["QSO"]
+    galaxies, quasars = parts.objects
     models = np.array([f"model {i}" for i in range(len(parts.stars.kind))])
     first = np.cumsum([0, len(galaxies.key), len(quasars.key)])
-    group = (first[label] + source).astype(np.int64)
+    group = first[label] + source
     redshift = np.concatenate([galaxies.redshift, quasars.redshift, np.zeros(len(models))])
     name = np.concatenate([galaxies.key, quasars.key, models])
     return Spectra(flux, parts.wavelength, label, CLASSES, snr, redshift[group], name[group], group)
@@ -128,41 +131,30 @@ def _chance(seed: int, part: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
 
 
-def _counts(mix: Mapping[str, float], n: int) -> NDArray[np.int64]:
-    if not isinstance(mix, Mapping) or set(mix) - set(CLASSES) or not mix:
+def count_classes(mix: Mapping[str, float], n: int) -> np.ndarray:
+    """Return how many spectra of each class are `n` in a mix, by largest remainder."""
+    if not mix or set(mix) - set(CLASSES):
         raise ValueError(
             f"mix must map names out of {list(CLASSES)} to counts or shares, got {mix!r}"
         )
     values = np.array([mix.get(name, 0) for name in CLASSES])
-    if values.dtype.kind not in "iuf" or not np.all(np.isfinite(values)) or values.min() < 0:
-        raise ValueError(f"mix must hold finite numbers >= 0, got {dict(mix)}")
-    if values.dtype.kind in "iu":
-        if values.sum() != n:
-            raise ValueError(
-                f"the counts of mix must sum to n={n}, got {values.sum()}; "
-                "change n, or give shares as floats"
-            )
-        return values.astype(np.int64)
-    if abs(values.sum() - 1) > 1e-6:
-        raise ValueError(f"the shares of mix must sum to 1, got {values.sum():g}; divide by it")
-    return _nearest(values * n, n)
-
-
-def _nearest(exact: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Integers that sum to n, by largest remainder."""
+    whole = n if values.dtype.kind in "iu" else 1
+    if not (values.min() >= 0 and abs(values.sum() - whole) <= 1e-6):
+        raise ValueError(
+            f"mix must hold counts >= 0 that sum to n={n}, or shares >= 0, as floats, that sum to "
+            f"1, got {dict(mix)}, which sum to {values.sum():g}"
+        )
     # 0.3427 * 100,000 is slightly below 34,270, so round before the floor
-    exact = np.round(exact, 6)
+    exact = np.round(values * (n / whole), 6)
     counts = np.floor(exact).astype(np.int64)
-    most = np.argsort(counts - exact, kind="stable")[: n - counts.sum()]
-    counts[most] += 1
+    counts[np.argsort(counts - exact, kind="stable")[: n - counts.sum()]] += 1
     return counts
 
 
 # Ingredients
 
 
-@dataclass(frozen=True)
-class Objects:
+class Objects(NamedTuple):
     """Real galaxies, or quasars: m objects on b eigenspectra of q points.
 
     `coefficients` (m, b), `eigenspectra` (b, q), `start` and `step` of their grid in
@@ -180,8 +172,7 @@ class Objects:
     key: NDArray[np.str_]
 
 
-@dataclass(frozen=True)
-class Templates:
+class Templates(NamedTuple):
     """Stars: coefficients (m, b) of m models, `kind` (m,) of each, eigenspectra (kinds, b, p)."""
 
     coefficients: Array
@@ -189,56 +180,36 @@ class Templates:
     eigenspectra: Array
 
 
-@dataclass(frozen=True)
-class Parts:
-    """All ingredients, on one grid of p wavelengths."""
+class Parts(NamedTuple):
+    """All ingredients, on one grid of p wavelengths; objects are galaxies and quasars."""
 
     wavelength: Array
-    objects: Mapping[str, Objects]
+    objects: tuple[Objects, Objects]
     stars: Templates
     noise: NDArray[np.float32]
 
 
-def parts_of(ingredients: Mapping[str, NDArray[np.generic]]) -> Parts:
-    """Return the ingredients by part; ValueError names the arrays that are missing."""
-    needed = [f"{name}_{key}" for name in ("GALAXY", "QSO") for key in _OBJECT_KEYS]
-    needed += [f"STAR_{kind}_{key}" for kind in STAR_SHARES for key in "BC"]
-    missing = [key for key in ("wavelength", "noise_shape", *needed) if key not in ingredients]
-    if missing:
-        raise ValueError(
-            f"ingredients must hold the arrays of sim_ingredients.npz, but {missing} are missing; "
-            "take the whole file"
-        )
+def parts_of(ingredients: Ingredients) -> Parts:
+    """Return the ingredients by part."""
+    models = [np.asarray(ingredients[f"STAR_{kind}_C"], np.float64) for kind in STAR_SHARES]
+    bases = [np.asarray(ingredients[f"STAR_{kind}_B"], np.float64) for kind in STAR_SHARES]
+    kind = np.repeat(np.arange(len(models)), [len(model) for model in models])
     return Parts(
         np.asarray(ingredients["wavelength"], np.float64),
-        {name: _objects(ingredients, name) for name in ("GALAXY", "QSO")},
-        _templates(ingredients),
+        (_objects(ingredients, "GALAXY"), _objects(ingredients, "QSO")),
+        Templates(np.concatenate(models), kind, np.stack(bases)),
         np.asarray(ingredients["noise_shape"], np.float32),
     )
 
 
-def _objects(ingredients: Mapping[str, NDArray[np.generic]], name: str) -> Objects:
+def _objects(ingredients: Ingredients, name: str) -> Objects:
     c, z, amp, poly, sn, grid, spectra = (
         np.asarray(ingredients[f"{name}_{key}"], np.float64)
         for key in ("c", "z", "amp", "poly", "sn", "grid", "E")
     )
     step = (grid[-1] - grid[0]) / (len(grid) - 1)
-    if np.abs(np.diff(grid) - step).max() > 1e-9:
-        raise ValueError(
-            f"{name}_grid must have even steps of log10 wavelength, got steps from "
-            f"{np.diff(grid).min()} to {np.diff(grid).max()}; resample the eigenspectra"
-        )
     key = np.asarray(ingredients[f"{name}_key"]).astype(np.str_)
     return Objects(c, spectra, float(grid[0]), float(step), z, amp, poly, sn, key)
-
-
-def _templates(ingredients: Mapping[str, NDArray[np.generic]]) -> Templates:
-    models = [np.asarray(ingredients[f"STAR_{kind}_C"], np.float64) for kind in STAR_SHARES]
-    bases = [np.asarray(ingredients[f"STAR_{kind}_B"], np.float64) for kind in STAR_SHARES]
-    counts = [len(model) for model in models]
-    return Templates(
-        np.concatenate(models), np.repeat(np.arange(len(models)), counts), np.stack(bases)
-    )
 
 
 # Random draws and flux models of a chunk
@@ -266,8 +237,8 @@ def draw(parts: Parts, label: NDArray[np.int64], rng: np.random.Generator) -> Dr
     n = len(label)
     source = np.zeros(n, np.int64)
     snr, velocity, reddening = np.zeros(n), np.zeros(n), np.zeros(n)
-    for number, name in enumerate(CLASSES[:2]):
-        mine, objects = label == number, parts.objects[name]
+    for number, objects in enumerate(parts.objects):
+        mine = label == number
         source[mine] = found = rng.integers(len(objects.redshift), size=mine.sum())
         measured = np.maximum(1, objects.snr[found] / MIN_SNR)
         snr[mine] = MIN_SNR * measured * rng.lognormal(0.1, 0.25, len(found))
@@ -294,9 +265,9 @@ def _models(parts: Parts, n: int, rng: np.random.Generator) -> NDArray[np.int64]
 def light(parts: Parts, draws: Draws) -> NDArray[np.float32]:
     """Flux (m, p) of the drawn spectra, in units of its median before errors."""
     flux = np.empty((len(draws.label), len(parts.wavelength)), np.float64)
-    for number, name in enumerate(CLASSES[:2]):
+    for number, objects in enumerate(parts.objects):
         mine = draws.label == number
-        flux[mine] = _extragalactic(parts.wavelength, parts.objects[name], draws.source[mine])
+        flux[mine] = _extragalactic(parts.wavelength, objects, draws.source[mine])
     mine = draws.label == 2
     flux[mine] = _stellar(parts, draws.source[mine], draws.velocity[mine], draws.reddening[mine])
     flux /= np.median(flux, axis=1, keepdims=True)

@@ -1,9 +1,8 @@
-"""Spectra of galaxies, quasars, stars and supernovae: observed, semi-real, and templates."""
+"""Spectra of galaxies, quasars, stars and supernovae: observed, and templates."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dipedl.apps.spectra import Spectra, fill_gaps, read_paper_files
 
-from .files import INGREDIENTS, DataDir, cache_folder, fetch, offline_folder
-from .semi_real import CLASSES, PAPER_FILE_MIX, generate_semi_real
+from .files import INGREDIENTS, cache_folder, data_folder, read_arrays
+from .semi_real import CLASSES
 
-__all__ = ["lamost_spectra", "real_spectra", "semi_real_spectra", "supernova_spectra"]
+__all__ = ["lamost_spectra", "real_spectra", "supernova_spectra"]
 
+#: Files of observed spectra and of supernovae.
+REAL, SUPERNOVAE = "spectra/real_spectra.npz", "spectra/ood_supernovae.npz"
 FULL_COVERAGE = 0.985  # smallest share of observed pixels
+MIN_SNR = 4.0  # below 3 labels are unreliable
 #: Address in the code that the paper builds on (superdreamliner/LAMOST-Spectra-Classifier), but
 #: for dl=1, which requests the file, not a page about it. It could not be tested.
 LAMOST_URL = (
@@ -25,16 +27,11 @@ LAMOST_URL = (
 )
 
 
-def lamost_spectra(data_dir: DataDir = None) -> Spectra:
+def lamost_spectra() -> Spectra:
     """The paper's 100,000 LAMOST spectra, in the order of files and rows.
 
-    Parameters
-    ----------
-    data_dir : path-like or None, default=None
-        Directory that holds ``lamost/`` with the paper's FITS files. None: the directory named by
-        ``DIPEDL_DATA``, else the cache (``DIPEDL_CACHE``, or the user's cache directory). No
-        checksum of the archive (2.4 GB) is published, so it is put in place by hand; the error
-        says how.
+    Its FITS files lie in the folder ``lamost`` of ``DIPEDL_DATA``, or of the cache. No checksum of
+    the archive (2.4 GB) is published, so it is put in place by hand; the error says how.
 
     Returns
     -------
@@ -61,14 +58,13 @@ def lamost_spectra(data_dir: DataDir = None) -> Spectra:
     >>> lamost_spectra()  # doctest: +SKIP
     Spectra(n=100000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    folder, origin = offline_folder(data_dir)
-    place = (folder or cache_folder()) / "lamost"
+    place = (data_folder() or cache_folder()) / "lamost"
     files = sorted(place.glob("[!.]*.fits*"))
     if not files:
         raise FileNotFoundError(
-            f"{origin} must name a directory whose folder lamost holds the paper's FITS files, but "
-            f"{str(place)!r} has none; put train_data_01.fits to train_data_10.fits there, such as "
-            f"by: mkdir -p {place} && curl -L {LAMOST_URL!r} | tar -x -C {place} "
+            "DIPEDL_DATA must name a directory whose folder lamost holds the paper's FITS files, "
+            f"but {str(place)!r} has none; put train_data_01.fits to train_data_10.fits there, "
+            f"such as by: mkdir -p {place} && curl -L {LAMOST_URL!r} | tar -x -C {place} "
             "--transform 's|.*/||'"
         )
     spectra: Spectra = read_paper_files(files)
@@ -81,29 +77,16 @@ def lamost_spectra(data_dir: DataDir = None) -> Spectra:
     return spectra
 
 
-def real_spectra(
-    *,
-    data_dir: DataDir = None,
-    one_per_object: bool = True,
-    min_snr: float = 4.0,
-) -> Spectra:
+def real_spectra() -> Spectra:
     """OBSERVED spectra of SDSS, LAMOST and others, on the paper's grid, nearly all of it covered.
 
-    Class and instrument are confounded: galaxies and quasars are mostly of SDSS, stars mostly of
-    LAMOST and of libraries. 21 quasars of the 640 rows of the default are spectra that
+    The first spectrum of each object with an S/N of 4 or more; library stars, whose S/N is not
+    known, are kept. Class and instrument are confounded: galaxies and quasars are mostly of SDSS,
+    stars mostly of LAMOST and of libraries. 21 quasars of the 640 rows are spectra that
     `semi_real_spectra` also takes parameters from (`name` ends like theirs). One object (`group`
-    333) is a galaxy in one survey and a quasar in another; of the two the galaxy comes first.
-
-    Parameters
-    ----------
-    data_dir : path-like or None, default=None
-        Directory that holds ``spectra/real_spectra.npz``. No official mirror has it, so it cannot
-        be downloaded: without `data_dir` the directory named by ``DIPEDL_DATA`` must hold it.
-    one_per_object : bool, default=True
-        Keep the first of the spectra of each object.
-    min_snr : float, default=4.0
-        Smallest S/N; below 3 labels are unreliable. Library stars, whose S/N is not known, are
-        kept.
+    333) is a galaxy in one survey and a quasar in another; of the two the galaxy comes first. No
+    official mirror has the file: the folder named by ``DIPEDL_DATA`` must hold
+    ``spectra/real_spectra.npz``.
 
     Returns
     -------
@@ -116,8 +99,8 @@ def real_spectra(
 
     Raises
     ------
-    TypeError, ValueError
-        If `min_snr` is not a number, or the file does not have the known checksum.
+    ValueError
+        If the file does not have the known checksum.
     FileNotFoundError
         If the file is missing.
 
@@ -127,20 +110,14 @@ def real_spectra(
     >>> real_spectra()  # doctest: +SKIP
     Spectra(n=640, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    if isinstance(min_snr, bool) or not isinstance(min_snr, int | float | np.number):
-        raise TypeError(f"min_snr must be a number, got {min_snr!r}; pass 0 to keep all")
-    if not min_snr < np.inf:
-        raise ValueError(f"min_snr must be finite, got {min_snr!r}; pass 0 to keep all")
-    content = arrays("spectra/real_spectra.npz", data_dir)
-    rows = np.flatnonzero((content["coverage"] > FULL_COVERAGE) & ~(content["snr"] < min_snr))
-    if one_per_object:
-        _, first = np.unique(content["group"][rows], return_index=True)
-        rows = rows[np.sort(first)]
-    flux, mask = over_median(content["flux"][rows])
+    content = read_arrays(REAL)
+    rows = np.flatnonzero((content["coverage"] > FULL_COVERAGE) & ~(content["snr"] < MIN_SNR))
+    rows = rows[np.sort(np.unique(content["group"][rows], return_index=True)[1])]
+    flux, mask = _over_median(content["flux"][rows])
     return Spectra(
         flux,
         content["wavelength"],
-        _numbers(content["label"][rows]),
+        np.array([CLASSES.index(name) for name in content["label"][rows]]),
         CLASSES,
         content["snr"][rows].astype(np.float64),
         content["z"][rows].astype(np.float64),
@@ -150,73 +127,15 @@ def real_spectra(
     )
 
 
-def _numbers(names: NDArray[np.str_]) -> NDArray[np.int64]:
-    found = names[:, None] == np.array(CLASSES)
-    if not found.any(axis=1).all():
-        unknown = sorted(set(names[~found.any(axis=1)].tolist()))
-        raise ValueError(
-            f"label must be one of {list(CLASSES)}, got {unknown}; take the known file"
-        )
-    return np.asarray(found.argmax(axis=1), np.int64)
-
-
-def semi_real_spectra(
-    n: int = 100_000,
-    *,
-    mix: Mapping[str, float] = PAPER_FILE_MIX,
-    random_state: int = 0,
-    data_dir: DataDir = None,
-) -> Spectra:
-    """SEMI-REAL spectra: parameters of real SDSS objects, flux models, LAMOST's noise.
-
-    They are generated, not observed: results are not comparable with those on LAMOST spectra.
-    `generate_semi_real` says how they are made and what makes them easier than
-    observed ones.
-
-    Parameters
-    ----------
-    n : int, default=100_000
-        Spectra; 100,000 take 1.2 GB.
-    mix, random_state : optional
-        As of `generate_semi_real`.
-    data_dir : path-like or None, default=None
-        Directory that holds ``spectra/sim_ingredients.npz``. No official mirror has it, so it
-        cannot be downloaded: without `data_dir` the directory named by ``DIPEDL_DATA`` must hold
-        it.
-
-    Returns
-    -------
-    Spectra
-        Labels 0 GALAXY, 1 QSO, 2 STAR; with S/N, redshift (0 for stars), name, and the number of
-        the object or stellar model in `group`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not as described, or the file does not have the known checksum.
-    FileNotFoundError
-        If the file is missing.
-
-    Examples
-    --------
-    >>> from dipedl_bench.datasets import semi_real_spectra
-    >>> semi_real_spectra(5000)  # doctest: +SKIP
-    Spectra(n=5000, 3900-9000 Angstrom in 3000 pixels, failures=0)
-    """
-    ingredients = arrays(INGREDIENTS, data_dir)
-    return generate_semi_real(ingredients, n, mix=mix, random_state=random_state)
-
-
-def supernova_spectra(
-    snr: ArrayLike, *, random_state: int = 0, data_dir: DataDir = None
-) -> Spectra:
+def supernova_spectra(snr: ArrayLike, *, random_state: int = 0) -> Spectra:
     """Templates of supernovae, with ADDED noise of the shape of LAMOST noise curves.
 
     The templates are nearly free of noise, which alone would separate them from other spectra.
     They are 224 spectra of 60 supernovae at several epochs each: intervals that assume
     independence are too narrow; `group` holds the supernova. 214 go back to observations; ten,
     whose names begin with "theory99em", are models. Ten stand in the file twice, four of these
-    under another name.
+    under another name. No official mirror has the files: the folder named by ``DIPEDL_DATA`` must
+    hold ``spectra/ood_supernovae.npz`` and ``spectra/sim_ingredients.npz``.
 
     Parameters
     ----------
@@ -225,10 +144,6 @@ def supernova_spectra(
         S/N of the in-distribution spectra.
     random_state : int, default=0
         Seed; the same seed gives the same noise.
-    data_dir : path-like or None, default=None
-        Directory that holds ``spectra/ood_supernovae.npz`` and ``spectra/sim_ingredients.npz``. No
-        official mirror has them, so they cannot be downloaded: without `data_dir` the directory
-        named by ``DIPEDL_DATA`` must hold them.
 
     Returns
     -------
@@ -240,9 +155,8 @@ def supernova_spectra(
 
     Raises
     ------
-    TypeError, ValueError
-        If `snr` is not finite and above 0, `random_state` not an integer >= 0, or a file does not
-        have the known checksum.
+    ValueError
+        If a file does not have the known checksum.
     FileNotFoundError
         If a file is missing.
 
@@ -257,13 +171,11 @@ def supernova_spectra(
     >>> supernova_spectra(20.0)  # doctest: +SKIP
     Spectra(n=224, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    levels = _levels(snr)
     rng = np.random.default_rng(random_state)
-    content = arrays("spectra/ood_supernovae.npz", data_dir)
-    curves = arrays(INGREDIENTS, data_dir)["noise_shape"]
+    content, curves = read_arrays(SUPERNOVAE), read_arrays(INGREDIENTS)["noise_shape"]
     rows = content["coverage"] > FULL_COVERAGE
-    flux, mask = over_median(content["flux"][rows])
-    drawn = rng.choice(levels, len(flux))
+    flux, mask = _over_median(content["flux"][rows])
+    drawn = rng.choice(np.atleast_1d(np.asarray(snr, np.float64)), len(flux))
     curve = curves[rng.integers(len(curves), size=len(flux))]
     noise = rng.standard_normal(flux.shape, np.float32)
     flux += curve / drawn[:, None].astype(np.float32) * noise
@@ -281,26 +193,7 @@ def supernova_spectra(
     )
 
 
-def _levels(snr: ArrayLike) -> NDArray[np.float64]:
-    try:
-        levels = np.atleast_1d(np.asarray(snr, np.float64))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"snr must be a number or an array of numbers, got {snr!r}") from error
-    if levels.ndim != 1 or not levels.size or not np.all((levels > 0) & np.isfinite(levels)):
-        raise ValueError(
-            f"snr must be finite and above 0, a number or an array (m,) with m >= 1, got {snr!r}; "
-            "leave out rows whose S/N is not known"
-        )
-    return levels
-
-
-def arrays(name: str, data_dir: DataDir) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a published file by name."""
-    with np.load(fetch(name, data_dir), allow_pickle=False) as content:
-        return dict(content)
-
-
-def over_median(flux: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def _over_median(flux: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Flux (n, p) without NaN, over the median of its spectrum; the mask of former NaN.
 
     Unobserved pixels at an edge get the nearest observed value; others are interpolated.

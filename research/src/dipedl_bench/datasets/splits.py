@@ -17,9 +17,9 @@ from dipedl.datasets import Dataset, leave_class_out, load_mini_mnist
 from .. import datasets
 from ..names import refuse_unknown
 from ..results.scores import OOD_PREFIX
-from .files import TABLES
-from .images import load_cifar10, load_mnist
-from .spectra_splits import SPECTRA, SPECTRA_OOD, limited, spectra_splits
+from .files import TABLES, check_there
+from .images import files_of, load_cifar10, load_mnist
+from .spectra_splits import SPECTRA, limited, spectra_files, spectra_splits
 from .tables import SOURCES, load_openml
 
 Rows = Mapping[str, np.ndarray]
@@ -32,14 +32,11 @@ LOADERS: dict[str, Callable[[tuple[str, ...]], Dataset]] = {
     "colour-digits": lambda ood: load_colour_digits(),
     "cifar10": lambda ood: load_cifar10(ood=ood),
 }
-#: OOD sets of each.
+#: OOD sets of every data set that a profile may name.
 OOD_SETS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("mini-mnist", "mnist", "colour-digits"), tuple(TABLES["mnist"]["ood"])),
-    "cifar10": tuple(TABLES["cifar10"]["ood"]),
-    **SPECTRA_OOD,
+    **{name: tuple(TABLES["cifar10" if name == "cifar10" else "mnist"]["ood"]) for name in LOADERS},
+    **{name: recipe.ood for name, recipe in SPECTRA.items()},
 }
-#: Every data set that a profile may name.
-DATASETS = (*LOADERS, *SPECTRA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +90,22 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
         if name in data.truth:
             truth[f"{OOD_PREFIX}{name}"] = data.truth[name][rows]
     y = {"train": data.y_train[kept], "validation": data.y_train[held], "test": data.y_test[test]}
-    if "standardise" in config:
-        X = _standardised(X)
+    if "standardise" in config:  # over training and validation rows
+        rows = np.concatenate([X["train"], X["validation"]])
+        mean, sd = rows.mean(axis=0), rows.std(axis=0)
+        X = {split: (of - mean) / np.where(sd > 0, sd, 1.0) for split, of in X.items()}
     weights = {s: weight[y[s]] for s in ("train", "validation")} if "selected" in config else {}
     return Splits(X, y, truth, weights)
 
 
-def _standardised(X: Rows) -> dict[str, np.ndarray]:
-    """Every column with mean 0 and standard deviation 1 over training and validation rows."""
-    rows = np.concatenate([X["train"], X["validation"]])
-    mean, sd = rows.mean(axis=0), rows.std(axis=0)
-    return {split: (of - mean) / np.where(sd > 0, sd, 1.0) for split, of in X.items()}
+def check_files(config: Mapping[str, Any]) -> None:
+    """Raise FileNotFoundError if files of a profile's data set are missing."""
+    name = config["dataset"]
+    if name in SPECTRA:
+        check_there(spectra_files(config))
+    elif name in TABLES:
+        others = (files_of(other.removesuffix("_inverted"), ["test"]) for other in config["ood"])
+        check_there([*files_of(name, ["train", "test"]), *(file for of in others for file in of)])
 
 
 # Data sets by the name that a suite gives them
@@ -118,7 +120,7 @@ def _bunch(name: str) -> Any:
 
 #: Data sets that come with scikit-learn and have no split of their own.
 _BUNCHES: dict[str, Callable[[], Any]] = {
-    **{f"sklearn:{name}": partial(_bunch, name) for name in ("breast_cancer", "iris", "wine")},
+    **{f"sklearn:{name}": partial(_bunch, name) for name in ("iris", "wine")},
     **{f"openml:{name}": partial(load_openml, name) for name in SOURCES},
 }
 
@@ -126,8 +128,7 @@ _BUNCHES: dict[str, Callable[[], Any]] = {
 def load_data(config: Mapping[str, Any], seed: int) -> Dataset:
     """Load the data set of a config: by the "dataset" of a profile, or by "loader" and "arguments".
 
-    Test and OOD sets are the official ones; where a data set has none of its own, they are drawn
-    with the seed.
+    A loader gets the OOD sets and the seed, where it takes them.
     """
     if "loader" not in config:
         return LOADERS[config["dataset"]](tuple(config["ood"]))
@@ -135,30 +136,18 @@ def load_data(config: Mapping[str, Any], seed: int) -> Dataset:
     if name in _BUNCHES:
         made: Dataset = leave_class_out(_BUNCHES[name](), left_out, random_state=seed)
         return made
-    data: Dataset = _loader(name)(**_arguments(config, seed))
+    load = getattr(datasets if name in datasets.__all__ else library, name)
+    offered = {"random_state": seed} | ({} if left_out is not None else {"ood": config["ood"]})
+    taken = inspect.signature(load).parameters
+    given = {key: value for key, value in offered.items() if key in taken}
+    data: Dataset = load(**given, **config["arguments"])
     return data if left_out is None else leave_class_out(data, left_out)
-
-
-def _loader(name: str) -> Callable[..., Dataset]:
-    """Return the loader of this name, of the suites or else of the library."""
-    home = datasets if name in datasets.__all__ else library
-    return getattr(home, name)  # type: ignore[no-any-return]
 
 
 def check_loader(name: str, where: str) -> None:
     """ValueError with the name that was probably meant if there is no such loader."""
     loaders = [n for n in (*library.__all__, *datasets.__all__) if n.startswith("load_")]
     refuse_unknown("loader", [name], [*loaders, *_BUNCHES], where)
-
-
-def _arguments(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Arguments of a loader: the OOD sets and the seed, where it takes them, and its own."""
-    offered = {"ood": tuple(config["ood"]), "random_state": seed}
-    if config["leave_out"] is not None:
-        del offered["ood"]
-    taken = inspect.signature(_loader(config["loader"])).parameters
-    given = {key: value for key, value in offered.items() if key in taken}
-    return {**given, **config["arguments"]}
 
 
 def load_colour_digits() -> Dataset:
@@ -179,15 +168,12 @@ def load_colour_digits() -> Dataset:
         ood={name: _coloured(X, rng) for name, X in sorted(grey.ood.items())},
         target_names=grey.target_names,
         image_shape=(3, 32, 32),
-        provenance=grey.provenance,
     )
 
 
 def _coloured(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows of grey pixels (n, 784) as rows of coloured ones (n, 3072)."""
-    side, margin = 28, 2
-    margins = ((0, 0), (0, 0), (margin, margin), (margin, margin))
-    ink = np.pad(X.reshape(-1, 1, side, side), margins, mode="edge")
+    images = X.reshape(-1, 1, 28, 28)
+    ink = np.pad(images, ((0, 0), (0, 0), (2, 2), (2, 2)), mode="edge")
     pen, paper = rng.uniform(0.0, 1.0, (2, len(X), 3, 1, 1)).astype(np.float32)
-    images = ink * pen + (1 - ink) * paper
-    return np.asarray(images.reshape(len(X), -1))
+    return np.asarray((ink * pen + (1 - ink) * paper).reshape(len(X), -1))

@@ -2,55 +2,50 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import io
+import re
+from collections.abc import Iterator
 from importlib import resources
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dipedl.datasets import Dataset, leave_class_out, split_stratified
 
-from .files import PROVENANCE, DataDir, fetch
+from .files import fetch, read_arrays
 
 if TYPE_CHECKING:
+    from pandas import DataFrame, Series
     from sklearn.utils import Bunch
 
 __all__ = ["load_covertype", "load_segment"]
 
-_FORESTS = tuple(
-    "Spruce/Fir,Lodgepole Pine,Ponderosa Pine,Cottonwood/Willow,Aspen,Douglas-fir,Krummholz".split(
-        ","
-    )
+_FORESTS = (
+    "Spruce/Fir",
+    "Lodgepole Pine",
+    "Ponderosa Pine",
+    "Cottonwood/Willow",
+    "Aspen",
+    "Douglas-fir",
+    "Krummholz",
 )
 
 
-def load_covertype(
-    *,
-    left_out: int = 4,
-    test_size: float = 0.2,
-    random_state: int = 0,
-    data_dir: DataDir = None,
-) -> Dataset:
+def load_covertype(*, left_out: int = 4, random_state: int = 0) -> Dataset:
     """Covertype, 15,120 patches of forest, 2,160 of each kind; one kind is the ood set.
+
+    No official mirror has this selection of rows: the folder named by ``DIPEDL_DATA`` must hold
+    ``tabular/covtype_15k.npz``.
 
     Parameters
     ----------
     left_out : int, default=4
         Number of the kind that is left out, as published: 1 Spruce/Fir, 2 Lodgepole Pine,
         3 Ponderosa Pine, 4 Cottonwood/Willow, 5 Aspen, 6 Douglas-fir, 7 Krummholz.
-    test_size : float, default=0.2
-        Share of the other rows that goes into the test set, in (0, 1); stratified.
     random_state : int, default=0
-        Seed of the split; the same seed gives the same split.
-    data_dir : path-like or None, default=None
-        Directory that holds ``tabular/covtype_15k.npz``. No official mirror has this selection of
-        rows, so it cannot be downloaded: without `data_dir` the directory named by ``DIPEDL_DATA``
-        must hold it.
+        Seed of the split; the same seed gives the same split. A fifth of the other rows,
+        stratified, are test rows.
 
     Returns
     -------
@@ -61,8 +56,7 @@ def load_covertype(
     Raises
     ------
     ValueError
-        If `left_out` is no kind, `test_size` is not in (0, 1), or the file does not have the known
-        checksum.
+        If `left_out` is no kind, or the file does not have the known checksum.
     FileNotFoundError
         If the file is missing.
 
@@ -78,49 +72,34 @@ def load_covertype(
     >>> load_covertype(left_out=7).ood["Krummholz"].shape  # doctest: +SKIP
     (2160, 54)
     """
-    from sklearn.utils import Bunch
-
     if left_out not in range(1, len(_FORESTS) + 1):
         raise ValueError(
             f"left_out must be the number of a kind of forest, 1 to {len(_FORESTS)}, "
             f"got {left_out!r}; 4 is Cottonwood/Willow"
         )
-    with np.load(fetch("tabular/covtype_15k.npz", data_dir), allow_pickle=False) as content:
-        data = Bunch(data=content["X"], target=content["y"], target_names=_FORESTS)
-    made: Dataset = leave_class_out(
-        data,
-        _FORESTS[left_out - 1],
-        name="covertype",
-        test_size=test_size,
-        random_state=random_state,
-        provenance=(PROVENANCE["covertype"],),
-    )
+    from sklearn.utils import Bunch
+
+    arrays = read_arrays("tabular/covtype_15k.npz")
+    data = Bunch(data=arrays["X"], target=arrays["y"], target_names=_FORESTS)
+    options = {"name": "covertype", "test_size": 0.2, "random_state": random_state}
+    made: Dataset = leave_class_out(data, _FORESTS[left_out - 1], **options)
     return made
 
 
-_SEGMENT_INPUTS = 18
-
-
-def load_segment(
-    *, test_size: float = 0.2, random_state: int = 0, data_dir: DataDir = None
-) -> Dataset:
+def load_segment(*, random_state: int = 0) -> Dataset:
     """UCI Segment as PostNet used it: 1,980 patches of six surfaces; 330 of sky are the ood set.
 
     Each input was scaled to [0, 1] by its smallest and largest value over all rows of the six
     classes, test rows included, as published. About a tenth of the rows are copies of
-    others; copies are in the same part.
+    others; copies are in the same part. No official mirror has the files in this form: the folder
+    named by ``DIPEDL_DATA`` must hold ``tabular/segment_id.csv`` and
+    ``tabular/segment_ood_sky.csv``.
 
     Parameters
     ----------
-    test_size : float, default=0.2
-        Share of the distinct rows that goes into the test set, in (0, 1); each class gives its
-        share.
     random_state : int, default=0
-        Seed of the split; the same seed gives the same split.
-    data_dir : path-like or None, default=None
-        Directory that holds ``tabular/segment_id.csv`` and ``tabular/segment_ood_sky.csv``. No
-        official mirror has them in this form, so they cannot be downloaded: without `data_dir` the
-        directory named by ``DIPEDL_DATA`` must hold them.
+        Seed of the split; the same seed gives the same split. A fifth of the distinct rows of each
+        class are test rows.
 
     Returns
     -------
@@ -131,7 +110,7 @@ def load_segment(
     Raises
     ------
     ValueError
-        If `test_size` is not in (0, 1), or a file does not have the known checksum.
+        If a file does not have the known checksum.
     FileNotFoundError
         If a file is missing.
 
@@ -146,35 +125,28 @@ def load_segment(
     >>> load_segment().ood["sky"].shape  # doctest: +SKIP
     (330, 18)
     """
-    X, y = _read_segment(fetch("tabular/segment_id.csv", data_dir))
-    sky, _ = _read_segment(fetch("tabular/segment_ood_sky.csv", data_dir))
-    train, test = split_stratified(X, y, test_size, random_state)
+    X, y = _read_segment("id")
+    parts = split_stratified(X, y, 0.2, random_state)
     return Dataset(
         "segment",
-        *train,
-        *test,
-        ood={"sky": sky},
+        *(array for part in parts for array in part),
+        ood={"sky": _read_segment("ood_sky")[0]},
         target_names=tuple("012345"),
-        provenance=(PROVENANCE["segment"],),
     )
 
 
-def _read_segment(path: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Inputs and labels of one file: a number, the inputs and the label in each line.
+def _read_segment(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and labels of a file.
 
-    The first line numbers the columns; the last three hold the numbers of rows, inputs and classes.
+    Its first line and column number columns and rows; the last three lines hold the numbers of
+    rows, inputs and classes.
     """
-    with open(path, newline="", encoding="ascii") as stream:
-        table = np.array([line[1:] for line in csv.reader(stream)][1:-3], dtype=np.float64)
-    inputs, labels = table[:, :_SEGMENT_INPUTS], table[:, _SEGMENT_INPUTS]
-    return np.ascontiguousarray(inputs), labels.astype(np.int64)
+    path = fetch(f"tabular/segment_{name}.csv")
+    values = np.genfromtxt(path, delimiter=",", skip_header=1, skip_footer=3)
+    return np.ascontiguousarray(values[:, 1:-1]), values[:, -1].astype(np.int64)
 
 
-_GAP = "?"
-
-
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Number of a data set at OpenML, the column of its labels, and columns that are left out."""
 
     number: int
@@ -201,37 +173,43 @@ def load_openml(name: str) -> Bunch:
     from sklearn.utils import Bunch
 
     source = SOURCES[name]
-    columns = _columns(source.number)
-    names, target = np.unique(columns.pop(source.target), return_inverse=True)
-    kept = [values for column, values in columns.items() if column not in source.without]
-    return Bunch(
-        data=np.column_stack([column for values in kept for column in _encoded(values)]),
-        target=target,
-        target_names=tuple(map(str, names)),
+    table = _read_openml(source.number)
+    names, target = np.unique(table.pop(source.target), return_inverse=True)
+    kept = table.drop(columns=list(source.without))
+    columns = [column for _, values in kept.items() for column in _encoded(values)]
+    return Bunch(data=np.column_stack(columns), target=target, target_names=tuple(map(str, names)))
+
+
+def _read_openml(number: int) -> DataFrame:
+    """Columns of text as the file has them, gaps as NaN."""
+    from pandas import read_csv
+
+    folder = resources.files("sklearn.datasets.tests.data.openml") / f"id_{number}"
+    (file,) = (file for file in folder.iterdir() if file.name.endswith(".arff.gz"))
+    text = gzip.decompress(file.read_bytes()).decode()
+    head, rows = re.split(r"^@data\s*$", text, flags=re.MULTILINE | re.IGNORECASE)
+    lines = (line for line in head.splitlines() if line.lower().startswith("@attribute"))
+    return read_csv(
+        io.StringIO(rows),
+        names=[line.split()[1].strip("'") for line in lines],
+        dtype=str,
+        na_values="?",
+        keep_default_na=False,
+        escapechar="\\",
+        skipinitialspace=True,
     )
 
 
-def _columns(number: int) -> dict[str, tuple[str, ...]]:
-    """Columns of text as the file has them, by name in lower case."""
-    folder = resources.files("sklearn.datasets.tests.data.openml") / f"id_{number}"
-    (file,) = (file for file in folder.iterdir() if file.name.endswith(".arff.gz"))
-    lines = gzip.decompress(file.read_bytes()).decode().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.strip().lower() == "@data")
-    attributes = (line for line in lines[:start] if line.lower().startswith("@attribute"))
-    heads = [line.split()[1].strip("'") for line in attributes]
-    rows = csv.reader(lines[start + 1 :], escapechar="\\", skipinitialspace=True)
-    return dict(zip(heads, zip(*filter(None, rows), strict=True), strict=True))
-
-
-def _encoded(values: Sequence[str]) -> Iterator[np.ndarray]:
+def _encoded(values: Series) -> Iterator[np.ndarray]:
     """Yield the columns of numbers that stand for a column of text, see `load_openml`."""
-    known = np.array([value != _GAP for value in values])
+    from pandas import to_numeric
+
     try:
-        numbers = np.array([value if value != _GAP else "nan" for value in values], dtype=float)
+        numbers = to_numeric(values)
     except ValueError:
-        for level in sorted(set(values) - {_GAP}):
-            yield np.array([value == level for value in values], dtype=float)
+        for level in sorted(values.dropna().unique()):
+            yield (values == level).to_numpy(float)
         return
-    yield np.where(known, numbers, np.nanmedian(numbers))
-    if not known.all():
-        yield (~known).astype(float)
+    yield numbers.fillna(numbers.median()).to_numpy(float)
+    if numbers.isna().any():
+        yield numbers.isna().to_numpy(float)

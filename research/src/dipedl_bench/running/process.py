@@ -31,7 +31,7 @@ _PRELOADED = ("sklearn.ensemble", "sklearn.mixture", "sklearn.neighbors", __name
 
 
 def run_in_process(
-    cell: Cell, part: Part, store: Store, data_dir: str | None, deadline: float | None, say: Say
+    cell: Cell, part: Part, store: Store, deadline: float | None, say: Say
 ) -> Outcome:
     """Make a part of a cell in a new process; `say` gets its progress.
 
@@ -44,7 +44,8 @@ def run_in_process(
     if forks:
         context.set_forkserver_preload(list(_PRELOADED))
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(cell, part, store, data_dir, deadline, theirs))
+    data = os.environ.get("DIPEDL_DATA")  # of now: a server of processes has that of its start
+    process = context.Process(target=_work, args=(cell, part, store, data, deadline, theirs))
     process.start()
     theirs.close()
     try:
@@ -81,14 +82,14 @@ def _work(
     cell: Cell,
     part: Part,
     store: Store,
-    data_dir: str | None,
+    data: str | None,
     deadline: float | None,
     pipe: Connection,
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    if data_dir is not None:
-        os.environ["DIPEDL_DATA"] = data_dir
+    os.environ.pop("DIPEDL_DATA", None)
+    os.environ |= {} if data is None else {"DIPEDL_DATA": data}
 
     def say(text: str) -> None:
         pipe.send(("progress", text))

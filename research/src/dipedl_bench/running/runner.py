@@ -12,7 +12,6 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ..datasets.spectra_splits import SPECTRA, drop_damaged
 from ..results.receipt import receipt
 from ..results.rows import Row, default_root, make_root
 from ..results.scores import score
@@ -65,7 +64,6 @@ def run(
     seeds: Iterable[int] | None = None,
     out: str | os.PathLike[str] | None = None,
     budget: float | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
     progress: Say | None = None,
 ) -> RunResult:
     """Run methods of a suite with several seeds; what is there already is not run again.
@@ -75,8 +73,9 @@ def run(
     they are complete, and the row is written from them. In a crossed suite the methods of a cell
     (data set, classifier, seed) share a process, and a row is written when its method is done. So
     the run may be killed at any time, and the same call goes on; two runs on one folder share the
-    work. It begins with a look at the checksums of all arrays: what is damaged or gone is named,
-    and only that is made again. Arrays of a row whose whole folder was deleted are not made again.
+    work. Data sets lie in the folder ``DIPEDL_DATA``, else they are downloaded. It begins with a
+    look at the checksums of all arrays: what is damaged or gone is named, and only that is made
+    again. Arrays of a row whose whole folder was deleted are not made again.
 
     Parameters
     ----------
@@ -96,8 +95,6 @@ def run(
     budget : float, optional
         Seconds after which nothing is begun. The training of a network pauses at an epoch in time,
         and the next call goes on with it.
-    data_dir : path-like, optional
-        Folder of the data sets; default: ``DIPEDL_DATA``, else they are downloaded.
     progress : callable, optional
         Gets a line of text now and then.
 
@@ -117,26 +114,23 @@ def run(
     store = Store(out or default_root(), loaded.name, profile)
     axes: dict[str, Any] = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
     cells = plan(loaded, profile, file_of(suite), seeds=seeds, **axes)
-    return run_cells(cells, store, data_dir, deadline, progress or (lambda text: None))
+    return run_cells(cells, store, deadline, progress or (lambda text: None))
 
 
 def run_cells(
     cells: list[Cell],
     store: Store,
-    data_dir: str | os.PathLike[str] | None,
     deadline: float | None,
     say: Say,
 ) -> RunResult:
     """Do what is missing of the cells: train their parts, run their methods, write their rows."""
     make_root(store.root)
-    data = os.environ.get("DIPEDL_DATA") if data_dir is None else str(data_dir)
-    return _Run(store, data, deadline, say).go(cells)
+    return _Run(store, deadline, say).go(cells)
 
 
 @dataclass
 class _Run:
     store: Store
-    data_dir: str | None
     deadline: float | None
     say: Say
     #: Why a part failed, by its key.
@@ -185,14 +179,6 @@ class _Run:
                         self.say(f"{label}: {problem}; it is made again")
                     if problems:
                         self.store.forget_arrays(*key)
-        features = {}
-        for cell in cells:
-            data = cell.heads[0]["config"]["data"]
-            if data.get("dataset") in SPECTRA and self._missing(cell):
-                features[json.dumps(data), cell.seed] = data
-        for (_, seed), data in features.items():
-            for problem in drop_damaged(data, seed, self.store.features):
-                self.say(f"features of seed {seed}: {problem}; they are made again")
 
     def _finish(self, cell: Cell, result: RunResult) -> bool:
         """Do a cell, and add what came of it to the result; False if another run is at work."""
@@ -252,7 +238,7 @@ class _Run:
         label = cell.label(part)
         self.say(label)
         try:
-            check_data_there(part, cell.seed, self.store, self.data_dir)
+            check_data_there(part)
         except DataError as error:
             raise StoppedError(str(error)) from error
         start = last = time.monotonic()
@@ -263,7 +249,7 @@ class _Run:
                 last = time.monotonic()
                 self.say(f"{label}: {text}")
 
-        outcome = run_in_process(cell, part, self.store, self.data_dir, self.deadline, progress)
+        outcome = run_in_process(cell, part, self.store, self.deadline, progress)
         kind, message = outcome
         if kind in FATAL:
             raise StoppedError(message)

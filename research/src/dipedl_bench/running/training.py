@@ -13,9 +13,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
-from ..datasets.files import check_there
-from ..datasets.spectra_splits import SPECTRA, check_spectra_there, has_features
-from ..datasets.splits import LABELLED, Splits, make_splits
+from ..datasets.splits import LABELLED, Splits, check_files, make_splits
 from ..results.receipt import receipt
 from ..results.scores import OOD_PREFIX, score
 from ..results.store import Store
@@ -111,26 +109,14 @@ def _fit(model: Any, part: Part, X: Rows, y: Rows, options: dict[str, Any]) -> N
 # ------------------------------------------------------------------------------------- inputs
 
 
-def check_data_there(part: Part, seed: int, store: Store, data_dir: str | None) -> None:
+def check_data_there(part: Part) -> None:
     """Raise DataError if a data set that a part loads is missing, before its process begins."""
     data = part.config["data"]
-    if "dataset" in data and not part.below and not has_features(data, seed, store.features):
-        check_files(data, data_dir)
-
-
-def check_files(data: Mapping[str, Any], folder: str | None) -> None:
-    """Raise DataError if a folder holds no file of a config's data set, or of its OOD sets.
-
-    None stands for the cache, to which files are downloaded, but for those of spectra.
-    """
-    origin = "data_dir, --data or DIPEDL_DATA"
-    try:
-        if data["dataset"] in SPECTRA:
-            check_spectra_there(data, folder, origin)
-        elif folder:
-            check_there(data["dataset"], data["ood"], folder, origin)
-    except (FileNotFoundError, ImportError) as error:
-        raise DataError(str(error)) from error
+    if "dataset" in data and not part.below:
+        try:
+            check_files(data)
+        except (FileNotFoundError, ImportError) as error:
+            raise DataError(str(error)) from error
 
 
 def _inputs_of(part: Part, store: Store, seed: int) -> Inputs:

@@ -60,7 +60,6 @@ def verify(
     classifiers: Iterable[str] | None = None,
     seed: int | None = None,
     out: str | os.PathLike[str] | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
     progress: Say | None = None,
 ) -> list[dict[str, Any]]:
     """Train rows of a suite again and compare every metric; nothing is written to the results.
@@ -115,7 +114,7 @@ def verify(
         with TemporaryDirectory(prefix="dipedl-verify-") as folder:
             store = Store(folder, loaded.name, profiles[0])
             say = progress or (lambda text: None)
-            failed = run_cells(wanted, store, data_dir, None, say).failed
+            failed = run_cells(wanted, store, None, say).failed
             made = {line_of(row): row for row in store.rows()}
         titles = {line_of(head): cell for cell in wanted for head in cell.heads}
         for key in titles.keys() - made.keys():

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from ..datasets.spectra_splits import SPECTRA_SHIFTED
-from ..datasets.splits import DATASETS, OOD_SETS
+from ..datasets.spectra_splits import SPECTRA
+from ..datasets.splits import OOD_SETS
 from ..names import is_folder_name, refuse_unknown
 from .toml import Frozen, read_model, read_tables
 
@@ -429,10 +429,10 @@ def _check_names(suite: Suite, where: str) -> None:
 
 def _check_data(suite: Suite, profile: Profile, where: str, place: str) -> None:
     """The data set of a profile, its OOD sets and its shifted sets."""
-    refuse_unknown("data set", [profile.dataset], DATASETS, f"{place}.dataset")
+    refuse_unknown("data set", [profile.dataset], OOD_SETS, f"{place}.dataset")
     at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
     refuse_unknown("OOD set", suite.ood_of(profile), OOD_SETS[profile.dataset], at)
-    shifted = SPECTRA_SHIFTED.get(profile.dataset, ())
+    shifted = SPECTRA[profile.dataset].shifted if profile.dataset in SPECTRA else ()
     refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
 
 
