@@ -159,10 +159,10 @@ class ReliabilityDisplay(Display):
         ax = axes_or_new(ax)
         if not ax.lines:
             ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
-        drawn = {"color": color, "label": self.name, "marker": "o", "markersize": 4}
-        (self.line_,) = ax.plot(mean, accuracy, linewidth=1.6, **drawn)
-        errors, color = np.abs(_wilson(accuracy, size[full]) - accuracy), self.line_.get_color()
-        ax.errorbar(mean, accuracy, errors, color=color, fmt="none", elinewidth=1)
+        (self.line_,) = ax.plot(mean, accuracy, "o-", color=color, label=self.name)
+        self.line_.set(markersize=4, linewidth=1.6)
+        errors, own = np.abs(_wilson(accuracy, size[full]) - accuracy), self.line_.get_color()
+        ax.errorbar(mean, accuracy, errors, color=own, fmt="none", elinewidth=1)
         ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(-0.02, 1.02))
         self.errors_ = ax.collections[-1]
         return self._keep_axes(ax, self.name)
@@ -267,8 +267,9 @@ class RiskCoverageDisplay(Display):
             Of the curve.
         """
         curve, ax = risk_coverage_curve(self.correct, self.uncertainty), axes_or_new(ax)
-        style = {"color": color, "linestyle": LINES[len(ax.lines) % len(LINES)], "linewidth": 1.8}
-        (self.line_,) = ax.plot(curve.coverage, curve.risk, label=self.name, **style)
+        line = LINES[len(ax.lines) % len(LINES)]
+        (self.line_,) = ax.plot(curve.coverage, curve.risk, line, color=color, label=self.name)
+        self.line_.set_linewidth(1.8)
         ax.set(xlabel="coverage: share of inputs answered", ylabel="error rate", xlim=(0, 1))
         from_zero(ax)
         return self._keep_axes(ax, self.name)

@@ -128,9 +128,14 @@ class EvidenceMapDisplay(Display):
             Draw a colour bar beside the map.
         """
         ax = axes_or_new(ax)
-        colors = {"cmap": "cividis", "vmin": 0, "vmax": top}
         self.image_ = ax.imshow(
-            self.values, extent=self.extent, origin="lower", aspect="auto", **colors
+            self.values,
+            "cividis",
+            aspect="auto",
+            vmin=0,
+            vmax=top,
+            origin="lower",
+            extent=self.extent,
         )
         if colorbar:
             ax.figure.colorbar(self.image_, ax=ax)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..decisions.p_values import conformal_p_values
 from ..evidence import alarm_threshold
 from .canvas import COLORS, axes_or_new, ink
 
@@ -92,8 +91,8 @@ def unknown_counts(
 
     Notes
     -----
-    An input is unknown if its conformal p-value is at most the rate, see
-    `dipedl.decisions.conformal_p_values`.
+    An input is unknown if its conformal p-value is at most the rate, that is above the threshold of
+    `dipedl.evidence.alarm_threshold`.
 
     Examples
     --------
@@ -124,22 +123,15 @@ def unknown_counts(
         raise ValueError(f"y must hold indices 0..{k - 1}, got {np.unique(truth).tolist()}")
     known = np.asarray(held_out, dtype=np.float64)
     threshold = _threshold(known, false_alarm_rate)
-    columns = _columns(P, uncertainty, known, false_alarm_rate)
+    columns = _columns(P, uncertainty, threshold)
     rows = [np.bincount(columns[truth == i], minlength=k + 1) for i in range(k)]
     for name, (others, unsure) in (ood or {}).items():
         predictions = np.asarray(others, dtype=np.float64)
         if predictions.ndim != 2 or predictions.shape[1] != k:
             raise ValueError(f"ood[{name!r}] must have {k} columns, got {predictions.shape}")
-        columns = _columns(predictions, unsure, known, false_alarm_rate)
-        rows.append(np.bincount(columns, minlength=k + 1))
-    return UnknownCounts(
-        counts=np.stack(rows),
-        rows=(*names, *(ood or {})),
-        classes=names,
-        threshold=threshold,
-        false_alarm_rate=false_alarm_rate,
-        n_held_out=len(known),
-    )
+        rows.append(np.bincount(_columns(predictions, unsure, threshold), minlength=k + 1))
+    of_rows = (*names, *(ood or {}))
+    return UnknownCounts(np.stack(rows), of_rows, names, threshold, false_alarm_rate, len(known))
 
 
 def unknown_matrix(counts: UnknownCounts, *, title: bool = True, ax: Axes | None = None) -> Axes:
@@ -201,7 +193,7 @@ def unknown_matrix(counts: UnknownCounts, *, title: bool = True, ax: Axes | None
 
 
 def _threshold(held_out: np.ndarray, rate: float) -> float:
-    """The largest uncertainty that is not rare: ``p > rate`` up to it and not beyond."""
+    """Return the largest uncertainty that is not rare: ``p > rate`` up to it and not beyond."""
     if not 0 < rate < 1:
         raise ValueError(f"false_alarm_rate must be in (0, 1), got {rate!r}; 0.05 is common")
     threshold = -alarm_threshold(-held_out, rate) if len(held_out) else np.inf
@@ -213,12 +205,11 @@ def _threshold(held_out: np.ndarray, rate: float) -> float:
     return threshold
 
 
-def _columns(P: np.ndarray, unsure: ArrayLike, held_out: np.ndarray, rate: float) -> np.ndarray:
-    """Column of each input in the confusion matrix."""
+def _columns(P: np.ndarray, unsure: ArrayLike, threshold: float) -> np.ndarray:
+    """Return the column of each input in the confusion matrix."""
     u = np.asarray(unsure, dtype=np.float64)
     if u.shape != P.shape[:1]:
         raise ValueError(
             f"uncertainty must have shape {P.shape[:1]}, one for each row of proba, got {u.shape}"
         )
-    rare = conformal_p_values(-u, -held_out) <= rate + 1e-12
-    return np.asarray(np.where(rare, P.shape[1], P.argmax(axis=1)))
+    return np.asarray(np.where(u > threshold, P.shape[1], P.argmax(axis=1)))

@@ -164,8 +164,8 @@ class VacuityHistogramDisplay(Display):
         for i, (name, values) in enumerate(self.vacuity.items()):
             counts = np.histogram(to_log_odds(np.asarray(values, float), _BIN_EDGE), edges)[0]
             share, color = counts / np.size(values), COLORS[i % len(COLORS)]
-            drawn = {"label": name, "linewidth": 1.8, "linestyle": LINES[i % len(LINES)]}
-            self.outlines_[name] = ax.stairs(share, edges, color=color, **drawn)
+            outline = self.outlines_[name] = ax.stairs(share, edges, color=color, label=name)
+            outline.set(linestyle=LINES[i % len(LINES)], linewidth=1.8)
             ax.stairs(share, edges, fill=True, alpha=0.12, color=color)
         if threshold is not None:
             at = float(to_log_odds(np.asarray(threshold), _BIN_EDGE))
