@@ -16,6 +16,7 @@ from dipedl.density import (
     KernelDensity,
     KNNDensity,
 )
+from dipedl.testing import _shared
 from dipedl.testing import densities as testing
 
 CHECKS = testing.density_checks()
@@ -183,9 +184,9 @@ class NaNWhenFar(GaussianDensity):
 
 
 FLAWED = {
-    testing.check_one_finite_float_per_row: Float32Scores(),
-    testing.check_unfitted_is_refused: ZeroBeforeFit(),
-    testing.check_rows_are_scored_independently: CentredByBatch(),
+    _shared.check_one_finite_float_per_row: Float32Scores(),
+    _shared.check_unfitted_is_refused: ZeroBeforeFit(),
+    _shared.check_rows_are_independent: CentredByBatch(),
     testing.check_training_order_is_irrelevant: FirstRowsOnly(),
     testing.check_far_points_score_lower: Floored(),
     testing.check_integrates_to_one: WithoutLogDeterminant(),
@@ -193,13 +194,13 @@ FLAWED = {
     testing.check_merging_equals_fit: LeftOperandOnly(),
     testing.check_sample_weight_is_repetition: IgnoresWeights(),
     testing.check_constant_feature: HidesTheFeature(),
-    testing.check_number_types: RefusesFloat16(),
-    testing.check_nan_and_inf_are_refused: RepairsNaN(),
-    testing.check_wrong_width_is_refused: DropsColumns(),
-    testing.check_inputs_are_left_alone: CentresInPlace(),
-    testing.check_same_seed_same_model: NoisyScores(),
-    testing.check_fit_forgets: RemembersFits(),
-    testing.check_clone_and_pickle: ForgetsInPickle(),
+    _shared.check_number_types: RefusesFloat16(),
+    _shared.check_nan_and_inf_are_refused: RepairsNaN(),
+    _shared.check_wrong_width_is_refused: DropsColumns(),
+    _shared.check_inputs_are_left_alone: CentresInPlace(),
+    _shared.check_same_seed_same_model: NoisyScores(),
+    _shared.check_fit_forgets: RemembersFits(),
+    _shared.check_pickle: ForgetsInPickle(),
     testing.check_memory_is_linear: SquareBuffer(),
     testing.check_huge_query: NaNWhenFar(),
 }
