@@ -35,12 +35,6 @@ from dipedl_bench.tables.trivial import stored_trivial_lines
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"
 IMAGES = REPOSITORY / "docs" / "images"
-MAKERS = {
-    "ablation": sweeps.ablation_lines,
-    "float32": sweeps.float32_lines,
-    "gamma": sweeps.gamma_lines,
-    "sigma": sweeps.sigma_lines,
-}
 #: Evidence below this is none: float32 keeps seven digits of a concentration of one.
 NO_EVIDENCE = 1e-6
 
@@ -102,9 +96,9 @@ def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any
         found = {
             what: {
                 line.name: {"title": line.title, **{k: c.as_json() for k, c in line.cells.items()}}
-                for line in make(ordered, paper)
+                for line in sweeps.sweep_lines(what, ordered, paper)
             }
-            for what, make in MAKERS.items()
+            for what in sweeps.SWEEPS
         }
         kept = {"seeds": sorted(parts), "hashes": hashes, "sweeps": found}
     if kept["seeds"]:

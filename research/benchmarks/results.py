@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from jinja2 import Template
+from pandas import DataFrame
 
 from dipedl_bench.report.figures import (
     arrays_from_parts,
@@ -25,17 +26,24 @@ from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
 from dipedl_bench.studies.sweeps import Parts, parts_file, parts_of, score_dirichlets
+from dipedl_bench.tables.blocks import interval_blocks, markdown_blocks
 from dipedl_bench.tables.collapse import (
     CollapseLine,
-    collapse_grid,
+    collapse_frame,
     collapse_lines,
     collapse_summary,
 )
 from dipedl_bench.tables.findings import headline, shortfalls, trivial_sentences
-from dipedl_bench.tables.formatting import grid, metric_title, printed, stable, three_decimals
-from dipedl_bench.tables.markdown import interval_blocks
+from dipedl_bench.tables.formatting import (
+    cells_frame,
+    grid,
+    metric_title,
+    paper_text,
+    stable,
+    three_decimals,
+)
 from dipedl_bench.tables.measures import measures, pairs_of
-from dipedl_bench.tables.pairs import both, known, summary_rows, values, with_intervals
+from dipedl_bench.tables.pairs import both, known, summary_frame, values, with_intervals
 from dipedl_bench.tables.provenance import machines, not_yet_run, receipts
 from dipedl_bench.tables.table import BenchTable, Estimate, bench_table
 from dipedl_bench.tables.trivial import stored_trivial_lines
@@ -208,32 +216,26 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
     """Methods by metrics, means over seeds, the paper's number in brackets."""
     table = source.tables[profile]
     by_name = {line.name: line for line in table.lines}
-    lines = [(by_name[n].title, by_name[n]) for n in section.methods or by_name if n in by_name]
+    lines = [by_name[name] for name in section.methods or by_name if name in by_name]
     if not section.methods:
-        lines += [(f"{line.title}, no model", line) for line in table.trivial]
-    rows = [
-        [
-            title,
-            str(len(line.seeds)) if line.seeds else "",
-            *(cell_with_paper(line.cells.get(name)) for name in section.columns),
-        ]
-        for title, line in lines
-    ]
+        lines += [replace(line, title=f"{line.title}, no model") for line in table.trivial]
+    frame = cells_frame(lines, section.columns, cell_with_paper, **titles(source.suite))
+    frame.insert(1, "seeds", [str(len(line.seeds) or "") for line in lines])
     title = load_suite(source.suite).profile(profile).title
     yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
-    yield grid(["method", "seeds", *heads(source.suite, section.columns)], rows)
+    yield grid(frame)
     yield from filter(None, [not_yet_run(table)])
 
 
-def heads(suite: str, columns: Sequence[str]) -> list[str]:
-    classes = captions_of(suite).classes
-    return [metric_title(name, with_set=True, suite=suite, classes=classes) for name in columns]
+def titles(suite: str) -> dict[str, Any]:
+    """Return how metrics are called in the tables of a page."""
+    return {"with_set": True, "suite": suite, "classes": captions_of(suite).classes}
 
 
 def cell_with_paper(cell: Estimate | None) -> str:
     if cell is None:
         return ""
-    return stable(cell) + (f" ({printed(cell).split(' ')[0]})" if cell.paper else "")
+    return stable(cell) + (f" ({paper_text(cell).split(' ')[0]})" if cell.paper else "")
 
 
 def findings(source: Source, section: Section, profile: str) -> Blocks:
@@ -249,8 +251,11 @@ def sweep(name: str, head: str) -> Callable[..., Blocks]:
         if not derived:
             return
         lines = derived["sweeps"][name].values()
-        rows = [[of["title"], *(sweep_cell(of, m) for m in section.columns)] for of in lines]
-        yield grid([head, *heads(source.suite, section.columns)], rows)
+        named = titles(source.suite)
+        frame = DataFrame({head: [of["title"] for of in lines]})
+        for metric in section.columns:
+            frame[metric_title(metric, **named)] = [sweep_cell(of, metric) for of in lines]
+        yield grid(frame)
         seeds, hashes = (", ".join(map(str, derived[key])) for key in ("seeds", "hashes"))
         yield f"Means over seeds {seeds}, configuration {hashes}."
         if name == "ablation":
@@ -311,7 +316,7 @@ def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Block
     shared = set.intersection(*({row["seed"] for row in of} for of in rows if of))
     lines = collapse_lines(*([row for row in of if row["seed"] in shared] for of in rows))
     yield collapse_summary(lines)
-    yield grid(*collapse_grid(lines, captions_of(source.suite).classes))
+    yield grid(collapse_frame(lines, captions_of(source.suite).classes))
     by_reason: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if line.collapsed:
@@ -352,18 +357,17 @@ def cost(source: Source, section: Section, profile: str) -> Blocks:
             gpu = flop / GPU_FLOPS + AUGMENT * of.epochs * of.members
             members = f"{of.members} x " if of.members > 1 else ""
             rows.append(
-                [
-                    line.title,
-                    f"{line.cost['cpu_seconds'] / 60:.0f} min",
-                    f"{members}{of.network}, {of.epochs} epochs",
-                    f"{flop / 1e15:.1f}",
-                    f"{flop / CPU_FLOPS / 3600:.0f} h",
-                    f"{gpu / 3600:.1f} h",
-                ]
+                {
+                    "method": line.title,
+                    "ours, CPU": f"{line.cost['cpu_seconds'] / 60:.0f} min",
+                    "released": f"{members}{of.network}, {of.epochs} epochs",
+                    "PFLOP": f"{flop / 1e15:.1f}",
+                    "released, two cores": f"{flop / CPU_FLOPS / 3600:.0f} h",
+                    "released, H200": f"{gpu / 3600:.1f} h",
+                }
             )
     if rows:
-        theirs = ("released", "PFLOP", "released, two cores", "released, H200")
-        yield grid(["method", "ours, CPU", *theirs], rows)
+        yield grid(DataFrame(rows))
 
 
 def where_worse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
@@ -376,7 +380,7 @@ def intervals(source: Source, section: Section, profile: str) -> Blocks:
     table = source.tables[profile]
     yield "\n".join(measure.line for measure in measures(table))
     yield f"![Coverage against the level of intervals]({COVERAGE})"
-    yield from interval_blocks(table, "###")
+    yield from markdown_blocks(interval_blocks(table), "###")
 
 
 def measures_and_summary(table: BenchTable) -> Blocks:
@@ -392,8 +396,8 @@ def measures_and_summary(table: BenchTable) -> Blocks:
         names = [name for name, data in datasets.items() if data.looked_at == when]
         part = table.pairs[table.pairs.index.isin(names, level="dataset") | (when == "")]
         if len(part):
-            rows.append([title, *compared(table, part)])
-    yield grid(["pairs", "lines", *COMPARED, *(f"{kind} worse" for kind in KINDS_OF_PAIRS)], rows)
+            rows.append({"pairs": title, **dict(compared(table, part))})
+    yield grid(DataFrame(rows))
     seeds = sorted({len(line.seeds) for line in table.lines if line.seeds})
     few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
     yield (
@@ -401,20 +405,21 @@ def measures_and_summary(table: BenchTable) -> Blocks:
         f"known data sets, {len(known(table.pairs))} classifiers on them, {few} "
         f"{'seed' if seeds == [1] else 'seeds'}:"
     )
-    yield grid(["method", *SHOWN], summary_rows(table, SHOWN, ("bare", "ours", "baseline")))
+    frame = summary_frame(table, SHOWN)
+    yield grid(frame[frame.pop("group").isin(["bare", "ours", "baseline"])])
 
 
-def compared(table: BenchTable, part: Any) -> Iterator[str]:
-    """Number of pairs, means of another method and of ours, and where our OOD Brier is worse."""
-    yield str(len(part))
-    for metric, other in COMPARED.values():
+def compared(table: BenchTable, part: DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield the number of pairs, means of another method and ours, and where ours is worse."""
+    yield "lines", str(len(part))
+    for title, (metric, other) in COMPARED.items():
         means = both(part, metric, other, table.ours)
-        yield " → ".join(map(three_decimals, means.mean(axis=1))) if means.size else ""
+        yield title, " → ".join(map(three_decimals, means.mean(axis=1))) if means.size else ""
     for kind in KINDS_OF_PAIRS:
         of_kind = pairs_of(kind, table)
         pairs = of_kind[of_kind.index.isin(part.index)]
         ours, bare = (values(pairs, "brier_ood", name) for name in (table.ours, table.bare))
-        yield f"{(ours > bare).sum()} of {len(ours)}"
+        yield f"{kind} worse", f"{(ours > bare).sum()} of {len(ours)}"
 
 
 #: Kind of a section -> what it computes; the profiles are those that have rows.

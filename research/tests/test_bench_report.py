@@ -23,7 +23,7 @@ from dipedl_bench.tables.table import Estimate, bench_table
 
 METHODS = ("edl", "edl-published", "mc-dropout", "dip-edl", "max-softmax")
 SECTIONS = (
-    "short protocol table differences ablation gamma sigma histograms toy moons costs limits again"
+    "short protocol tables differences ablation gamma sigma histograms toy moons limits again"
 ).split()
 
 

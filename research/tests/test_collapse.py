@@ -3,7 +3,7 @@
 import pytest
 
 from dipedl_bench.tables.collapse import (
-    collapse_grid,
+    collapse_frame,
     collapse_lines,
     collapse_summary,
     lost,
@@ -69,13 +69,11 @@ def test_one_line_for_each_method_of_the_paper_whatever_its_variants():
     (line,) = collapse_lines(broken, sound)
     assert (line.method, line.name) == ("DIP-EDL", "dip-edl")
     assert line.healthy.cells["recall_1"].mean == 0.93
-    assert collapse_lines([], []) == () and collapse_summary(()) == ""
+    assert collapse_lines([], []) == [] and collapse_summary(()) == ""
 
 
 def test_the_grid_shows_both_sides_of_every_number():
     lines = collapse_lines([row("edl", 10, 1.0, 0.0)], [healthy("edl"), healthy("r-edl")])
-    heads, cells = collapse_grid(lines, ("Galaxy", "Quasar"))
-    assert len(heads) == 6 and all(len(c) == 6 for c in cells)
-    by_title = {c[0]: c for c in cells}
-    assert by_title["EDL"][2:5] == ["1.0000 → 0.9900", "0.0000 → 0.9300", "1 of 1 → 0 of 1"]
-    assert by_title["R-EDL"][5] == "– → 0.9700"
+    cells = collapse_frame(lines, ("Galaxy", "Quasar")).set_index("method")
+    assert list(cells.loc["EDL"])[1:4] == ["1.0000 → 0.9900", "0.0000 → 0.9300", "1 of 1 → 0 of 1"]
+    assert cells.loc["R-EDL", "AUROC, stars"] == "– → 0.9700"

@@ -11,7 +11,7 @@ pytest.importorskip("pydantic")
 
 from dipedl_bench import load_suite
 from dipedl_bench.spec.suite import MeasureEntry
-from dipedl_bench.tables.markdown import markdown
+from dipedl_bench.tables.blocks import markdown
 from dipedl_bench.tables.measures import evaluate, measures, pairs_of
 from dipedl_bench.tables.pairs import regret, summary, values
 from dipedl_bench.tables.table import bench_table

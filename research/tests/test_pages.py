@@ -15,7 +15,7 @@ from dipedl_bench import suite_names
 from dipedl_bench.report.page import render
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import captions_of
-from dipedl_bench.studies.sweeps import stored_parts
+from dipedl_bench.studies.sweeps import SWEEPS, stored_parts
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
@@ -99,7 +99,7 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     write_synthetic_store(tmp_path / "run", profile="cpu")
     assert publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")["cpu"] == 6
     kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
-    assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(publish.MAKERS)
+    assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(SWEEPS)
     page = page_of("mnist", tmp_path / "to")
     assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
     # rows of another configuration do not keep the sweeps of this one

@@ -22,9 +22,9 @@ from dipedl_bench.running.methods import run_methods
 from dipedl_bench.running.training import train_part
 from dipedl_bench.spec.plan import plan
 from dipedl_bench.spec.suite import MeasureEntry
-from dipedl_bench.tables.markdown import markdown
+from dipedl_bench.tables.blocks import markdown
 from dipedl_bench.tables.measures import evaluate
-from dipedl_bench.tables.pairs import interval_rows, problem_rows, with_intervals
+from dipedl_bench.tables.pairs import interval_frame, problem_frame, with_intervals
 from dipedl_bench.tables.table import bench_table
 
 SUITE = load_suite("second-order")
@@ -176,16 +176,17 @@ def test_tables_and_report_say_what_the_rows_say(stored):
         "edl",
         "postnet",
     ]
-    by_method = dict(zip(with_intervals(found), interval_rows(found), strict=True))
-    ours = by_method["default"][1:]
+    by_method = interval_frame(found).set_axis(with_intervals(found)).T
+    ours = by_method["default"]
     kinds = ("logistic", "network")
     mean = np.mean([value[kind, "default", "coverage_95"] for kind in kinds])
-    assert ours[0] == "2" and ours[3].startswith(f"{mean:.2f} (")
+    assert ours["lines"] == "2" and ours["95 %"].startswith(f"{mean:.2f} (")
     score = value["network", "edl", "interval_score_95"]
-    assert by_method["edl"][8:10] == [f"{score:.2f}", ""]
+    assert list(by_method["edl"][["score", "our score there"]]) == [f"{score:.2f}", ""]
     text = f"{value['logistic', 'default', 'coverage_95']:.2f} → "
-    heads, ((data, first, _),) = problem_rows(found)
-    assert (heads, data, first) == (["data", *kinds], "gaussians-3-200", text)
+    by_line = problem_frame(found).set_index("data")
+    assert list(by_line) == list(kinds)
+    assert by_line.loc["gaussians-3-200", "logistic"] == text
     assert text in markdown(bench_table(rows))
     page = render(Store(stored, "second-order", "smoke"))
     assert 'id="intervals"' in page and text in page

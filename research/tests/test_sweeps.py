@@ -6,12 +6,11 @@ from synthetic_store import write_synthetic_store
 
 from dipedl_bench.studies.sweeps import (
     ablation,
-    ablation_lines,
     parts_file,
     parts_from_arrays,
     sigma_corruption,
-    sigma_lines,
     stored_parts,
+    sweep_lines,
     write_parts,
 )
 
@@ -44,7 +43,7 @@ def test_gamma_is_taken_out_of_the_evidence(store):
 
 
 def test_lines_are_means_over_seeds(parts):
-    lines = {line.name: line for line in ablation_lines(parts.values(), "mnist")}
+    lines = {line.name: line for line in sweep_lines("ablation", parts.values(), "mnist")}
     runs = [ablation(one) for one in parts.values()]
     cell = lines["3"].cells["auroc/kmnist"]
     assert cell.values == tuple(run["3"]["auroc/kmnist"] for run in runs)
@@ -54,7 +53,7 @@ def test_lines_are_means_over_seeds(parts):
 
 
 def test_sigma_lines_spread_over_draws_not_over_seeds(parts):
-    lines = {line.name: line for line in sigma_lines(parts.values(), "mnist")}
+    lines = {line.name: line for line in sweep_lines("sigma", parts.values(), "mnist")}
     draws = [sigma_corruption(one, (2.0,))[2.0] for one in parts.values()]
     values = np.array([[draw["auroc/kmnist"] for draw in of_seed] for of_seed in draws])
     cell = lines["2"].cells["auroc/kmnist"]

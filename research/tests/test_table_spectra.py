@@ -8,8 +8,8 @@ pytest.importorskip("pydantic")
 
 from synthetic_store import write_synthetic_store
 
+from dipedl_bench.tables.blocks import markdown
 from dipedl_bench.tables.formatting import set_heading
-from dipedl_bench.tables.markdown import markdown
 from dipedl_bench.tables.table import bench_table, paper_row, paper_suite
 
 OPTIONS = {

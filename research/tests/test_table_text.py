@@ -15,11 +15,8 @@ from synthetic_store import write_synthetic_store
 from typer.testing import CliRunner
 
 from dipedl_bench.commands.run import bench as app
-from dipedl_bench.tables.formatting import (
-    difference,
-    printed,
-)
-from dipedl_bench.tables.markdown import markdown
+from dipedl_bench.tables.blocks import markdown
+from dipedl_bench.tables.formatting import both_texts
 from dipedl_bench.tables.table import bench_table
 from dipedl_bench.tables.trivial import trivial_lines
 
@@ -49,8 +46,7 @@ def test_markdown_is_a_table(table):
     for block in blocks:
         cells = [len(re.split(r"(?<!\\)\|", row)) for row in block.splitlines()]
         assert len(set(cells)) == 1, block
-    cell = table.lines[0].cells["accuracy"]
-    assert f"paper {printed(cell)}; {difference(cell)}" in text
+    assert both_texts(table.lines[0].cells["accuracy"]) in text
     assert "border ink" in text and "1,000" in text
 
 

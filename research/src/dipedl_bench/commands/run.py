@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -20,7 +20,7 @@ from dipedl.writing import error_text, plain, write_file
 if TYPE_CHECKING:
     from ..results.store import Store
     from ..spec.suite import Suite
-    from ..tables.table import BenchTable, Line
+    from ..tables.table import BenchTable
 
 bench = typer.Typer(
     help="Compare methods: trains what is missing, keeps every per-sample answer.",
@@ -160,7 +160,7 @@ def table(
             found |= {"summary": plain(summary(made).to_dict("records"))}
         typer.echo(json.dumps(found, indent=1, allow_nan=False))
     else:
-        from ..tables.markdown import markdown
+        from ..tables.blocks import markdown
 
         typer.echo(markdown(made), nl=False)
 
@@ -195,36 +195,20 @@ def sweep(
         of_seeds = sweeps.stored_parts(store, method)
         parts = list(of_seeds.values())
         published = paper_suite(rows)
-        lines = getattr(sweeps, f"{what}_lines")(parts, published)
+        lines = sweeps.sweep_lines(what, parts, published)
     if as_json:
         cells = {ln.name: {k: c.as_json() for k, c in ln.cells.items()} for ln in lines}
         typer.echo(json.dumps(cells, indent=1, allow_nan=False))
         return
-    typer.echo(f"{method}, seeds {', '.join(str(seed) for seed in of_seeds)}\n")
-    blocks = list(_sweep_tables(what, lines))
+    from ..tables.blocks import markdown_blocks, sweep_blocks
+
+    blocks = [f"{method}, seeds {', '.join(map(str, of_seeds))}"]
+    blocks += markdown_blocks(sweep_blocks(what, lines), "##")
     if what == "ablation":
         blocks.append("The same ranked in float32: rounding noise where there should be ties")
-        blocks += _sweep_tables(what, sweeps.float32_lines(parts, published))
+        noise = sweeps.sweep_lines("float32", parts, published)
+        blocks += markdown_blocks(sweep_blocks(what, noise), "##")
     typer.echo("\n\n".join([*blocks, _SWEEPS[what]]))
-
-
-def _sweep_tables(what: str, lines: Sequence[Line]) -> Iterator[str]:
-    """Yield heading and table of each set on which a sweep was scored."""
-    from ..tables.formatting import difference, grid, measured, metric_title, printed, set_title
-
-    names: dict[str, list[str]] = {}
-    for name in dict.fromkeys(name for line in lines for name in line.cells):
-        names.setdefault(name.partition("/")[2], []).append(name)
-    for split, of_set in names.items():
-        heads = [what]
-        rows = [[line.title] for line in lines]
-        for name in of_set:
-            cells = [line.cells.get(name) for line in lines]
-            beside = any(cell and cell.paper for cell in cells)
-            heads += [metric_title(name), *(["paper", "difference"] if beside else [])]
-            for row, cell in zip(rows, cells, strict=True):
-                row += [measured(cell), *([printed(cell), difference(cell)] if beside else [])]
-        yield f"## {set_title(split)}\n\n{grid(heads, rows)}"
 
 
 @bench.command()
@@ -239,13 +223,14 @@ def toys(
         if points % 2:
             raise ValueError(f"--points must be even, half for each class, got {points}")
         from ..results.rows import default_root
-        from ..studies.toy_vacuity import table as as_text
+        from ..studies.toy_vacuity import vacuity_frame
         from ..studies.toys import run_toys
+        from ..tables.formatting import grid
 
         found = run_toys(
             out or default_root(), lambda text: typer.echo(text, err=True), n_points=points
         )
-    typer.echo(as_text(found.vacuity))
+    typer.echo(grid(vacuity_frame(found.vacuity)))
 
 
 @bench.command()

@@ -18,37 +18,56 @@ from ..results.store import Arrays
 from ..studies import toy_vacuity
 from ..studies.sweeps import Parts
 from ..tables.formatting import metric_title, set_title
-from ..tables.pairs import coverage_of, pair_title, values, with_intervals
+from ..tables.pairs import candidates, coverage_of, pair_title, values, with_intervals
 from ..tables.table import BenchTable, Line
 
 #: Of SVG, as those of `LINES`.
 _DASHES = ("", "7 3", "8 2 2 2", "2 3")
 _MARKS = ("o", "s", "^", "D")
 _INCHES = 0.19
+#: Metrics that a sweep moves, and its axis.
+_SWEPT: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "gamma": (("brier_id", "brier_ood"), {"xscale": "log", "xlabel": "gamma"}),
+    "sigma": (
+        ("auroc", "brier_id", "brier_ood"),
+        {"xlabel": "sigma, standard deviations of the log-density"},
+    ),
+}
+_TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
 
 
 def set_legend(suite: str, ood: Sequence[str]) -> list[Entry]:
-    """Which line stands for which set: known rows first."""
+    """Return which line stands for which set: known rows first."""
     titles = (set_title(name, suite) for name in ("", *ood))
     return [Entry(title, i % 4, _DASHES[i % 4]) for i, title in enumerate(titles)]
 
 
-def gamma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
-    """Brier of known and of OOD rows against gamma; crosses are the paper's."""
-    x = np.array([float(line.name) for line in lines])
-    for kind in ("brier_id", "brier_ood"):
-        yield _against("gamma", x, lines, kind, ood, xscale="log", xlabel="gamma")
-
-
-def sigma_panels(lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
-    """AUROC and Brier against the noise on z; crosses are the paper's."""
-    x, label = np.arange(len(lines)), "sigma, standard deviations of the log-density"
-    for kind in ("auroc", "brier_id", "brier_ood"):
-        yield _against("sigma", x, lines, kind, ood, xlabel=label)
+def sweep_panels(what: str, lines: Sequence[Line], ood: Sequence[str]) -> Iterator[Panel]:
+    """Draw each metric against gamma or sigma, a curve for each set; crosses are the paper's."""
+    metrics, axis = _SWEPT[what]
+    logarithmic = "xscale" in axis
+    x = np.array([float(line.name) for line in lines]) if logarithmic else np.arange(len(lines))
+    for kind in metrics:
+        ax = panel_axes()
+        sets = (
+            {0: kind} if kind == "brier_id" else {i + 1: f"{kind}/{s}" for i, s in enumerate(ood)}
+        )
+        for i, name in sets.items():
+            cells, color = [line.cells[name] for line in lines], COLORS[i % 4]
+            style: dict[str, Any] = {"linestyle": LINES[i % 4], "marker": _MARKS[i % 4]}
+            means, sds = [c.mean for c in cells], [c.sd for c in cells]
+            ax.errorbar(x, means, sds, markersize=4, linewidth=1.6, color=color, **style)
+            there = [(a, c.paper.mean) for a, c in zip(x, cells, strict=True) if c.paper]
+            if there:
+                ax.plot(*zip(*there, strict=True), "x", color=color, markersize=8)
+        ax.set(ylabel=metric_title(kind), **axis)
+        ax.set_xticks(x, ["∞" if line.name == "inf" else line.name for line in lines])
+        ax.minorticks_off()
+        yield panel(_TITLES[kind], ax, f"{metric_title(kind)} against {what}", f"{what}-{kind}")
 
 
 def histogram_panels(runs: Mapping[str, list[Arrays]]) -> Iterator[Panel]:
-    """Confidence by title of the method; of the first also vacuity, where it keeps its evidence."""
+    """Draw confidence by method; of the first also vacuity, where it keeps its evidence."""
     for i, (title, of_method) in enumerate(runs.items()):
         if i == 0 and "log_evidence" in of_method[0]["test"]:
             ax = histogram(vacuity(of_method), "vacuity", panel_axes())
@@ -58,21 +77,21 @@ def histogram_panels(runs: Mapping[str, list[Arrays]]) -> Iterator[Panel]:
 
 
 def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
-    """Vacuity of training points against nu."""
+    """Draw vacuity of training points against nu."""
     ax = toy_vacuity.plot(rows, panel_axes())
     return panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
 
 
 def coverage_figure(table: BenchTable) -> Figure:
-    """Coverage against the level of the intervals, one line for each method."""
+    """Draw coverage against the level of the intervals, one line for each method."""
     figure = Figure(figsize=(7.4, 4.2), layout="constrained")
     axes, levels = figure.subplots(), [level / 100 for level in LEVELS]
     axes.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":")
     for i, name in enumerate(with_intervals(table)):
         width = 2.6 if name == table.ours else 1.2
         style: Any = {"color": COLORS[i % 4], "ls": LINES[i // 4 % 4], "lw": width}
-        held, label = coverage_of(table, name), table.methods["title"][name]
-        axes.plot(levels, held, marker="o", ms=4, label=label, **style)
+        label = table.methods["title"][name]
+        axes.plot(levels, coverage_of(table, name), marker="o", ms=4, label=label, **style)
     axes.set(xlim=(0.45, 1), ylim=(0, 1), xlabel="level of the interval", ylabel="coverage")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", frameon=False, fontsize=8, handlelength=4)
@@ -80,16 +99,14 @@ def coverage_figure(table: BenchTable) -> Figure:
 
 
 def pairs_figure(table: BenchTable) -> Figure:
-    """AUROC of every pair: bare classifier, our default, and the best single candidate."""
-    pairs, candidates = table.pairs, table.in_groups("candidate")
+    """Draw AUROC of every pair: bare classifier, our default, and the best single candidate."""
+    pairs = table.pairs
     bare, ours = (values(pairs, "auroc", method) for method in (table.bare, table.ours))
     figure = Figure(figsize=(7.4, 0.9 + _INCHES * len(pairs)), layout="constrained")
     ax = figure.subplots()
     y = -np.arange(len(pairs))
     ax.hlines(y, np.fmin(bare, ours), np.fmax(bare, ours), color=COLORS[0], lw=1, alpha=0.5)
-    of_candidates = [values(pairs, "auroc", name) for name in candidates]
-    best = np.fmax.reduce(of_candidates) if candidates else np.full(len(pairs), np.nan)
-    ax.plot(best, y, "|", color=COLORS[1], ms=9, mew=1.5)
+    ax.plot(candidates(table, pairs).max(axis=1), y, "|", color=COLORS[1], ms=9, mew=1.5)
     ax.plot(bare, y, "o", mfc="none", mec="black", ms=4.5)
     ax.plot(ours, y, "o", color=COLORS[0], ms=5)
     ax.set_yticks(y, [pair_title(pair) for pair in pairs.index], fontsize=7)
@@ -100,40 +117,8 @@ def pairs_figure(table: BenchTable) -> Figure:
     return figure
 
 
-_TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
-
-
-def _against(
-    what: str, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequence[str], **axis: str
-) -> Panel:
-    ax = panel_axes()
-    _curves(ax, x, lines, kind, ood)
-    ax.set(ylabel=metric_title(kind), **axis)
-    ax.set_xticks(x, ["∞" if line.name == "inf" else line.name for line in lines])
-    ax.minorticks_off()
-    return panel(_TITLES[kind], ax, f"{metric_title(kind)} against {what}", f"{what}-{kind}")
-
-
-def _curves(ax: Axes, x: np.ndarray, lines: Sequence[Line], kind: str, ood: Sequence[str]) -> None:
-    """A curve for each set that the metric is measured on, the paper's points as crosses."""
-    sets = {0: kind} if kind == "brier_id" else {i + 1: f"{kind}/{s}" for i, s in enumerate(ood)}
-    for i, name in sets.items():
-        cells = [line.cells[name] for line in lines]
-        style: dict[str, Any] = {
-            "color": COLORS[i % 4],
-            "linestyle": LINES[i % 4],
-            "marker": _MARKS[i % 4],
-        }
-        ax.errorbar(
-            x, [c.mean for c in cells], [c.sd for c in cells], markersize=4, linewidth=1.6, **style
-        )
-        there = [(a, c.paper.mean) for a, c in zip(x, cells, strict=True) if c.paper]
-        if there:
-            ax.plot(*zip(*there, strict=True), "x", color=COLORS[i % 4], markersize=8)
-
-
 def arrays_from_parts(parts: Parts) -> Arrays:
-    """Arrays as DIP-EDL's, of what `confidence` and `vacuity` read, from published parts."""
+    """Return arrays as DIP-EDL's, as far as `confidence` and `vacuity` read them."""
     return {
         split if split == parts.known else f"ood/{split}": {
             "probabilities": answers.mean,
@@ -144,37 +129,36 @@ def arrays_from_parts(parts: Parts) -> Arrays:
 
 
 def confidence(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
-    """Largest mean class probability by set, of all runs together: "test", then each OOD set."""
+    """Return the largest mean class probability by set, of all runs: "test", then each OOD set."""
     return _pooled(runs, lambda named: np.asarray(named["probabilities"].max(axis=1)))
 
 
 def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
-    """Vacuity by set, of all runs together, for methods that keep their log-evidence.
+    """Return vacuity by set, of all runs together, for methods that keep their log-evidence.
 
     With the prior of ones it is ``k / (k + c) = sigmoid(log k - log c)``, c the evidence.
     """
-    return _pooled(
-        runs,
-        lambda named: np.asarray(
-            expit(np.log(named["probabilities"].shape[1]) - named["log_evidence"])
-        ),
-    )
+
+    def of_split(named: Mapping[str, np.ndarray]) -> np.ndarray:
+        k = named["probabilities"].shape[1]
+        return np.asarray(expit(np.log(k) - named["log_evidence"]))
+
+    return _pooled(runs, of_split)
 
 
 def _pooled(
     runs: Iterable[Arrays], read: Callable[[Mapping[str, np.ndarray]], np.ndarray]
 ) -> dict[str, np.ndarray]:
-    found: dict[str, list[np.ndarray]] = {}
+    found: dict[str, list[np.ndarray]] = {"test": []}
     for arrays in runs:
         for split, named in arrays.items():
             if split == "test" or split.startswith("ood/"):
                 found.setdefault(split.removeprefix("ood/"), []).append(read(named))
-    order = sorted(found, key=lambda name: name != "test")
-    return {name: np.concatenate(found[name]) for name in order}
+    return {name: np.concatenate(of_set) for name, of_set in found.items()}
 
 
 def histogram(sets: Mapping[str, np.ndarray], what: str, ax: Axes | None = None) -> Axes:
-    """Histogram of `confidence` or `vacuity`, one outline a set; both ends are stretched."""
+    """Draw a histogram of `confidence` or `vacuity`, an outline a set; both ends are stretched."""
     titled = {set_title("" if name == "test" else name): v for name, v in sets.items()}
     ax = VacuityHistogramDisplay(titled).plot(ax, legend=ax is None).ax_
     ax.set_xlabel(f"{what} (both ends stretched)")

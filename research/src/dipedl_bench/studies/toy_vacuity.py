@@ -19,15 +19,15 @@ from ..results.receipt import receipt
 if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
-__all__ = ["NUS", "plot", "run", "table"]
+__all__ = ["NUS", "plot", "run", "vacuity_frame"]
 
 #: The released code's values; the paper prints all but 1000.
 NUS = (1, 5, 10, 50, 100, 500, 1000)
 
 _CENTRE = 7.0
 _FAR = 50.0
-_COLUMNS = ("mean", "median", "sd", "min", "max")
 
 
 def run(
@@ -68,18 +68,21 @@ def run(
     return rows
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows of `run` as plain text, one line each, the paper's numbers beside ours."""
-    heads = ("nu", "theory", *_COLUMNS, "far")
-    lines = ["".join(f"{h:>{6 if h == 'nu' else 9}}" for h in heads) + "  paper: mean, sd"]
-    for row in rows:
-        numbers = "".join(f"{row[name]:9.4f}" for name in heads[1:])
-        paper = row["paper"]
-        printed = f"  {paper['mean']:.3f}, {paper['sd']:.4f}" if paper else "  not printed"
-        dead = ", ".join(map(str, row["dead_classes"]))
-        never = f"  dead: class {dead} never gets evidence with seed {row['seed']}" if dead else ""
-        lines.append(f"{row['nu']:6g}{numbers}{printed}{never}")
-    return "\n".join(lines)
+def vacuity_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Return the rows of `run` as text, the paper's numbers beside ours."""
+    from pandas import DataFrame
+
+    def texts(row: Mapping[str, Any]) -> dict[str, str]:
+        numbers = {n: f"{row[n]:.4f}" for n in ("theory", "mean", "sd", "min", "max", "far")}
+        paper, dead = row["paper"], ", ".join(map(str, row["dead_classes"]))
+        return {
+            "nu": f"{row['nu']:g}",
+            **numbers,
+            "paper": f"{paper['mean']:.3f} ±{paper['sd']:.4f}" if paper else "not printed",
+            "dead": f"class {dead} never gets evidence" if dead else "",
+        }
+
+    return DataFrame(map(texts, rows))
 
 
 def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:

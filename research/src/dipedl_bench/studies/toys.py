@@ -8,15 +8,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from dipedl.writing import write_file
 
 from ..results.files import read_file
 from ..results.rows import make_root
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
 
@@ -40,10 +37,15 @@ class Toys:
 
 def load_toys(root: str | os.PathLike[str]) -> Toys:
     """Return the results kept below the folder of all results."""
+
+    def rows(name: str) -> Rows:
+        path = folder / name
+        return read_file(path, "run: dipedl-bench toys") if path.exists() else []  # type: ignore[no-any-return]
+
     folder = Path(root) / FOLDER
     drawing = folder / _DRAWING
     text = drawing.read_text(encoding="utf-8") if drawing.exists() else ""
-    return Toys(_rows(folder / _VACUITY), _rows(folder / _MOONS), text)
+    return Toys(rows(_VACUITY), rows(_MOONS), text)
 
 
 def run_toys(
@@ -68,14 +70,8 @@ def run_toys(
     moons = two_moons.run()
     progress("two moons fitted")
     write_file(folder / _MOONS, json.dumps(two_moons.rows(moons)))
-    drawn = cast("Figure", two_moons.figure(moons))
-    write_file(folder / _DRAWING, str(svg(drawn, _ALT, "moons")))
-    pixels = io.BytesIO()  # for pages of Markdown
-    drawn.savefig(pixels, format="png", dpi=110, metadata={"Software": None})
-    write_file(folder / _PICTURE, pixels.getvalue())
+    figure, pixels = two_moons.figure(moons), io.BytesIO()
+    write_file(folder / _DRAWING, str(svg(figure, _ALT, "moons")))
+    figure.savefig(pixels, format="png", dpi=110, metadata={"Software": None})
+    write_file(folder / _PICTURE, pixels.getvalue())  # for pages of Markdown
     return load_toys(root)
-
-
-def _rows(path: Path) -> Rows:
-    rows: Rows = read_file(path, "run: dipedl-bench toys") if path.exists() else []
-    return rows

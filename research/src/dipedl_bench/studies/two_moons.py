@@ -20,7 +20,7 @@ from dipedl.evidence import Identity, ZScore
 from ..results.receipt import receipt
 
 if TYPE_CHECKING:
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure
 
 __all__ = ["EDL", "KINDS", "RAW", "SCORED", "TwoMoons", "figure", "rows", "run"]
 
@@ -117,7 +117,7 @@ def rows(moons: TwoMoons) -> list[dict[str, Any]]:
     ]
 
 
-def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
+def figure(moons: TwoMoons) -> Figure:
     """Vacuity, expected entropy and mutual information over the plane, a row for each method.
 
     Each column has one scale, so that methods can be compared. Dark ridges that lead away from
@@ -128,7 +128,7 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
 
     from dipedl.plots import EvidenceMapDisplay
 
-    fig = fig or Figure(figsize=(9.5, 8.0), layout="constrained")
+    fig = Figure(figsize=(9.5, 8.0), layout="constrained")
     axes = fig.subplots(len(moons.maps), len(KINDS), sharex=True, sharey=True, squeeze=False)
     largest = max(float(maps["epistemic"].max()) for maps in moons.maps.values())
     tops = {"vacuity": 1.0, "aleatoric": float(np.log(2)), "epistemic": largest}
@@ -149,43 +149,36 @@ def figure(moons: TwoMoons, fig: FigureBase | None = None) -> FigureBase:
 def _fitted(
     density: Any, epochs: int, seed: int, X: np.ndarray, y: np.ndarray
 ) -> tuple[dict[str, Any], dict[str, float]]:
+    """Fit the three models; returns their wall seconds, too."""
     from dipedl.baselines import EDL as EvidentialNetwork
     from dipedl.density import FlowDensity
     from dipedl.networks import MLP, MaskedAutoregressive, TorchClassifier, Training
 
+    def timed(name: str, model: Any) -> None:
+        start = time.perf_counter()
+        models[name] = model.fit(X, y)
+        seconds[name] = round(time.perf_counter() - start, 3)
+
+    def as_published(network: Any, density: Any, normalizer: Any) -> DIPClassifier:
+        steps = {"calibrator": "passthrough", "features": "passthrough", "cv": "in-sample"}
+        return DIPClassifier(network, density, normalizer=normalizer, **steps)
+
+    models: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
     training = Training(epochs=epochs, batch_size=128, learning_rate=1e-3, device="cpu", n_jobs=1)
     network = TorchClassifier(MLP((64, 64)), training, random_state=seed, precision="float64")
     decayed = replace(training, weight_decay=5e-3)
-    edl = EvidentialNetwork(
-        MLP((64, 64)), decayed, evidence="relu", annealing_epochs=20, random_state=seed
-    )
+    evidence: dict[str, Any] = {"evidence": "relu", "annealing_epochs": 20, "random_state": seed}
     if density is None:
         flow = MaskedAutoregressive(transforms=5, hidden=(64,))
         density = FlowDensity(flow, training=training, validation_fraction=0.0, random_state=seed)
-    raw = _as_published(network, clone(density), Identity())
-    seconds = {EDL: _timed(edl, X, y), RAW: _timed(raw, X, y)}
+    timed(EDL, EvidentialNetwork(MLP((64, 64)), decayed, **evidence))
+    timed(RAW, as_published(network, clone(density), Identity()))
     # the same network and the same density: only the normaliser differs
-    fitted = FrozenEstimator(raw.estimator_), FrozenEstimator(raw.density_)
-    scored = _as_published(*fitted, ZScore())
-    seconds[SCORED] = round(seconds[RAW] + _timed(scored, X, y), 3)
-    return {EDL: edl, RAW: raw, SCORED: scored}, seconds
-
-
-def _as_published(network: Any, density: Any, normalizer: Any) -> DIPClassifier:
-    return DIPClassifier(
-        network,
-        density,
-        normalizer=normalizer,
-        calibrator="passthrough",
-        features="passthrough",
-        cv="in-sample",
-    )
-
-
-def _timed(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    start = time.perf_counter()
-    model.fit(X, y)
-    return round(time.perf_counter() - start, 3)
+    parts = FrozenEstimator(models[RAW].estimator_), FrozenEstimator(models[RAW].density_)
+    timed(SCORED, as_published(*parts, ZScore()))
+    seconds[SCORED] = round(seconds[RAW] + seconds[SCORED], 3)
+    return models, seconds
 
 
 def _dead_classes(model: Any, X: np.ndarray) -> list[int]:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..spec.captions import captions_of
 from .formatting import stable
 from .table import Line, bench_table
 
-__all__ = [
-    "LOST",
-    "CollapseLine",
-    "collapse_grid",
-    "collapse_lines",
-    "collapse_summary",
-    "lost",
-    "one_class",
-]
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 #: A class is lost where a classifier finds less than this share of its rows.
 LOST = 0.1
@@ -49,35 +42,32 @@ class CollapseLine:
 
 
 def one_class(line: Line) -> int:
-    """Seeds in which it says one class only: all rows of it are found, and none of others."""
+    """Return seeds in which it says one class only: all rows of it are found, none of others."""
     return sum(max(r) == 1 and sum(r) == 1 for r in _recalls(line))
 
 
 def lost(line: Line) -> int:
-    """Seeds in which it finds less than a tenth of some class."""
+    """Return seeds in which it finds less than a tenth of some class."""
     return sum(min(r) < LOST for r in _recalls(line))
 
 
 def _recalls(line: Line) -> list[tuple[float, ...]]:
     """Recall of each class, by seed."""
     names = [name for name in line.cells if name.startswith("recall_") and "/" not in name]
-    cells = (line.cells[f"recall_{i}"] for i in range(len(names)))
-    return list(zip(*(cell.values for cell in cells), strict=True))
+    return list(zip(*(line.cells[name].values for name in names), strict=True))
 
 
 def collapse_lines(
-    published: Iterable[Mapping[str, Any]], healthy: Iterable[Mapping[str, Any]]
-) -> tuple[CollapseLine, ...]:
-    """One line for each method of the paper that either set of rows holds.
+    published: Sequence[Mapping[str, Any]], healthy: Sequence[Mapping[str, Any]]
+) -> list[CollapseLine]:
+    """Return one line for each method of the paper that either set of rows holds.
 
     Rows of one profile each, on the same spectra: with features, networks and schedules as
-    published, and healthy ones. Either may be empty.
+    published, and healthy ones. Either may be empty. Variants of a method are left out.
     """
-    published, healthy = list(published), list(healthy)
-    broken, sound = _lines(published), _lines(healthy)
-    suites = [row["suite"] for row in (*published, *healthy)]
-    reasons = captions_of(suites[0]).collapse if suites else {}
-    return tuple(
+    broken, sound = _by_method(published), _by_method(healthy)
+    reasons = captions_of((*published, *healthy)[0]["suite"]).collapse if broken | sound else {}
+    return [
         CollapseLine(
             method,
             line.name,
@@ -87,11 +77,20 @@ def collapse_lines(
             **reasons[method].model_dump() if method in reasons else {},
         )
         for method, line in (sound | broken).items()
-    )
+    ]
 
 
-def collapse_summary(lines: Sequence[CollapseLine]) -> str:
-    """How many methods lose a class as published, and how many healthy; "" with nothing to say."""
+def _by_method(rows: Sequence[Mapping[str, Any]]) -> dict[str, Line]:
+    """Return of each method of the paper its first line; variants of it come after that."""
+    found: dict[str, Line] = {}
+    for line in bench_table(rows).lines if rows else ():
+        if line.paper and "recall_0" in line.cells:
+            found.setdefault(line.paper, line)
+    return found
+
+
+def collapse_summary(lines: Iterable[CollapseLine]) -> str:
+    """Say how many methods lose a class as published, and healthy; "" with nothing to say."""
     broken = [line for line in lines if line.published is not None]
     if not broken:
         return ""
@@ -105,32 +104,23 @@ def collapse_summary(lines: Sequence[CollapseLine]) -> str:
     )
 
 
-def collapse_grid(
-    lines: Sequence[CollapseLine], classes: Sequence[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Heads and cells of the table as text: as published, then healthy, in one cell."""
-    heads = ["method", "accuracy", *(f"recall of {name}" for name in classes)]
-    heads += ["seeds that say one class only", "AUROC, stars"]
+def collapse_frame(lines: Iterable[CollapseLine], classes: Sequence[str]) -> DataFrame:
+    """Return the table as text: as published, then healthy, in one cell."""
+    from pandas import DataFrame
+
+    def side(line: Line | None) -> dict[str, str]:
+        if line is None:
+            return dict.fromkeys(heads, "–")
+        cells = {head: line.cells.get(name) for head, name in heads.items()}
+        found = {head: stable(cell) if cell else "–" for head, cell in cells.items()}
+        only = f"{one_class(line)} of {len(line.cells['accuracy'].values)}"
+        return found | {"seeds that say one class only": only}
+
+    heads = {"accuracy": "accuracy"}
+    heads |= {f"recall of {name}": f"recall_{i}" for i, name in enumerate(classes)}
+    heads |= {"seeds that say one class only": "", "AUROC, stars": _RANKED}
     rows = []
     for line in lines:
-        sides = (_side(one, len(classes)) for one in (line.published, line.healthy))
-        rows.append([line.title, *map(" → ".join, zip(*sides, strict=True))])
-    return heads, rows
-
-
-def _lines(rows: Sequence[Mapping[str, Any]]) -> dict[str, Line]:
-    """Of each method of the paper its first line; variants of it come after that."""
-    found: dict[str, Line] = {}
-    for line in bench_table(rows).lines if rows else ():
-        if line.paper and "recall_0" in line.cells:
-            found.setdefault(line.paper, line)
-    return found
-
-
-def _side(line: Line | None, n_classes: int) -> list[str]:
-    if line is None:
-        return ["–"] * (n_classes + 3)
-    names = ["accuracy", *(f"recall_{i}" for i in range(n_classes))]
-    ranked = stable(line.cells[_RANKED]) if _RANKED in line.cells else "–"
-    only = f"{one_class(line)} of {len(line.cells['accuracy'].values)}"
-    return [*(stable(line.cells[name]) for name in names), only, ranked]
+        ours, theirs = side(line.published), side(line.healthy)
+        rows.append({"method": line.title} | {h: f"{ours[h]} → {theirs[h]}" for h in heads})
+    return DataFrame(rows, columns=["method", *heads])

@@ -9,7 +9,7 @@ from ..spec.captions import captions_of
 from .formatting import (
     duration,
     metric_list,
-    printed,
+    paper_text,
     set_title,
     stable,
     stable_with_sd,
@@ -31,43 +31,39 @@ def headline(table: BenchTable) -> list[str]:
     if not table.beside_paper and (found := findings(table)):
         return found
     line = _line(table, PAPER)
-    return [] if line is None else list(_about(line, table))
+    return [] if line is None else list(_beside_paper(line, table))
 
 
-def _about(line: Line, table: BenchTable) -> Iterator[str]:
-    seeds = f"{len(line.seeds)} seed" + "s" * (len(line.seeds) != 1)
-    accuracy, brier = line.cells["accuracy"], line.cells["brier_id"]
+def _beside_paper(line: Line, table: BenchTable) -> Iterator[str]:
+    def text(cell: Estimate) -> str:
+        return stable_with_sd(cell) + (f" (paper: {paper_text(cell)})" if cell.paper else "")
+
+    accuracy, brier = (text(line.cells[name]) for name in ("accuracy", "brier_id"))
     yield (
-        f"Over {seeds} {line.title} reaches an accuracy of {stable_with_sd(accuracy)}"
-        f"{_paper_text(accuracy)} and a Brier score of {stable_with_sd(brier)}{_paper_text(brier)}."
+        f"Over {len(line.seeds)} seed{'s' * (len(line.seeds) != 1)} {line.title} reaches an "
+        f"accuracy of {accuracy} and a Brier score of {brier}."
     )
-    yield from _met(line)
-    if line.cost is not None:
-        took = _cpu_time(line.cost["train_cpu_seconds"])
-        yield f"One seed trains in {took}, classifier and density together."
-    yield from _better_ranked(line, table)
-
-
-def _cpu_time(seconds: float) -> str:
-    """Seconds over all cores, which hardly depend on the number of threads; whole minutes."""
-    value, unit = duration(seconds).split()
-    return f"{float(value):.0f} CPU minutes" if unit == "min" else f"{value} {unit} of CPU time"
-
-
-def _paper_text(cell: Estimate) -> str:
-    return f" (paper: {printed(cell)})" if cell.paper else ""
-
-
-def _met(line: Line) -> Iterator[str]:
     cells = {name: cell for name, cell in line.cells.items() if cell.paper}
     missed = [name for name, cell in cells.items() if not met(name, cell)]
-    if cells and not missed:
-        yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} metrics that it has."
-    elif cells:
+    if missed:
         yield (
             f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
             f"metrics that it has; it falls short here: {metric_list(missed)}."
         )
+    elif cells:
+        yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} metrics that it has."
+    if line.cost is not None:  # over all cores: this hardly depends on the number of threads
+        value, unit = duration(line.cost["train_cpu_seconds"]).split()
+        took = f"{float(value):.0f} CPU minutes" if unit == "min" else f"{value} {unit} of CPU time"
+        yield f"One seed trains in {took}, classifier and density together."
+    for ood in table.ood:
+        name = f"auroc/{ood}"
+        if above := ranked_above(table, line, name):
+            yield (
+                f"On {set_title(ood, table.suite)} its AUROC of {stable(line.cells[name])} is "
+                f"below that of {len(above)} other methods; the best is "
+                f"{_with_number(above[0], name)}."
+            )
 
 
 def met(name: str, cell: Estimate) -> bool:
@@ -78,28 +74,14 @@ def met(name: str, cell: Estimate) -> bool:
     return ours >= cell.paper.mean if is_higher_better(name) else ours <= cell.paper.mean
 
 
-def _better_ranked(line: Line, table: BenchTable) -> Iterator[str]:
-    """How many methods rank a set better, and the best of them, for each such set."""
-    for ood in table.ood:
-        name = f"auroc/{ood}"
-        above = ranked_above(table, line, name)
-        if above:
-            ours, best = stable(line.cells[name]), with_number(above[0], name)
-            yield (
-                f"On {set_title(ood, table.suite)} its AUROC of {ours} is below that of "
-                f"{len(above)} other methods; the best is {best}."
-            )
-
-
 def trivial_sentences(table: BenchTable) -> list[str]:
     """Return the sentence on the best detector without a model on each set."""
-    said = []
+    found = []
     for ood in table.ood if table.trivial else ():
-        name = f"auroc/{ood}"
-        best = max(table.trivial, key=lambda line: line.cells[name].mean)
-        value, title = stable(best.cells[name]), set_title(ood, table.suite)
-        said.append(f"{title}: “{best.title}” has an AUROC of {value}.")
-    return said
+        best = max(table.trivial, key=lambda line: line.cells[f"auroc/{ood}"].mean)
+        value, title = stable(best.cells[f"auroc/{ood}"]), set_title(ood, table.suite)
+        found.append(f"{title}: “{best.title}” has an AUROC of {value}.")
+    return found
 
 
 def findings(table: BenchTable) -> list[str]:
@@ -107,43 +89,108 @@ def findings(table: BenchTable) -> list[str]:
     line = _line(table, DEFAULT)
     if line is None:
         return []
-    said = [_ranked(table, line, ood) for ood in table.ood if f"auroc/{ood}" in line.cells]
-    said.append(_known(table, line))
-    return [*said, *(_moved(table, line, name) for name in table.shifted)]
+    of_ood = [_ranked(table, line, ood) for ood in table.ood if f"auroc/{ood}" in line.cells]
+    return [*of_ood, _known(table, line), *(_shifted(table, line, name) for name in table.shifted)]
+
+
+def _ranked(table: BenchTable, line: Line, ood: str) -> str:
+    name = f"auroc/{ood}"
+    text = f"{set_title(ood, table.suite)}: {line.title} has an AUROC of "
+    text += stable_with_sd(line.cells[name])
+    preset = _line(table, PAPER)
+    if preset is not None and name in preset.cells:
+        text += f"; {preset.title}: {stable_with_sd(preset.cells[name])}"
+    above = ranked_above(table, line, name)
+    single = [_with_number(other, name) for other in above if other.passes == 1]
+    several = [_with_number(other, name) for other in above if other.passes > 1]
+    text += (
+        f". Of the methods with a single pass these are above: {_first(single)}."
+        if single
+        else ". No other method with a single pass ranks it better."
+    )
+    return text + (f" With several passes: {_first(several)}." if several else "")
+
+
+def _known(table: BenchTable, line: Line) -> str:
+    ours, best = line.cells["brier_id"], _best_brier(table)
+    text = (
+        f"{set_title('', table.suite)}: {line.title} has an accuracy of "
+        f"{stable_with_sd(line.cells['accuracy'])} and a Brier score of {stable_with_sd(ours)}"
+    )
+    if best.name == line.name:
+        return f"{text}, the best of all."
+    text += f"; the best Brier is {stable_with_sd(best.cells['brier_id'])} ({best.title})"
+    if len(ours.values) < 2:
+        return f"{text}; a single seed has no standard deviation to compare them by."
+    within = "within" if _within(ours, best.cells["brier_id"]) else "not within"
+    return f"{text}: {within} one standard deviation of it."
+
+
+def _shifted(table: BenchTable, line: Line, name: str) -> str:
+    def share(cell: Estimate | None) -> str:
+        """Write a share with its interval over the rows of the set, as ``0.93 (0.88 to 0.96)``."""
+        if cell is None or cell.over_images is None:
+            return "" if cell is None else stable(cell)
+        return "{} ({} to {})".format(
+            stable(cell), *(with_decimals_of(end, cell) for end in cell.over_images)
+        )
+
+    n, avoided = table.n[f"{SHIFTED_PREFIX}{name}"], line.cells.get(f"errors_avoided_10/{name}")
+    text = (
+        f"{set_title(name, table.suite)} ({n:,}): {line.title} has a balanced accuracy of "
+        f"{share(line.cells.get(f'balanced_accuracy/{name}'))}"
+    )
+    if avoided is not None:
+        text += (
+            "; leaving the least trusted tenth unanswered avoids a share of "
+            f"{share(avoided)} of its errors"
+        )
+    return f"{text}. In brackets 95 % over the {captions_of(table.suite).rows}."
 
 
 def shortfalls(table: BenchTable) -> list[str]:
     """Where the default misses what it was meant to reach, with the numbers; for one profile."""
     line = _line(table, DEFAULT)
-    if line is None:
-        return []
-    return [*_below(table, line), *_beyond(table, line), *_lower(table, line)]
+    return [] if line is None else [f"{table.profile}{text}" for text in _short(table, line)]
 
 
-def share_interval(cell: Estimate | None) -> str:
-    """A cell with its interval over the rows of the set, as ``0.93 (0.88 to 0.96)``."""
-    if cell is None:
-        return ""
-    if cell.over_images is None:
-        return stable(cell)
-    low, high = (with_decimals_of(end, cell) for end in cell.over_images)
-    return f"{stable(cell)} ({low} to {high})"
+def _short(table: BenchTable, line: Line) -> Iterator[str]:
+    sets = []
+    for ood in table.ood:
+        name = f"auroc/{ood}"
+        above = [other for other in ranked_above(table, line, name) if other.passes == 1]
+        if above:
+            best, ours = above[0].cells[name], line.cells[name]
+            gap = with_decimals_of(best.mean - ours.mean, best, ours)
+            sets.append(f"{set_title(ood, table.suite)}: {len(above)} rank better, by up to {gap}")
+    if sets:
+        yield f": the default is not the best method with a single pass. {'; '.join(sets)}."
+    best_line = _best_brier(table)
+    ours, theirs = line.cells["brier_id"], best_line.cells["brier_id"]
+    if not _within(ours, theirs):
+        sd = with_decimals_of(theirs.sd, theirs)
+        spread = f", whose standard deviation is {sd}" if theirs.sd else ""
+        above_by = with_decimals_of(ours.mean - theirs.mean, ours, theirs)
+        yield f": the default's Brier is {above_by} above that of {best_line.title}{spread}."
+    for name in table.shifted:
+        there = line.cells.get(f"balanced_accuracy/{name}")
+        here = line.cells.get("balanced_accuracy")
+        if there is not None and here is not None and there.mean < here.mean:
+            yield (
+                f", {set_title(name, table.suite)}: the default's balanced accuracy is "
+                f"{stable(there)}, that on the test set {stable(here)}."
+            )
 
 
 def ranked_above(table: BenchTable, line: Line, name: str) -> list[Line]:
-    """Lines whose cell of a metric is higher in the fourth decimal, the highest first."""
+    """Return lines whose cell of a metric is higher in the fourth decimal, the highest first."""
     ours = round(line.cells[name].mean, 4)
-    above = [
-        other
-        for other in table.lines
-        if other.name != line.name
-        and name in other.cells
-        and round(other.cells[name].mean, 4) > ours
-    ]
+    there = (other for other in table.lines if other.name != line.name and name in other.cells)
+    above = [other for other in there if round(other.cells[name].mean, 4) > ours]
     return sorted(above, key=lambda other: -other.cells[name].mean)
 
 
-def with_number(line: Line, name: str) -> str:
+def _with_number(line: Line, name: str) -> str:
     """Title of a line and its number, as ``EDL (0.95)``."""
     return f"{line.title} ({stable(line.cells[name])})"
 
@@ -152,101 +199,12 @@ def _line(table: BenchTable, name: str) -> Line | None:
     return next((line for line in table.lines if line.name == name), None)
 
 
-def _ranked(table: BenchTable, line: Line, ood: str) -> str:
-    name, title = f"auroc/{ood}", set_title(ood, table.suite)
-    ours = line.cells[name]
-    said = f"{title}: {line.title} has an AUROC of {stable_with_sd(ours)}"
-    preset = _line(table, PAPER)
-    if preset is not None and name in preset.cells:
-        said += f"; {preset.title}: {stable_with_sd(preset.cells[name])}"
-    above = ranked_above(table, line, name)
-    single = [with_number(other, name) for other in above if _passes(other) == 1]
-    several = [with_number(other, name) for other in above if _passes(other) > 1]
-    said += (
-        f". Of the methods with a single pass these are above: {_first(single)}."
-        if single
-        else ". No other method with a single pass ranks it better."
-    )
-    return said + (f" With several passes: {_first(several)}." if several else "")
-
-
-def _known(table: BenchTable, line: Line) -> str:
-    name = "brier_id"
-    ours, best = line.cells[name], _best_brier(table)
-    said = (
-        f"{set_title('', table.suite)}: {line.title} has an accuracy of "
-        f"{stable_with_sd(line.cells['accuracy'])} and a Brier score of "
-        f"{stable_with_sd(ours)}"
-    )
-    if best.name == line.name:
-        return f"{said}, the best of all."
-    said += f"; the best Brier is {stable_with_sd(best.cells[name])} ({best.title})"
-    if len(ours.values) < 2:
-        return f"{said}; a single seed has no standard deviation to compare them by."
-    within = "within" if _within(ours, best.cells[name]) else "not within"
-    return f"{said}: {within} one standard deviation of it."
-
-
-def _moved(table: BenchTable, line: Line, name: str) -> str:
-    cells, n = line.cells, table.n[f"{SHIFTED_PREFIX}{name}"]
-    said = (
-        f"{set_title(name, table.suite)} ({n:,}): {line.title} has a balanced accuracy of "
-        f"{share_interval(cells.get(f'balanced_accuracy/{name}'))}"
-    )
-    avoided = cells.get(f"errors_avoided_10/{name}")
-    if avoided is not None:
-        said += (
-            "; leaving the least trusted tenth unanswered avoids a share of "
-            f"{share_interval(avoided)} of its errors"
-        )
-    return f"{said}. In brackets 95 % over the {captions_of(table.suite).rows}."
-
-
-def _below(table: BenchTable, line: Line) -> Iterator[str]:
-    sets = []
-    for ood in table.ood:
-        name = f"auroc/{ood}"
-        above = [other for other in ranked_above(table, line, name) if _passes(other) == 1]
-        if above:
-            best, ours = above[0].cells[name], line.cells[name]
-            gap = with_decimals_of(best.mean - ours.mean, best, ours)
-            sets.append(f"{set_title(ood, table.suite)}: {len(above)} rank better, by up to {gap}")
-    if sets:
-        told = "the default is not the best method with a single pass"
-        yield f"{table.profile}: {told}. {'; '.join(sets)}."
-
-
-def _beyond(table: BenchTable, line: Line) -> Iterator[str]:
-    best = _best_brier(table)
-    ours, theirs = line.cells["brier_id"], best.cells["brier_id"]
-    if not _within(ours, theirs):
-        sd = with_decimals_of(theirs.sd, theirs)
-        spread = f", whose standard deviation is {sd}" if theirs.sd else ""
-        above = with_decimals_of(ours.mean - theirs.mean, ours, theirs)
-        yield f"{table.profile}: the default's Brier is {above} above that of {best.title}{spread}."
-
-
-def _lower(table: BenchTable, line: Line) -> Iterator[str]:
-    for name in table.shifted:
-        there = line.cells.get(f"balanced_accuracy/{name}")
-        here = line.cells.get("balanced_accuracy")
-        if there is not None and here is not None and there.mean < here.mean:
-            yield (
-                f"{table.profile}, {set_title(name, table.suite)}: the default's balanced accuracy "
-                f"is {stable(there)}, that on the test set {stable(here)}."
-            )
-
-
 def _best_brier(table: BenchTable) -> Line:
     return min(table.lines, key=lambda line: line.cells["brier_id"].mean)
 
 
 def _within(ours: Estimate, best: Estimate) -> bool:
     return ours.mean - best.mean <= best.sd
-
-
-def _passes(line: Line) -> int:
-    return 1 if line.cost is None else int(line.cost["forward_passes"])
 
 
 def _first(named: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,39 +37,49 @@ class Measure(NamedTuple):
         return f"- **{self.verdict}**: {self.statement}. Found: {self.found}."
 
 
-#: A line, or what stands for some, with its number, and what the number comes from.
-Judged = Iterator[tuple[str, float, str]]
 #: The method whose rows hold the temperature of maximum likelihood, and where timid ends.
 _SCALED, _TIMID = "temperature", 0.8
+_MISSING = "the rows for it are missing"
 
 
 def measures(table: BenchTable) -> list[Measure]:
-    """Every measure that the file of the suite names; none of a suite of your own."""
+    """Return every measure that the file of the suite names; none of a suite of your own."""
     entries = load_suite(table.suite).measures if table.suite in suite_names() else ()
     return [evaluate(entry, table) for entry in entries]
 
 
 def evaluate(entry: MeasureEntry, table: BenchTable) -> Measure:
-    """One measure."""
+    """Return one measure."""
     if entry.what == "baselines":
         return _above_every_baseline(entry, table)
     pairs = pairs_of(entry.lines, table)
-    judged = list(_JUDGED[entry.what](entry, table, pairs))
+    judged = list(_judged(entry, table, pairs))
     if not judged:
-        return Measure(entry.statement, "the rows for it are missing", None)
-    numbers = _numbers(entry, table, pairs, np.array([value for _, value, _ in judged]))
+        return Measure(entry.statement, _MISSING, None)
+    found = np.array([value for _, value, _ in judged])
+    numbers = {name: float(getattr(np, name)(found)) for name in ("min", "max", "mean", "median")}
+    if entry.what == "compare":
+        other = _other(entry, table)
+        ours, theirs = both(pairs, entry.metric, table.ours, other).mean(axis=1).tolist()
+        numbers |= {"ours": ours, "theirs": theirs, "ratio": share(ours, theirs)}
+        if entry.beside:
+            beside = both(pairs, entry.metric, table.ours, entry.beside).mean(axis=1).tolist()
+            numbers["beside"] = share(*beside)
     text = entry.found.format(**numbers)
     if entry.judged == "mean":
         of_mean = numbers["ratio" if entry.by == "share" else "mean"]
         return Measure(entry.statement, text, entry.good(of_mean))
-    bad = [one for one in judged if not entry.good(one[1])]
-    misses = tuple(f"{place}: {entry.miss.format(value=v)}{note}" for place, v, note in bad)
-    met = len(judged) - len(bad) >= entry.good_share * len(judged)
-    return Measure(entry.statement, f"{text}; {len(bad)} of {len(judged)} miss", met, misses)
+    misses = tuple(
+        f"{place}: {entry.miss.format(value=value)}{note}"
+        for place, value, note in judged
+        if not entry.good(value)
+    )
+    met = len(judged) - len(misses) >= entry.good_share * len(judged)
+    return Measure(entry.statement, f"{text}; {len(misses)} of {len(judged)} miss", met, misses)
 
 
 def pairs_of(kind: str, table: BenchTable) -> DataFrame:
-    """The pairs that a measure with this value of `lines` is about."""
+    """Return the pairs that a measure with this value of `lines` is about."""
     pairs = table.pairs
     if kind == "all":
         return pairs
@@ -82,62 +92,31 @@ def pairs_of(kind: str, table: BenchTable) -> DataFrame:
     return pairs[temperatures < _TIMID if kind == "timid" else temperatures >= _TIMID]
 
 
-def _compared(entry: MeasureEntry, table: BenchTable, pairs: DataFrame) -> Judged:
-    """Ours with another method's, on the pairs that both have."""
-    ours, theirs = (values(pairs, entry.metric, n) for n in (table.ours, _other(entry, table)))
-    for pair, a, b in zip(ours.index, ours, theirs, strict=True):
-        if np.isfinite(a) and np.isfinite(b):
-            judged = share(a, b) if entry.by == "share" else a - b
-            yield pair_title(pair), judged, f" ({b:.4f} to {a:.4f})"
-
-
-def _valued(entry: MeasureEntry, table: BenchTable, pairs: DataFrame) -> Judged:
-    """The metric itself, of one data set and OOD set or of all."""
-    name = entry.method or table.ours
-    for pair, row in pairs.reindex(columns=[(entry.metric, name)]).iterrows():
-        asked = entry.dataset or pair[0], entry.ood or pair[1]
-        if pair[:2] == asked and np.isfinite(row.iloc[0]):
-            yield pair_title(pair), row.iloc[0], ""
-
-
-def _earlier(entry: MeasureEntry, table: BenchTable, pairs: DataFrame) -> Judged:
-    """Mean metric by classifier, less that of an earlier default."""
-    for classifier, before in entry.earlier.items():
-        rows = pairs[pairs.index.get_level_values("classifier") == classifier]
-        now = rows.reindex(columns=[(entry.metric, table.ours)]).to_numpy()
-        if len(now) and np.isfinite(now).all():
-            yield classifier, float(now.mean()) - before, f" ({before:.3f} to {now.mean():.3f})"
-
-
-def _regret(entry: MeasureEntry, table: BenchTable, pairs: DataFrame) -> Judged:
-    for pair, gap in regret(table, pairs).items():
-        yield pair_title(pair), gap, ""
-
-
-_JUDGED: Mapping[str, Callable[[MeasureEntry, BenchTable, DataFrame], Judged]] = {
-    "compare": _compared,
-    "value": _valued,
-    "regret": _regret,
-    "earlier": _earlier,
-}
-
-
-def _numbers(
-    entry: MeasureEntry, table: BenchTable, pairs: DataFrame, judged: np.ndarray
-) -> dict[str, float]:
-    """Numbers that a statement names; of a comparison the means where both methods have one."""
-    numbers = {name: float(getattr(judged, name)()) for name in ("min", "max", "mean")}
-    numbers["median"] = float(np.median(judged))
-    if entry.what != "compare":
-        return numbers
-    means = {
-        other: both(pairs, entry.metric, table.ours, other).mean(axis=1).tolist()
-        for other in (_other(entry, table), entry.beside)
-        if other
-    }
-    ours, theirs = means[_other(entry, table)]
-    numbers |= {"ours": ours, "theirs": theirs, "ratio": share(ours, theirs)}
-    return numbers | ({"beside": share(*means[entry.beside])} if entry.beside else {})
+def _judged(
+    entry: MeasureEntry, table: BenchTable, pairs: DataFrame
+) -> Iterator[tuple[str, float, str]]:
+    """Yield each line, or what stands for some, with its number and what that comes from."""
+    if entry.what == "compare":  # ours with another method's, on the pairs that both have
+        ours, theirs = (values(pairs, entry.metric, n) for n in (table.ours, _other(entry, table)))
+        for pair, a, b in zip(ours.index, ours, theirs, strict=True):
+            if np.isfinite(a) and np.isfinite(b):
+                number = share(a, b) if entry.by == "share" else a - b
+                yield pair_title(pair), number, f" ({b:.4f} to {a:.4f})"
+    elif entry.what == "value":  # the metric itself, of one data set and OOD set or of all
+        column = (entry.metric, entry.method or table.ours)
+        for pair, value in pairs.reindex(columns=[column]).iloc[:, 0].dropna().items():
+            if pair[:2] == (entry.dataset or pair[0], entry.ood or pair[1]):
+                yield pair_title(pair), value, ""
+    elif entry.what == "earlier":  # mean by classifier, less that of an earlier default
+        of_ours = pairs.reindex(columns=[(entry.metric, table.ours)]).iloc[:, 0]
+        for classifier, before in entry.earlier.items():
+            now = of_ours[of_ours.index.get_level_values("classifier") == classifier]
+            if len(now) and now.notna().all():
+                note = f" ({before:.3f} to {now.mean():.3f})"
+                yield classifier, float(now.mean()) - before, note
+    else:
+        for pair, gap in regret(table, pairs).items():
+            yield pair_title(pair), gap, ""
 
 
 def _above_every_baseline(entry: MeasureEntry, table: BenchTable) -> Measure:
@@ -156,8 +135,8 @@ def _above_every_baseline(entry: MeasureEntry, table: BenchTable) -> Measure:
             if sign * (mean - other) <= 0:
                 behind.append(f"{title}: {mean:.3f} against {other:.3f} on {lines} lines")
     if not compared:
-        return Measure(entry.statement, "the rows for it are missing", None)
-    text = entry.found.format(mean=float(np.nanmean(ours)), best=sign * best)
+        return Measure(entry.statement, _MISSING, None)
+    text = entry.found.format(mean=float(ours.mean()), best=sign * best)
     return Measure(entry.statement, "; ".join([text, *behind]), not behind)
 
 

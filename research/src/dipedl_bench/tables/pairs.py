@@ -1,6 +1,7 @@
 """Methods side by side by pairs of a data set and an OOD set, with one classifier each.
 
-Everything here is a mean over a frame of pairs, `BenchTable.pairs` or some of its rows.
+Everything here is a mean over a frame of pairs, `BenchTable.pairs` or some of its rows. Tables are
+frames of text; their first column has the titles.
 """
 
 from __future__ import annotations
@@ -31,29 +32,10 @@ KNOWN_TITLES = {
     "adaptive_ece": "Adaptive ECE",
     "error_auroc": "AUROC of spotting the classifier's own errors",
 }
-#: Heads of the table of intervals.
-INTERVALS = (
-    "lines",
-    *(f"{level} %" for level in LEVELS),
-    "thirds by distance at .80 or more",
-    "by confidence",
-    "width",
-    "score",
-    "our score there",
-    "correlation",
-    "our correlation there",
-    "far: 95 %",
-    "far: score",
-)
-
-
-def place_title(pair: Pair) -> str:
-    """Data set and classifier of a pair."""
-    return f"{pair[0]}, {pair[2]}"
 
 
 def pair_title(pair: Pair) -> str:
-    """Data set, OOD set and classifier of a pair."""
+    """Return data set, OOD set and classifier of a pair."""
     return f"{pair[0]} / {pair[1]}, {pair[2]}"
 
 
@@ -63,33 +45,36 @@ def known(pairs: DataFrame) -> DataFrame:
 
 
 def values(pairs: DataFrame, metric: str, method: str) -> Series:
-    """Means of a method; a metric without an OOD set once for each data set and classifier."""
+    """Return means of a method; without an OOD set once for each data set and classifier."""
     rows = pairs if metric in OF_OOD else known(pairs)
     return rows.reindex(columns=[(metric, method)]).iloc[:, 0].astype(float)
 
 
 def both(pairs: DataFrame, metric: str, ours: str, theirs: str) -> np.ndarray:
-    """Means of two methods (2, n) where both are finite."""
+    """Return means of two methods (2, n) where both are finite."""
     found = np.array([values(pairs, metric, name) for name in (ours, theirs)])
     return found[:, np.isfinite(found).all(axis=0)]
 
 
 def share(ours: float, theirs: float) -> float:
-    """Ours over theirs, errors both; where theirs is zero, 1 for as good and infinity for worse."""
+    """Return ours over theirs, both errors; of zero, 1 for as good and infinity for worse."""
     if theirs == 0:
         return 1.0 if ours == 0 else np.inf
     return ours / theirs
 
 
-def regret(table: BenchTable, pairs: DataFrame) -> Series:
-    """By pair, the best candidate's AUROC, chosen with the OOD labels, less ours."""
-    from pandas import concat
+def candidates(table: BenchTable, pairs: DataFrame) -> DataFrame:
+    """Return AUROC of each candidate by pair."""
+    from pandas import DataFrame
 
-    ours = values(pairs, "auroc", table.ours)
-    candidates = [values(pairs, "auroc", name) for name in table.in_groups("candidate")]
-    if not candidates:
-        return ours[:0]
-    return (concat(candidates, axis=1).max(axis=1) - ours).dropna()
+    found = {name: values(pairs, "auroc", name) for name in table.in_groups("candidate")}
+    return DataFrame(found, index=pairs.index, dtype=float)
+
+
+def regret(table: BenchTable, pairs: DataFrame) -> Series:
+    """Return by pair the best candidate's AUROC, chosen with the OOD labels, less ours."""
+    best = candidates(table, pairs).max(axis=1)
+    return (best - values(pairs, "auroc", table.ours)).dropna()
 
 
 def summary(table: BenchTable) -> DataFrame:
@@ -101,33 +86,32 @@ def summary(table: BenchTable) -> DataFrame:
     """
     from pandas import DataFrame
 
-    return DataFrame([_summary(table, method) for method in table.methods.index])
+    def of_method(method: str) -> dict[str, object]:
+        gap = values(table.pairs, "auroc", method) - values(table.pairs, "auroc", table.bare)
+        gap = gap[np.isfinite(gap)]
+        at = table.pairs.index.droplevel("ood")
+        at_home = table.pairs[at.isin(gap.index.droplevel("ood"))]
 
+        def mean(metric: str, name: str) -> float:
+            pairs = table.pairs.loc[gap.index] if metric in OF_OOD else at_home
+            return float(values(pairs, metric, name).mean())
 
-def _summary(table: BenchTable, method: str) -> dict[str, object]:
-    gap = values(table.pairs, "auroc", method) - values(table.pairs, "auroc", table.bare)
-    pairs = table.pairs[np.isfinite(gap)]
-    at_home = table.pairs[table.pairs.index.droplevel("ood").isin(pairs.index.droplevel("ood"))]
+        def ratio(metric: str) -> float:
+            return share(mean(metric, method), mean(metric, table.bare))
 
-    def mean(metric: str, name: str) -> float:
-        found = values(pairs if metric in OF_OOD else at_home, metric, name).to_numpy()
-        return float(found.mean()) if len(found) else np.nan
+        return {
+            "method": method,
+            "lines": len(gap),
+            "auroc": mean("auroc", method),
+            "auroc_bare": mean("auroc", table.bare),
+            "worst": float(gap.min()),
+            "worst_at": pair_title(gap.idxmin()) if len(gap) else "",
+            "brier_ratio": ratio("brier_ood"),
+            "brier_cost": ratio("brier_id") - 1,
+            "error_auroc": mean("error_auroc", method),
+        }
 
-    ratios = (share(mean(m, method), mean(m, table.bare)) for m in ("brier_ood", "brier_id"))
-    ood_ratio, id_ratio = ratios
-    errors = values(at_home, "error_auroc", method).dropna().to_numpy()
-    gap = gap[pairs.index]
-    return {
-        "method": method,
-        "lines": len(pairs),
-        "auroc": mean("auroc", method),
-        "auroc_bare": mean("auroc", table.bare),
-        "worst": float(gap.min()),
-        "worst_at": pair_title(gap.idxmin()) if len(gap) else "",
-        "brier_ratio": ood_ratio,
-        "brier_cost": id_ratio - 1,
-        "error_auroc": float(errors.mean()) if len(errors) else np.nan,
-    }
+    return DataFrame(map(of_method, table.methods.index))
 
 
 #: Head of a column of the summary -> its text.
@@ -144,37 +128,33 @@ SUMMARY: dict[str, Callable[..., str]] = {
 }
 
 
-def summary_rows(
-    table: BenchTable, heads: Iterable[str] = SUMMARY, groups: Sequence[str] = ()
-) -> list[list[str]]:
-    """Title of each method of `groups` (all), and the texts below heads of the summary."""
-    heads = list(heads)
-    return [
-        [title, *(SUMMARY[head](row) for head in heads)]
-        for row, title, group in zip(
-            summary(table).itertuples(), table.methods["title"], table.methods["group"], strict=True
-        )
-        if not groups or group in groups
+def summary_frame(table: BenchTable, heads: Iterable[str] = SUMMARY) -> DataFrame:
+    """Return title and group of each method, and the texts below heads of the summary."""
+    found, methods = summary(table), table.methods.reset_index(drop=True)
+    columns = {head: [SUMMARY[head](row) for row in found.itertuples()] for head in heads}
+    return methods.rename(columns={"title": "method"}).assign(**columns)
+
+
+def pair_frame(table: BenchTable, methods: Sequence[str], metric: str) -> DataFrame:
+    """Return a metric of every pair and method as text, and the means."""
+    from pandas import DataFrame
+
+    pairs = table.pairs if metric in OF_OOD else known(table.pairs)
+    rows = [
+        [
+            pair_title(pair) if metric in OF_OOD else f"{pair[0]}, {pair[2]}",
+            *(_pair_text(table, pair, name, metric) for name in methods),
+        ]
+        for pair in pairs.index
     ]
+    means = ["mean"]
+    for found in (values(pairs, metric, name) for name in methods):
+        few = f" ({found.count()} of {len(found)})" if found.count() < len(found) else ""
+        means.append(three_decimals(found.mean()) + few if found.count() else "")
+    return DataFrame([*rows, means], columns=["", *table.methods["title"][list(methods)]])
 
 
-def pair_rows(table: BenchTable, methods: Sequence[str], metric: str) -> list[list[str]]:
-    """A metric of every pair and method as text, titles in front, and the means."""
-    rows, pairs = [], table.pairs if metric in OF_OOD else known(table.pairs)
-    for pair in pairs.index:
-        title = pair_title(pair) if metric in OF_OOD else place_title(pair)
-        rows.append([title, *(cell_text(table, pair, name, metric) for name in methods)])
-    return [*rows, ["mean", *(_mean_text(values(pairs, metric, name)) for name in methods)]]
-
-
-def _mean_text(found: Series) -> str:
-    """Mean of the numbers that are there, and how many these are if not all."""
-    there = found.dropna().to_numpy()
-    few = f" ({len(there)} of {len(found)})" if len(there) < len(found) else ""
-    return three_decimals(float(there.mean())) + few if len(there) else ""
-
-
-def cell_text(table: BenchTable, pair: Pair, method: str, metric: str) -> str:
+def _pair_text(table: BenchTable, pair: Pair, method: str, metric: str) -> str:
     """Mean and half-width of the 95 % interval: over seeds, or over rows with a single seed."""
     dataset, ood, classifier = pair
     line = table.by_place.get((dataset, classifier, method))
@@ -188,60 +168,91 @@ def cell_text(table: BenchTable, pair: Pair, method: str, metric: str) -> str:
     return three_decimals(cell.mean) + half
 
 
+def regret_frame(table: BenchTable) -> DataFrame:
+    """Return the regret of our selection by pair, the best candidate, and what was chosen."""
+    from pandas import DataFrame
+
+    best, rows = candidates(table, table.pairs), []
+    for pair, value in regret(table, table.pairs).items():
+        chosen = table.by_place[pair[0], pair[2], table.ours].selected
+        texts = best.loc[pair].idxmax(), ", ".join(dict.fromkeys(chosen)), signed(value)
+        rows.append([pair_title(pair), *texts])
+    return DataFrame(rows, columns=["", "best candidate, by OOD labels", "chosen", "regret"])
+
+
+def cost_frame(table: BenchTable) -> DataFrame:
+    """Return processor seconds of each method, added up over its classifiers."""
+    from pandas import DataFrame
+
+    rows = []
+    for name, title in table.methods["title"].items():
+        lines = (table.by_place.get((d, c, str(name))) for d, _, c in known(table.pairs).index)
+        costs = DataFrame([line.cost for line in lines if line is not None and line.cost])
+        if len(costs) and ":" not in str(name):
+            sums = costs[["train", "classifier", "predict"]].sum()
+            rows.append([title, str(len(costs)), *sums.map("{:.2f}".format)])
+    heads = ["method", "classifiers", "fit", "of that, fits of the classifier", "predict"]
+    return DataFrame(rows, columns=heads)
+
+
+# --------------------------------------------------------------- intervals of class probabilities
+
+
 def with_intervals(table: BenchTable) -> list[str]:
-    """Methods that say how far a class probability may be off; none where none is known."""
+    """Return methods that say how far a class probability may be off; none where none is known."""
     names = table.methods.index
     return [n for n in names if values(table.pairs, "coverage_95", n).notna().any()]
 
 
 def coverage_of(table: BenchTable, method: str) -> list[float]:
-    """Mean coverage at each of `LEVELS`."""
-    means = (values(table.pairs, f"coverage_{level}", method) for level in LEVELS)
-    return [float(np.nanmean(of)) for of in means]
+    """Return the mean coverage at each of `LEVELS`."""
+    return [float(values(table.pairs, f"coverage_{level}", method).mean()) for level in LEVELS]
 
 
-def interval_rows(table: BenchTable) -> list[list[str]]:
-    """Title of each method with intervals, and means over its lines, as `INTERVALS` says.
+def interval_frame(table: BenchTable) -> DataFrame:
+    """Return means over the lines of each method with intervals, of coverages quartiles too.
 
-    Of coverages the quartiles too; widths and scores are those of 95 % intervals. Where a method
-    has not run on every line, our numbers on its lines stand beside its own.
+    Widths and scores are those of 95 % intervals. Where a method has not run on every line, our
+    numbers on its lines stand beside its own.
     """
-    return [[table.methods["title"][n], *_interval_row(table, n)] for n in with_intervals(table)]
+    from pandas import DataFrame
+
+    def of_method(method: str) -> dict[str, str]:
+        def of(metric: str, name: str = method) -> Series:
+            return values(table.pairs, metric, name)
+
+        there = of("coverage_50").notna()
+
+        def coverage(level: int) -> str:
+            found = of(f"coverage_{level}")[there]
+            low, high = found.quantile([0.25, 0.75])
+            return f"{found.mean():.2f} ({low:.2f} to {high:.2f})"
+
+        def covered(names: Sequence[str]) -> str:
+            found = np.concatenate([of(f"coverage_95_{name}").dropna() for name in names])
+            return f"{(found >= _COVERED).mean():.0%}"
+
+        score, correlation = "interval_score_95", "error_correlation"
+        return {
+            "method": table.methods["title"][method],
+            "lines": str(there.sum()),
+            **{f"{level} %": coverage(level) for level in LEVELS},
+            "thirds by distance at .80 or more": covered(BY_DENSITY),
+            "by confidence": covered(BY_CONFIDENCE),
+            "width": _two_decimals(of("width_95").mean()),
+            "score": _two_decimals(of(score)[there].mean()),
+            "our score there": _two_decimals(of(score, table.ours)[there].mean()),
+            "correlation": _two_decimals(of(correlation)[there].mean()),
+            "our correlation there": _two_decimals(of(correlation, table.ours)[there].mean()),
+            "far: 95 %": _two_decimals(of("coverage_95/far").mean()),
+            "far: score": _two_decimals(of(f"{score}/far").mean()),
+        }
+
+    return DataFrame(map(of_method, with_intervals(table)))
 
 
-def _interval_row(table: BenchTable, method: str) -> list[str]:
-    def of(metric: str, name: str = method) -> np.ndarray:
-        return np.asarray(values(table.pairs, metric, name))
-
-    there = np.isfinite(of("coverage_50"))
-
-    def coverage(level: int) -> str:
-        held = of(f"coverage_{level}")[there]
-        low, high = np.quantile(held, [0.25, 0.75])
-        return f"{held.mean():.2f} ({low:.2f} to {high:.2f})"
-
-    def covered(names: Sequence[str]) -> str:
-        held = np.concatenate([of(f"coverage_95_{name}") for name in names])
-        return f"{(held[np.isfinite(held)] >= _COVERED).mean():.0%}"
-
-    return [
-        str(there.sum()),
-        *(coverage(level) for level in LEVELS),
-        covered(BY_DENSITY),
-        covered(BY_CONFIDENCE),
-        _two_decimals(np.nanmean(of("width_95"))),
-        *(
-            _two_decimals(of(metric, name)[there].mean())
-            for metric in ("interval_score_95", "error_correlation")
-            for name in (method, table.ours)
-        ),
-        _two_decimals(np.nanmean(of("coverage_95/far"))),
-        _two_decimals(np.nanmean(of("interval_score_95/far"))),
-    ]
-
-
-def problem_rows(table: BenchTable) -> tuple[list[str], list[list[str]]]:
-    """Coverage of 95 % intervals of the bare method and of ours, by data set and classifier."""
+def problem_frame(table: BenchTable) -> DataFrame:
+    """Return coverage of 95 % intervals of the bare method and ours, by data set and classifier."""
     pairs = known(table.pairs).droplevel("ood")
     cells = (
         pairs.reindex(columns=[("coverage_95", name) for name in (table.bare, table.ours)])
@@ -250,10 +261,9 @@ def problem_rows(table: BenchTable) -> tuple[list[str], list[list[str]]]:
         .unstack("classifier")
         .reindex(index=pairs.index.unique("dataset"), columns=pairs.index.unique("classifier"))
     )
-    rows = cells.fillna("").reset_index().to_numpy().tolist()
-    return ["data", *cells.columns], rows
+    return cells.fillna("").rename_axis("data").reset_index()
 
 
 def _two_decimals(value: float) -> str:
-    """Two decimals, or nothing for what is not there."""
+    """Return two decimals, or nothing for what is not there."""
     return "" if np.isnan(value) else f"{value:.2f}"

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..results.receipt import machine_of
+from ..results.rows import trained_parts_of
 from ..spec.suite import load_suite
 from .table import BenchTable
 
 
 def machines(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Processors and GPUs that made the rows."""
+    """Return processors and GPUs that made the rows."""
     found = set()
     for row in rows:
-        parts = (row["own"], *row["parts"].values())
+        parts = trained_parts_of(row)
         gpus = {part["gpu"] for part in parts if "gpu" in part}
         moved = {", resumed on ".join(part["machines"]) for part in parts if "machines" in part}
         found.add(" and ".join([*sorted(gpus), *(sorted(moved) or [machine_of(row)])]))
@@ -22,30 +23,28 @@ def machines(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def not_yet_run(table: BenchTable) -> str:
-    """Methods, and default seeds, that have no rows yet, as a sentence; "" if none."""
+    """Return methods, and default seeds, that have no rows yet, as a sentence; "" if none."""
     suite = load_suite(table.suite)
     setting = suite.profile(table.profile)
-    found = {line.name: set(line.seeds) for line in table.lines}
+    there = {line.name: set(line.seeds) for line in table.lines}
     left: dict[str, list[str]] = {}
     for name in suite.method_names(table.profile):
         entry = {**suite.methods[name], **setting.methods.get(name, {})}
-        wanted = entry.get("seeds") or setting.seeds or suite.seeds
-        seeds = ", ".join(str(seed) for seed in wanted if seed not in found.get(name, set()))
+        of_method = entry.get("seeds") or setting.seeds or suite.seeds
+        seeds = ", ".join(str(seed) for seed in of_method if seed not in there.get(name, set()))
         left.setdefault(seeds, []).append(str(entry["title"]))
-    said = [f"{', '.join(titles)} (seeds {seeds})" for seeds, titles in left.items() if seeds]
-    return f"Not yet run: {'; '.join(said)}." if said else ""
+    parts = [f"{', '.join(titles)} (seeds {seeds})" for seeds, titles in left.items() if seeds]
+    return f"Not yet run: {'; '.join(parts)}." if parts else ""
 
 
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return what the numbers depend on: everything that occurs in the rows, once."""
-    versions = {f"{name} {v}" for row in rows for name, v in row["versions"].items()}
-    parts = (part for row in rows for part in (row.get("parts") or {}).values())
     # rows of several data sets say nothing of their parts but the name
-    made = [*rows, *(row.get("own", {}) for row in rows)]
-    made += [part for part in parts if isinstance(part, Mapping)]
+    parts = [part for row in rows for part in trained_parts_of(row) if isinstance(part, Mapping)]
+    times = [row["time"] for row in rows]
     return {
-        "Versions": sorted(versions),
+        "Versions": sorted({f"{name} {v}" for row in rows for name, v in row["versions"].items()}),
         "Machine": sorted({machine_of(row) for row in rows}),
-        "Commit": sorted({str(part["commit"]) for part in made if part.get("commit")}),
-        "From, to": [min(row["time"] for row in rows), max(row["time"] for row in rows)],
+        "Commit": sorted({str(of["commit"]) for of in (*rows, *parts) if of.get("commit")}),
+        "From, to": [min(times), max(times)],
     }

@@ -1,13 +1,13 @@
 """The table of a suite: methods by metrics, ours beside the paper's, and what each method cost.
 
-Rows of one suite and one profile become lines, one for each data set, classifier and method, with a
-`Estimate` over seeds for each metric. A suite of one data set has the paper's methods as its lines;
-`BenchTable.pairs` sets the methods of a suite of several side by side.
+Rows of one suite and one profile become lines, one for each data set, classifier and method, with
+an `Estimate` over seeds for each metric. A suite of one data set has the paper's methods as its
+lines; `BenchTable.pairs` sets the methods of a suite of several side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -41,22 +41,15 @@ __all__ = [
 ]
 
 Interval = tuple[float, float]
+Row = Mapping[str, Any]
 
 #: Metrics of an OOD set; all others are of a data set and a classifier alone.
 OF_OOD = ("auroc", "aupr", "fpr95", "brier_ood")
 #: Metrics of which more is better, and `recall` of any class; of all others less is.
 _HIGHER = (
-    "accuracy",
-    "balanced_accuracy",
-    "worst_recall",
-    "errors_avoided_10",
-    "auroc",
-    "aupr",
-    "aupr_in",
-    "auroc_confidence",
-    "error_auroc",
-    "error_correlation",
-)
+    "accuracy balanced_accuracy worst_recall errors_avoided_10 auroc aupr aupr_in auroc_confidence "
+    "error_auroc error_correlation"
+).split()
 _KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10")
 _OOD_EXTRA = ("aupr_in", "fpr95")
 _RECALL = "recall_"
@@ -135,20 +128,22 @@ class Estimate:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
-        found = {
-            "mean": self.mean,
-            "sd": self.sd,
-            "n": len(self.values),
-            "values": self.values,
-            "ci95_seeds": self.over_seeds,
-            "ci95_images": self.over_images,
-            "baseline": self.baseline,
-            "paper": self.paper and vars(self.paper),
-            "difference": self.difference,
-            "differs": self.differs,
-            "why": self.why,
-        }
-        return {name: plain(value) for name, value in found.items()}
+        found: dict[str, Any] = plain(
+            {
+                "mean": self.mean,
+                "sd": self.sd,
+                "n": len(self.values),
+                "values": self.values,
+                "ci95_seeds": self.over_seeds,
+                "ci95_images": self.over_images,
+                "baseline": self.baseline,
+                "paper": self.paper and vars(self.paper),
+                "difference": self.difference,
+                "differs": self.differs,
+                "why": self.why,
+            }
+        )
+        return found
 
 
 def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more: Any) -> Estimate:
@@ -157,20 +152,15 @@ def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more
     `more` are other fields of it.
     """
     data = np.asarray(values, dtype=np.float64)
-    finite, over_seeds = bool(np.isfinite(data).all()), None
+    finite = bool(np.isfinite(data).all())
     if finite and len(data) > 1:
         half = stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data))
-        over_seeds = float(data.mean() - half), float(data.mean() + half)
-    low_high = tuple(map(float, np.mean(intervals, axis=0))) if len(intervals) else None
-    return Estimate(
-        mean=float(data.mean()),
-        # An nll is infinite where a true class got probability zero; it has no spread then.
-        sd=float(data.std()) if finite else np.nan,
-        values=tuple(map(float, data)),
-        over_seeds=over_seeds,
-        over_images=low_high,  # type: ignore[arg-type]
-        **more,
-    )
+        more["over_seeds"] = float(data.mean() - half), float(data.mean() + half)
+    if len(intervals):
+        more["over_images"] = tuple(map(float, np.mean(intervals, axis=0)))
+    # An nll is infinite where a true class got probability zero; it has no spread then.
+    sd = float(data.std()) if finite else np.nan
+    return Estimate(float(data.mean()), sd, tuple(map(float, data)), **more)
 
 
 @dataclass(frozen=True)
@@ -195,6 +185,11 @@ class Line:
     refused: str = ""
     selected: tuple[str, ...] = ()
     temperature: float | None = None
+
+    @property
+    def passes(self) -> int:
+        """Passes of a network for a prediction."""
+        return 1 if self.cost is None else int(self.cost["forward_passes"])
 
     def as_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -250,10 +245,6 @@ class BenchTable:
         rule = _RULE if self.beside_paper else _SPREAD
         rejects = any("errors_avoided_10" in line.cells for line in self.lines)
         return f"{rule} {_REJECTION}" if rejects else rule
-
-    def lines_on(self, split: str) -> tuple[Line, ...]:
-        """Lines that have numbers on a set; the trivial detectors do not classify."""
-        return self.lines + (self.trivial if split in self.ood else ())
 
     def columns(self, extra: bool = False) -> dict[str, tuple[str, ...]]:
         """Metrics by the set they are measured on; accuracy never without the recall of classes.
@@ -327,7 +318,8 @@ class BenchTable:
                         row[name, line.name] = cell.mean
                     elif split == ood:
                         row[metric, line.name] = cell.mean
-        frame = DataFrame(list(found.values()), MultiIndex.from_tuples(list(found), names=_PAIR))
+        places = MultiIndex.from_tuples(list(found), names=("dataset", "ood", "classifier"))
+        frame = DataFrame(list(found.values()), places)
         return frame.set_axis(MultiIndex.from_tuples(list(frame.columns)), axis=1)
 
     def as_json(self) -> dict[str, Any]:
@@ -344,11 +336,8 @@ class BenchTable:
         }
 
 
-_PAIR = ("dataset", "ood", "classifier")
-
-
-def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
-    """The table out of rows of one suite and one profile.
+def bench_table(rows: Iterable[Row]) -> BenchTable:
+    """Return the table out of rows of one suite and one profile.
 
     Of every method only rows of its latest configuration count.
     """
@@ -359,12 +348,11 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
             f"rows must be of one suite and one profile, got {kinds or 'none'}; "
             "name the profile, or run the suite first"
         )
-    kept = latest(rows)
-    methods: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for row in kept:
+    methods: dict[tuple[str, ...], list[Row]] = {}
+    for row in (kept := latest(rows)):
         methods.setdefault(line_of(row), []).append(row)
     lines = [_line(of_method) for of_method in methods.values()]
-    order = list(published_rows(_names_of(kinds[0][0])))
+    order = list(_names_of_paper(kinds[0][0]))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
     sizes = kept[0].get("n", {})
     # as the suite names the sets, as far as the row knows; files lie in another order
@@ -380,45 +368,45 @@ def bench_table(rows: Iterable[Mapping[str, Any]]) -> BenchTable:
     )
 
 
-def latest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows of the latest configuration of each method, one per seed, in order of method and seed.
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """Return rows of the latest configuration of each method, by method and seed.
 
     Of several data sets and classifiers, of each method on each with each.
     """
     newest: dict[tuple[str, ...], str] = {}
-    found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    found: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         newest[line_of(row)] = row["config_hash"]
-        found[*line_of(row), newest[line_of(row)], row["seed"]] = row
+        found[*line_of(row), row["config_hash"], row["seed"]] = row
     order = {key: i for i, key in enumerate(newest)}
-    kept = [row for key, row in found.items() if newest[line_of(row)] == key[-2]]
+    kept = [row for row in found.values() if newest[line_of(row)] == row["config_hash"]]
     return sorted(kept, key=lambda row: (order[line_of(row)], row["seed"]))
 
 
-def paper_suite(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The suite whose tables in the paper may stand beside the rows; "" if none may."""
+def paper_suite(rows: Iterable[Row]) -> str:
+    """Return the suite whose tables in the paper may stand beside the rows; "" if none may."""
     row = next(iter(rows))
     return str(row["suite"]) if is_beside_paper(row) else ""
 
 
 def paper_row(suite: str, method: str) -> str | None:
-    """The paper's name of a method or of a variant of it, as ``edl-published`` of ``EDL``."""
+    """Return the paper's name of a method or a variant of it, as ``edl-published`` of ``EDL``."""
     tokens = method.replace("_", "-").split("-")
     for length in range(len(tokens), 0, -1):
-        for name in published_rows(_names_of(suite)):
+        for name in _names_of_paper(suite):
             if same_method("".join(tokens[:length]), name):
                 return name
     return None
 
 
 def is_higher_better(name: str) -> bool:
-    """Direction of a metric such as ``auroc/kmnist``."""
+    """Return the direction of a metric such as ``auroc/kmnist``."""
     kind = name.partition("/")[0]
     return kind in _HIGHER or kind.startswith(_RECALL)
 
 
-def cost_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Cost of a method per seed with all its parts, as if it shared none; means over seeds.
+def cost_of(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """Return the cost of a method per seed with all its parts, as if it shared none; means.
 
     Seeds whose training was resumed are left out where there are others: part of it was done twice.
     Wall seconds to train and to predict all splits, processor seconds over all cores of training
@@ -426,16 +414,17 @@ def cost_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     prediction, and the number of trained parameters. Of a method in a suite of several classifiers
     processor seconds by step; None of one that refused.
     """
-    if rows[-1].get("refused"):
+    row = rows[-1]
+    if row.get("refused"):
         return None
-    if "peak_memory_mb" not in rows[-1]:
-        steps = rows[-1]["cpu_seconds"]
-        return {step: float(np.mean([row["cpu_seconds"][step] for row in rows])) for step in steps}
-    rows = [row for row in rows if not was_resumed(row)] or rows
+    if "peak_memory_mb" in row:
+        rows = [row for row in rows if not was_resumed(row)] or rows
 
     def mean(kind: str, *steps: str) -> float:
-        return float(np.mean([sum(row[kind][step] for step in steps) for row in rows]))
+        return fmean(sum(row[kind][step] for step in steps) for row in rows)
 
+    if "peak_memory_mb" not in row:
+        return {step: mean("cpu_seconds", step) for step in row["cpu_seconds"]}
     return {
         "train_seconds": mean("seconds", "train"),
         "score_seconds": mean("seconds", "score"),
@@ -451,12 +440,12 @@ def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
     return tuple(s.removeprefix(prefix) for s in splits if s.startswith(prefix))
 
 
-def _names_of(suite: str) -> str:
-    """The suite out of whose table in the paper the methods of a suite are."""
-    return captions_of(suite).methods_of or suite
+def _names_of_paper(suite: str) -> Iterable[str]:
+    """Return the methods of a suite as the paper calls them, in the order of its table."""
+    return published_rows(captions_of(suite).methods_of or suite)
 
 
-def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
+def _line(rows: Sequence[Row]) -> Line:
     row = rows[-1]
     suite, profile, method = row["suite"], row["profile"], row["method"]
     paper, captions = paper_row(suite, method), captions_of(suite)
@@ -477,15 +466,19 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
         )
         for name in names
     }
-    refused, temperatures = (
-        row.get("refused", ""),
-        [r["temperature"] for r in rows if "temperature" in r],
-    )
+    # Of many classes the recall of the worst of each seed. It has no interval over the test rows:
+    # the smallest of many numbers varies otherwise than each of them.
+    for split in dict.fromkeys(n.partition("/")[2] for n in names if n.startswith(_RECALL)):
+        of_set = [n for n in names if n.startswith(_RECALL) and n.partition("/")[2] == split]
+        if len(of_set) > _FEW:
+            worst = [min(r["metrics"][name] for name in of_set) for r in rows]
+            cells[f"worst_recall/{split}".removesuffix("/")] = estimate(worst)
+    temperatures = [r["temperature"] for r in rows if "temperature" in r]
     return Line(
         name=method,
         # the title in the captions, where that of the row says more than was done
         title=str(captions.titles.get(profile, {}).get(method, row["title"])),
-        cells={} if refused else cells | dict(_worst_recalls(rows, names)),
+        cells={} if row.get("refused") else cells,
         seeds=tuple(r["seed"] for r in rows if r["metrics"]),
         paper=paper,
         cost=cost_of(rows),
@@ -493,25 +486,7 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> Line:
         classifier=row.get("classifier", ""),
         group=row.get("group", ""),
         ood=_named(row.get("n", {}), OOD_PREFIX),
-        refused=refused,
+        refused=row.get("refused", ""),
         selected=tuple(r["chosen"] for r in rows if "chosen" in r),
         temperature=fmean(temperatures) if temperatures else None,
     )
-
-
-def _worst_recalls(
-    rows: Sequence[Mapping[str, Any]], names: Iterable[str]
-) -> Iterator[tuple[str, Estimate]]:
-    """Recall of the worst class of each seed, by set, where there are too many for the eye.
-
-    Such a cell has no interval over the test rows: the smallest of many numbers varies otherwise
-    than each of them.
-    """
-    by_set: dict[str, list[str]] = {}
-    for name in names:
-        if name.startswith(_RECALL):
-            by_set.setdefault(name.partition("/")[2], []).append(name)
-    for split, mine in by_set.items():
-        if len(mine) > _FEW:
-            worst = [min(row["metrics"][name] for name in mine) for row in rows]
-            yield f"worst_recall/{split}".removesuffix("/"), estimate(worst)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,6 @@ from ..results.scores import RANKED
 from ..results.store import Store
 from .table import BenchTable, Line, estimate
 
-Measure = Callable[[np.ndarray], np.ndarray]
 #: Images (n, channels, height, width) and training images to uncertainty (n,); higher: less known.
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
 #: Training images that the means of photographs are taken over; the first ones.
@@ -31,7 +31,7 @@ _ROWS = 5000
 
 
 def border_ink(images: np.ndarray) -> np.ndarray:
-    """Mean of the outermost pixels, shape (n,), of images (n, channels, height, width) in [0, 1].
+    """Return the mean of the outermost pixels, (n,), of images (n, channels, height, width).
 
     MNIST digits stand in the middle of a black frame, so ink there is taken to mean "no digit".
     """
@@ -41,15 +41,18 @@ def border_ink(images: np.ndarray) -> np.ndarray:
 
 
 def ink(images: np.ndarray) -> np.ndarray:
-    """Mean of all pixels, shape (n,): the brighter, the less a digit."""
+    """Return the mean of all pixels, shape (n,): the brighter, the less a digit."""
     return np.asarray(images.mean(axis=(1, 2, 3), dtype=np.float64))
 
 
+def _contrast(images: np.ndarray) -> np.ndarray:
+    return np.asarray(images.std(axis=(1, 2, 3), dtype=np.float64))
+
+
 def _roughness(images: np.ndarray) -> np.ndarray:
-    """Mean difference between neighbours."""
-    down = np.abs(np.diff(images, axis=2)).mean(axis=(1, 2, 3), dtype=np.float64)
-    right = np.abs(np.diff(images, axis=3)).mean(axis=(1, 2, 3), dtype=np.float64)
-    return np.asarray((down + right) / 2)
+    """Mean difference between neighbours, below and to the right."""
+    of = [np.abs(np.diff(images, axis=a)).mean((1, 2, 3), dtype=np.float64) for a in (2, 3)]
+    return np.asarray((of[0] + of[1]) / 2)
 
 
 def _colour(images: np.ndarray) -> np.ndarray:
@@ -58,7 +61,7 @@ def _colour(images: np.ndarray) -> np.ndarray:
     return np.asarray(channels - channels.mean(axis=1, keepdims=True))
 
 
-def _unusual(measure: Measure) -> Detector:
+def _unusual(measure: Callable[[np.ndarray], np.ndarray]) -> Detector:
     """Distance from the mean over the training images: no direction is chosen."""
 
     def detect(images: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -79,35 +82,32 @@ DETECTORS: dict[str, Detector] = {
 }
 COLOUR_DETECTORS: dict[str, Detector] = {
     "unusual brightness": _unusual(ink),
-    "unusual contrast": _unusual(lambda images: images.std(axis=(1, 2, 3), dtype=np.float64)),
+    "unusual contrast": _unusual(_contrast),
     "unusual roughness": _unusual(_roughness),
     "unusual colour": _unusual(_colour),
 }
 
 
 def trivial_lines(images: Mapping[str, np.ndarray], reference: np.ndarray) -> tuple[Line, ...]:
-    """A line of the table for each detector.
+    """Return a line of the table for each detector.
 
     `images` are (n, channels, height, width) by split: "test" and every OOD set
     ``ood/<name>``; `reference` are training images.
     """
-    numbers = {}
+    lines = []
     for title, detect in (DETECTORS if reference.shape[1] == 1 else COLOUR_DETECTORS).items():
-        u = {split: detect(of, reference) for split, of in images.items()}
-        numbers[title] = {
-            f"{kind}/{split.removeprefix('ood/')}": (
-                metric(u["test"], u[split]),
-                metric.baseline(u["test"], u[split]) if metric.baseline else None,
-            )
-            for split in u
-            if split != "test"
-            for kind, metric in RANKED.items()
-        }
-    return _lines(numbers)
+        u, cells = {split: detect(of, reference) for split, of in images.items()}, {}
+        for split in (name for name in u if name != "test"):
+            for kind, metric in RANKED.items():
+                guess = metric.baseline(u["test"], u[split]) if metric.baseline else None
+                value = metric(u["test"], u[split])
+                cells[f"{kind}/{split.removeprefix('ood/')}"] = estimate([value], baseline=guess)
+        lines.append(Line(title.replace(" ", "-"), title, cells))
+    return tuple(lines)
 
 
 def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
-    """Lines of the trivial detectors on the images that the rows of a store were scored on.
+    """Return lines of the trivial detectors on the images that a store's rows were scored on.
 
     Images are loaded once; the numbers are kept in ``trivial.json`` beside the rows.
     """
@@ -115,22 +115,25 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
     if seen is None:
         raise LookupError(f"no row in {str(store.folder)!r} says which data it saw")
     config, path = seen["config"]["data"], store.folder / "trivial.json"
-    try:
+    with suppress(FileNotFoundError, ValueError):  # damaged: it is soon made again
         stored = read_file(path)
-    except (FileNotFoundError, ValueError):  # damaged: it is soon made again
-        stored = None
-    if not isinstance(stored, dict) or stored.get("data") != config:
-        lines = {
-            line.title: {name: (cell.mean, cell.baseline) for name, cell in line.cells.items()}
-            for line in _compute(config, seen["seed"])
-        }
-        stored = {"data": config, "lines": lines}
-        write_file(path, json.dumps(stored))
-    return _lines(stored["lines"])
+        if isinstance(stored, dict) and stored.get("data") == config:
+            return tuple(
+                Line(
+                    title.replace(" ", "-"),
+                    title,
+                    {name: estimate([value], baseline=b) for name, (value, b) in of.items()},
+                )
+                for title, of in stored["lines"].items()
+            )
+    lines = _compute(config, seen["seed"])
+    numbers = {ln.title: {k: (c.mean, c.baseline) for k, c in ln.cells.items()} for ln in lines}
+    write_file(path, json.dumps({"data": config, "lines": numbers}))
+    return lines
 
 
 def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
-    """The table with the trivial detectors, and why there are none if so."""
+    """Return the table with the trivial detectors, and why there are none if so."""
     try:
         return replace(table, trivial=stored_trivial_lines(store)), ""
     except (LookupError, OSError, ImportError) as error:
@@ -147,16 +150,3 @@ def _compute(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
     reference = images.pop("train")
     images.pop("validation")
     return trivial_lines(images, reference)
-
-
-def _lines(
-    numbers: Mapping[str, Mapping[str, tuple[float, float | None]]],
-) -> tuple[Line, ...]:
-    return tuple(
-        Line(
-            title.replace(" ", "-"),
-            title,
-            {name: estimate([value], baseline=b) for name, (value, b) in of.items()},
-        )
-        for title, of in numbers.items()
-    )

@@ -1,0 +1,132 @@
+"""The tables of a suite in order, each with its heading: for Markdown and for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .formatting import cells_frame, differences, duration, escaped, grid, set_heading, set_title
+from .measures import Measure, measures
+from .pairs import (
+    KNOWN_TITLES,
+    PAIR_TITLES,
+    cost_frame,
+    interval_frame,
+    pair_frame,
+    problem_frame,
+    regret_frame,
+    summary_frame,
+)
+from .table import BenchTable, Line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Block = tuple[str, "DataFrame"]
+#: Metrics of which ablations and candidates are shown line by line.
+_OF_PARTS = ("auroc", "brier_ood")
+
+
+def markdown(table: BenchTable) -> str:
+    """Return all tables of a suite as Markdown.
+
+    Of one data set by set, metrics beyond the paper's, costs, and why numbers differ; of several
+    the measures, and every metric by data set, OOD set and classifier.
+    """
+    lines = []
+    if table.crossed:
+        if judged := measures(table):
+            lines += ["## What was asked", measure_list(judged)]
+    else:
+        lines += [f"## {table.suite}, profile {table.profile}", *filter(None, [table.note])]
+        seeds = sorted({seed for line in table.lines for seed in line.seeds})
+        lines.append(f"Seeds {', '.join(map(str, seeds))}.")
+    lines += markdown_blocks(blocks(table), "##" if table.crossed else "###")
+    if not table.crossed:
+        if why := [f"- {method}, {where}: {text}" for method, where, text in differences(table)]:
+            lines += ["### Where ours differs from the paper", "\n".join(why)]
+        lines.append(escaped(table.rule))
+    return "\n\n".join(lines) + "\n"
+
+
+def markdown_blocks(found: Iterator[Block], mark: str) -> list[str]:
+    """Return headings and tables of Markdown."""
+    return [text for title, frame in found for text in (f"{mark} {title}", grid(frame))]
+
+
+def blocks(table: BenchTable) -> Iterator[Block]:
+    """Yield heading and texts of each table of a suite."""
+    yield from _by_pair(table) if table.crossed else _by_set(table)
+
+
+def _by_set(table: BenchTable) -> Iterator[Block]:
+    beyond = " (not in the paper)" if table.beside_paper else " (more)"
+    for extra in (False, True):
+        for split, names in table.columns(extra).items():
+            if names:
+                # the trivial detectors do not classify
+                lines = table.lines + (table.trivial if split in table.ood else ())
+                heading = set_heading(table, split) + (beyond if extra else "")
+                yield heading, cells_frame(lines, names, classes=table.classes)
+    from pandas import DataFrame
+
+    costs = {line.title: line.cost for line in table.lines if line.cost is not None}
+    yield (
+        "Cost of one seed",
+        DataFrame(
+            {
+                "method": title,
+                "train": duration(of["train_seconds"]),
+                "score": duration(of["score_seconds"]),
+                "processor time": duration(of["cpu_seconds"]),
+                "peak memory": f"{of['peak_memory_mb']:,.0f} MiB",
+                "passes": str(of["forward_passes"]),
+                "parameters": f"{of['n_parameters']:,}" if of["n_parameters"] is not None else "",
+            }
+            for title, of in costs.items()
+        ),
+    )
+
+
+def _by_pair(table: BenchTable) -> Iterator[Block]:
+    groups = table.methods["group"]
+    main, parts = (
+        list(groups.index[groups.isin(of)])
+        for of in (["bare", "ours", "baseline"], ["ablation", "candidate"])
+    )
+    yield from interval_blocks(table)
+    yield "All methods, over all lines", summary_frame(table)
+    for metric, title in {**PAIR_TITLES, **KNOWN_TITLES}.items():
+        yield title, pair_frame(table, main, metric)
+        if parts and metric in _OF_PARTS:
+            yield f"{title} of parts", pair_frame(table, parts, metric)
+    if len(regrets := regret_frame(table)):
+        yield "Regret of the selection", regrets
+    if refused := [line for line in table.lines if line.refused]:
+        from pandas import DataFrame
+
+        why = [[f"{ln.dataset}, {ln.classifier}", ln.name, ln.refused] for ln in refused]
+        yield "Refused", DataFrame(why, columns=["", "method", "why"])
+    yield "Cost, processor seconds", cost_frame(table)
+
+
+def interval_blocks(table: BenchTable) -> Iterator[Block]:
+    """Yield coverage of intervals by method and by line; nothing where no probability is known."""
+    if len(by_method := interval_frame(table)):
+        yield "Intervals: share of the true class probabilities that they hold", by_method
+        yield "95 % intervals by line, without a spread → with", problem_frame(table)
+
+
+def sweep_blocks(what: str, lines: Sequence[Line]) -> Iterator[Block]:
+    """Yield the cells of a sweep on each set on which it was scored."""
+    names: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for line in lines for name in line.cells):
+        names.setdefault(name.partition("/")[2], []).append(name)
+    for split, of_set in names.items():
+        yield set_title(split), cells_frame(lines, of_set, head=what)
+
+
+def measure_list(found: Sequence[Measure]) -> str:
+    """Return measures as a list, each miss named."""
+    lines = ([one.line, *(f"  - misses: {miss}" for miss in one.misses)] for one in found)
+    return "\n".join(line for of_one in lines for line in of_one)
