@@ -125,14 +125,14 @@ MUTANTS = [
     ),
     Mutant(
         "engines: what others put among what a fit has kept is unpickled",
-        "src/dipedl/apps/large/passes.py",
+        "src/dipedl/apps/large/fitting.py",
         "if not hmac.compare_digest(checksum, self._checksum(data)):",
         "if not data:",
         "tests/apps/large/test_fitting.py::test_nothing_that_others_put_among_what_was_kept_is_run",
     ),
     Mutant(
         "engines: a file of the same size and time is the same file",
-        "src/dipedl/apps/large/files.py",
+        "src/dipedl/apps/large/parts.py",
         'hashlib.file_digest(file, "sha256").hexdigest()',
         '"same"',
         "tests/apps/large/test_scoring.py::test_other_rows_of_the_same_size_and_time_have_no_old_answers",

@@ -16,12 +16,12 @@ from model_files import damaged
 
 from dipedl.apps.large import LocalEngine, parts_of
 from dipedl.apps.large.answers_folder import AnswersFolder
-from dipedl.apps.large.passes import FirstPass, Passes, Reading
+from dipedl.apps.large.fitting import FirstPass, Passes, Reading
 from passengers import passengers
 
 ROWS = 120
 PARTS = parts_of(passengers(ROWS, seed=1), ROWS // 3)
-PASS = FirstPass.of(Reading("survived"), 50, 20, ROWS)
+PASS = FirstPass(Reading("survived"), 50, 20, ROWS)
 RECORD = {"rows": 40, "answered": 39, "refused": 1, "batch": 20_000}
 
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier
-from dipedl.apps.large.passes import Batch, Reading
+from dipedl.apps.large.fitting import Batch, Reading
 from dipedl.density import GaussianDensity, GDADensity, KNNDensity, MahalanobisDensity
 from dipedl.explanation import FindingWarning
 from dipedl.streaming import RowSample, Stream, in_share, row_keys

@@ -172,6 +172,8 @@ def test_a_plan_says_why_it_knows_no_time(days, tmp_path):
     pd.read_parquet(days / "one").assign(y=1).to_parquet(tmp_path / "one.parquet")
     out = run("fit", tmp_path, "--target", "y", "--dry-run")
     assert "Time:     not known" in out and "two classes are needed" in out
+    words = ("fit", tmp_path, "--target", "y", "--workers", "1", "--out", tmp_path / "m.dipedl")
+    assert "m.dipedl.parts: --resume goes on" in run(*words, code=1).replace("\n", " ")
 
 
 @pytest.mark.parametrize("in_parts", [True, False])

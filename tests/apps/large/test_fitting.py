@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier
-from dipedl.apps.large import LocalEngine, engines, fit, like, parts_of, passes
-from dipedl.apps.large.passes import FirstPass, SecondPass
+from dipedl.apps.large import LocalEngine, engines, fit, like, parts_of
+from dipedl.apps.large.fitting import FirstPass, Reading, SecondPass
 from dipedl.apps.table.errors import UserError
 from dipedl.density import GDADensity, KernelDensity
 from dipedl.streaming import row_keys
@@ -448,15 +448,15 @@ DRIVER = """
 import sys
 from pathlib import Path
 from test_fitting import SMALL, fit, linear
-from dipedl.apps.large import passes
+from dipedl.apps.large import fitting
 from dipedl.density import GDADensity
-whole = passes.SecondPass.__call__
+whole = fitting.SecondPass.__call__
 def slow(self, part):
     if part.name == "003":
         print("adding", flush=True)
         sys.stdin.read()
     return whole(self, part)
-passes.SecondPass.__call__ = slow
+fitting.SecondPass.__call__ = slow
 fit(linear(GDADensity()), sys.argv[1], "y", **SMALL, work=Path(sys.argv[2]))
 """
 
@@ -514,24 +514,20 @@ def test_two_workers_of_ray_may_die_at_once(frame, whole, tmp_path, ray_engine):
     assert found.learned == ROWS - 100
 
 
-class Greedy(FirstPass):
-    """Has memory for 40 rows at once; of one part for none."""
+class Deadly(FirstPass):
+    """Of one part no worker survives the rows."""
 
     def __call__(self, part):
-        if self.reading.batch > 40 or part.name == "001":
+        if part.name == "001":
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__call__(part)
 
 
 @pytest.mark.slow
-def test_of_a_part_that_kills_its_workers_smaller_batches_are_tried(
-    frame, tmp_path, ray_engine, monkeypatch
-):
-    monkeypatch.setattr(passes, "FEWEST", 40)
+def test_a_part_that_kills_its_workers_is_a_trouble(frame, tmp_path, ray_engine, monkeypatch):
     monkeypatch.setattr(engines, "_RETRIES", 0)
     folder = written(frame, tmp_path / "parts", 2)
-    work = Greedy.of(passes.Reading("y", batch=400), 500, 100, ROWS)
-    found = dict(ray_engine.map(work, parts_of(folder)))
+    found = dict(ray_engine.map(Deadly(Reading("y"), 500, 100, ROWS), parts_of(folder)))
     assert [found[i].rows for i in range(2)] == [600, 0]
     ((name, why),) = found[1].troubles
     assert name == "001" and "its worker died again and again" in why and "partitions" in why

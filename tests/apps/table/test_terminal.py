@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("skops")
 
-from dipedl.apps.large.files import files_of
+from dipedl.apps.large.parts import files_of
 
 N = 240
 #: Sets the title of the window, colours, goes back a line, turns the order of letters; a C1 byte.

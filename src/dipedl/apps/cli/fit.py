@@ -314,9 +314,14 @@ def _fit_parts(
         with show_rows(quiet) as progress, redirect_stdout(sys.stderr):
             count = None if progress is None else lambda done, total: progress(done, done / total)
             partitions = engine_options.partitions
-            result = learn_parts(
-                data, request, engine, partitions=partitions, work=work, progress=count
-            )
+            try:
+                result = learn_parts(
+                    data, request, engine, partitions=partitions, work=work, progress=count
+                )
+            except (ValueError, KeyboardInterrupt):
+                if any(work.glob("*.part")):
+                    echo(f"note: what was read is kept in {work}: --resume goes on", err=True)
+                raise
     save_model(result.model, out)
     _clear(work)
     return result

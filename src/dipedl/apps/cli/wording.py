@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Arguments that errors of the library name in backquotes, and the values that they advise.
 _NAMED = re.compile(
-    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features|out|page|key|workers|partitions)`"
+    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features|out|page|key|workers|partitions|density|like)`"
 )
 _ADVISED = re.compile(r"\b(drop|gaps|types|time_column|rows|row)=(?=[\[{'\"\dN])")
 #: Other arguments of the library -> options.

@@ -56,10 +56,6 @@ class AnswersFolder:
         kept = {**record, "files": files.checksums(), "part": identity(part)}
         write_file(_in_folder(files.record), _sealed(kept))
 
-    def has_record(self, part: Part) -> bool:
-        """Return whether there is a record of a part, though perhaps of another content."""
-        return self._files(part.name).record.is_file()
-
     def record(self, part: Part) -> dict[str, Any] | None:
         """The record of a part; None if it is not finished, was another, or a file is damaged."""
         files = self._files(part.name)

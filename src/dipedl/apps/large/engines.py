@@ -27,6 +27,12 @@ _MEMORY = "if memory ran out, give smaller parts (partitions) or fewer workers"
 _SECONDS = 0.5
 #: How often Ray does a task again whose worker died.
 _RETRIES = 2
+#: Ray reports nothing to its makers, and gives up a task for which there is not enough memory.
+_SETTINGS = {
+    "USAGE_STATS_ENABLED": "0",
+    "BACKEND_LOG_LEVEL": "fatal",
+    "task_oom_retries": str(_RETRIES),
+}
 #: Bytes of shared memory of a Ray that is started here.
 _STORE = 200_000_000
 #: Seconds in which an address must take a connection, and a program of Ray one to its cluster.
@@ -40,10 +46,9 @@ class Engine(Protocol):
     The function and the tasks can be pickled. The function is unpickled once per worker, so what it
     loads at its first call and keeps on itself is loaded once per worker.
 
-    Where a task kills its worker again and again, as one that needs more memory than there is, an
-    engine that survives it asks the function for another: ``smaller()``, a function that needs less
-    or None. A task that none can do has the result ``lost(task, why)``. Without these methods, and
-    on an engine that does not survive it, that is an error.
+    A task that kills its worker again and again, as one that needs more memory than there is, has
+    the result ``function.lost(task, why)``. Without that method, and on an engine that does not
+    survive it, it is an error.
     """
 
     @property
@@ -129,10 +134,7 @@ class LocalEngine:
         try:
             yield from work(calls)
         except BrokenExecutor as error:
-            raise UserError(
-                "a worker process was killed, perhaps because memory ran out: give smaller parts "
-                "(partitions) or fewer workers"
-            ) from error
+            raise UserError(f"a worker process was killed: {_MEMORY}") from error
 
 
 def _call(pickled: bytes, parent: int, number: int, task: Any) -> tuple[int, Any]:
@@ -182,19 +184,29 @@ class RayEngine:
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        self.address = address
         self._most = workers
-        # Ray would report its use to its makers, and warns of its own way to start actors.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(f"RAY_{name}", value)
         if address is not None:
             _check_cluster(address)
         self._ray = optional("ray", "RayEngine")
-        self._started = False
-        if not self._ray.is_initialized():
-            self._start()
-        elif address is not None:
-            raise UserError("this process uses a Ray already: leave address out, or ray.shutdown()")
+        self._started = not self._ray.is_initialized()
+        if not self._started:
+            if address is not None:
+                raise UserError(
+                    "this process uses a Ray already: leave address out, or ray.shutdown()"
+                )
+            return
+        options: dict[str, Any] = {"address": address}
+        if address is None:
+            options = {"address": "local", "num_cpus": workers, "object_store_memory": _STORE}
+            options["include_dashboard"] = False
+        try:
+            self._ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UserError(
+                f"Ray cannot be used at {address or 'this machine'}: {error}"
+            ) from error
 
     @property
     def workers(self) -> int:
@@ -217,19 +229,29 @@ class RayEngine:
                 "a stream, as the batches of a PyTorch loader, is read in this process: "
                 "use LocalEngine, or write it as Parquet"
             )
-        left = dict(enumerate(tasks))
-        work: Callable[[Any], Result] | None = function
-        while left and work is not None:
-            for number, result in self._survivors(work, dict(left)):
-                del left[number]
-                yield number, result
-            work = getattr(work, "smaller", lambda: None)()
-        few = ", the last time with few rows at once" if hasattr(function, "smaller") else ""
-        why = f"its worker died again and again{few}: {_MEMORY}"
-        for number, task in left.items():
-            if not hasattr(function, "lost"):
-                raise UserError(f"{getattr(task, 'name', 'a task')}: {why}")
-            yield number, function.lost(task, why)
+        ray, workers = self._ray, self.workers if tasks else 0
+        # In a tuple the reference comes itself, and a worker that has it takes it once.
+        held = (ray.put(function),)
+        call = ray.remote(num_cpus=1, max_retries=_RETRIES)(_call_held)
+        waiting = iter(enumerate(tasks))
+        running: dict[Any, tuple[int, Any]] = {}
+        while True:
+            for number, task in islice(waiting, workers - len(running)):
+                running[call.remote(held, task)] = number, task
+            if not running:
+                return
+            (done,), _ = ray.wait(list(running), num_returns=1)
+            number, task = running.pop(done)
+            try:
+                result = ray.get(done)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from error
+            except ray.exceptions.RayError as error:
+                why = f"its worker died again and again: {_MEMORY}"
+                if not hasattr(function, "lost"):
+                    raise UserError(f"{getattr(task, 'name', 'a task')}: {why}") from error
+                result = function.lost(task, why)
+            yield number, result
 
     def close(self) -> None:
         """End the Ray that this engine started, if it did."""
@@ -245,66 +267,22 @@ class RayEngine:
         """Call `close`."""
         self.close()
 
-    def _survivors(
-        self, function: Callable[[Any], Result], tasks: dict[int, Any]
-    ) -> Iterator[tuple[int, Result]]:
-        """Number and result of the tasks whose workers do not die again and again."""
-        ray, errors = self._ray, self._ray.exceptions
-        kept = ray.put(function)
-        # One task at a time: a task that waits behind another does not die with it.
-        make = ray.remote(_Worker).options(num_cpus=1, max_restarts=-1, max_task_retries=_RETRIES)
-        idle = [make.remote((kept,)) for _ in range(min(self.workers, len(tasks)))]
-        waiting, running = iter(tasks.items()), {}
-        while True:
-            for number, task in islice(waiting, len(idle)):
-                worker = idle.pop()
-                running[worker.result.remote(task)] = number, worker
-            if not running:
-                return
-            (done,), _ = ray.wait(list(running), num_returns=1)
-            number, worker = running.pop(done)
-            idle.append(worker)
-            try:
-                result = ray.get(done)
-            except errors.RayTaskError as error:
-                raise error.cause from error
-            except errors.RayError as error:
-                # Ray does not try again to make a worker that cannot load the function.
-                if getattr(error, "actor_init_failed", False):
-                    why = str(error).rpartition("\n")[2]
-                    raise UserError(
-                        f"Ray cannot make a worker: {why}; install on each machine of the cluster "
-                        "what this one has, in the same versions"
-                    ) from error
-            else:
-                yield number, result
 
-    def _start(self) -> None:
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if self.address is None:
-            options |= {"num_cpus": self._most, "object_store_memory": _STORE}
-            options |= {"address": "local", "include_dashboard": False}
-        else:
-            options["address"] = self.address
-        try:
-            self._ray.init(**options)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(
-                f"Ray cannot be used at {self.address or 'this machine'}: {error}"
-            ) from error
-        self._started = True
+def _call_held(held: tuple[Any], task: Any) -> Any:
+    return _function_of(held[0])(task)
 
 
-class _Worker:
-    """A worker of Ray: holds the function from its first task on."""
-
-    def __init__(self, kept: tuple[Any]) -> None:
-        # In a tuple the reference comes itself, and a worker that is started again can use it.
-        self._function = optional("ray", "RayEngine").get(kept[0])
-
-    def result(self, task: Any) -> Any:
-        """The result of a task, which stays in Ray's store."""
-        return self._function(task)
+@lru_cache(maxsize=1)
+def _function_of(reference: Any) -> Any:
+    """Return the function behind a reference; UserError if this worker cannot load it."""
+    try:
+        return optional("ray", "RayEngine").get(reference)
+    except Exception as error:
+        why = str(error).strip().rpartition("\n")[2]
+        raise UserError(
+            f"Ray cannot make a worker: {why}; install on each machine of the cluster what this "
+            "one has, in the same versions"
+        ) from error
 
 
 def _check_cluster(address: str) -> None:

@@ -19,9 +19,8 @@ from ..table.score import ScoreRequest
 from ..table.table_model import TableModel
 from .answers_folder import AnswersFolder
 from .engines import LocalEngine
-from .files import Unreadable
-from .parts import Part, PartStream, parts_of
-from .passes import BATCH, EACH, Reading
+from .fitting import BATCH, EACH, Reading
+from .parts import Part, PartStream, Unreadable, parts_of
 from .scoring import AT_SCALE, PartFails, Scorer, fitted_table
 from .scoring import BATCH as SCORED
 from .tables import OrderInParts, learn_parts

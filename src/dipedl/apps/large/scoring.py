@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,8 +35,7 @@ from ..table.table_model import TableModel, plain_model, read_model
 from ..table.writing import table_writer
 from .answers_folder import AnswersFolder, identity
 from .engines import Engine, LocalEngine
-from .files import Rows
-from .parts import Part, PartStream, parts_of, with_checksums
+from .parts import Part, PartStream, Rows, parts_of, with_checksums
 
 #: Rows that are answered at once, and the fewest after memory ran out.
 BATCH, _FEWEST = 20_000, 100
@@ -170,12 +170,6 @@ class Scorer:
                 self.folder.finish(part, asdict(found))
                 return found
 
-    def smaller(self) -> Scorer | None:
-        """Return a function that answers fewer rows at once, for `Engine.map`."""
-        made = copy(self)
-        made.batch = self.batch // 10
-        return made if made.batch >= _FEWEST else None
-
     def lost(self, part: Part, why: str) -> Accounting:
         """Return the result of a part that cannot be answered."""
         n, first = part.rows, [RejectedRow(part.first + 1, "", why)] if part.rows else []
@@ -232,25 +226,25 @@ def _all_answered(
     engine: Engine,
     progress: Progress | None,
 ) -> Accounting:
-    # By the names of the parts: in whatever order they finish, the sum is the same.
-    found: dict[str, Accounting] = {}
     todo: list[Part] | PartStream = parts
-    rows, total = 0, 0
-    if not isinstance(parts, PartStream):
-        some = [replace(part, source=None) for part in parts if folder.has_record(part)]
-        for i, record in engine.map(folder.record, some):
-            if record is not None:
-                first = [RejectedRow(*one) for one in record.pop("first_refused")]
-                found[some[i].name] = Accounting(**record, first_refused=first)
-                found[some[i].name].resumed = 1
-        todo = [part for part in parts if part.name not in found]
-        total = sum(part.rows for part in todo)
-    for number, one in engine.map(Scorer(model, folder, wanted), todo):
-        found[f"{number:09}" if isinstance(todo, PartStream) else todo[number].name] = one
+    # By the numbers of the parts: in whatever order they finish, the sum is the same.
+    found: dict[int, Accounting] = {}
+    numbers: Sequence[int] = range(sys.maxsize)
+    if isinstance(parts, list):
+        with ThreadPoolExecutor(8) as pool:
+            for i, record in enumerate(pool.map(folder.record, parts)):
+                if record is not None:
+                    first = [RejectedRow(*one) for one in record.pop("first_refused")]
+                    found[i] = replace(Accounting(**record, first_refused=first), resumed=1)
+        numbers = [i for i in range(len(parts)) if i not in found]
+        todo = [parts[i] for i in numbers]
+    total, rows = sum(part.rows for part in todo) if isinstance(todo, list) else 0, 0
+    for at, one in engine.map(Scorer(model, folder, wanted), todo):
+        found[numbers[at]] = one
         rows += one.rows
         if progress is not None:
             progress(rows, rows / total if total else 0.0)
-    return sum((found[name] for name in sorted(found)), Accounting())
+    return sum((found[i] for i in sorted(found)), Accounting())
 
 
 def fitted_table(model: str | Path | TableModel | DIPClassifier) -> TableModel:

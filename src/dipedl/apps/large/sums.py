@@ -36,9 +36,11 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Moments of rows by form, one for each class; ``a + b`` are those of the rows of both."""
+    """Moments of rows by form, one for each class, and the ends of each feature; ``a + b`` adds."""
 
     moments: dict[Form, Sequence[Moments]]
+    low: np.ndarray
+    high: np.ndarray
 
     @classmethod
     def of(cls, Z: np.ndarray, y: np.ndarray, classes: np.ndarray, forms: Iterable[Form]) -> Sums:
@@ -52,10 +54,14 @@ class Sums:
                 moments[form] = moments_by_class(
                     rows, y, None, classes, diagonal=form.diagonal, higher=form.higher
                 )
-        return cls(moments)
+        return cls(moments, Z.min(axis=0), Z.max(axis=0))
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums({form: add_moments(m, other.moments[form]) for form, m in self.moments.items()})
+        return Sums(
+            {form: add_moments(m, other.moments[form]) for form, m in self.moments.items()},
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
 
 
 def forms_of(density: Any, unit: bool = False) -> set[Form]:

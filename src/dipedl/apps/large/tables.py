@@ -85,13 +85,14 @@ def _model(order: OrderInParts) -> DIPClassifier | Callable[[Any], DIPClassifier
     check_model(order.model)
     if order.density not in _DENSITIES:
         raise UsageError(
-            f"--density must be one of {list_names(_DENSITIES)}, got {order.density!r}"
+            f"`density` must be one of {list_names(_DENSITIES)}, got {order.density!r}"
         )
     if order.like is not None:
         if order.target != order.like.target:
             raise UsageError(
-                f"--target {order.target} with --like: that model predicts {order.like.target!r}, "
-                "and only models of one target can be merged; leave --target out"
+                f"`target` {order.target!r} with `like`: that model predicts "
+                f"{order.like.target!r}, and only models of one target can be merged; leave "
+                "`target` out"
             )
         return like(order.like.classifier)
     return lambda X: build_classifier(order, X, _DENSITIES[order.density])
