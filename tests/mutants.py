@@ -700,7 +700,7 @@ MUTANTS = [
     ),
     Mutant(
         "pre-activation lost on the shortcut",
-        "src/dipedl/networks/backbones/deep_cnns.py",
+        "src/dipedl/networks/backbones.py",
         "self.residual(X) + self.shortcut(X)",
         "self.residual(X) + self.shortcut(torch.relu(X))",
         "tests/networks/test_backbones.py::test_a_wide_block_by_hand",
@@ -833,7 +833,7 @@ MUTANTS = [
     ),
     Mutant(
         "maxima of branches averaged",
-        "src/dipedl/networks/backbones/branch_cnn.py",
+        "src/dipedl/networks/backbones.py",
         "nn.MaxPool2d((1, _POOL))",
         "nn.AvgPool2d((1, _POOL))",
         "tests/networks/test_backbones.py::test_outputs_and_gradients_are_those_of_plain_convolutions",

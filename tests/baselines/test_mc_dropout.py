@@ -9,7 +9,7 @@ from torch import nn
 from dipedl.baselines import MCDropout
 from dipedl.baselines.mc_dropout import _with_dropout, check_dropout, sampled_outputs
 from dipedl.networks import MLP, BranchCNN, FastCNN, Training, WhitenedCNN
-from dipedl.networks.backbones.network import Network
+from dipedl.networks.backbones import Network
 
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
 

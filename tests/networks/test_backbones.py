@@ -28,7 +28,7 @@ from dipedl.networks import (  # noqa: E402
     WhitenedCNN,
     WideResNet,
 )
-from dipedl.networks.backbones.small_cnns import _Norm, _Whitening  # noqa: E402
+from dipedl.networks.backbones import _Norm, _Whitening  # noqa: E402
 from dipedl.networks.spectral_norm import remove_spectral_norm  # noqa: E402
 
 GREY, COLOUR, ROW = (1, 28, 28), (3, 32, 32), (1, 1, 806)

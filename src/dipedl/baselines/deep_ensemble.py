@@ -241,7 +241,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        from ..networks.backbones.mlp import MLP
+        from ..networks.backbones import MLP
         from ..networks.torch_classifier import TorchClassifier
         from ..networks.training import Training
 

@@ -17,8 +17,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from ..answers import Decisions
 from ..maths.arrays import check_integer
-from ..networks.backbones.mlp import MLP
-from ..networks.backbones.network import Backbone, Network
+from ..networks.backbones import MLP, Backbone, Network
 from ..networks.torch_classifier import TorchEstimator, float32_rows
 from ..networks.training import Training
 from . import published

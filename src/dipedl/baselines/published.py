@@ -8,12 +8,16 @@ from typing import Any
 
 from ..density.gaussian import GDADensity
 from ..networks.augmentations import CropFlipRotate
-from ..networks.backbones.branch_cnn import BranchCNN
-from ..networks.backbones.convlin import ConvLin, ConvLin1d
-from ..networks.backbones.deep_cnns import VGG16, WideResNet
-from ..networks.backbones.mlp import MLP
-from ..networks.backbones.network import Backbone
-from ..networks.backbones.small_cnns import LeNet5
+from ..networks.backbones import (
+    MLP,
+    VGG16,
+    Backbone,
+    BranchCNN,
+    ConvLin,
+    ConvLin1d,
+    LeNet5,
+    WideResNet,
+)
 from ..networks.checks import check_choice
 from ..networks.training import Training
 

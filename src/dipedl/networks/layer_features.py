@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .backbones.network import Network
+from .backbones import Network
 from .checks import check_choice
 from .torch_classifier import TorchEstimator
 

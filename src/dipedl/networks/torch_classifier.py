@@ -23,8 +23,7 @@ from torch.nn.functional import cross_entropy
 
 from ..inputs import NotComputableError
 from ..maths.arrays import check_magnitude, drop_mask
-from .backbones.mlp import MLP
-from .backbones.network import Backbone, Network, Shape, image_shape
+from .backbones import MLP, Backbone, Network, Shape, image_shape
 from .checks import check_choice, check_number, check_pixels
 from .device import as_tensor, limit_threads, plain_defaults, resolve_device
 from .spectral_norm import remove_spectral_norm

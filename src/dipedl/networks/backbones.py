@@ -1,0 +1,1089 @@
+"""Backbones: networks with features and head, their layers, initial weights and pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import batch_norm, pad
+from torch.nn.utils import skip_init
+
+from ..maths.arrays import check_integer
+from .checks import check_choice, check_dropout, check_flag
+from .spectral_norm import spectrally_normalised
+
+__all__ = [
+    "MLP",
+    "VGG16",
+    "BranchCNN",
+    "ConvLin",
+    "ConvLin1d",
+    "FastCNN",
+    "LeNet5",
+    "PoolCNN",
+    "ResNet18",
+    "SmallCNN",
+    "WhitenedCNN",
+    "WideResNet",
+]
+
+Shape = tuple[int, int, int]
+
+
+class Network(nn.Module):
+    """Rows of pixels (n, d) to outputs (n, k): ``forward(X) = head(features(X))``.
+
+    `body` maps images of `input_shape` (channels, height, width) to features (n, n_features).
+    """
+
+    def __init__(
+        self, input_shape: Shape, body: nn.Module, head: nn.Module, n_features: int
+    ) -> None:
+        super().__init__()
+        self.input_shape = tuple(input_shape)
+        # channels last: a step takes a third less time for FastCNN on a CPU, a sixth for LeNet5
+        self.body = body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.head, self.n_features = head, n_features
+
+    def prepare(self, X: Tensor) -> None:
+        """Compute fixed weights from training rows X (n, d), before the first step."""
+
+    def features(self, X: Tensor) -> Tensor:
+        features: Tensor = self.body(X.reshape(-1, *self.input_shape))
+        return features
+
+    def outputs_and_features(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return outputs and features, from one pass."""
+        features = self.features(X)
+        return self.head(features), features
+
+    def forward(self, X: Tensor) -> Tensor:
+        outputs: Tensor = self.head(self.features(X))
+        return outputs
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """A frozen dataclass that builds networks; equal ones build equal networks."""
+
+    #: Whether inputs are pixels, which must lie in [0, 1].
+    takes_pixels: ClassVar[bool] = True
+
+    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
+        """An untrained network; its weights come from `generator` alone."""
+        ...
+
+
+class Architecture(Backbone):
+    """A backbone that a subclass describes by its layers; a frozen dataclass of the settings."""
+
+    #: Least side of an image, or least length of a row.
+    least: ClassVar[int] = 1
+    #: Whether an input of any shape is read as one row of numbers.
+    of_rows: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
+        """Return an untrained network; its weights come from `generator` alone."""
+        shape = (1, 1, math.prod(input_shape)) if self.of_rows else input_shape
+        name, least = type(self).__name__, self.least
+        if self.of_rows and shape[2] < least:
+            raise ValueError(
+                f"{name} needs rows of at least {least} numbers, got {shape[2]}; use MLP"
+            )
+        if not self.of_rows and min(shape[1:]) < least:
+            raise ValueError(
+                f"{name} needs images of at least {least} x {least} pixels, got image_shape="
+                f"{tuple(shape)}; pass the image_shape of your images, or use MLP"
+            )
+        body, head, n_features = self._layers(shape, n_outputs)
+        network = self._network(shape, nn.Sequential(*body), head, n_features)
+        self._initialise(network, generator)
+        if getattr(self, "spectral_norm", False):
+            spectrally_normalised(network, generator)
+        return network
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        """Return the layers of the body, the head with k outputs, and the number of features."""
+        raise NotImplementedError
+
+    def _network(self, shape: Shape, body: nn.Module, head: nn.Module, n_features: int) -> Network:
+        return Network(shape, body, head, n_features)
+
+    def _initialise(self, network: Network, generator: torch.Generator) -> None:
+        initialise(network, generator)
+
+
+def check_settings(backbone: Any) -> None:
+    """Refuse settings of a backbone by their types; each integer must be at least 1."""
+    for setting in fields(backbone):
+        name, value = setting.name, getattr(backbone, setting.name)
+        if setting.type == "int":
+            check_integer(name, value)
+        elif setting.type == "bool":
+            check_flag(name, value)
+        elif name == "dropout":
+            check_dropout(value)
+        elif setting.type == "tuple[int, ...]" and (not value or min(value) < 1):
+            raise ValueError(f"{name} must hold integers >= 1, at least one, got {value!r}")
+        elif setting.type == "tuple[float, ...]":
+            numbers = "a tuple of numbers" + (" > 0" if name == "sd" else "")
+            if not isinstance(value, tuple) or not all(isinstance(v, float | int) for v in value):
+                raise TypeError(f"{name} must be {numbers}, got {value!r}")
+            least = 0.0 if name == "sd" else -math.inf
+            if not value or not all(least < v < math.inf for v in value):
+                raise ValueError(
+                    f"{name} must be {numbers}, at least one and finite, got {value!r}"
+                )
+
+
+def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
+    """A layer without initial weights, since PyTorch draws them from the global generator."""
+    module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
+    return module
+
+
+def convolution(before: int, after: int, size: int, stride: int = 1) -> nn.Module:
+    """A square convolution without bias that keeps the size of the image if the stride is 1."""
+    padding = size // 2
+    return empty(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)
+
+
+def initialise(network: Network, generator: torch.Generator) -> Network:
+    """PyTorch's defaults, uniform within ``1 / sqrt(fan_in)``, drawn from `generator`."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            bound = 1 / math.sqrt(layer.weight[0].numel())
+            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
+            if layer.bias is not None:
+                nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+    return network
+
+
+def he_initialise(network: Network, generator: torch.Generator) -> Network:
+    """He's uniform weights, for ReLU, and zero biases, drawn from `generator`."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+    return network
+
+
+def image_shape(setting: Any, d: int) -> Shape:
+    """(channels, height, width) for rows of d pixels.
+
+    None stands for one square grey image if d is a square, else for one row of d numbers.
+    """
+    if setting is None:
+        side = math.isqrt(d)
+        return (1, side, side) if side * side == d else (1, 1, d)
+    shape = tuple(setting)
+    shape = (1, *shape) if len(shape) == 2 else shape
+    if len(shape) != 3 or min(shape) < 1:
+        raise ValueError(
+            "image_shape must be (height, width) or (channels, height, width), all >= 1, "
+            f"got {setting!r}"
+        )
+    if math.prod(shape) != d:
+        raise ValueError(
+            f"X must have {' * '.join(map(str, shape))} = {math.prod(shape)} columns for "
+            f"image_shape={setting!r}, got {d}; pass the image_shape of your images"
+        )
+    return shape
+
+
+def dropped(dropout: float, before: int, after: int, bias: bool = True) -> nn.Module:
+    """Return a head: dropout of the features, and a linear layer."""
+    return nn.Sequential(nn.Dropout(dropout), empty(nn.Linear, before, after, bias=bias))
+
+
+@dataclass(frozen=True)
+class MLP(Architecture):
+    """Hidden layers, each followed by an activation; inputs may be any finite numbers.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(64, 64, 64)
+        Widths of the hidden layers, at least one; the last gives the features.
+    activation : {"relu", "tanh", "silu"}, default="relu"
+        Activation.
+    dropout : float, default=0.0
+        Share of the units dropped after every hidden layer in training.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import MLP
+    >>> network = MLP((32, 16)).build((1, 1, 2), 3, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(5, 2)).shape, network(torch.zeros(5, 2)).shape
+    (torch.Size([5, 16]), torch.Size([5, 3]))
+    """
+
+    takes_pixels: ClassVar[bool] = False
+
+    hidden: tuple[int, ...] = (64, 64, 64)
+    activation: str = "relu"
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        check_choice("activation", self.activation, _ACTIVATIONS)
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        layers: list[nn.Module] = [nn.Flatten()]
+        for before, after in pairwise((math.prod(shape), *self.hidden)):
+            layers += [empty(nn.Linear, before, after), _ACTIVATIONS[self.activation]()]
+            layers += [nn.Dropout(self.dropout)]
+        return layers[:-1], dropped(self.dropout, after, k), after
+
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
+
+
+@dataclass(frozen=True)
+class SmallCNN(Architecture):
+    """Two convolutions and one hidden layer, for small grey images such as digits.
+
+    Inputs are pixels in [0, 1].
+
+    Parameters
+    ----------
+    channels : int, default=16
+        Channels of the first convolution; the second has twice as many.
+    n_features : int, default=64
+        Width of the hidden layer, the features.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import SmallCNN
+    >>> network = SmallCNN().build((1, 28, 28), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
+    (torch.Size([2, 64]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 4
+
+    channels: int = 16
+    n_features: int = 64
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        c, flat = self.channels, 2 * self.channels * (shape[1] // 4) * (shape[2] // 4)
+        body = _two_convolutions(
+            empty(nn.Conv2d, shape[0], c, 3, padding=1),
+            empty(nn.Conv2d, c, 2 * c, 3, padding=1),
+            empty(nn.Linear, flat, self.n_features),
+        )
+        return body, empty(nn.Linear, self.n_features, k), self.n_features
+
+    def _initialise(self, network: Network, generator: torch.Generator) -> None:
+        # He's, not PyTorch's default, whose features separated OOD images less well
+        he_initialise(network, generator)
+
+
+def _two_convolutions(first: nn.Module, second: nn.Module, hidden: nn.Module) -> list[nn.Module]:
+    """Return both convolutions, each with ReLU and pooling, and the hidden layer with ReLU."""
+    layers = [nn.Flatten(), hidden, nn.ReLU()]
+    for layer in (second, first):
+        layers = [layer, nn.ReLU(), nn.MaxPool2d(2), *layers]
+    return layers
+
+
+@dataclass(frozen=True)
+class LeNet5(Architecture):
+    """Two 5 x 5 convolutions and a hidden layer of 500, for 28 x 28 images of pixels in [0, 1].
+
+    Parameters
+    ----------
+    dropout : float, default=0.5
+        Share of the 500 features dropped before the last layer in training.
+
+    References
+    ----------
+    Carlotti, Gligić, Farahi, "Density-Informed Pseudo-Counts for Calibrated Evidential Deep
+    Learning", table of architectures.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import LeNet5
+    >>> network = LeNet5().build((1, 28, 28), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
+    (torch.Size([2, 500]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 12
+
+    dropout: float = 0.5
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        flat = 50 * ((shape[1] // 2 - 4) // 2) * ((shape[2] // 2 - 4) // 2)
+        body = _two_convolutions(
+            empty(nn.Conv2d, shape[0], 20, 5, padding=2),
+            empty(nn.Conv2d, 20, 50, 5),
+            empty(nn.Linear, flat, 500),
+        )
+        return body, dropped(self.dropout, 500, k), 500
+
+
+@dataclass(frozen=True)
+class FastCNN(Architecture):
+    """Six 3 x 3 convolutions with batch normalisation, and global average pooling.
+
+    Two convolutions of `width` channels, two of twice as many on half the resolution, two of four
+    times as many on a quarter of it. Inputs are pixels in [0, 1].
+
+    Parameters
+    ----------
+    width : int, default=24
+        Channels of the first two convolutions; there are four times as many features.
+    dropout : float, default=0.0
+        Share of the features dropped before the last layer in training.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import FastCNN
+    >>> network = FastCNN().build((1, 28, 28), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
+    (torch.Size([2, 96]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 4
+
+    width: int = 24
+    dropout: float = 0.0
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        w = self.width
+        layers: list[nn.Module] = []
+        for before, after in ((shape[0], w), (w, 2 * w), (2 * w, 4 * w)):
+            layers += [nn.MaxPool2d(2)] if layers else []
+            layers += [convolution(before, after, 3), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+            layers += [convolution(after, after, 3), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+        body = [*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+        return body, dropped(self.dropout, 4 * w, k), 4 * w
+
+
+class _Block(nn.Module):
+    """A residual with a shortcut, and ReLU after their sum unless the next block begins with it."""
+
+    def __init__(self, residual: list[nn.Module], shortcut: nn.Module, relu: bool) -> None:
+        super().__init__()
+        self.residual, self.shortcut, self.relu = nn.Sequential(*residual), shortcut, relu
+
+    def forward(self, X: Tensor) -> Tensor:
+        outputs: Tensor = self.residual(X) + self.shortcut(X)
+        return torch.relu(outputs) if self.relu else outputs
+
+
+@dataclass(frozen=True)
+class ResNet18(Architecture):
+    """ResNet-18 with a 3 x 3 stem of stride 1 and no pooling after it: made for 28 x 28 images.
+
+    Parameters
+    ----------
+    spectral_norm : bool, default=False
+        Divide every convolution and the head by its spectral norm, as the released code does.
+    width : int, default=64
+        Channels of the first stage; there are eight times as many features.
+
+    Notes
+    -----
+    Inputs are pixels in [0, 1]. The paper's text says LeNet-5, its code has this network,
+    spectrally normalised. 11.2 million weights: slow on a CPU.
+
+    References
+    ----------
+    He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import ResNet18
+    >>> network = ResNet18(width=8).build((1, 28, 28), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
+    (torch.Size([2, 64]), torch.Size([2, 10]))
+    """
+
+    spectral_norm: bool = False
+    width: int = 64
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        w = self.width
+        body = [convolution(shape[0], w, 3), nn.BatchNorm2d(w), nn.ReLU()]
+        for before, after in pairwise(w * factor for factor in (1, 1, 1, 2, 2, 4, 4, 8, 8)):
+            stride = 1 if before == after else 2
+            residual = [convolution(before, after, 3, stride), nn.BatchNorm2d(after), nn.ReLU()]
+            residual += [convolution(after, after, 3), nn.BatchNorm2d(after)]
+            shortcut: nn.Module = nn.Identity()
+            if before != after:
+                projection = convolution(before, after, 1, stride)
+                shortcut = nn.Sequential(projection, nn.BatchNorm2d(after))
+            body.append(_Block(residual, shortcut, relu=True))
+        return [*body, *_averaged()], empty(nn.Linear, 8 * w, k), 8 * w
+
+    def _initialise(self, network: Network, generator: torch.Generator) -> None:
+        initialise(network, generator)
+        _fan_out(network, generator)
+
+
+def _averaged() -> list[nn.Module]:
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+
+
+def _fan_out(network: Network, generator: torch.Generator) -> None:
+    """Draw He's normal weights of convolutions, by fan-out, and set their biases to zero."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(
+                layer.weight, mode="fan_out", nonlinearity="relu", generator=generator
+            )
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+
+
+def pooled_blocks(
+    widths: Sequence[int], norm: Callable[[int], nn.Module], residual: bool = False
+) -> Iterator[nn.Module]:
+    """Blocks of two convolutions, pooled after the first one, then the maxima over the image.
+
+    Residual blocks have a third convolution, and a shortcut around the second and third one.
+    """
+    for before, after in pairwise(widths):
+        yield from (convolution(before, after, 3), nn.MaxPool2d(2), norm(after), nn.GELU())
+        rest = (convolution(after, after, 3), norm(after))
+        if residual:
+            yield Shortcut(*rest, nn.GELU(), convolution(after, after, 3), norm(after))
+        else:
+            yield from rest
+        yield nn.GELU()
+    yield from (nn.AdaptiveMaxPool2d(1), nn.Flatten())
+
+
+class Shortcut(nn.Sequential):
+    """Adds its input to the output of its layers."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        added: Tensor = maps + super().forward(maps)  # type: ignore[no-untyped-call]
+        return added
+
+
+@dataclass(frozen=True)
+class PoolCNN(Architecture):
+    """Seven convolutions; each block pools before its second convolution.
+
+    A 2 x 2 convolution of 24 channels, then three blocks of two 3 x 3 convolutions with batch
+    normalisation and GELU; each block pools after its first one. The features are the maxima of the
+    last channels over the image. Inputs are pixels in [0, 1].
+
+    Parameters
+    ----------
+    width : int, default=64
+        Channels of the first block.
+    features : int, default=192
+        Channels of the second and third block: the number of features.
+    dropout : float, default=0.0
+        Share of the features dropped before the last layer in training.
+
+    Notes
+    -----
+    1.2 million parameters and 82 million multiplications for a 32 x 32 colour image with the
+    defaults, about a seventh of what `ResNet18` takes. The layout is that of Jordan's airbench
+    without its whitening layer and its optimiser.
+
+    References
+    ----------
+    Jordan, "94 % on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498 (2024).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import PoolCNN
+    >>> network = PoolCNN().build((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 3072)).shape, network(torch.zeros(2, 3072)).shape
+    (torch.Size([2, 192]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 9
+
+    width: int = 64
+    features: int = 192
+    dropout: float = 0.0
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        first = [_Centre(), empty(nn.Conv2d, shape[0], 24, 2), nn.GELU()]
+        widths = (24, self.width, self.features, self.features)
+        body = [*first, *pooled_blocks(widths, nn.BatchNorm2d)]
+        return body, dropped(self.dropout, self.features, k), self.features
+
+    def _initialise(self, network: Network, generator: torch.Generator) -> None:
+        he_initialise(network, generator)
+
+
+class _Centre(nn.Module):
+    """Shift and scale pixels in [0, 1] to about zero mean and unit variance."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return (images - 0.5) * 4.0
+
+
+_PATCH = 2
+#: Number of rows for the covariance of the patches, which is small.
+_ROWS = 5000
+_RIDGE = 5e-4
+#: Outputs of the last layer are divided by it, so that early gradients are small.
+_COOLING = 9.0
+#: Square root of the factor by which biases learn faster than weights, at the same decay.
+_BIAS_SCALE = 8.0
+
+
+@dataclass(frozen=True)
+class WhitenedCNN(Architecture):
+    """Seven convolutions, the first of which whitens patches of the training images and is fixed.
+
+    Three blocks of two 3 x 3 convolutions follow, with batch normalisation (no scale, a bias that
+    learns faster) and GELU; each block pools after its first one. A convolution starts as the
+    identity on its input channels. The features are the maxima of the last channels. Inputs are
+    pixels in [0, 1].
+
+    Parameters
+    ----------
+    width : int, default=64
+        Channels of the first block.
+    features : int, default=256
+        Channels of the second and third block: the number of features.
+    dropout : float, default=0.0
+        Share of the features dropped before the last layer in training.
+    residual : bool, default=False
+        Whether each block has a third convolution, and a shortcut around its second and third one.
+    mirrored : bool, default=False
+        Whether features, and so the outputs, are means over an image and its mirror image, once
+        trained. It takes twice the time; not for digits or letters.
+    shifted : bool, default=False
+        Whether features, and so the outputs, are weighted means, once trained: of an image (1/2)
+        and of the image shifted by one pixel, down and right (1/4), and up and left (1/4). New
+        pixels at the border reflect the image. It takes three times the time.
+
+    Notes
+    -----
+    1.97 million parameters and 118 million multiplications for a 32 x 32 colour image with the
+    defaults. The layout and the initialisation are those of Jordan's airbench94, with `residual` of
+    airbench96; its optimiser's settings go into `Training`: ``optimizer="sgd"`` or ``"muon"``,
+    ``momentum=0.85``, a ``learning_rate`` about 1 at batches of 1,024, ``weight_decay`` about 1e-3.
+    Look-ahead is left out.
+
+    References
+    ----------
+    Jordan, "94 % on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498 (2024). Page,
+    "How to train your ResNet 8: bag of tricks" (2019), on whitened patches.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import WhitenedCNN
+    >>> network = WhitenedCNN().build((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 3072)).shape, network(torch.zeros(2, 3072)).shape
+    (torch.Size([2, 256]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 9
+
+    width: int = 64
+    features: int = 256
+    dropout: float = 0.0
+    residual: bool = False
+    mirrored: bool = False
+    shifted: bool = False
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        with torch.random.fork_rng(devices=[]):
+            # PyTorch draws weights, which are replaced below.
+            whitening = _Whitening(shape[0])
+        widths = (whitening.out_channels, self.width, self.features, self.features)
+        body = [whitening, nn.GELU(), *pooled_blocks(widths, _Norm, self.residual)]
+        head = dropped(self.dropout, self.features, k, bias=False)
+        return body, nn.Sequential(*head, _Divided(_COOLING)), self.features
+
+    def _network(self, shape: Shape, body: nn.Module, head: nn.Module, n_features: int) -> Network:
+        network = _WhitenedNetwork(shape, body, head, n_features)
+        network.mirrored, network.shifted = self.mirrored, self.shifted
+        return network
+
+    def _initialise(self, network: Network, generator: torch.Generator) -> None:
+        initialise(network, generator)
+        for layer in network.modules():
+            if isinstance(layer, _Whitening):
+                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+            elif isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3):
+                nn.init.dirac_(layer.weight[: layer.in_channels])
+
+
+class _WhitenedNetwork(Network):
+    """A network whose first layer is computed from training rows."""
+
+    mirrored = shifted = False
+
+    def prepare(self, X: Tensor) -> None:
+        for layer in self.modules():
+            if isinstance(layer, _Whitening):
+                layer.learn(X[:_ROWS].reshape(-1, *self.input_shape))
+
+    def features(self, X: Tensor) -> Tensor:
+        if self.training or not (self.mirrored or self.shifted):
+            return super().features(X)
+        # the image itself comes last: captured layers hold its maps
+        views = self._views(X.reshape(-1, *self.input_shape))
+        return torch.stack([w * Network.features(self, view) for w, view in views]).sum(0)
+
+    def _views(self, images: Tensor) -> list[tuple[float, Tensor]]:
+        """Views of images (n, c, h, w) whose features are averaged, each with its weight."""
+        views = [(1.0, images)]
+        if self.shifted:
+            padded = pad(images, (1,) * 4, mode="reflect")
+            down, up = padded[..., :-2, :-2], padded[..., 2:, 2:]
+            views = [(0.25, down), (0.25, up), (0.5, images)]
+        if not self.mirrored:
+            return views
+        return [(w / 2, turned) for w, view in views for turned in (view.flip(-1), view)]
+
+
+class _Whitening(nn.Conv2d):
+    """Both signs of the principal components of patches, each of unit variance."""
+
+    mean: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels, 2 * channels * _PATCH**2, _PATCH)
+        self.weight.requires_grad_(False)
+        self.register_buffer("mean", torch.full((1, channels, 1, 1), 0.5))
+
+    @torch.no_grad()
+    def learn(self, images: Tensor) -> None:
+        self.mean.copy_(images.mean((0, 2, 3), keepdim=True))
+        patches = (images - self.mean).unfold(2, _PATCH, 1).unfold(3, _PATCH, 1)
+        rows = patches.permute(0, 2, 3, 1, 4, 5).reshape(-1, self.weight[0].numel()).double()
+        variance, directions = torch.linalg.eigh(rows.T @ rows / len(rows))
+        # a ridge relative to the mean variance: a direction that never varies stays small
+        scale = (variance + _RIDGE * variance.mean().clamp(min=1e-12)).rsqrt()
+        filters = (directions * scale).T.reshape(-1, *self.weight.shape[1:])
+        self.weight.copy_(torch.cat([filters, -filters]))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images - self.mean)
+
+
+class _Norm(nn.BatchNorm2d):
+    """Batch normalisation with a fast bias and no scale."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels, momentum=0.4, affine=False)
+        self.fast_bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return batch_norm(
+            maps,
+            self.running_mean,
+            self.running_var,
+            # of ones: without it, a GPU gives the bias no gradient
+            weight=torch.ones_like(self.fast_bias),
+            bias=_BIAS_SCALE * self.fast_bias,
+            training=self.training,
+            momentum=self.momentum or 0.0,
+            eps=self.eps,
+        )
+
+
+class _Divided(nn.Module):
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.by = by
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        return outputs / self.by
+
+
+#: Of the training images of CIFAR-10, as the released code has them. The deviations are means of
+#: those within an image; over all pixels they are .247, .243, .262.
+CIFAR_MEAN = (0.4914, 0.4822, 0.4465)
+CIFAR_SD = (0.2023, 0.1994, 0.2010)
+
+
+class Normalise(nn.Module):
+    """``(image - mean) / sd`` of each channel of images (n, c, h, w); one value, or one each."""
+
+    mean: Tensor
+    sd: Tensor
+
+    def __init__(self, mean: tuple[float, ...], sd: tuple[float, ...], channels: int) -> None:
+        super().__init__()
+        for name, values in (("mean", mean), ("sd", sd)):
+            if len(values) not in (1, channels):
+                raise ValueError(
+                    f"{name} must hold 1 value or {channels}, one for each channel of image_shape, "
+                    f"got {values!r}; pass those of your images, such as mean=(0.5,), sd=(0.25,)"
+                )
+            # not part of the state: they are settings of the backbone, which rebuilds the layer
+            self.register_buffer(name, torch.tensor(values)[:, None, None], persistent=False)
+
+    def extra_repr(self) -> str:
+        """Mean and sd, so that a checkpoint with other values is refused."""
+        numbers = [[round(float(v), 6) for v in part.flatten()] for part in (self.mean, self.sd)]
+        return "mean={}, sd={}".format(*numbers)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return (images - self.mean) / self.sd
+
+
+#: Convolutions of a block, and their channels in units of `width`; each block ends with pooling.
+_VGG_BLOCKS = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
+_VGG_HIDDEN = 512
+
+
+@dataclass(frozen=True)
+class VGG16(Architecture):
+    """Thirteen 3 x 3 convolutions with batch normalisation and a classifier of three layers.
+
+    R-EDL, Re-EDL and DAEDL use it on CIFAR-10. The features are the output of the convolutions,
+    512 for a 32 x 32 image, on which DAEDL has its density. Inputs are pixels in [0, 1].
+
+    Parameters
+    ----------
+    spectral_norm : bool, default=False
+        Divide every layer by its spectral norm, as DAEDL does.
+    dropout : float, default=0.5
+        Share of the inputs of each hidden layer of the classifier dropped in training.
+    width : int, default=64
+        Channels of the first block; the last two have eight times as many.
+    mean, sd : tuple of float, default=those of CIFAR-10 in the released code
+        Means and deviations that standardise the pixels; one value, or one per channel.
+
+    Notes
+    -----
+    15.3 million weights and 0.31 billion multiplications for a 32 x 32 image. Convolutions start
+    from He's normal weights by fan-out and zero biases, linear layers from PyTorch's defaults.
+
+    References
+    ----------
+    Simonyan, Zisserman, "Very deep convolutional networks for large-scale image recognition",
+    ICLR 2015, configuration D.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import VGG16
+    >>> network = VGG16(width=4).build((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 3072)).shape, network(torch.zeros(2, 3072)).shape
+    (torch.Size([2, 32]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 32
+
+    spectral_norm: bool = False
+    dropout: float = 0.5
+    width: int = 64
+    mean: tuple[float, ...] = CIFAR_MEAN
+    sd: tuple[float, ...] = CIFAR_SD
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        channels, height, width = shape
+        layers: list[nn.Module] = [Normalise(self.mean, self.sd, channels)]
+        for count, factor in _VGG_BLOCKS:
+            for _ in range(count):
+                layer = empty(nn.Conv2d, channels, factor * self.width, 3, padding=1)
+                channels = factor * self.width
+                layers += [layer, nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]
+            layers.append(nn.MaxPool2d(2))
+        flat = channels * (height // 32) * (width // 32)
+        hidden: list[nn.Module] = []
+        for before in (flat, _VGG_HIDDEN):
+            hidden += [nn.Dropout(self.dropout), empty(nn.Linear, before, _VGG_HIDDEN), nn.ReLU()]
+        head = nn.Sequential(*hidden, empty(nn.Linear, _VGG_HIDDEN, k))
+        return [*layers, nn.Flatten()], head, flat
+
+    def _initialise(self, network: Network, generator: torch.Generator) -> None:
+        initialise(network, generator)
+        _fan_out(network, generator)
+
+
+_STEM = 16
+
+
+@dataclass(frozen=True)
+class WideResNet(Architecture):
+    """WRN-28-10, the paper's network for CIFAR-10; other depths and widths are options.
+
+    A 3 x 3 stem of 16 channels; three stages of ``(depth - 4) / 6`` pre-activation blocks with
+    ``16 width``, ``32 width`` and ``64 width`` channels, the last two at half the resolution of the
+    one before; batch normalisation, ReLU and the mean over the image give the features. Inputs are
+    pixels in [0, 1].
+
+    Parameters
+    ----------
+    depth : int, default=28
+        Convolutions on the longest path, plus the last layer: 10, 16, 22, 28, 34, ...
+    width : int, default=10
+        Factor of the channels of 16, 32 and 64.
+    dropout : float, default=0.3
+        Share of the units dropped between the two convolutions of a block in training.
+    spectral_norm : bool, default=False
+        Divide every convolution and the last layer by its spectral norm, as the released code does;
+        True is the paper's network.
+    mean, sd : tuple of float, default=those of CIFAR-10 in the released code
+        Means and deviations that standardise the pixels; one value, or one per channel.
+
+    Notes
+    -----
+    The defaults have 36.5 million weights, 640 features, and 5.95 billion multiplications for a
+    32 x 32 image; the original has 5.2 billion, since it takes the stride in the first convolution
+    of a block and not, as the released code, in the second. For a GPU. Convolutions have no biases;
+    weights start from PyTorch's defaults.
+
+    References
+    ----------
+    Zagoruyko, Komodakis, "Wide Residual Networks", BMVC 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import WideResNet
+    >>> network = WideResNet(10, 1).build((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 3072)).shape, network(torch.zeros(2, 3072)).shape
+    (torch.Size([2, 64]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 4
+
+    depth: int = 28
+    width: int = 10
+    dropout: float = 0.3
+    spectral_norm: bool = False
+    mean: tuple[float, ...] = CIFAR_MEAN
+    sd: tuple[float, ...] = CIFAR_SD
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.depth < 10 or self.depth % 6 != 4:
+            raise ValueError(
+                f"depth must be 4 more than a multiple of 6, and at least 10, got {self.depth}; "
+                "such as 10, 16, 22, 28"
+            )
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        body = [Normalise(self.mean, self.sd, shape[0]), convolution(shape[0], _STEM, 3)]
+        before = _STEM
+        for stage, factor in enumerate((1, 2, 4)):
+            after = _STEM * self.width * factor
+            for block in range((self.depth - 4) // 6):
+                stride = 2 if stage and not block else 1
+                body.append(self._block(before, after, stride))
+                before = after
+        body += [nn.BatchNorm2d(after), nn.ReLU(), *_averaged()]
+        return body, empty(nn.Linear, after, k), after
+
+    def _block(self, before: int, after: int, stride: int) -> _Block:
+        """Return two convolutions, each after its normalisation."""
+        residual = [
+            nn.BatchNorm2d(before),
+            nn.ReLU(),
+            # the stride is in the second one, as released: 14 % more work than in the first
+            convolution(before, after, 3),
+            nn.Dropout(self.dropout),
+            nn.BatchNorm2d(after),
+            nn.ReLU(),
+            convolution(after, after, 3, stride),
+        ]
+        same = before == after and stride == 1
+        shortcut = nn.Identity() if same else convolution(before, after, 1, stride)
+        return _Block(residual, shortcut, relu=False)
+
+
+_POOL, _DEPTH = 3, 3
+
+
+@dataclass(frozen=True)
+class BranchCNN(Architecture):
+    """Branches of three convolutions, one branch per kernel width, and dense layers.
+
+    Every convolution is followed by batch normalisation, ReLU and max-pooling by 3; the branches
+    are joined and go through dense layers with batch normalisation and ReLU. It is the network of
+    the paper on LAMOST: 678,658 parameters for 806 inputs and 2 classes.
+
+    Parameters
+    ----------
+    kernels : tuple of int, default=(3, 5, 7, 9, 11)
+        Odd kernel widths, one per branch.
+    channels : int, default=32
+        Channels of every convolution.
+    hidden : tuple of int, default=(128, 64, 32)
+        Widths of the dense layers, at least one; the last gives the features.
+    dropout : float, default=0.0
+        Share of the units dropped after every dense layer in training.
+
+    Notes
+    -----
+    An input is read as one row of any finite numbers, for any `image_shape`. The convolutions are
+    two-dimensional of height one: with channels last they are faster on a CPU than PyTorch's
+    one-dimensional ones. Max-pooling commutes with ReLU, so pooling comes first.
+
+    References
+    ----------
+    Carlotti, Gligić, Farahi, the classifier on LAMOST; after a three-class network for LAMOST DR9
+    in Keras, which has ReLU before normalisation and no biases in the dense layers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import BranchCNN
+    >>> network = BranchCNN().build((1, 1, 806), 2, torch.Generator().manual_seed(0)).eval()
+    >>> network.features(torch.zeros(4, 806)).shape, network(torch.zeros(4, 806)).shape
+    (torch.Size([4, 32]), torch.Size([4, 2]))
+    """
+
+    takes_pixels: ClassVar[bool] = False
+    of_rows: ClassVar[bool] = True
+    least: ClassVar[int] = _POOL**_DEPTH
+
+    kernels: tuple[int, ...] = (3, 5, 7, 9, 11)
+    channels: int = 32
+    hidden: tuple[int, ...] = (128, 64, 32)
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if any(kernel % 2 == 0 for kernel in self.kernels):
+            raise ValueError(
+                "kernels must hold odd integers: an even kernel shifts its output by half a "
+                f"number; got {self.kernels!r}"
+            )
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        branches = [_branch(kernel, self.channels) for kernel in self.kernels]
+        flat = len(branches) * self.channels * (shape[2] // self.least)
+        layers: list[nn.Module] = [_Branches(branches), nn.Flatten()]
+        for before, after in pairwise((flat, *self.hidden)):
+            layers += [empty(nn.Linear, before, after), nn.BatchNorm1d(after)]
+            layers += [nn.ReLU(), nn.Dropout(self.dropout)]
+        return layers[:-1], dropped(self.dropout, after, k), after
+
+
+class _Branches(nn.Module):
+    """Outputs of every branch for rows (n, 1, 1, d), joined along the channels."""
+
+    def __init__(self, branches: list[nn.Sequential]) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(branches)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return torch.cat([branch(rows) for branch in self.branches], dim=1)
+
+
+def _branch(kernel: int, channels: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for before in [1] + [channels] * (_DEPTH - 1):
+        layers += [
+            empty(nn.Conv2d, before, channels, (1, kernel), padding=(0, kernel // 2), bias=False),
+            nn.BatchNorm2d(channels),
+            # before ReLU, which then has a third of the work; the result is the same
+            nn.MaxPool2d((1, _POOL)),
+            nn.ReLU(),
+        ]
+    return nn.Sequential(*layers)
+
+
+#: Channels of the convolutions and width of the hidden layers.
+WIDTH = 64
+
+
+@dataclass(frozen=True)
+class ConvLin(Architecture):
+    """Three 5 x 5 convolutions of 64 channels and three hidden layers of 64.
+
+    Inputs are pixels in [0, 1]. R-EDL, Re-EDL, DAEDL and PostNet use it on MNIST.
+
+    Parameters
+    ----------
+    spectral_norm : bool, default=False
+        Divide every layer by its spectral norm, as DAEDL does.
+    features : {"hidden", "conv"}, default="hidden"
+        The features: the last hidden layer (64), or the flattened output of the
+        convolutions (576 for 28 x 28 images), on which DAEDL has its density.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import ConvLin
+    >>> network = ConvLin(features="conv").build((1, 28, 28), 10, torch.Generator().manual_seed(0))
+    >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
+    (torch.Size([2, 576]), torch.Size([2, 10]))
+    """
+
+    least: ClassVar[int] = 8
+    #: Sizes of kernels and pools.
+    sizes: ClassVar[tuple[tuple[int, int], Any]] = ((5, 5), 2)
+
+    spectral_norm: bool = False
+    features: str = "hidden"
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        check_choice("features", self.features, ("conv", "hidden"))
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        kernel, pool = self.sizes
+        padding = kernel[0] // 2, kernel[1] // 2
+        body: list[nn.Module] = []
+        for before in (shape[0], WIDTH, WIDTH):
+            body += [empty(nn.Conv2d, before, WIDTH, kernel, padding=padding)]
+            body += [nn.ReLU(), nn.MaxPool2d(pool)]
+        flat = WIDTH * max(shape[1] // self.least, 1) * (shape[2] // self.least)
+        hidden: list[nn.Module] = []
+        for before in (flat, WIDTH, WIDTH):
+            hidden += [empty(nn.Linear, before, WIDTH), nn.ReLU()]
+        last = empty(nn.Linear, WIDTH, k)
+        if self.features == "conv":
+            return [*body, nn.Flatten()], nn.Sequential(*hidden, last), flat
+        return [*body, nn.Flatten(), *hidden], last, WIDTH
+
+
+@dataclass(frozen=True)
+class ConvLin1d(ConvLin):
+    """Three convolutions of width 5 and 64 channels and three hidden layers of 64, for rows.
+
+    The analogue of `ConvLin` for rows of numbers: every convolution is followed by ReLU and
+    max-pooling by 4. DAEDL uses it on LAMOST.
+
+    Parameters
+    ----------
+    spectral_norm : bool, default=False
+        Divide every layer by its spectral norm, as DAEDL does.
+    features : {"hidden", "conv"}, default="hidden"
+        The features: the last hidden layer (64), or the flattened output of the
+        convolutions (768 for 806 inputs), on which DAEDL has its density.
+
+    Notes
+    -----
+    An input is read as one row of any finite numbers, for any `image_shape`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import ConvLin1d
+    >>> rows, generator = torch.zeros(2, 806), torch.Generator().manual_seed(0)
+    >>> network = ConvLin1d(features="conv").build((1, 1, 806), 2, generator)
+    >>> network.features(rows).shape, network(rows).shape
+    (torch.Size([2, 768]), torch.Size([2, 2]))
+    """
+
+    takes_pixels: ClassVar[bool] = False
+    of_rows: ClassVar[bool] = True
+    least: ClassVar[int] = 64
+    sizes: ClassVar[tuple[tuple[int, int], Any]] = ((1, 5), (1, 4))

@@ -1,1 +1,0 @@
-"""Network architectures, one per file."""
