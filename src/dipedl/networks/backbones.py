@@ -200,7 +200,7 @@ def image_shape(setting: Any, d: int) -> Shape:
     return shape
 
 
-def dropped(dropout: float, before: int, after: int, bias: bool = True) -> nn.Module:
+def dropped(dropout: float, before: int, after: int, bias: bool = True) -> nn.Sequential:
     """Return a head: dropout of the features, and a linear layer."""
     return nn.Sequential(nn.Dropout(dropout), empty(nn.Linear, before, after, bias=bias))
 
