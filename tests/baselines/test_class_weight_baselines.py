@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.neighbors import KernelDensity
 
 torch = pytest.importorskip("torch")
 
-from dipedl import DIPClassifier  # noqa: E402
 from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
 from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
 
@@ -102,22 +99,3 @@ def test_members_of_an_ensemble_have_the_weights(rare):
     member = TorchClassifier(MLP((4,)), QUICK, class_weight="balanced")
     for fitted_member in DeepEnsemble(member, 2).fit(*rare).members_:
         np.testing.assert_allclose(fitted_member.class_weight_, [450 / 800, 450 / 100])
-
-
-def test_a_prior_with_the_class_frequencies_keeps_them_where_nothing_is_known(rare):
-    """``prior = k * frequencies``: the strength of the uniform prior, the shape of the data."""
-    X, y = rare
-    frequencies = np.bincount(y) / len(y)
-    network = FrozenEstimator(TorchClassifier(MLP((16,)), SETTINGS).fit(X, y))
-    density = KernelDensity(bandwidth=0.5)
-    models = {
-        name: DIPClassifier(network, density, prior=prior, cv=3).fit(X, y)
-        for name, prior in [("uniform", 1.0), ("frequencies", 2 * frequencies)]
-    }
-    far = np.array([[60.0, -60.0]])
-    np.testing.assert_allclose(models["uniform"].predict_proba(far), [[0.5, 0.5]], atol=1e-9)
-    np.testing.assert_allclose(models["frequencies"].predict_proba(far), [frequencies], atol=1e-9)
-    # what is more uncertain than what does not depend on the prior
-    u = {name: model.uncertainty(X, kind="vacuity") for name, model in models.items()}
-    assert (np.diff(u["frequencies"][np.argsort(u["uniform"], kind="stable")]) >= -1e-12).all()
-    np.testing.assert_allclose(models["frequencies"].predict_dirichlet(far).vacuity, 1.0)

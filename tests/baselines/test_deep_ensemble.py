@@ -80,24 +80,6 @@ def test_members_start_from_weights_of_their_own(data, backbone):
         assert (gap / rows.norm(dim=1).mean() > 1).all(), name
 
 
-def test_members_are_trained_on_the_same_rows_to_different_ends(data):
-    X, y = data
-    ensemble = DeepEnsemble(TorchClassifier(MLP((16,)), QUICK), n_members=3).fit(X, y)
-    P = ensemble.sample_proba(X)
-    assert P.shape == (3, 60, 3)
-    assert len(set(ensemble.member_seeds_)) == 3
-    assert all(member.score(X, y) == 1 for member in ensemble.members_)
-    assert (ensemble.uncertainty(X) > 0).all()
-
-
-def test_more_members_extend_the_fewer(data):
-    tree = ExtraTreesClassifier(2)
-    two, four = (DeepEnsemble(tree, n_members=m).fit(*data) for m in (2, 4))
-    assert four.member_seeds_[:2] == two.member_seeds_
-    other = DeepEnsemble(tree, n_members=2, random_state=1).fit(*data)
-    assert set(other.member_seeds_).isdisjoint(two.member_seeds_)
-
-
 def test_every_part_of_a_pipeline_is_seeded(data):
     pipeline = make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=2, random_state=3))
     with warnings.catch_warnings():

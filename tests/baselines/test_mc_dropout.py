@@ -57,19 +57,6 @@ def test_a_sample_is_the_network_without_some_units(fitted, data):
     np.testing.assert_allclose(fitted.sample_proba(data[0])[7], softmax(h, axis=1), rtol=1e-9)
 
 
-def test_share_of_dropped_units_and_mean(fitted):
-    """The rows of a pass share its pattern; over passes each unit is kept with rate 1 - p."""
-    body = nn.Sequential(nn.Flatten())
-    network = Network((1, 1, 40), body, nn.Sequential(nn.Dropout(0.3)), 40).eval()
-    outputs = sampled_outputs(network, torch.ones(3, 40), list(range(500))).numpy()
-    assert set(np.unique(outputs).round(6)) == {0.0, np.float32(1 / 0.7).round(6)}
-    np.testing.assert_array_equal(outputs[:, 0], outputs[:, 1])
-    standard_error = np.sqrt(0.3 / 0.7 / (500 * 40))
-    assert abs(outputs[:, 0].mean() - 1) < 5 * standard_error
-    correlation = np.corrcoef(outputs[:, 0].T)[np.triu_indices(40, 1)]
-    assert abs(correlation.mean()) < 5 / np.sqrt(500 * 780)
-
-
 def test_channels_are_dropped_whole():
     body = nn.Sequential(nn.Dropout2d(0.5), nn.Flatten())
     network = Network((6, 2, 2), body, nn.Identity(), 24).eval()
@@ -137,13 +124,6 @@ def test_chunks_see_the_same_networks(fitted, data):
     np.testing.assert_allclose(tiles, np.broadcast_to(tiles[:, :1], tiles.shape), rtol=1e-10)
 
 
-def test_more_passes_extend_the_fewer(data):
-    few, many = (MCDropout(MLP((8,), dropout=0.4), QUICK, n_samples=n).fit(*data) for n in (3, 9))
-    np.testing.assert_allclose(many.sample_proba(data[0])[:3], few.sample_proba(data[0]), rtol=1e-6)
-    other = MCDropout(MLP((8,), dropout=0.4), QUICK, n_samples=3, random_state=1).fit(*data)
-    assert set(other.sample_seeds_).isdisjoint(few.sample_seeds_)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -162,11 +142,6 @@ def test_bad_parameters(data, arguments, error, message):
         MCDropout(**{"training": QUICK, **arguments}).fit(*data)
 
 
-def test_unknown_kind(fitted, data):
-    with pytest.raises(ValueError, match=r"kind must be one of \['mutual_information', 'entropy'"):
-        fitted.uncertainty(data[0], kind="variance")
-
-
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
@@ -178,16 +153,6 @@ def test_unknown_kind(fitted, data):
 def test_networks_that_cannot_be_sampled(layer, message):
     with pytest.raises(ValueError, match=message):
         check_dropout(Network((1, 1, 4), nn.Flatten(), layer, 4))
-
-
-def test_less_sure_away_from_the_data():
-    rng = np.random.default_rng(1)
-    y = np.arange(200) % 2
-    X = rng.normal(scale=0.3, size=(200, 2)) + np.where(y, 1, -1)[:, None]
-    training = Training(epochs=20, batch_size=32, learning_rate=0.01, n_jobs=1)
-    mc = MCDropout(MLP((64, 64), dropout=0.3), training).fit(X, y)
-    assert mc.score(X, y) == 1
-    assert mc.uncertainty([[0.0, 0.0]])[0] > 5 * np.median(mc.uncertainty(X))
 
 
 def test_the_passes_of_dropout_share_the_convolutions():

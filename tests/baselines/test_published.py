@@ -1,6 +1,5 @@
 """The configurations of the papers and of the released code, against their facts."""
 
-import numpy as np
 import pytest
 from sklearn.base import clone
 
@@ -59,19 +58,6 @@ def test_the_ensemble_has_networks_without_dropout(data, backbone):
     assert ensemble.n_members == 5 and ensemble.random_state == 3
     assert ensemble.estimator.backbone == backbone and same(ensemble.estimator.training, STEPS)
     assert ensemble.estimator.image_shape == (28, 28)
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.__name__)
-def test_it_trains_on_806_features(method):
-    rng = np.random.default_rng(0)
-    y = np.arange(40) % 2
-    X = rng.normal(size=(40, 806)) + y[:, None]
-    model = method.as_published(data="spectra")
-    model.set_params(training=Training(1, 20, n_jobs=1)).fit(X, y)
-    assert model.image_shape_ == (1, 1, 806)
-    assert np.isfinite(model.predict_proba(X)).all()
-    kind = "entropy" if method is MCDropout else "vacuity"
-    assert np.isfinite(model.uncertainty(X, kind=kind)).all()
 
 
 @pytest.mark.parametrize("name", [*[m.__name__ for m in METHODS], "DeepEnsemble"])

@@ -156,13 +156,6 @@ def test_a_finished_run_is_read_and_not_repeated(tmp_path):
     assert os.listdir(tmp_path) == ["run.pt"]
 
 
-def test_the_global_generators_are_given_back(tmp_path):
-    run(tmp_path / "run.pt")
-    module, before = net(), torch.get_rng_state()
-    run(tmp_path / "run.pt", module)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_threads_and_the_name_of_the_device_may_differ(tmp_path):
     path = tmp_path / "run.pt"
     first = run(path)

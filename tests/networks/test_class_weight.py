@@ -7,7 +7,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.nn.functional import cross_entropy  # noqa: E402
 
 from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
 
@@ -20,17 +19,6 @@ def rare():
     rng = np.random.default_rng(0)
     y = np.where(np.arange(660) % 11 == 0, "quasar", "galaxy")
     return rng.normal(size=(660, 2)) + 1.2 * (y == "quasar")[:, None], y
-
-
-def test_the_loss_is_the_weighted_mean(rare):
-    model = TorchClassifier(MLP((2,)), QUICK, class_weight={"quasar": 4.0, "galaxy": 0.5})
-    model.fit(*rare)
-    g = torch.Generator().manual_seed(0)
-    outputs, target = torch.randn(7, 2, generator=g), torch.tensor([0, 1, 0, 0, 1, 0, 0])
-    each = -outputs.double().log_softmax(dim=1).numpy()[np.arange(7), target.numpy()]
-    by_hand = np.mean(np.where(target.numpy() == 1, 4.0, 0.5) * each)
-    np.testing.assert_allclose(model._loss(outputs, target, epoch=0), by_hand, rtol=1e-6)
-    np.testing.assert_allclose(model._score(outputs, target), by_hand, rtol=1e-6)
 
 
 def test_weights_stand_for_copies_of_the_rows():
@@ -47,13 +35,6 @@ def test_weights_stand_for_copies_of_the_rows():
     np.testing.assert_allclose(
         np.array(weighted.history_.loss) * 30, np.array(repeated.history_.loss) * 50, rtol=1e-5
     )
-
-
-def test_no_weights_are_the_plain_mean_to_the_last_bit():
-    g = torch.Generator().manual_seed(0)
-    outputs, target = torch.randn(999, 4, generator=g), torch.randint(4, (999,), generator=g)
-    loss = TorchClassifier()._loss(outputs, target, epoch=0)
-    assert torch.equal(loss, cross_entropy(outputs, target))
 
 
 def test_the_validation_score_has_the_weights_too(rare):

@@ -17,7 +17,6 @@ from dipedl.networks import (  # noqa: E402
     train,
     training,
 )
-from dipedl.networks.device import tune_kernels  # noqa: E402
 from dipedl.networks.training import Feed  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -139,15 +138,6 @@ def test_compiled_training_is_that_of_the_plain_module(tmp_path, quick_compiler)
         run(path, start(), settings, progress=stop_after(1))
     assert list(torch.load(path, weights_only=True)["state"]["module"]) == list(before)
     assert_same_run(run(path, start(), settings), compiled)
-
-
-def test_the_search_for_kernels_is_given_back():
-    before = torch.backends.cudnn.benchmark
-    for enabled in (True, False):
-        with pytest.raises(Stop), tune_kernels(enabled):
-            assert torch.backends.cudnn.benchmark == (enabled or before)
-            raise Stop
-        assert torch.backends.cudnn.benchmark == before
 
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -19,7 +19,6 @@ from dipedl.networks import (
     FastCNN,
     LayerFeatures,
     PoolCNN,
-    ResNet18,
     TorchClassifier,
     Training,
     WhitenedCNN,
@@ -90,13 +89,6 @@ def test_against_layers_run_by_hand(images, backbone, pool):
     assert len(names) == expected.shape[1] and names[0] == "body.2[0]" and names[-1] == "head[1]"
 
 
-def test_body_and_head_are_what_the_estimator_says(images, pooled):
-    X, _ = images
-    both = LayerFeatures(FrozenEstimator(pooled), ["body", "head"]).fit(X).transform(X)
-    np.testing.assert_array_equal(both[:, :12], pooled.transform(X))
-    np.testing.assert_array_equal(both[:, 12:], pooled.logits(X))
-
-
 def test_nothing_is_left_on_the_network(images, pooled):
     X, _ = images
     before = {k: v.clone() for k, v in pooled.module_.state_dict().items()}
@@ -125,12 +117,6 @@ def test_an_unknown_layer_lists_those_there_are(images, pooled, layers):
     message = r"layers must name .*it has: body 12, body\.0 1x16x16, body\.1 24x15x15, .*head 2"
     with pytest.raises(ValueError, match=message):
         LayerFeatures(FrozenEstimator(pooled), layers).fit(images[0])
-
-
-def test_blocks_inside_blocks_have_names(images):
-    clf = trained(ResNet18(width=8, spectral_norm=True), images)
-    features = LayerFeatures(FrozenEstimator(clf), ["body.3", "body.5.residual.0"]).fit(images[0])
-    assert features.widths_ == [8, 16]
 
 
 def test_what_is_no_network_or_not_trained_is_refused(images, pooled):

@@ -2,7 +2,6 @@
 
 import itertools
 import pickle
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,10 +13,8 @@ torch = pytest.importorskip("torch")
 from test_checkpoint import SETTINGS, assert_same_run, mean_square, rows, run  # noqa: E402
 
 from dipedl.baselines import DAEDL, DeepEnsemble, MCDropout  # noqa: E402
-from dipedl.density import FlowDensity  # noqa: E402
 from dipedl.networks import (  # noqa: E402
     MLP,
-    MaskedAutoregressive,
     TorchClassifier,
     Training,
     TrainingPaused,
@@ -92,23 +89,10 @@ def test_after_a_pause_the_earlier_epochs_say_how_long_one_takes(tmp_path, clock
     assert paused(path, clock, 5.1).epoch == 2
 
 
-def test_a_deadline_that_passed_before_the_start(tmp_path, clock):
-    pause = paused(tmp_path / "run.pt", clock, -1)
-    assert pause.epoch == 0 and not (tmp_path / "run.pt").exists()
-
-
 def test_a_finished_run_needs_no_time(tmp_path, clock):
     path = tmp_path / "run.pt"
     first = run(path, loss=clock.loss)
     assert_same_run(run(path, loss=clock.loss, deadline=clock.now - 1), first)
-
-
-def test_the_module_holds_the_last_epoch_of_a_paused_run(tmp_path, clock):
-    module, states = torch.nn.Linear(3, 1), []
-    report = lambda _: states.append({k: v.clone() for k, v in module.state_dict().items()})  # noqa: E731
-    paused(tmp_path / "run.pt", clock, 12, module=module, progress=report)
-    assert len(states) == 2 and not module.training
-    assert all(torch.equal(states[1][name], value) for name, value in module.state_dict().items())
 
 
 def test_a_large_checkpoint_is_written_now_and_then_and_before_every_end(
@@ -170,17 +154,6 @@ def test_estimators_pause_and_go_on(tmp_path, monkeypatch, estimator):
             done.append(pause.epoch)
     assert {1, 2} & set(done)
     np.testing.assert_array_equal(estimator.predict_proba(X), expected)
-
-
-def test_a_flow_pauses_and_goes_on(tmp_path):
-    X, _ = labelled()
-    flow = FlowDensity(MaskedAutoregressive(1, (4,)), training=TRAINING, random_state=0)
-    expected = flow.fit(X).score_samples(X)
-    path = tmp_path / "run.pt"
-    with pytest.raises(TrainingPaused):
-        flow.fit(X, checkpoint=path, deadline=time.monotonic() - 1)
-    flow.fit(X, checkpoint=path, deadline=time.monotonic() + 600)
-    np.testing.assert_array_equal(flow.score_samples(X), expected)
 
 
 def test_bad_deadlines(tmp_path):

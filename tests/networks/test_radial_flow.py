@@ -1,7 +1,5 @@
 """Radial flows: bijections with the right log-determinant, and densities that integrate to one."""
 
-import math
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -87,32 +85,6 @@ def test_finite_at_a_centre_and_far_away():
     value = f(z)
     (slope,) = torch.autograd.grad(value.sum(), z)
     assert torch.isfinite(value).all() and torch.isfinite(slope).all()
-
-
-def test_a_shift_of_one_class_alone_follows_the_maximum_likelihood():
-    """Trained on two clouds, each density finds its own: a check of the direction of the map."""
-    generator = torch.Generator().manual_seed(0)
-    f = RadialFlow(2, 1, generator=generator)
-    near, far = (
-        torch.randn(200, 1, generator=generator),
-        3 + torch.randn(200, 1, generator=generator),
-    )
-    optimizer = torch.optim.Adam(f.parameters(), lr=0.05)
-    for _ in range(150):
-        optimizer.zero_grad()
-        (-(f(near)[:, 0].mean() + f(far)[:, 1].mean())).backward()
-        optimizer.step()
-    gaussian = -0.5 * (1 + math.log(2 * math.pi))
-    assert f(near)[:, 0].mean() > gaussian - 0.15
-    assert f(far)[:, 1].mean() > -2.5  # N(0, 1) gives -5.9 there, the best possible is -1.42
-    assert f(far)[:, 1].mean() > f(far)[:, 0].mean() + 1
-
-
-def test_same_generator_same_flow_and_the_global_one_is_left_alone():
-    state = torch.random.get_rng_state()
-    a, b = (RadialFlow(2, 3, generator=torch.Generator().manual_seed(5)) for _ in range(2))
-    assert torch.equal(torch.random.get_rng_state(), state)
-    assert torch.equal(a.center, b.center)
 
 
 @pytest.mark.parametrize("name", ["n_classes", "dim", "n_layers"])

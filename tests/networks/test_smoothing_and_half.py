@@ -6,9 +6,8 @@ from scipy.special import log_softmax
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
 
-from dipedl.networks import MLP, TorchClassifier, Training, train  # noqa: E402
+from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
 
 QUICK = Training(epochs=3, batch_size=16, learning_rate=0.01, device="cpu", n_jobs=1)
 
@@ -35,34 +34,6 @@ def test_validation_score_is_not_smoothed():
     model.fit(X[:60], y[:60], (X[60:], y[60:]))
     log_p = np.log(model.predict_proba(X[60:]))
     assert model.history_.score[-1] == pytest.approx(-log_p[range(30), y[60:]].mean(), rel=1e-5)
-
-
-class Spy(nn.Module):
-    """A linear layer that notes in which type it ran."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer, self.types = nn.Linear(4, 3), set()
-
-    def forward(self, X):
-        outputs = self.layer(X)
-        self.types.add(outputs.dtype)
-        return outputs
-
-
-@pytest.mark.parametrize(("amp", "inside"), [(True, torch.bfloat16), (False, torch.float32)])
-def test_half_precision_is_for_the_module_only(amp, inside):
-    X, y = (torch.from_numpy(part) for part in blobs())
-    module, seen = Spy(), set()
-
-    def loss(outputs, target, epoch):
-        seen.add(outputs.dtype)
-        return nn.functional.cross_entropy(outputs, target)
-
-    settings = Training(epochs=2, batch_size=16, device="cpu", amp=amp, n_jobs=1)
-    train(module, loss, (X.float(), y), settings, seed=0)
-    assert module.types == {inside} and seen == {torch.float32}
-    assert {p.dtype for p in module.parameters()} == {torch.float32}
 
 
 def test_half_precision_trains_as_well():

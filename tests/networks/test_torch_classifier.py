@@ -1,11 +1,9 @@
-import pickle
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
@@ -14,11 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 from dipedl import DIPClassifier  # noqa: E402
-from dipedl.datasets import load_mini_mnist  # noqa: E402
 from dipedl.density import GDADensity  # noqa: E402
 from dipedl.networks import (  # noqa: E402
     MLP,
-    AffineAugmentation,
     FastCNN,
     ResNet18,
     SmallCNN,
@@ -83,41 +79,6 @@ def test_an_answer_does_not_depend_on_the_other_rows(rng, precision, rtol):
     np.testing.assert_allclose(clf.predict_proba(X), one_by_one, rtol=rtol)
     many = np.tile(X, (20, 1))  # more than one chunk
     np.testing.assert_allclose(clf.transform(many)[-60:], clf.transform(X), rtol=rtol, atol=1e-6)
-
-
-def test_same_seed_same_network_and_no_global_state_touched(rng):
-    X, y = toy(rng)
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    augmented = replace(QUICK, augment=AffineAugmentation())
-    first = quick(training=augmented).fit(X, y).predict_proba(X)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.get_num_threads() == threads
-    torch.manual_seed(1)
-    again = quick(training=augmented).fit(X, y)
-    torch.set_rng_state(state)
-    np.testing.assert_array_equal(again.predict_proba(X), first)
-    other = quick(training=augmented, random_state=1).fit(X, y).predict_proba(X)
-    assert not np.array_equal(other, first)
-
-
-@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=8)])
-def test_clones_and_pickles(rng, backbone):
-    X, y = toy(rng)
-    clf = quick(backbone, replace(QUICK, epochs=1)).fit(X, y)
-    assert clone(clf).get_params() == clf.get_params()
-    again = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
-
-
-def test_validation_chooses_the_epoch(rng):
-    X, y = toy(rng)
-    X_new, y_new = toy(rng, 30)
-    training = replace(QUICK, restore_best=True, epochs=6)
-    clf = quick(training=training).fit(X, y, (X_new, y_new))
-    column = {"a": 0, "b": 1}
-    P = clf.predict_proba(X_new)[np.arange(30), [column[label] for label in y_new]]
-    assert -np.log(P).mean() == pytest.approx(min(clf.history_.score), rel=1e-4)
-    assert len(clf.history_.score) == 6
 
 
 def test_resumes_from_its_checkpoint(rng, tmp_path):
@@ -210,13 +171,6 @@ def test_inputs_that_are_no_images(rng):
     assert set(clf.predict(X)) == {3, 7}
 
 
-def test_colours(rng):
-    X = rng.random((12, 3 * 4 * 6))
-    clf = quick(SmallCNN(2, 4), replace(QUICK, epochs=1), image_shape=(3, 4, 6))
-    assert clf.fit(X, np.arange(12) % 3).predict_proba(X).shape == (12, 3)
-    assert clf.image_shape_ == (3, 4, 6)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -272,11 +226,6 @@ def test_refuses_odd_validation(rng):
         quick().fit(X, y, X)
 
 
-def test_without_a_seed_it_trains_all_the_same(rng):
-    X, y = toy(rng)
-    assert quick(random_state=None).fit(X, y).predict_proba(X).shape == (60, 2)
-
-
 def noise_like(X, rng):
     return rng.permuted(X, axis=1)
 
@@ -292,18 +241,3 @@ def test_gives_a_dip_classifier_its_features_and_probabilities(rng):
     np.testing.assert_allclose(
         clf.score_samples(X), clf.density_.score_samples(frozen.transform(X)), rtol=1e-9
     )
-
-
-def test_is_fitted_anew_as_part_of_a_dip_classifier(rng):
-    X, y = toy(rng)
-    clf = DIPClassifier(quick(), features=quick(), cv=2, random_state=0).fit(X, y)
-    assert clf.predict_proba(X).shape == (60, 2) and clf.score(X, y) > 0.9
-
-
-@pytest.mark.slow
-def test_digits():
-    data = load_mini_mnist()
-    training = Training(batch_size=64, learning_rate=3e-3, schedule="one-cycle", n_jobs=1)
-    clf = TorchClassifier(SmallCNN(), training).fit(data.X_train, data.y_train)
-    # 0.97 to 0.98 over seeds; 5 binomial standard deviations below
-    assert clf.score(data.X_test, data.y_test) > 0.95

@@ -125,12 +125,6 @@ def test_every_row_once_an_epoch_and_no_lone_row():
         assert sorted(torch.cat(parts).tolist()) == list(range(n))
 
 
-def test_a_last_row_on_its_own_does_not_stop_batch_normalisation():
-    module = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1))
-    _, data = line(n=33)
-    assert train(module, mean_square, data, fast(), seed=0).epochs == 3
-
-
 def dropout_net():
     generator = torch.Generator().manual_seed(3)
     module = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 1))

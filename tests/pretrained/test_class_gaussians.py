@@ -317,12 +317,3 @@ def test_moments_that_do_not_fit_are_refused():
     message = "'full' of 100 classes and 100000 features does not fit .* covariance='tied'"
     with pytest.raises(MemoryError, match=message):
         density.update(torch.zeros(1, 100_000), torch.zeros(1).long(), 100)
-
-
-def test_compiles_under_autocast(rng):
-    X, y = problem(rng)
-    density = fitted(ClassGaussians("tied"), X, y)
-    Q = queries(X, rng).float()
-    compiled = torch.compile(density, fullgraph=True, backend="eager")
-    with torch.autocast("cpu", torch.bfloat16):
-        torch.testing.assert_close(compiled(Q), density(Q))

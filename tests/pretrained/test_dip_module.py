@@ -221,14 +221,6 @@ def test_the_network_is_left_as_it_was_but_for_gradients():
     assert len(hooks) == 0
 
 
-def test_a_copy_is_on_its_own(fitted):
-    module, X = fitted
-    expected = module(X)
-    copied = copy.deepcopy(module)
-    copied.network[0].weight.data.zero_()
-    assert same(module(X), expected) and not same(copied(X), expected)
-
-
 def test_several_threads_do_not_hear_one_another(fitted):
     module, X = fitted
     batches = [X[i : i + 5] for i in range(0, 20, 5)]

@@ -1,7 +1,5 @@
 """What fit_density takes from loaders, which rows it holds out, and what it refuses."""
 
-from collections import namedtuple
-
 import numpy as np
 import pytest
 import torch
@@ -127,32 +125,6 @@ def test_calibration_leaves_all_rows_to_the_density():
     assert module.n_ == 300
 
 
-def test_channels_last_and_half_precision():
-    torch.manual_seed(0)
-    layers = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)
-    network = nn.Sequential(*layers).eval()
-    images = torch.randn(300, 3, 6, 6)
-    formats = []
-    network[0].register_forward_pre_hook(
-        lambda module, args: formats.append(
-            args[0].is_contiguous(memory_format=torch.channels_last)
-        )
-    )
-    plain = DIPModule(network).fit_density([(images, Y)])
-    formats.clear()
-    last = images.to(memory_format=torch.channels_last)
-    network.to(memory_format=torch.channels_last)
-    found = DIPModule(network).fit_density([(last, Y)])
-    assert all(formats)
-    torch.testing.assert_close(found(last).mean, plain(images).mean, rtol=1e-4, atol=1e-4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = DIPModule(network).fit_density([(images, Y)])(images)
-    assert rough.mean.dtype == torch.float32
-    assert float((rough.mean - plain(images).mean).abs().mean()) < 0.05
-    half = DIPModule(network.half()).fit_density([(images.half(), Y)])(images.half())
-    assert float((half.mean - plain.float()(images).mean).abs().mean()) < 0.05
-
-
 def fit(loader, network=None, **settings):
     model = {k: settings.pop(k) for k in ("classes", "density") if k in settings}
     return DIPModule(network or mlp(), **model).fit_density(loader, **settings)
@@ -241,17 +213,6 @@ def test_a_network_that_ends_in_softmax_is_refused(dtype):
     assert on_simplex(torch.cat([P, P[:1] + 0.1, torch.tensor([[1.5, -0.5, 0]])])).sum() == len(P)
 
 
-def test_log_probabilities_are_logits():
-    plain, logs = mlp(), nn.Sequential(mlp(), nn.LogSoftmax(dim=1)).eval()
-    X, y = blobs(300)
-    found = [
-        DIPModule(network, features=layer).fit_density(batched(X, y))(X)
-        for network, layer in ((plain, "1"), (logs, "0.1"))
-    ]
-    torch.testing.assert_close(found[0].mean, found[1].mean)
-    torch.testing.assert_close(found[0].log_evidence, found[1].log_evidence)
-
-
 def test_a_generator_is_enough_for_one_pass_but_not_for_two():
     fit(iter(batched(X, Y)))
     module = DIPModule.paper(mlp())
@@ -294,22 +255,6 @@ def test_out_of_memory_names_a_batch_size(error):
         module(X)
 
 
-def test_out_of_memory_with_named_and_nested_inputs():
-    class Hungry(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.head = nn.Linear(4, 3)
-
-        def forward(self, scale, *, nested):
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-    inputs = {"scale": 2.0, "nested": {"a": [X]}}
-    with pytest.raises(MemoryError, match="try batches of 150"):
-        fit([(inputs, Y)], Hungry().eval())
-    with pytest.raises(MemoryError, match="a batch of 1 rows; the network needs a larger device"):
-        fit([({"scale": 2.0, "nested": {"a": (X[:1],)}}, Y[:1])], Hungry().eval())
-
-
 def test_a_network_without_parameters_is_on_the_cpu():
     class Fixed(nn.Module):
         def forward(self, x):
@@ -317,21 +262,6 @@ def test_a_network_without_parameters_is_on_the_cpu():
 
     module = DIPModule(Fixed().eval(), features=lambda net, x: (x, net(x)))
     assert module.fit_density([(X, Y)])(X).mean.shape == (300, 3)
-
-
-def test_named_tuples_keep_their_type():
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body = mlp()
-
-        def forward(self, pair):
-            return self.body(pair.first + pair.second)
-
-    pair = namedtuple("Pair", "first second")(X, Z)
-    found = DIPModule(Net().eval()).fit_density([({"pair": pair}, Y)])
-    plain = DIPModule(mlp()).fit_density([(X, Y)])
-    assert torch.equal(found(pair).mean, plain(X).mean)
 
 
 def test_a_fit_that_fails_leaves_the_module_as_it_was():

@@ -56,19 +56,6 @@ def test_penultimate_is_the_input_of_the_last_linear_that_runs(network, images):
     assert "'fc' (Linear(in_features=8, out_features=4" in source.layers
 
 
-def test_penultimate_of_a_head_called_by_keyword():
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.head = nn.Linear(3, 5), nn.Linear(5, 2)
-
-        def forward(self, x):
-            return self.head(input=self.body(x))
-
-    network, x = Net(), torch.randn(4, 3)
-    assert torch.equal(captured(network, x)[1], network.body(x))
-
-
 def test_an_output_survives_what_works_in_place_after_it(network, images):
     pooled = network.stem(images).mean((2, 3))
     expected = network.norm(pooled * network.gate(pooled).sigmoid())

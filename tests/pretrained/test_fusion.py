@@ -5,7 +5,6 @@ import pytest
 import torch
 from scipy import special
 
-from dipedl.density.ensemble import NormalScores
 from dipedl.dirichlet import confidence
 from dipedl.pretrained.evidence_head import ConfidenceFusion, _table
 
@@ -55,13 +54,6 @@ def test_a_held_out_row_takes_no_part_in_its_own_tables():
         np.testing.assert_allclose(scores[own], got, rtol=1e-12)
 
 
-def test_few_knots_are_near_the_ranks_of_all_rows():
-    log_density, logits = rows(1, 500)
-    every = reference(log_density, logits, lambda name, column: NormalScores().fit(column))
-    assert np.abs(reference(log_density, logits) - every).max() < 0.15
-    assert fitted(torch.float64).knots.shape == (2, 300 // 8)
-
-
 def test_what_never_varies_is_refused():
     log_density, logits = rows(0, 100)
     with pytest.raises(ValueError, match=r"confidence is the same.*held-out rows.*score='density'"):
@@ -83,19 +75,3 @@ def test_a_first_piece_that_rounding_leaves_no_width_still_objects():
     assert fusion.knots[0, 0] == fusion.knots[0, 1]
     far = fusion(torch.tensor([-1e6, -2e6, -torch.inf]), torch.tensor(logits[:3]).float())
     assert far.isfinite().all() and far[2] <= far[1] < far[0]
-
-
-def test_either_may_object():
-    fusion = fitted(torch.float64)
-    typical = torch.tensor([-500.0, -900.0, -500.0], dtype=torch.float64)
-    logits = torch.tensor([[9.0, 0, 0, 0], [9.0, 0, 0, 0], [0.0, 0, 0, 0]], dtype=torch.float64)
-    both, density_objects, network_objects = fusion(typical, logits).tolist()
-    assert both > max(density_objects, network_objects) + 1
-
-
-def test_state_goes_into_an_unfitted_one():
-    fusion, blank = fitted(torch.float32), ConfidenceFusion(torch.float32)
-    blank.load_state_dict(fusion.state_dict())
-    log_density, logits = rows(2, 9)
-    args = torch.tensor(log_density).float(), torch.tensor(logits).float()
-    assert torch.equal(blank(*args), fusion(*args))

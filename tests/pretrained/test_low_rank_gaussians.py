@@ -1,12 +1,7 @@
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import multivariate_normal
 from sklearn.decomposition import PCA
 
 torch = pytest.importorskip("torch")
@@ -14,7 +9,6 @@ torch = pytest.importorskip("torch")
 from dipedl.density import GDADensity  # noqa: E402
 from dipedl.gaussians.factor import log_densities  # noqa: E402
 from dipedl.pretrained import ClassGaussians, class_gaussians  # noqa: E402
-from dipedl.pretrained.low_rank import leading_rows  # noqa: E402
 
 K = 3
 
@@ -82,39 +76,6 @@ def test_is_probabilistic_pca_to_the_bound_of_the_sketch(rng):
         np.testing.assert_allclose(trace, rows.var(0).sum(), rtol=1e-12)
 
 
-def test_integrates_to_one(rng):
-    X, y = problem(rng, n=200, p=2, spread=(2,))
-    density = fitted(X, y, rank=1)
-    proposal = multivariate_normal(X.mean(0), 4 * np.cov(X.T))
-    Q = proposal.rvs(40_000, random_state=0)
-    ratio = np.exp(density(torch.as_tensor(Q)).numpy() - proposal.logpdf(Q))
-    assert abs(ratio.mean() - 1) < 5 * ratio.std() / 200
-
-
-@given(
-    seed=st.integers(0, 99),
-    a=st.integers(1, 40),
-    rank=st.integers(1, 12),
-    guards=st.integers(1, 6),
-)
-def test_the_sketch_keeps_its_bound(seed, a, rank, guards):
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(a, 15)) * 0.8 ** np.arange(15)
-    size = rank + guards
-    sketch = leading_rows(rows, size, rank)
-    assert sketch.shape == (size, 15)
-    lost = rows.T @ rows - sketch.T @ sketch
-    values = np.linalg.eigvalsh(lost)
-    squares = np.sort(np.linalg.svd(rows, compute_uv=False) ** 2)[::-1]
-    squares = np.append(squares, np.zeros(size + 1))
-    scale = squares[0] * 1e-12
-    # 0 <= lost <= the first value left out
-    assert -scale < values[0] and values[-1] < squares[size] + scale
-    products = sketch @ sketch.T
-    np.testing.assert_allclose(products, np.diag(products.diagonal()), atol=scale)
-    np.testing.assert_allclose(products.diagonal()[:rank], squares[:rank], atol=scale)
-
-
 def test_batches_wait_for_each_other(rng, monkeypatch):
     X, y = problem(rng, n=300, p=40)
     waiting = fitted(X, y, cuts=range(30, 300, 30), absorb=False, rank=4)
@@ -162,37 +123,3 @@ def test_exports_loads_and_keeps_its_gradient(rng):
     loaded.load_state_dict(density.state_dict())
     assert torch.equal(loaded(Q), density(Q))
     assert torch.autograd.gradcheck(density, Q[:5].clone().requires_grad_())
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
-@pytest.mark.slow
-def test_a_quarter_of_a_thousand_classes_takes_a_quarter_of_a_gibibyte():
-    """Peak of a process of its own; all 1,000 classes are in research/benchmarks/head_speed.py.
-
-    Eight classes go first: the peak counts the pages of libraries too, which come with first use.
-    """
-    script = """
-import torch
-from dipedl.pretrained import ClassGaussians
-
-def peak():
-    # ru_maxrss would begin with what the parent had
-    return int(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
-
-def learn(k):
-    X = torch.randn(k, 2048, generator=torch.Generator().manual_seed(0))
-    density = ClassGaussians("low-rank")
-    for _ in range(3):
-        density.update(X, torch.arange(k), k)
-        X = X.roll(1, dims=1)
-    assert density.finish()(X[:32]).isfinite().all()
-
-torch.set_num_threads(1)
-learn(8)
-before = peak()
-learn(250)
-print((peak() - before) / 2**20)
-"""
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 0.25

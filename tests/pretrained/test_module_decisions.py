@@ -8,10 +8,8 @@ import torch
 from scipy import stats
 from torch import nn
 
-from dipedl.calibration.crossfit import ENOUGH
 from dipedl.density import GDADensity
 from dipedl.pretrained import ClassGaussians, DIPModule
-from dipedl.pretrained.held_out_rows import spread_evenly
 
 REPETITIONS = 100
 CENTRES = 2.0 * np.eye(3, 4)
@@ -192,12 +190,6 @@ def test_calibrate_is_the_fit_with_calibration_data():
     assert model.diagnose().source == "300 held-out inputs"
 
 
-def test_rows_of_the_loader_are_reported_as_such(module):
-    diagnosis = module.diagnose()
-    assert diagnosis.source.endswith("held-out rows of the loader")
-    assert "classifier_frozen" in diagnosis.codes
-
-
 def test_the_paper_s_rows_were_fitted_on_and_promise_nothing():
     model = DIPModule.paper(network()).fit_density([blobs(300)])
     X, _ = blobs(10, seed=8)
@@ -214,16 +206,6 @@ def test_at_most_so_many_rows_are_kept(monkeypatch):
     model = DIPModule(network()).fit_density([blobs(300)], calibration=[blobs(120, seed=1)])
     assert len(model.held_out.scores) == 50 == len(model.held_out.logits)
     assert model.diagnose().source == "50 held-out inputs"
-
-
-@pytest.mark.parametrize("m", [1, 7, ENOUGH, 12_345])
-def test_kept_rows_are_spread_evenly(m):
-    rows = spread_evenly(m, ENOUGH)
-    assert len(rows) == min(m, ENOUGH) and (np.diff(rows) > 0).all()
-    for period in (2, 3, 10) if m > ENOUGH else ():
-        counts = np.bincount(rows % period)
-        assert counts.max() - counts.min() < 0.01 * ENOUGH
-    assert m <= ENOUGH or np.diff(rows).max() <= 4
 
 
 FORMS = [

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 from torch import nn
 
@@ -153,29 +152,3 @@ def test_inputs_that_cannot_be_mixed_are_judged_by_errors_alone(dtype):
     for labels, expected in ((own, True), (flawed, False), (Y, False)):
         loader = [(ids[i : i + 60], labels[i : i + 60]) for i in range(0, 600, 60)]
         assert told(DIPModule(Net().eval(), score="density").fit_density, loader)[1] == expected
-
-
-@pytest.mark.slow
-def test_an_overtrained_network_of_images_is_told():
-    X, y = load_digits(return_X_y=True)
-    X = torch.tensor(X / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
-    y = torch.tensor(y)
-    train, new = torch.arange(900), torch.arange(900, 1797)
-    convolutions = nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
-    for epochs in (3, 60):
-        torch.manual_seed(0)
-        network = nn.Sequential(*convolutions, nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10))
-        step = torch.optim.Adam(network.parameters(), 3e-3)
-        for _ in range(epochs):
-            for part in torch.randperm(900).split(32):
-                step.zero_grad()
-                nn.functional.cross_entropy(network(X[part]), y[part]).backward()
-                step.step()
-        network.eval()
-        loader = [(X[part], y[part]) for part in train.split(64)]
-        model, warned = told(DIPModule(network).fit_density, loader)
-        alarms = (model.predict_ood(X[new]) == -1).double().mean()
-        assert warned == (epochs == 60)
-        assert alarms > 0.08 or epochs == 3
-        held = [(X[900:1300], y[900:1300])]
-        assert not told(DIPModule(network).fit_density, loader, calibration=held)[1]

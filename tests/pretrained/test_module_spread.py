@@ -119,20 +119,6 @@ def test_the_mean_the_vacuity_and_the_alarms_stay(pair):
     assert "intervals_rehearsed" in ours.diagnose().codes
 
 
-def test_intervals_hold_the_truth(pair):
-    """P(Y | x) of the blobs is known."""
-    plain, ours = pair
-    X, _ = blobs(600, 5)
-    truth = special.softmax(X[:, :3].double().numpy(), axis=1)
-    held = []
-    for module in (plain, ours):
-        low, high = (
-            end.double().numpy() for end in module.predict_dirichlet(X).credible_interval()
-        )
-        held.append(((low <= truth) & (truth <= high)).mean())
-    assert held[1] >= 0.9 > held[0]
-
-
 @pytest.mark.parametrize("way", ["state_dict", "file"])
 def test_it_comes_back_with_the_module(way, pair, tmp_path):
     model = pair[1]
@@ -160,15 +146,6 @@ def test_a_forged_strength_is_refused(pair, tmp_path):
     container.write(tmp_path / "module.safetensors", manifest, tensors | forged)
     with pytest.raises(container.ModelFileError, match="holds no valid DIPModule"):
         DIPModule.load(tmp_path / "module.safetensors", trained())
-
-
-def test_it_is_part_of_an_exported_graph(pair):
-    model = pair[1]
-    shapes = {"args": ({0: torch.export.Dim("n")},)}
-    program = torch.export.export(model, (NEW,), dynamic_shapes=shapes).module()
-    for rows in (1, 7):
-        found = program(NEW[:rows]).concentration
-        torch.testing.assert_close(found, model(NEW[:rows]).concentration)
 
 
 def test_calibrate_learns_it_again(pair):

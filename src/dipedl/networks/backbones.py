@@ -79,9 +79,10 @@ class Backbone(Protocol):
         ...
 
 
-class Architecture(Backbone):
+class Architecture:
     """A backbone that a subclass describes by its layers; a frozen dataclass of the settings."""
 
+    takes_pixels: ClassVar[bool] = True
     #: Least side of an image, or least length of a row.
     least: ClassVar[int] = 1
     #: Whether an input of any shape is read as one row of numbers.
@@ -131,6 +132,8 @@ def check_settings(backbone: Any) -> None:
             check_flag(name, value)
         elif name == "dropout":
             check_dropout(value)
+        elif name == "features":
+            check_choice(name, value, ("conv", "hidden"))
         elif setting.type == "tuple[int, ...]" and (not value or min(value) < 1):
             raise ValueError(f"{name} must hold integers >= 1, at least one, got {value!r}")
         elif setting.type == "tuple[float, ...]":
@@ -1027,35 +1030,35 @@ class ConvLin(Architecture):
     """
 
     least: ClassVar[int] = 8
-    #: Sizes of kernels and pools.
-    sizes: ClassVar[tuple[tuple[int, int], Any]] = ((5, 5), 2)
 
     spectral_norm: bool = False
     features: str = "hidden"
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-        check_choice("features", self.features, ("conv", "hidden"))
-
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
-        kernel, pool = self.sizes
-        padding = kernel[0] // 2, kernel[1] // 2
-        body: list[nn.Module] = []
-        for before in (shape[0], WIDTH, WIDTH):
-            body += [empty(nn.Conv2d, before, WIDTH, kernel, padding=padding)]
-            body += [nn.ReLU(), nn.MaxPool2d(pool)]
-        flat = WIDTH * max(shape[1] // self.least, 1) * (shape[2] // self.least)
-        hidden: list[nn.Module] = []
-        for before in (flat, WIDTH, WIDTH):
-            hidden += [empty(nn.Linear, before, WIDTH), nn.ReLU()]
-        last = empty(nn.Linear, WIDTH, k)
-        if self.features == "conv":
-            return [*body, nn.Flatten()], nn.Sequential(*hidden, last), flat
-        return [*body, nn.Flatten(), *hidden], last, WIDTH
+        return _convolutions_and_mlp(self, shape, k, (5, 5), 2)
+
+
+def _convolutions_and_mlp(
+    backbone: ConvLin | ConvLin1d, shape: Shape, k: int, kernel: tuple[int, int], pool: Any
+) -> tuple[list[nn.Module], nn.Module, int]:
+    """Return three convolutions and three hidden layers, with kernels and pools of these sizes."""
+    padding = kernel[0] // 2, kernel[1] // 2
+    body: list[nn.Module] = []
+    for before in (shape[0], WIDTH, WIDTH):
+        body += [empty(nn.Conv2d, before, WIDTH, kernel, padding=padding)]
+        body += [nn.ReLU(), nn.MaxPool2d(pool)]
+    flat = WIDTH * max(shape[1] // backbone.least, 1) * (shape[2] // backbone.least)
+    hidden: list[nn.Module] = []
+    for before in (flat, WIDTH, WIDTH):
+        hidden += [empty(nn.Linear, before, WIDTH), nn.ReLU()]
+    last = empty(nn.Linear, WIDTH, k)
+    if backbone.features == "conv":
+        return [*body, nn.Flatten()], nn.Sequential(*hidden, last), flat
+    return [*body, nn.Flatten(), *hidden], last, WIDTH
 
 
 @dataclass(frozen=True)
-class ConvLin1d(ConvLin):
+class ConvLin1d(Architecture):
     """Three convolutions of width 5 and 64 channels and three hidden layers of 64, for rows.
 
     The analogue of `ConvLin` for rows of numbers: every convolution is followed by ReLU and
@@ -1086,4 +1089,9 @@ class ConvLin1d(ConvLin):
     takes_pixels: ClassVar[bool] = False
     of_rows: ClassVar[bool] = True
     least: ClassVar[int] = 64
-    sizes: ClassVar[tuple[tuple[int, int], Any]] = ((1, 5), (1, 4))
+
+    spectral_norm: bool = False
+    features: str = "hidden"
+
+    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
+        return _convolutions_and_mlp(self, shape, k, (1, 5), (1, 4))
