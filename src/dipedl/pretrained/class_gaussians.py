@@ -392,7 +392,7 @@ class ClassGaussians(BufferedModule):
         centre = torch.from_numpy((origin + offset).mean(axis=0)).to(self._device, self.dtype)
         means = (origin - to_numpy(centre)) + offset
         factors = principal_parts(moments, self.shrinkage) if low_rank else self._factors(moments)
-        log_det = torch.tensor(self.distance.fill(factors, means, centre), dtype=torch.float64)
+        log_det = torch.from_numpy(np.array(self.distance.fill(factors, means, centre)))
         weights = np.ones_like(counts) if self.class_weights == "equal" else counts
         self.log_constant = (-0.5 * (len(centre) * LOG_2PI + log_det)).to(centre)
         self.log_weights = torch.from_numpy(np.log(weights / weights.sum())).to(centre)
