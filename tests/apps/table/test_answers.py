@@ -303,7 +303,7 @@ def test_fit_tells_what_it_learned(run, kept, tmp_path):
     # The later four fifths in turn, each by a model of the rows before it.
     assert told["held_out_rows"] == 192
     assert told["columns"]["name"] == "text" and "passenger" not in told["columns"]
-    assert any("left out as text: name" in note for note in told["notes"])
+    assert any("Left out as text: name" in note for note in told["notes"])
     assert (model.classifier.predict_proba is not None) and model.target == "survived"
 
 

@@ -46,7 +46,7 @@ def test_the_page_gives_the_measured_accuracy_of_each_window_with_labels(run, ke
     model, state, page = kept / "model.dipedl", tmp_path / "state", tmp_path / "page.html"
     run("monitor", model, day, "--state", state, "--window", 300, "-q")
     run("monitor", model, bare, "--state", state, "--page", page, "-q")
-    rows = re.findall(r"<tr>(.*?)</tr>", page.read_text())
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", page.read_text())
     cells = {row[0]: row[-2:] for row in (re.findall(r">([^<>]*)</t[hd]>", row) for row in rows)}
     run("score", model, day, "--out", tmp_path / "a.csv")
     right = pd.read_csv(tmp_path / "a.csv")["label"] == pd.read_csv(day)["survived"]

@@ -1,9 +1,10 @@
-"""Problems of a table before anything is fitted."""
+"""A table with its classes, read for a fit, and what is wrong with it before anything is fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,21 +34,86 @@ from .columns import (
 )
 from .errors import UserError, check_columns, list_names
 from .formats import CSV
-from .reading import Table
-from .sampling import sample_rows
+from .reading import RejectedRow, Table
+from .sampling import Sample, sample_rows
 
 _LEAK, _LEAK_ROWS, _FOLDS, _LEAF = 0.98, 20_000, 3, 5
 _GAPS, _RARE_CLASS, _MANY = 0.5, 50, 0.95
 
 
 @dataclass(frozen=True)
-class _LabelledTable:
-    """A table by its columns: what could be read of it, with the classes of the rows."""
+class LabelledTable:
+    """Rows of a table that have a class and can be read, by their columns.
 
+    `frame` holds all columns as they are written, `names` are those of the inputs, `refused` the
+    rows that are left out.
+    """
+
+    table: Table
+    target: str
+    names: list[str]
+    sample: Sample
     frame: pd.DataFrame
+    rows: np.ndarray
     columns: tuple[ColumnSpec, ...]
     X: pd.DataFrame
     y: pd.Series
+    refused: list[RejectedRow]
+
+
+def read_labelled(
+    table: Table,
+    target: str,
+    drop: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    problems: list[Finding] | None = None,
+) -> LabelledTable:
+    """Read a table, or `rows` of it drawn at random, with its classes.
+
+    Classes and columns that no fit takes raise UserError, or are added to `problems` where given.
+    """
+    types = types or {}
+    check_target(target, table)
+    check_columns("drop", drop, table.names, table.path)
+    check_forced(types, table.names)
+    kinds, named = split_types(types, target)
+    some = sample_rows(table, rows, seed)
+    values = some.frame[target]
+    try:
+        labels, known, refused = read_classes(values, target, some.rows, named, table.gaps)
+    except UserError as error:
+        texts = texts_of(values)
+        known = texts.notna().to_numpy()
+        if problems is not None and known.any():
+            problems.append(Finding("target", "warning", f"{error}."))
+            labels, refused = texts[known].reset_index(drop=True), []
+        elif not some.refused:
+            raise
+        else:
+            n = len(some.refused)
+            raise UserError(
+                f"{error}; rows that cannot be read: {n:,}, first {some.refused[0]}"
+            ) from error
+    names = [name for name in table.names if name not in (target, *drop)]
+    frame = some.frame.loc[known].reset_index(drop=True)
+    inputs, columns = frame[names], list[ColumnSpec]()
+    for name in names:
+        try:
+            columns.append(infer_column(inputs, name, kinds))
+        except UserError as error:
+            if problems is None:
+                raise
+            problems.append(Finding("mixed_types", "warning", f"{error}."))
+    X, fine, odd = as_inputs(columns, frame, some.rows[known])
+    check_usable(fine, odd, table.path)
+    frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
+    refused = sorted([*some.refused, *refused, *odd])
+    numbers = some.rows[known][fine]
+    return LabelledTable(
+        table, target, names, some, frame, numbers, tuple(columns), X, labels, refused
+    )
 
 
 def check_table(
@@ -57,82 +123,66 @@ def check_table(
     types: Mapping[str, str] | None = None,
     rows: int | None = None,
 ) -> Diagnosis:
-    """Findings about the first of the tables, worst first; the second is a test table.
+    """Find what is wrong with the first of the tables, worst first; the second is a test table.
 
     Raises
     ------
     UserError
         If there is no such target, or no class in it.
     """
-    table = tables[0]
-    check_target(target, table)
-    check_columns("drop", drop, table.names, table.path)
-    check_forced(types or {}, table.names)
-    some = sample_rows(table, rows)
-    names = [name for name in table.names if name not in (target, *drop)]
-    found = [
-        Finding("unreadable_rows", "warning", f"{_rows(len(some.refused))} cannot be read: "
-                f"{one}.", {"rows": len(some.refused)}, "mend these lines")
-        for one in some.refused[:1]
-    ]  # fmt: skip
-    kinds, named = split_types(types or {}, target)
-    labels, known, problems = _classes(some.frame[target], target, some.rows, named, table.gaps)
-    frame = some.frame.loc[known, names].reset_index(drop=True)
-    columns, mixed = _columns(frame, kinds)
-    X, fine, odd = as_inputs(columns, frame, some.rows[known])
-    check_usable(fine, odd, table.path)
-    frame, labels = frame[fine].reset_index(drop=True), labels[fine].reset_index(drop=True)
-    looked = _LabelledTable(frame, columns, X, labels)
-    found += [*problems, *mixed, *(one for look in _CHECKS for one in look(looked))]
-    words = describe_gap_words(target, labels.unique(), columns)
-    if words and table.format.kind == CSV:
-        found.append(Finding("gap_words", "note", f"{words}."))
+    found: list[Finding] = []
+    read = read_labelled(tables[0], target, drop, types, rows, problems=found)
+    found += [one for look in (*_CHECKS, describe_columns) for one in look(read)]
     for test in tables[1:]:
-        found += _overlap(some.frame, columns, test, rows)
-    return Diagnosis(tuple(found), f"{len(some.frame):,} of {some.total:,} rows of {table.path}")
+        found.append(_overlap(read, test, rows))
+    seen = f"{len(read.sample.frame):,} of {read.sample.total:,} rows of {tables[0].path}"
+    return Diagnosis(tuple(found), seen)
+
+
+def describe_columns(read: LabelledTable) -> Iterator[Finding]:
+    """Describe the columns that a model does not see as they look: texts, ids, words for gaps."""
+    texts = [c for c in read.columns if c.kind == TEXT]
+    if texts:
+        once = next((c.name for c in texts if "come once" in c.why), None)
+        described = list_names(f"{c.name} ({c.why or 'as asked'})" for c in texts)
+        yield Finding(
+            "text_columns", "note", f"Left out as text: {described}.", {"columns": len(texts)},
+            "a value that does not come again says nothing of a new row; make groups of them"
+            + (f", or use it as it is: types={ {once: CATEGORY} }" if once else ""),
+        )  # fmt: skip
+    for name in (str(name) for name in read.X if is_id(read.X[name])):
+        yield Finding(
+            "id_column", "warning", f"{name} is another whole number in each row, as an id is.",
+            {"column": name}, f"drop={[name]}, unless it measures something",
+        )  # fmt: skip
+    words = describe_gap_words(read.target, read.y.unique(), read.columns)
+    if words and read.table.format.kind == CSV:
+        yield Finding("gap_words", "note", f"{words}.")
 
 
 def _rows(n: int) -> str:
     return f"{n:,} row{'s' * (n != 1)}"
 
 
-def _classes(
-    values: pd.Series, target: str, rows: np.ndarray, named: bool, gaps: Sequence[str]
-) -> tuple[pd.Series, np.ndarray, list[Finding]]:
-    """As `read_classes`, but what is wrong with the classes is a finding."""
-    try:
-        labels, known, refused = read_classes(values, target, rows, named, gaps)
-    except UserError as error:
-        labels = texts_of(values)
-        known = labels.notna().to_numpy()
-        if not known.any():
-            raise
-        labels = labels[known].reset_index(drop=True)
-        return labels, known, [Finding("target", "warning", f"{error}.")]
-    if not refused:
-        return labels, known, []
-    have = "has" if len(refused) == 1 else "have"
-    text = f"{_rows(len(refused))} {have} no class, the first is row {refused[0].row}."
-    remedy = "they are left out of a fit; score them with the model"
-    return labels, known, [Finding("no_class", "note", text, {"rows": len(refused)}, remedy)]
+def _refused_rows(read: LabelledTable) -> Iterator[Finding]:
+    for one in read.sample.refused[:1]:
+        n = len(read.sample.refused)
+        yield Finding(
+            "unreadable_rows", "warning", f"{_rows(n)} cannot be read: {one}.", {"rows": n},
+            "mend these lines",
+        )  # fmt: skip
+    without = [one for one in read.refused if one.column == read.target]
+    if without:
+        have = "has" if len(without) == 1 else "have"
+        yield Finding(
+            "no_class", "note",
+            f"{_rows(len(without))} {have} no class, the first is row {without[0].row}.",
+            {"rows": len(without)}, "they are left out of a fit; score them with the model",
+        )  # fmt: skip
 
 
-def _columns(
-    frame: pd.DataFrame, types: Mapping[str, str]
-) -> tuple[tuple[ColumnSpec, ...], list[Finding]]:
-    """The columns that can be read, and findings about the others."""
-    columns: list[ColumnSpec] = []
-    found = []
-    for name in frame:
-        try:
-            columns.append(infer_column(frame, name, types))
-        except UserError as error:
-            found.append(Finding("mixed_types", "warning", f"{error}."))
-    return tuple(columns), found
-
-
-def _rare_classes(looked: _LabelledTable) -> Iterator[Finding]:
-    counts = looked.y.value_counts()
+def _classes(read: LabelledTable) -> Iterator[Finding]:
+    counts = read.y.value_counts()
     rare = counts[(counts < _RARE_CLASS) & (counts >= FEWEST)]
     if len(rare):
         named = list_names(f"{name!r} ({n})" for name, n in rare.items())
@@ -140,81 +190,55 @@ def _rare_classes(looked: _LabelledTable) -> Iterator[Finding]:
             "rare_classes", "note", f"Classes of fewer than {_RARE_CLASS} rows: {named}.",
             {"classes": len(rare)}, "their probabilities will be rough: add rows of them",
         )  # fmt: skip
+    largest, share = str(counts.index[0]), counts.iloc[0] / counts.sum()
     yield Finding(
-        "classes", "ok",
-        f"{len(counts)} classes; the largest, {str(counts.index[0])!r}, has "
-        f"{counts.iloc[0] / counts.sum():.1%} of the rows.",
-        {"classes": len(counts), "rows": int(counts.sum())},
+        "classes", "ok", f"{len(counts)} classes; the largest, {largest!r}, has {share:.1%} of the "
+        "rows.", {"classes": len(counts), "rows": int(counts.sum())},
     )  # fmt: skip
 
 
-def _texts(looked: _LabelledTable) -> Iterator[Finding]:
-    texts = [c for c in looked.columns if c.kind == TEXT]
-    if texts:
-        named = list_names(f"{c.name} ({c.why or 'as asked'})" for c in texts)
-        yield Finding(
-            "text_columns", "note", f"Left out as text or id: {named}.", {"columns": len(texts)},
-            "a value that does not come again says nothing of a new row; make groups of them",
-        )  # fmt: skip
-
-
-def _marks(looked: _LabelledTable) -> Iterator[Finding]:
-    """Columns of numbers that are read as texts for the characters in them."""
-    for column in looked.columns:
-        if column.kind not in (CATEGORY, TEXT):
-            continue
-        entries = looked.frame[column.name].dropna().astype(str)
-        marks = describe_number_marks(entries.unique().tolist())
-        if marks:
-            yield Finding(
-                "number_marks", "warning", f"{column.name} is read as {column.kind}: it holds "
-                f"{marks}.", {"column": column.name},
-            )  # fmt: skip
-
-
-def _ids(looked: _LabelledTable) -> Iterator[Finding]:
-    for name in looked.X:
-        if is_id(looked.X[name]):
-            yield Finding(
-                "id_column", "warning", f"{name} is another whole number in each row, as an id is.",
-                {"column": str(name)}, f"drop={[str(name)]}, unless it measures something",
-            )  # fmt: skip
-
-
-def _constants(looked: _LabelledTable) -> Iterator[Finding]:
-    same = [c for c in looked.columns if c.used and _is_constant(looked.frame[c.name])]
-    texts = [c.name for c in same if c.kind == CATEGORY]
-    numbers = [c.name for c in same if c.kind != CATEGORY]
-    yield from _constant(looked, texts, "another text in a new row would look unknown")
-    yield from _constant(looked, numbers, "a change of it in a new row may go unseen")
+def _marks(read: LabelledTable) -> Iterator[Finding]:
+    """Find columns of numbers that are read as texts for the characters in them."""
+    for column in read.columns:
+        if column.kind in (CATEGORY, TEXT):
+            entries = read.frame[column.name].dropna().astype(str).unique().tolist()
+            if marks := describe_number_marks(entries):
+                yield Finding(
+                    "number_marks", "warning", f"{column.name} is read as {column.kind}: it holds "
+                    f"{marks}.", {"column": column.name},
+                )  # fmt: skip
 
 
 def _is_constant(values: pd.Series) -> bool:
     return bool(values.nunique(dropna=False) == 1)
 
 
-def _constant(looked: _LabelledTable, names: list[str], why: str) -> Iterator[Finding]:
-    if names:
-        told = list_names(f"{name} ({str(looked.frame[name].iloc[0])!r})" for name in names)
-        many = "1 column has" if len(names) == 1 else f"{len(names):,} columns have"
-        drop = f"drop={names[:8]}" + " and the others" * (len(names) > 8)
-        yield Finding(
-            "constant_column", "warning", f"{many} one value in all rows: {told}.",
-            {"columns": len(names)}, f"{drop}: {why}",
-        )  # fmt: skip
+def _constants(read: LabelledTable) -> Iterator[Finding]:
+    same = [c for c in read.columns if c.used and _is_constant(read.frame[c.name])]
+    texts = [c.name for c in same if c.kind == CATEGORY]
+    numbers = [c.name for c in same if c.kind != CATEGORY]
+    for names, why in (
+        (texts, "another text in a new row would look unknown"),
+        (numbers, "a change of it in a new row may go unseen"),
+    ):
+        if names:
+            values = list_names(f"{name} ({str(read.frame[name].iloc[0])!r})" for name in names)
+            many = "1 column has" if len(names) == 1 else f"{len(names):,} columns have"
+            drop = f"drop={names[:8]}" + " and the others" * (len(names) > 8)
+            yield Finding(
+                "constant_column", "warning", f"{many} one value in all rows: {values}.",
+                {"columns": len(names)}, f"{drop}: {why}",
+            )  # fmt: skip
 
 
-def _gaps(looked: _LabelledTable) -> Iterator[Finding]:
-    for column in looked.columns:
+def _gaps_and_dates(read: LabelledTable) -> Iterator[Finding]:
+    for column in read.columns:
         if column.missing > _GAPS:
             yield Finding(
                 "many_gaps", "note", f"{column.name} is missing in {column.missing:.0%} of rows.",
                 {"column": column.name, "missing": column.missing},
             )  # fmt: skip
-
-
-def _dates(looked: _LabelledTable) -> Iterator[Finding]:
-    dates = [c.name for c in looked.columns if c.kind == DATE]
+    dates = [c.name for c in read.columns if c.kind == DATE]
     if dates:
         yield Finding(
             "dates", "note",
@@ -224,20 +248,18 @@ def _dates(looked: _LabelledTable) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _duplicates(looked: _LabelledTable) -> Iterator[Finding]:
-    if not looked.frame.shape[1]:
-        return
-    keys = _keys(looked.frame, looked.columns)
+def _copies(read: LabelledTable) -> Iterator[Finding]:
+    """Find rows that are equal, and columns that are."""
+    inputs = read.frame[read.names]
+    keys = _keys(inputs, read.columns) if read.names else pd.Series(dtype=int)
     copies = int(keys.duplicated().sum())
-    if not copies:
-        return
-    pairs = pd.DataFrame({"key": keys, "y": looked.frame.index.map(dict(enumerate(looked.y)))})
-    torn = int((pairs.groupby("key")["y"].nunique() > 1).sum())
-    are = "is a copy" if copies == 1 else "are copies"
-    yield Finding(
-        "duplicates", "note", f"{_rows(copies)} {are} of an earlier one.", {"rows": copies},
-        "copies in a test set make a model look better than it is",
-    )  # fmt: skip
+    if copies:
+        are = "is a copy" if copies == 1 else "are copies"
+        yield Finding(
+            "duplicates", "note", f"{_rows(copies)} {are} of an earlier one.", {"rows": copies},
+            "copies in a test set make a model look better than it is",
+        )  # fmt: skip
+    torn = int((read.y.groupby(keys).nunique() > 1).sum()) if copies else 0
     if torn:
         come = "comes" if torn == 1 else "come"
         yield Finding(
@@ -245,6 +267,17 @@ def _duplicates(looked: _LabelledTable) -> Iterator[Finding]:
             f"{_rows(torn)} {come} with more than one class though all else is equal.",
             {"rows": torn}, "no model can tell these apart; look for a mistake in the classes",
         )  # fmt: skip
+    seen: dict[int, str] = {}
+    for name in (column.name for column in read.columns):
+        values = inputs[name].astype(str)
+        if _is_constant(values):
+            continue
+        first = seen.setdefault(int(pd.util.hash_pandas_object(values, index=False).sum()), name)
+        if first != name and values.equals(inputs[first].astype(str)):
+            yield Finding(
+                "equal_columns", "note", f"{name} equals {first}.", {"column": name},
+                f"drop={[name]}",
+            )  # fmt: skip
 
 
 def _keys(frame: pd.DataFrame, columns: Sequence[ColumnSpec]) -> pd.Series:
@@ -259,32 +292,16 @@ def _keys(frame: pd.DataFrame, columns: Sequence[ColumnSpec]) -> pd.Series:
     return pd.util.hash_pandas_object(pd.DataFrame(parts), index=False)
 
 
-def _twins(looked: _LabelledTable) -> Iterator[Finding]:
-    seen: dict[int, str] = {}
-    for column in looked.columns:
-        values = looked.frame[column.name].astype(str)
-        if _is_constant(values):
-            continue
-        key = int(pd.util.hash_pandas_object(values, index=False).sum())
-        first = seen.setdefault(key, column.name)
-        if first != column.name and values.equals(looked.frame[first].astype(str)):
-            yield Finding(
-                "equal_columns", "note", f"{column.name} equals {first}.",
-                {"column": column.name}, f"drop={[column.name]}",
-            )  # fmt: skip
-
-
-def _leaks(looked: _LabelledTable) -> Iterator[Finding]:
-    """Columns that alone give the class away, in trees on parts of the rows."""
-    y = LabelEncoder().fit_transform(looked.y)
-    enough = len(y) and np.bincount(y).min() >= _FOLDS and len(np.unique(y)) > 1
-    if not enough:
+def _leaks(read: LabelledTable) -> Iterator[Finding]:
+    """Find columns that alone give the class away, in trees on parts of the rows."""
+    y = LabelEncoder().fit_transform(read.y)
+    if not len(y) or np.bincount(y).min() < _FOLDS or y.max() < 1:
         return
     rows = np.linspace(0, len(y) - 1, min(len(y), _LEAK_ROWS)).astype(int)
-    for name in looked.X:
-        if _is_constant(looked.X[name]):
+    for name in read.X:
+        if _is_constant(read.X[name]):
             continue
-        share = _accuracy_of(looked.X[name].iloc[rows], y[rows])
+        share = _accuracy_of(read.X[name].iloc[rows], y[rows])
         if share >= _LEAK:
             yield Finding(
                 "leak", "warning",
@@ -300,33 +317,29 @@ def _accuracy_of(values: pd.Series, y: np.ndarray) -> float:
     if len(np.unique(codes)) > _MANY * len(codes) and is_category:
         return 0.0
     tree = DecisionTreeClassifier(min_samples_leaf=_LEAF, random_state=0)
-    scores = cross_val_score(tree, codes[:, None], y, cv=_FOLDS, scoring="balanced_accuracy")
+    scores: Any = cross_val_score(tree, codes[:, None], y, cv=_FOLDS, scoring="balanced_accuracy")
     return float(scores.mean())
 
 
-def _overlap(
-    frame: pd.DataFrame, columns: Sequence[ColumnSpec], test: Table, rows: int | None
-) -> list[Finding]:
-    other = sample_rows(test, rows).frame
+def _overlap(read: LabelledTable, test: Table, rows: int | None) -> Finding:
+    frame, other = read.sample.frame, sample_rows(test, rows).frame
     shared = [name for name in frame.columns if name in other.columns]
     if not shared:
         raise UserError(f"{test.path} has no column of the other table: {list_names(test.names)}")
-    both = int(np.isin(_keys(other[shared], columns), _keys(frame[shared], columns)).sum())
+    keys = (_keys(one[shared], read.columns) for one in (other, frame))
+    both = int(np.isin(*keys).sum())
     if not both:
-        return [Finding("overlap", "ok", f"No row of {test.path} is among those to learn from.")]
+        return Finding("overlap", "ok", f"No row of {test.path} is among those to learn from.")
     text = f"{both:,} of {len(other):,} rows of {test.path} are among those to learn from."
-    return [Finding("overlap", "warning", text, {"rows": both}, "leave them out of the test")]
+    return Finding("overlap", "warning", text, {"rows": both}, "leave them out of the test")
 
 
-_CHECKS: tuple[Callable[[_LabelledTable], Iterator[Finding]], ...] = (
-    _rare_classes,
+_CHECKS: tuple[Callable[[LabelledTable], Iterator[Finding]], ...] = (
+    _refused_rows,
+    _classes,
     _leaks,
     _marks,
-    _ids,
     _constants,
-    _gaps,
-    _texts,
-    _dates,
-    _duplicates,
-    _twins,
+    _gaps_and_dates,
+    _copies,
 )

@@ -18,31 +18,14 @@ from ...features.scaling import FarRowsWarning
 from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
 from ...writing.cells import printable_name
+from .check import LabelledTable, describe_columns, read_labelled
 from .classifiers import check_model, classifier, components, title
-from .columns import (
-    CATEGORY,
-    DATE,
-    NUMERIC,
-    TEXT,
-    ColumnSpec,
-    as_inputs,
-    check_forced,
-    check_target,
-    check_usable,
-    describe_gap_words,
-    guess,
-    infer_columns,
-    is_id,
-    read_classes,
-    read_dates,
-    split_types,
-    to_numbers,
-)
+from .columns import DATE, NUMERIC, guess, read_dates, to_numbers
 from .errors import UserError, check_columns, list_names
-from .formats import CSV, IMAGES
+from .formats import IMAGES
 from .images import checksum
 from .reading import RejectedRow, Table
-from .sampling import Sample, sample_rows
+from .sampling import Sample
 from .table_model import TableModel, attach_table
 
 T = TypeVar("T")
@@ -83,78 +66,41 @@ class FitResult:
     failed: list[str] = field(default_factory=list)
 
 
-def fit_table(
-    table: Table, order: FitRequest, progress: Callable[[float], None] | None = None
-) -> FitResult:
-    """Fit the model that `order` asks for on a table."""
-    names = _checked_names(table, order)
-    check_model(order.model)
-    rows = sample_rows(table, order.rows, order.seed, progress)
-    kinds, named = split_types(order.types, order.target)
-    values = rows.frame[order.target]
-    try:
-        labels, known, unlabelled = read_classes(values, order.target, rows.rows, named, table.gaps)
-    except UserError as error:
-        if not rows.refused:
-            raise
-        n = len(rows.refused)
-        raise UserError(
-            f"{error}; rows that cannot be read: {n:,}, first {rows.refused[0]}"
-        ) from error
-    frame = rows.frame.loc[known, names].reset_index(drop=True)
-    columns = infer_columns(frame, kinds)
-    X, fine, odd = as_inputs(columns, frame, rows.rows[known])
-    check_usable(fine, odd, table.path)
+def fit_table(table: Table, request: FitRequest) -> FitResult:
+    """Fit the model that is requested on a table."""
+    check_model(request.model)
+    target, time_column = request.target, request.time_column
+    if time_column is not None:
+        check_columns("time_column", [time_column], table.names, table.path)
+    if target in request.drop:
+        raise UserError(f"`drop` names the target {target!r}; drop other columns")
+    drop = [*request.drop, *([time_column] if time_column else [])]
+    if len(table.names) > 1 and {*table.names} <= {target, *drop}:
+        raise UserError(f"no column of {table.path} is left to learn from; drop fewer")
+    read = read_labelled(table, target, drop, request.types, request.rows, request.seed)
+    X, y, rows = read.X, read.y.to_numpy(dtype=object).astype(str), read.rows
     if X.shape[1] == 0:
-        told = list_names(f"{c.name} ({c.describe()})" for c in columns)
+        kinds = list_names(f"{c.name} ({c.describe()})" for c in read.columns)
         raise UserError(
-            f"{table.path} has no column to learn from: {told}; name a kind for one in `types`"
+            f"{table.path} has no column to learn from: {kinds}; name a kind for one in `types`"
         )
     if not (X.nunique(dropna=False) > 1).any():
-        raise UserError(
-            f"{table.path} is equal in all rows but for {order.target!r}: drop fewer columns"
-        )
-    y = labels[fine].to_numpy(dtype=object).astype(str)
-    learned = rows.rows[known][fine]
-    if order.time_column is not None:
-        when = rows.frame.loc[known, order.time_column].reset_index(drop=True)[fine]
-        first = _by_time(when, learned, order.time_column)
-        X, y, learned = X.iloc[first].reset_index(drop=True), y[first], learned[first]
+        raise UserError(f"{table.path} is equal in all rows but for {target!r}: drop fewer columns")
+    if time_column is not None:
+        order = _by_time(read.frame[time_column], rows, time_column)
+        X, y, rows = X.iloc[order].reset_index(drop=True), y[order], rows[order]
     pixels = table.format.kind == IMAGES and not table.format.packed
-    clf = build_classifier(order, X, pixels=pixels)
+    clf = build_classifier(request, X, pixels=pixels)
     fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y))
     held_out = held_out_scores(fitted)
-    refused = sorted([*rows.refused, *unlabelled, *odd])
-    facts = _facts(table, order, rows, y, held_out)
+    facts = _facts(table, request, read.sample, y, held_out)
     if pixels:
         facts["model_title"] += f" on {components(X)} principal components"
-    model = TableModel(fitted, columns, order.target, facts, learned)
+    model = TableModel(fitted, read.columns, target, facts, rows)
     attach_table(model)
-    words = describe_gap_words(order.target, fitted.classes_, columns)
-    notes = [
-        *_notes_of(columns, rows, X),
-        *_notes_of_network(table, X),
-        *notes_of_warnings(caught, learned),
-    ]
-    notes += [words] if words and table.format.kind == CSV else []
+    notes = [*_notes(read), *notes_of_warnings(caught, rows)]
     numbers = held_out | measure_speed(fitted, X, seconds)
-    return FitResult(model, numbers, fitted.diagnose(), refused, len(refused), notes)
-
-
-def _checked_names(table: Table, order: FitRequest) -> list[str]:
-    """The columns to learn from."""
-    names = list(table.names)
-    check_target(order.target, table)
-    check_columns("drop", order.drop, names, table.path)
-    check_columns("time_column", [order.time_column or order.target], names, table.path)
-    if order.target in order.drop:
-        raise UserError(f"`drop` names the target {order.target!r}; drop other columns")
-    check_forced(order.types, names)
-    gone = {order.target, order.time_column, *order.drop}
-    kept = [name for name in names if name not in gone]
-    if not kept:
-        raise UserError(f"no column of {table.path} is left to learn from; drop fewer")
-    return kept
+    return FitResult(model, numbers, fitted.diagnose(), read.refused, len(read.refused), notes)
 
 
 def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
@@ -175,16 +121,16 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
 
 
 def build_classifier(
-    order: FitRequest, X: pd.DataFrame, density: Any = None, pixels: bool = False
+    request: FitRequest, X: pd.DataFrame, density: Any = None, pixels: bool = False
 ) -> DIPClassifier:
     """The model that is asked for, for inputs X (n, d)."""
     return DIPClassifier(
-        classifier(order.model, X, order.seed, pixels),
+        classifier(request.model, X, request.seed, pixels),
         density,
-        cv="auto" if order.time_column is None else TimeSeriesSplit(_BY_TIME),
-        false_alarm_rate=order.false_alarms,
-        random_state=order.seed,
-        verbose=int(order.verbose),
+        cv="auto" if request.time_column is None else TimeSeriesSplit(_BY_TIME),
+        false_alarm_rate=request.false_alarms,
+        random_state=request.seed,
+        verbose=int(request.verbose),
     )
 
 
@@ -245,48 +191,37 @@ def measure_speed(clf: DIPClassifier, X: pd.DataFrame, fit_seconds: float) -> di
 
 
 def _facts(
-    table: Table, order: FitRequest, rows: Sample, y: np.ndarray, held_out: Mapping[str, float]
+    table: Table, request: FitRequest, rows: Sample, y: np.ndarray, held_out: Mapping[str, float]
 ) -> dict[str, Any]:
     classes, counts = np.unique(y, return_counts=True)
     return {
         "file": printable_name(table.path.name),
         "format": str(table.format),
-        "model": order.model,
-        "model_title": title(order.model),
+        "model": request.model,
+        "model_title": title(request.model),
         "rows": rows.total,
         "learned": len(y),
         "classes": {str(name): int(n) for name, n in zip(classes, counts, strict=True)},
-        "dropped": list(order.drop),
-        "time_column": order.time_column,
+        "dropped": list(request.drop),
+        "time_column": request.time_column,
         "gaps": list(table.gaps),
         "images": table.format.packed if table.format.kind == IMAGES else None,
         "images_sha256": checksum(table.format.packed) if table.format.kind == IMAGES else "",
-        "seed": order.seed,
+        "seed": request.seed,
         "held_out": held_out,
     }
 
 
-def _notes_of(columns: Sequence[ColumnSpec], rows: Sample, X: pd.DataFrame) -> list[str]:
-    notes, n = [], len(X)
-    if rows.total > len(rows.frame) + len(rows.refused):
+def _notes(read: LabelledTable) -> list[str]:
+    some, n, notes = read.sample, len(read.X), list[str]()
+    if some.total > len(some.frame) + len(some.refused):
         notes.append(
-            f"learned from {n:,} of {rows.total:,} rows, drawn at random: rows=None takes all"
+            f"learned from {n:,} of {some.total:,} rows, drawn at random: rows=None takes all"
         )
-    left = [c for c in columns if c.kind == TEXT]
-    if left:
-        told = list_names(f"{c.name} ({c.why or 'as asked'})" for c in left)
-        few = {c.name: CATEGORY for c in left[::-1] if "come once" in c.why}
-        remedy = f"; to use it: types={dict([few.popitem()])}" if few else ""
-        notes.append(f"left out as text: {told}{remedy}")
-    ids = [str(name) for name in X if is_id(X[name])]
-    if ids:
-        notes.append(
-            f"{list_names(ids)}: another whole number in each row, as an id is; unless it measures "
-            f"something: drop={ids}"
-        )
+    notes += [f"{one.text} {one.remedy}".strip() for one in describe_columns(read)]
     if n < _FEW:
         notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")
-    return notes
+    return notes + _notes_of_network(read.table, read.X)
 
 
 def _notes_of_network(table: Table, X: pd.DataFrame) -> list[str]:

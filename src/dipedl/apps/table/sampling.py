@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +20,7 @@ class Sample:
     refused: list[RejectedRow]
 
 
-def sample_rows(
-    table: Table,
-    most: int | None = None,
-    seed: int = 0,
-    progress: Callable[[float], None] | None = None,
-) -> Sample:
+def sample_rows(table: Table, most: int | None = None, seed: int = 0) -> Sample:
     """Return all rows of a table, or `most` of them, each equally likely; in their order."""
     rng = np.random.default_rng(seed)
     frames: list[pd.DataFrame] = []
@@ -41,8 +35,6 @@ def sample_rows(
         if most is not None and sum(map(len, keys)) > 2 * most:
             smallest = pd.concat(keys).nsmallest(most).sort_index()
             frames, keys = [pd.concat(frames).loc[smallest.index]], [smallest]
-        if progress is not None:
-            progress(piece.done)
     frame, key = pd.concat([f for f in frames if len(f)] or [pd.DataFrame()]), pd.concat(keys)
     if most is not None and len(frame) > most:
         frame = frame.loc[key.nsmallest(most).sort_index().index]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 import numpy as np
+from markupsafe import Markup
 
 from ...io import load
 from ...plots.canvas import COLORS
-from ...writing import notebook
-from ..monitor import ColumnBins, DriftMonitor, DriftReport, Window
+from ..monitor import ColumnBins, DriftMonitor, DriftReport
 from .columns import CATEGORY, ColumnSpec, as_inputs, check_known
 from .errors import UsageError, UserError
 from .reading import RejectedRow, Table
@@ -100,67 +98,31 @@ def bins_of_column(column: ColumnSpec, n: int) -> ColumnBins:
 
 
 def render_page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
-    """The report and its windows, as charts and a table, in HTML text that loads nothing."""
-    head = (
-        "Rows",
-        "KS distance",
-        "p-values",
-        "Columns changed",
-        "Uncertainty",
-        "Flagged",
-        "Accuracy",
-        "Estimated accuracy",
+    """Return the report and its windows, as charts and a table, in HTML text that loads nothing."""
+    from ...plots.page import panel, panel_axes, templates
+
+    windows = monitor.windows_
+    lines = {
+        "share of flagged rows": [w.flagged for w in windows],
+        "mean uncertainty": [w.uncertainty for w in windows],
+        "KS distance of p-values": [w.distance for w in windows],
+        "accuracy, measured": [w.accuracy and w.accuracy.value for w in windows],
+        "accuracy, estimated": [
+            w.estimated_accuracy and w.estimated_accuracy.value for w in windows
+        ],
+    }
+    charts = []
+    for title, names in (("Shares", list(lines)[:3]), ("Accuracy", list(lines)[3:])):
+        ax = panel_axes(6.4, 2.2)
+        drawn = [name for name in names if any(value is not None for value in lines[name])]
+        for name, color in zip(drawn, COLORS, strict=False):
+            values = np.array(lines[name], dtype=float)
+            ax.plot([w.last for w in windows], values, color=color, marker=".", label=name)
+        ax.set_xlabel("row")
+        if drawn:
+            ax.legend(fontsize=8, frameon=False)
+        charts.append(panel(title, ax, ", ".join(drawn), title))
+    template = templates("dipedl.apps.table").get_template("drift.html.j2")
+    return template.render(
+        stream=stream, report=Markup(report._repr_html_()), charts=charts, windows=windows[::-1]
     )
-    rows = [
-        (
-            f"{w.first:,} to {w.last:,}",
-            f"{w.distance:.3f}",
-            "differ" if w.differs else "as before",
-            escape(", ".join(f"{name} ({psi:.2f})" for name, psi in w.changed)) or "none",
-            f"{w.uncertainty:.3f}",
-            f"{w.flagged:.1%}",
-            f"{w.accuracy.value:.3f}" if w.accuracy else "",
-            f"{w.estimated_accuracy.value:.3f}" if w.estimated_accuracy else "",
-        )
-        for w in reversed(monitor.windows_)
-    ]
-    parts, windows = [report._repr_html_()], monitor.windows_
-    if rows:
-        shares = {
-            "share of flagged rows": [w.flagged for w in windows],
-            "mean uncertainty": [w.uncertainty for w in windows],
-            "KS distance of p-values": [w.distance for w in windows],
-        }
-        accuracy = {
-            "accuracy, measured": [w.accuracy for w in windows],
-            "accuracy, estimated": [w.estimated_accuracy for w in windows],
-        }
-        known = {
-            label: [np.nan if one is None else one.value for one in values]
-            for label, values in accuracy.items()
-            if any(values)
-        }
-        charts = _chart("shares", windows, shares), _chart("accuracy", windows, known)
-        parts += [notebook.frame(*charts, notebook.table("Windows", head, rows))]
-    colors = "".join(f"--c{i}:{color};" for i, color in enumerate(COLORS[:4]))
-    title = f"Drift of {escape(stream)}"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
-        f"<style>:root{{{colors}}}</style></head>"
-        f'<body style="font-family:sans-serif"><h1>{title}</h1>{"".join(parts)}</body></html>\n'
-    )
-
-
-def _chart(name: str, windows: Sequence[Window], lines: Mapping[str, Sequence[float]]) -> str:
-    """Return lines over the last rows of windows as inline SVG, with a dot for each value."""
-    from ...plots.page import panel, panel_axes
-
-    ax = panel_axes(6.4, 2.2)
-    for (label, values), color in zip(lines.items(), COLORS, strict=False):
-        ax.plot([w.last for w in windows], values, color=color, marker=".", label=label)
-    ax.set_xlabel("row")
-    if lines:
-        ax.legend(fontsize=8, frameon=False)
-    return f"<figure>{panel(name, ax, ', '.join(lines), name).svg}</figure>"
