@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.results.store import Arrays, Store
-from dipedl_bench.running.runner import make_row
+from dipedl_bench.running.training import make_row
 
 __all__ = ["write_synthetic_store"]
 

@@ -64,7 +64,7 @@ def test_each_changed_setting_is_told_once_in_the_words_of_a_suite():
         ({"a": 1}, {"a": 1.0}, "`a` was 1 and is 1.0 now"),
         ({"a": True}, {"a": 1}, "`a` was true and is 1 now"),
         ({"a": None}, {}, "`a` was null and is not there now"),
-        ({"below": {"net": {"x": 1}}}, {}, "`below` was a table and is not there now"),
+        ({"below": {"net": {"x": 1}}}, {}, "`net.x` was 1 and is not there now"),
     ],
 )
 def test_whatever_gives_another_hash_is_told(old, new, told):

@@ -11,16 +11,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from dipedl.writing import error_text, plain, write_file
 
-if TYPE_CHECKING:
-    from ..results.store import Store
-    from ..spec.suite import Suite
-    from ..tables.table import BenchTable
+from ..names import refuse_unknown
+from ..results.rows import default_root, load_rows
+from ..results.rows import merge as merge_rows
+from ..results.store import Store
+from ..spec.captions import captions_of
+from ..spec.suite import load_suite, suite_names
 
 bench = typer.Typer(
     help="Compare methods: trains what is missing, keeps every per-sample answer.",
@@ -92,38 +94,37 @@ def run(
     May be killed at any time: the same command goes on.
     """
     _use_data(data)
-    with _explain_errors():
-        from .. import load_suite
-
-        # names first: the runner takes seconds to import
-        loaded = load_suite(suite)
-        profile = profile or _default_profile(loaded)
-        loaded.choose_methods(profile, _names(methods))
-        numbers = None if seeds is None else [_seed(word) for word in seeds.split(",")]
-        from ..running import runner
-    start = time.monotonic()
+    command, start = shlex.join(["dipedl-bench", *sys.argv[1:]]), time.monotonic()
 
     def progress(text: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - start), 60)
         typer.echo(f"[{minutes:3d}:{seconds:02d}] {text}", err=True)
 
-    try:
-        result = runner.run(
-            suite,
-            profile=profile,
-            datasets=_names(datasets),
-            classifiers=_names(classifiers),
-            methods=_names(methods),
-            seeds=numbers,
-            out=out,
-            budget=budget,
-            progress=None if quiet else progress,
-        )
-    except (ValueError, ImportError, OSError, runner.StoppedError) as error:
-        _fail(error_text(error))
-    except KeyboardInterrupt:
-        typer.echo(f"\nStopped. What is finished is kept; to go on: {_command()}", err=True)
-        raise typer.Exit(130) from None
+    with _explain_errors():
+        # names first: the runner takes seconds to import
+        loaded = load_suite(suite)
+        profile = profile or ("smoke" if "smoke" in loaded.profiles else None)
+        if profile is None:
+            known = ", ".join(loaded.profiles)
+            raise ValueError(f"suite {suite!r} must be given a profile with --profile: {known}")
+        loaded.choose_methods(profile, _names(methods))
+        from ..running import runner
+
+        try:
+            result = runner.run(
+                suite,
+                profile=profile,
+                datasets=_names(datasets),
+                classifiers=_names(classifiers),
+                methods=_names(methods),
+                seeds=None if seeds is None else [_seed(word) for word in seeds.split(",")],
+                out=out,
+                budget=budget,
+                progress=None if quiet else progress,
+            )
+        except KeyboardInterrupt:
+            typer.echo(f"\nStopped. What is finished is kept; to go on: {command}", err=True)
+            raise typer.Exit(130) from None
     typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
     for (method, seed), why in result.failed.items():
         typer.echo(f"dipedl-bench: no row of {method}, seed {seed}: {why}", err=True)
@@ -131,7 +132,7 @@ def run(
         names = [f"{method} ({seed})" for method, seed in result.left]
         more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
         left = ", ".join([*names[:_NAMED], *more])
-        typer.echo(f"Rows that the budget left: {left}.\nTo go on: {_command()}")
+        typer.echo(f"Rows that the budget left: {left}.\nTo go on: {command}")
     if result.failed:
         raise typer.Exit(1)
 
@@ -151,17 +152,22 @@ def table(
 ) -> None:
     """Print methods by metrics, ours beside the paper's, and what each method cost, as Markdown."""
     with _explain_errors():
-        made = _table(_store(suite, profile, out), trivial)
+        from ..tables.blocks import markdown
+        from ..tables.pairs import summary
+        from ..tables.table import bench_table
+        from ..tables.trivial import with_trivial
+
+        store, missing = _store(suite, profile, out), ""
+        made = bench_table(store.rows())
+        if trivial and not made.crossed:
+            made, missing = with_trivial(made, store)
+    if missing:
+        typer.echo(f"dipedl-bench: no trivial detectors: {missing}", err=True)
     if as_json:
         found = made.as_json()
-        if made.crossed:
-            from ..tables.pairs import summary
-
-            found |= {"summary": plain(summary(made).to_dict("records"))}
+        found |= {"summary": plain(summary(made).to_dict("records"))} if made.crossed else {}
         typer.echo(json.dumps(found, indent=1, allow_nan=False))
     else:
-        from ..tables.blocks import markdown
-
         typer.echo(markdown(made), nl=False)
 
 
@@ -176,8 +182,6 @@ def sweep(
 ) -> None:
     """Print the component ablation, or the sweep over gamma or sigma; trains nothing."""
     with _explain_errors():
-        from ..names import refuse_unknown
-        from ..spec.suite import load_suite, suite_names
         from ..studies import sweeps
         from ..tables.table import paper_suite
 
@@ -222,7 +226,6 @@ def toys(
     with _explain_errors():
         if points % 2:
             raise ValueError(f"--points must be even, half for each class, got {points}")
-        from ..results.rows import default_root
         from ..studies.toy_vacuity import vacuity_frame
         from ..studies.toys import run_toys
         from ..tables.formatting import grid
@@ -261,9 +264,7 @@ def merge(
 ) -> None:
     """Merge rows of another machine into the results of this one."""
     with _explain_errors():
-        from ..results import rows
-
-        new, present = rows.merge(files, out)
+        new, present = merge_rows(files, out)
     typer.echo(f"{new} new rows, {present} were there before.")
 
 
@@ -286,21 +287,17 @@ def verify(
     _use_data(data)
     with _explain_errors():
         from ..running import verify as module
-        from ..running.runner import StoppedError
 
-        try:
-            found = module.verify(
-                suite,
-                profile=_store(suite, profile, out).profile,
-                methods=_names(methods),
-                datasets=_names(datasets),
-                classifiers=_names(classifiers),
-                seed=seed,
-                out=out,
-                progress=lambda text: typer.echo(text, err=True),
-            )
-        except StoppedError as error:
-            _fail(str(error))
+        found = module.verify(
+            suite,
+            profile=_store(suite, profile, out).profile,
+            methods=_names(methods),
+            datasets=_names(datasets),
+            classifiers=_names(classifiers),
+            seed=seed,
+            out=out,
+            progress=lambda text: typer.echo(text, err=True),
+        )
     if as_json:
         typer.echo(json.dumps(found, indent=1))
     else:
@@ -330,13 +327,6 @@ def _verified_lines(row: dict[str, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------------------- what is typed
 
 
-def _default_profile(suite: Suite) -> str:
-    if "smoke" not in suite.profiles:
-        known = ", ".join(suite.profiles)
-        raise ValueError(f"suite {suite.name!r} must be given a profile with --profile: {known}")
-    return "smoke"
-
-
 def _seed(word: str) -> int:
     if not word.strip().isdecimal():
         raise ValueError(f"--seeds must be integers >= 0 between commas, got {word!r}")
@@ -358,19 +348,8 @@ def _use_data(folder: Path | None) -> None:
     os.environ |= {} if folder is None else {"DIPEDL_DATA": str(folder)}
 
 
-def _command() -> str:
-    """Return the command that was typed, to type it again."""
-    return shlex.join(["dipedl-bench", *sys.argv[1:]])
-
-
 def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     """Return the results of a suite; of several profiles those of the first of the suite's page."""
-    from ..names import refuse_unknown
-    from ..results.rows import default_root, load_rows
-    from ..results.store import Store
-    from ..spec.captions import captions_of
-    from ..spec.suite import load_suite, suite_names
-
     root, is_file = out or default_root(), suite.endswith(".toml")
     if not is_file:
         there = (file.parent.parent.name for file in root.glob("*/*/rows.jsonl"))
@@ -392,19 +371,6 @@ def _store(suite: str, profile: str | None, out: Path | None) -> Store:
     others = ", ".join(name for name in found if name != first)
     typer.echo(f"dipedl-bench: this is profile {first}; with --profile also: {others}", err=True)
     return Store(root, suite, first)
-
-
-def _table(store: Store, trivial: bool) -> BenchTable:
-    from ..tables.table import bench_table
-    from ..tables.trivial import with_trivial
-
-    made = bench_table(store.rows())
-    if made.crossed or not trivial:
-        return made
-    made, missing = with_trivial(made, store)
-    if missing:
-        typer.echo(f"dipedl-bench: no trivial detectors: {missing}", err=True)
-    return made
 
 
 def _fail(message: str) -> NoReturn:

@@ -1,9 +1,9 @@
-"""Files of a kept folder: their checksums, and readers whose errors name a damaged file."""
+"""Files of a kept folder: their checksums, and a reader whose errors name a damaged file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +12,21 @@ import numpy as np
 from dipedl.writing import sha256_of, write_file
 
 SUMS = "SHA256SUMS"
-_AGAIN = "run the suite again: it makes what is damaged again, and nothing else"
-
-
-def write_sums(folder: Path, sums: Mapping[str, str]) -> None:
-    """Record checksums by file name, in the format of ``sha256sum``."""
-    text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
-    write_file(folder / SUMS, text.encode("utf-8", "surrogateescape"))
-
-
-def read_sums(folder: Path) -> dict[str, str]:
-    """Return the checksums by file name that were recorded in a folder; none without a record."""
-    path = folder / SUMS
-    if not path.is_file():
-        return {}
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
-    lines = (line.split(maxsplit=1) for line in text.split("\n"))
-    return {line[1].removeprefix("*"): line[0] for line in lines if len(line) == 2}
 
 
 def seal(folder: Path) -> None:
-    """Record the checksums of all files of a folder, for `damaged_files`."""
-    write_sums(folder, {file.name: sha256_of(file) for file in sorted(folder.iterdir())})
+    """Record the checksums of all files of a folder, in the format of ``sha256sum``."""
+    lines = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(folder.iterdir())]
+    write_file(folder / SUMS, "".join(lines))
 
 
 def damaged_files(folder: Path) -> list[str]:
     """Return the damage of each file of a folder: gone, or changed since the folder was sealed."""
     if not (folder / SUMS).exists():
         return [f"{SUMS} is gone"]
-    sums, found = read_sums(folder), []
+    lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    found = []
     for name in sorted(sums.keys() | {file.name for file in folder.iterdir()} - {SUMS}):
         if name not in sums:
             found.append(f"{name} is not in {SUMS}")
@@ -56,23 +42,24 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
         return dict(stored)
 
 
-def _read_weights(path: Path) -> dict[str, np.ndarray]:
+def _read_weights(path: Path) -> Any:
     from safetensors.numpy import load_file
 
-    weights: dict[str, np.ndarray] = load_file(path)
-    return weights
+    return load_file(path)
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {
     ".json": lambda path: json.loads(path.read_text(encoding="utf-8")),
-    ".npy": lambda path: np.load(path, allow_pickle=False),
     ".npz": _read_npz,
     ".safetensors": _read_weights,
 }
 
 
+_AGAIN = "run the suite again: it makes what is damaged again, and nothing else"
+
+
 def read_file(path: Path, remedy: str = _AGAIN) -> Any:
-    """Return the content of a JSON file, or the arrays of a .npy, .npz or safetensors file.
+    """Return the content of a JSON file, or the arrays of a .npz or safetensors file.
 
     A ValueError names a damaged file and the remedy.
     """

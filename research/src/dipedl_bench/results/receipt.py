@@ -33,12 +33,12 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 def receipt() -> dict[str, Any]:
     """Versions, commit, device with its widest instructions, threads, and the time of now."""
+    # threads of PyTorch, where it is loaded, else the cores that this process may use
+    torch, affinity = sys.modules.get("torch"), getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return {
-        "versions": dict(_versions()),
-        "commit": _commit(),
-        "device": _device(),
-        "instructions": _instructions(),
-        "threads": _threads(),
+        **_machine(),
+        "threads": torch.get_num_threads() if torch else cores,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -50,56 +50,25 @@ def machine_of(receipt: Mapping[str, Any]) -> str:
 
 
 @cache
-def _versions() -> dict[str, str]:
-    found = {"dipedl": __version__, "python": platform.python_version()}
+def _machine() -> dict[str, Any]:
+    """Versions, commit, CPU model and number of cores, and the widest instructions known here.
+
+    The GPU stands in the receipt of what ran on it.
+    """
+    versions = {"dipedl": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "scikit-learn", "torch", "zuko"):
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-@cache
-def _commit() -> str | None:
-    """Commit of the source tree that runs, with a mark if it was changed; None if installed."""
-    folder = Path(__file__).parent
-    described = _git(folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-    tracked = _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)
-    return described if tracked else None
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
-
-
-@cache
-def _device() -> str:
-    """CPU model and number of cores; the GPU stands in the receipt of what ran on it."""
-    names = _cpuinfo("model name")
-    if names:
-        return f"{len(names)} x {names[0]}"
-    return platform.processor() or platform.machine()
-
-
-@cache
-def _instructions() -> str:
-    """The widest vector instructions of the CPU that are known here, or its architecture."""
+            versions[name] = version(name)
+    cpus = _cpuinfo("model name")
+    device = f"{len(cpus)} x {cpus[0]}" if cpus else platform.processor() or platform.machine()
     flags = set(" ".join(_cpuinfo("flags")[:1]).split())
     known = [name for name in _INSTRUCTIONS if name in flags]
-    return known[-1] if known else platform.machine()
-
-
-def _threads() -> int:
-    """Threads of PyTorch, where it is loaded, else the cores that this process may use."""
-    if torch := sys.modules.get("torch"):
-        return int(torch.get_num_threads())
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    return {
+        "versions": versions,
+        "commit": _commit(),
+        "device": device,
+        "instructions": known[-1] if known else platform.machine(),
+    }
 
 
 def _cpuinfo(key: str) -> list[str]:
@@ -107,3 +76,19 @@ def _cpuinfo(key: str) -> list[str]:
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     return [line.partition(": ")[2] for line in lines if line.startswith(key)]
+
+
+def _commit() -> str | None:
+    """Commit of the source tree that runs, with a mark if it was changed; None if installed."""
+    described = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    tracked = ("ls-files", "--error-unmatch", Path(__file__).name)
+    folder, answers = Path(__file__).parent, []
+    for command in (described, tracked):
+        try:
+            done = subprocess.run(
+                ["git", *command], cwd=folder, capture_output=True, text=True, timeout=10
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        answers.append(done.stdout.strip() if done.returncode == 0 else "")
+    return answers[0] if all(answers) else None

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Row", "append_row", "as_line", "key_of", "line_of", "load_rows", "read_rows", "rows_in"]
 
 Row = dict[str, Any]
-_KEY = ("suite", "profile", "method", "config_hash", "seed")
 #: Types that readers of a row rely on; those that follow only where it has metrics.
 _TYPES = {"title": str, "seed": int, "config": dict, "versions": dict}
 _TYPES_OF_METRICS = {"n": dict, "seconds": dict, "cpu_seconds": dict}
-_SPLIT_OFF = "its end is missing, as after a run that was killed while it wrote"
 
 
 def default_root() -> Path:
@@ -40,14 +38,32 @@ def default_root() -> Path:
     return Path(os.environ.get("DIPEDL_BENCH") or "bench-results")
 
 
+def make_root(root: Path) -> None:
+    """Make the folder of all results if it is missing; an OSError names --out if it cannot be."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if not os.access(root, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise OSError(
+            errno.EACCES,
+            f"--out must be a folder that can be written to, got {str(root)!r}: {error.strerror}",
+        ) from error
+
+
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the values that no two rows share."""
-    return tuple(row[name] for name in _KEY)
+    return tuple(row[name] for name in ("suite", "profile", "method", "config_hash", "seed"))
 
 
 def line_of(row: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return data set, classifier and method; "" where a suite has one data set."""
     return row.get("dataset", ""), row.get("classifier", ""), row["method"]
+
+
+def method_of(row: Mapping[str, Any]) -> str:
+    """Name of the method; rows of other kinds of its uncertainty are called ``method:kind``."""
+    return str(row["method"]).partition(":")[0]
 
 
 def trained_parts_of(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -78,8 +94,6 @@ def parse_rows(path: Path) -> tuple[list[Row], dict[int, str]]:
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     for number, line in enumerate(lines, start=1):
         try:
-            if not line.endswith(b"\n"):
-                raise ValueError(_SPLIT_OFF)
             row = _parse_row(line)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             damaged[number] = f"{type(error).__name__}: {error}"
@@ -94,6 +108,8 @@ def parse_rows(path: Path) -> tuple[list[Row], dict[int, str]]:
 
 
 def _parse_row(line: bytes) -> Row:
+    if not line.endswith(b"\n"):
+        raise ValueError("its end is missing, as after a run that was killed while it wrote")
     row = json.loads(line)
     metrics = {name: float(value) for name, value in row["metrics"].items()}
     intervals = {name: [float(a), float(b)] for name, (a, b) in row["intervals"].items()}
@@ -118,13 +134,11 @@ def append_row(path: Path, row: Mapping[str, Any]) -> bool:
             lines = enumerate(path.read_bytes().splitlines(keepends=True), start=1)
             write_file(path, b"".join(line for number, line in lines if number not in damaged))
         line = as_line(row)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            if os.write(descriptor, line) < len(line):  # the disk filled up in the middle
+        with open(path, "ab") as file:
+            # the disk may fill up in the middle
+            if os.write(file.fileno(), line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            os.fsync(file.fileno())
     return True
 
 
@@ -184,10 +198,6 @@ def load_rows(
     return rows
 
 
-#: Tables of numbers in a row, a column for each number.
-_NUMBERS = ("metrics", "baselines", "n", "seconds", "cpu_seconds")
-
-
 def read_rows(folder: str | os.PathLike[str] | None = None) -> DataFrame:
     """Return all rows below a folder as a frame, in the order in which they were written.
 
@@ -222,13 +232,16 @@ def read_rows(folder: str | os.PathLike[str] | None = None) -> DataFrame:
 
 
 def _as_columns(row: Row) -> Row:
-    found = {"suite": row["suite"], "profile": row["profile"], "dataset": "", "classifier": ""}
-    if "dataset" not in row:
-        found["dataset"] = row["config"].get("data", {}).get("dataset", "")
-        found["classifier"] = row.get("parts", {}).get("classifier", {}).get("name", "")
-    found |= {"method": row["method"], "title": row["title"], "group": "", "refused": ""}
-    found |= {k: v for k, v in row.items() if k not in (*_NUMBERS, "intervals")}
-    for table in _NUMBERS:
+    found = {
+        "suite": row["suite"],
+        "profile": row["profile"],
+        "dataset": row["config"].get("data", {}).get("dataset", ""),
+        "classifier": row.get("parts", {}).get("classifier", {}).get("name", ""),
+        **{name: row.get(name, "") for name in ("method", "title", "group", "refused")},
+    }
+    tables = ("metrics", "baselines", "n", "seconds", "cpu_seconds")
+    found |= {k: v for k, v in row.items() if k not in (*tables, "intervals")}
+    for table in tables:
         found |= {f"{table}.{name}": value for name, value in row.get(table, {}).items()}
     for name, (low, high) in row["intervals"].items():
         found |= {f"low.{name}": low, f"high.{name}": high}
@@ -243,7 +256,7 @@ def merge(
     Rows without their arrays are enough for every table, but for no sweep. FileNotFoundError if a
     file is missing, ValueError if a line is no row.
     """
-    root, new, present = Path(out or default_root()), 0, 0
+    root, added = Path(out or default_root()), []
     for file in map(Path, files):
         if not file.is_file():
             raise FileNotFoundError(f"no file {str(file)!r}; name a rows.jsonl of a run")
@@ -260,19 +273,5 @@ def merge(
                         f"{str(file)!r} has a row whose {key} is no name: {row[key]!r}"
                     )
             make_root(root)
-            added = append_row(root / row["suite"] / row["profile"] / "rows.jsonl", row)
-            new, present = new + added, present + (not added)
-    return new, present
-
-
-def make_root(root: Path) -> None:
-    """Make the folder of all results if it is missing; an OSError names --out if it cannot be."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        why = "" if os.access(root, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
-    except OSError as error:
-        why = error.strerror or str(error)
-    if why:
-        raise OSError(
-            errno.EACCES, f"--out must be a folder that can be written to, got {str(root)!r}: {why}"
-        )
+            added.append(append_row(root / row["suite"] / row["profile"] / "rows.jsonl", row))
+    return sum(added), len(added) - sum(added)

@@ -9,7 +9,7 @@
                                                              /SHA256SUMS
 
 A folder of arrays appears whole or not at all: it is written beside its place and renamed. One
-without a receipt waits to be made again.
+without a receipt waits to be made again. Name, config hash and seed are the `key` of a part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from dipedl.writing import whole_file, write_file
 
-from ..names import run_command
+from ..names import refuse_unknown, run_command
 from .files import damaged_files, read_file, seal
 from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, rows_in
 
@@ -64,16 +64,15 @@ def load_arrays(
         (n, p), where it has them. Of a density: "log_density" (n,). Every split with labels has
         "y" (n,).
     """
-    if part not in PARTS:
-        raise ValueError(f"part must be one of {list(PARTS)}, got {part!r}")
+    refuse_unknown("part", [part], PARTS)
     store = Store(out or default_root(), suite, profile)
-    rows = [row for row in store.rows() if (row["method"], row["seed"]) == (method, seed)]
-    if not rows:
-        known = sorted({(row["method"], row["seed"]) for row in store.rows()})
+    rows = {(row["method"], row["seed"]): row for row in store.rows()}
+    if (method, seed) not in rows:
         raise LookupError(
-            f"no row of method {method!r} with seed {seed} in {str(store.folder)!r}; it has {known}"
+            f"no row of method {method!r} with seed {seed} in {str(store.folder)!r}; it has "
+            f"{sorted(rows)}"
         )
-    return store.arrays_of(rows[-1], part)
+    return store.arrays_of(rows[method, seed], part)
 
 
 class Store:
@@ -81,7 +80,7 @@ class Store:
 
     def __init__(self, root: str | os.PathLike[str], suite: str, profile: str) -> None:
         self.root, self.suite, self.profile = Path(root), suite, profile
-        self.folder = Path(root) / suite / profile
+        self.folder = self.root / suite / profile
         self.rows_file = self.folder / "rows.jsonl"
         self._keys: tuple[tuple[int, ...], frozenset[tuple[Any, ...]]] | None = None
 
@@ -96,64 +95,54 @@ class Store:
 
     def missing(self, heads: Iterable[Mapping[str, Any]]) -> dict[str, Row]:
         """Return heads of rows that are not there, by the name of their method."""
-        there = self._row_keys()
+        there: frozenset[tuple[Any, ...]] = frozenset()
+        if self.rows_file.exists():  # read again only when it has changed
+            stat = self.rows_file.stat()
+            state = stat.st_ino, stat.st_size, stat.st_mtime_ns
+            if self._keys is None or self._keys[0] != state:
+                self._keys = state, frozenset(map(key_of, parse_rows(self.rows_file)[0]))
+            there = self._keys[1]
         return {head["method"]: dict(head) for head in heads if key_of(head) not in there}
-
-    def _row_keys(self) -> frozenset[tuple[Any, ...]]:
-        """Keys of all rows; the file is read again only when it has changed."""
-        if not self.rows_file.exists():
-            return frozenset()
-        stat = self.rows_file.stat()
-        state = stat.st_ino, stat.st_size, stat.st_mtime_ns
-        if self._keys is None or self._keys[0] != state:
-            self._keys = state, frozenset(map(key_of, parse_rows(self.rows_file)[0]))
-        return self._keys[1]
 
     def append(self, row: Mapping[str, Any]) -> bool:
         """Write one row to the end, safe against a kill; False if a row of its key is there."""
         with _explain_no_space(self.folder):
             return append_row(self.rows_file, row)
 
-    def arrays_folder(self, name: str, config_hash: str, seed: int) -> Path:
+    def arrays_folder(self, *key: str | int) -> Path:
         """Where the arrays of a trained part lie."""
-        return self.folder / "arrays" / name / config_hash / str(seed)
+        return self.folder.joinpath("arrays", *map(str, key))
 
-    def checkpoint(self, name: str, config_hash: str, seed: int) -> Path:
+    def checkpoint(self, *key: str | int) -> Path:
         """Where the training of a part leaves its state, so that it goes on after a kill."""
-        folder = self.arrays_folder(name, config_hash, seed)
+        folder = self.arrays_folder(*key)
         return folder.with_name(f".{folder.name}.training") / "checkpoint"
 
-    def forget_checkpoint(self, name: str, config_hash: str, seed: int) -> None:
+    def forget_checkpoint(self, *key: str | int) -> None:
         """Remove the state of a training."""
-        shutil.rmtree(self.checkpoint(name, config_hash, seed).parent, ignore_errors=True)
+        shutil.rmtree(self.checkpoint(*key).parent, ignore_errors=True)
 
-    def has_arrays(self, name: str, config_hash: str, seed: int) -> bool:
+    def has_arrays(self, *key: str | int) -> bool:
         """Return whether the arrays of a trained part are there, all of them."""
-        return (self.arrays_folder(name, config_hash, seed) / _RECEIPT).exists()
+        return (self.arrays_folder(*key) / _RECEIPT).exists()
 
-    def receipt(self, name: str, config_hash: str, seed: int) -> dict[str, Any]:
+    def receipt(self, *key: str | int) -> dict[str, Any]:
         """Return the cost of training and scoring of a part."""
-        path = self.arrays_folder(name, config_hash, seed) / _RECEIPT
-        receipt: dict[str, Any] = read_file(path)
+        receipt: dict[str, Any] = read_file(self.arrays_folder(*key) / _RECEIPT)
         return receipt
 
-    def damage(self, name: str, config_hash: str, seed: int) -> list[str]:
+    def damage(self, *key: str | int) -> list[str]:
         """Return the damage of the stored arrays of a part, file by file; all of them are read."""
-        folder = self.arrays_folder(name, config_hash, seed)
-        if not folder.is_dir():
-            return ["a run was killed while it wrote them"] if _partial(folder).is_dir() else []
-        return damaged_files(folder)
+        folder = self.arrays_folder(*key)
+        return damaged_files(folder) if folder.is_dir() else []
 
-    def forget_arrays(self, name: str, config_hash: str, seed: int) -> None:
+    def forget_arrays(self, *key: str | int) -> None:
         """Take the receipt away: the arrays wait to be made again, also for other runs."""
-        folder = self.arrays_folder(name, config_hash, seed)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _RECEIPT).unlink(missing_ok=True)
+        (self.arrays_folder(*key) / _RECEIPT).unlink(missing_ok=True)
 
-    def is_waiting(self, name: str, config_hash: str, seed: int) -> bool:
+    def is_waiting(self, *key: str | int) -> bool:
         """Return whether arrays of a part wait to be made again; not if they have been deleted."""
-        there = self.arrays_folder(name, config_hash, seed).is_dir()
-        return there and not self.has_arrays(name, config_hash, seed)
+        return self.arrays_folder(*key).is_dir() and not self.has_arrays(*key)
 
     def save_arrays(
         self,
@@ -166,12 +155,12 @@ class Store:
     ) -> None:
         """Write the arrays of a part, its receipt and its weights; all of it appears at once."""
         folder = self.arrays_folder(name, config_hash, seed)
-        partial = _partial(folder)
+        partial = folder.with_name(f".{folder.name}.partial")
         with _explain_no_space(self.folder):
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             for split, named in arrays.items():
-                with whole_file(partial / _file(split)) as file:
+                with whole_file(partial / f"{split.replace('/', '__')}.npz") as file:
                     np.savez(file, **dict(named))  # type: ignore[arg-type]
             if network is not None:
                 from safetensors.numpy import save
@@ -182,50 +171,33 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
 
-    def load(self, name: str, config_hash: str, seed: int) -> Arrays:
+    def load(self, *key: str | int) -> Arrays:
         """Arrays of a part: split -> name -> array."""
-        folder = self.arrays_folder(name, config_hash, seed)
+        folder = self.arrays_folder(*key)
         files = sorted(folder.glob("*.npz"))
         if not files:
             raise FileNotFoundError(f"no arrays in {str(folder)!r}: rows alone make tables")
         return {file.stem.replace("__", "/"): read_file(file) for file in files}
 
-    def network(self, name: str, config_hash: str, seed: int) -> dict[str, np.ndarray]:
+    def network(self, *key: str | int) -> dict[str, np.ndarray]:
         """Weights of a trained network by name."""
-        path = self.arrays_folder(name, config_hash, seed) / _NETWORK
-        if not path.exists():
-            raise FileNotFoundError(
-                f"no weights in {str(path)!r}: the network was trained before they were kept; "
-                "delete its folder, and run the suite again"
-            )
-        weights: dict[str, np.ndarray] = read_file(path)
+        weights: dict[str, np.ndarray] = read_file(self.arrays_folder(*key) / _NETWORK)
         return weights
 
     def arrays_of(self, row: Mapping[str, Any], part: str = "method") -> Arrays:
         """Arrays of a row, see `load_arrays`."""
-        method = row["method"]
-        if part != "method" and part not in row["parts"]:
-            raise LookupError(
-                f"method {method!r} has no part {part!r}; it has {sorted(row['parts'])}"
-            )
-        of = row if part == "method" else row["parts"][part]
+        parts = {"method": {"name": row["method"], **row}, **row["parts"]}
+        if part not in parts:
+            known = sorted(row["parts"])
+            raise LookupError(f"method {row['method']!r} has no part {part!r}; it has {known}")
         try:
-            return self.load(of.get("name", method), of["config_hash"], row["seed"])
+            return self.load(parts[part]["name"], parts[part]["config_hash"], row["seed"])
         except FileNotFoundError as error:
-            options = "--methods", method, "--out", "FOLDER"
+            options = "--methods", row["method"], "--out", "FOLDER"
             raise FileNotFoundError(
                 f"{error}. Make rows and arrays in a folder of their own, all seeds of the suite: "
                 f"{run_command(self.suite, self.profile, *options)}, and name it with --out"
             ) from error
-
-
-def _file(split: str) -> str:
-    return f"{split.replace('/', '__')}.npz"
-
-
-def _partial(folder: Path) -> Path:
-    """Where the arrays of a folder are written, before they take their place."""
-    return folder.with_name(f".{folder.name}.partial")
 
 
 @contextmanager

@@ -19,11 +19,9 @@ def row_numbers(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
 
     Numbers below 2**24 are exact in float32 too, should a method convert its inputs.
     """
-    ends = np.cumsum([0, *sizes.values()])
-    return {
-        split: np.arange(end - n, end, dtype=np.float64)[:, None]
-        for (split, n), end in zip(sizes.items(), ends[1:], strict=True)
-    }
+    numbers = np.arange(sum(sizes.values()), dtype=np.float64)[:, None]
+    parts = np.split(numbers, np.cumsum([*sizes.values()])[:-1])
+    return dict(zip(sizes, parts, strict=True))
 
 
 def stack(

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
-from ..datasets.splits import Splits, make_splits
+from ..datasets.splits import Splits
 from ..results.known_truth import distances, of_samples
 from ..results.receipt import receipt
 from ..results.scores import score
@@ -25,7 +25,7 @@ from ..spec.build import accepts
 from ..spec.plan import Cell, build_method, kinds_of
 from ..spec.suite import Method
 from .memo import Memory, Seconds, SharedClassifier, as_seconds, weight_argument
-from .training import DataError, Say, restore
+from .training import Say, load_splits, restore
 
 Rows = Mapping[str, np.ndarray]
 #: The method that is fitted with an unfitted classifier: it needs predictions on held-out rows.
@@ -40,35 +40,33 @@ def run_methods(
     No method is begun after the deadline. A method that may refuse, and does with a ValueError or a
     TypeError, has rows without numbers.
     """
-    part = cell.parts[-1]
-    try:
-        splits = make_splits(part.config["data"], cell.seed)
-    except Exception as error:
-        raise DataError(str(error)) from error
+    splits = load_splits(cell.parts[-1], cell.seed, store)
     inputs = _inputs_of(cell, store, splits)
     scored = {s: rows for s, rows in splits.X.items() if s not in ("train", "validation")}
-    targets = _targets(splits, inputs.X, scored)
+    # labels, or class probabilities where they are known
+    truth = splits.truth
+    far = distances(inputs.X, {split: scored[split] for split in truth}) if truth else {}
+    targets = {s: {"truth": P, "distance": far[s]} for s, P in truth.items()}
+    targets["test"] = {**targets.get("test", {}), "y": splits.y["test"]}
     failed = {}
     missing = store.missing(cell.heads)
     for name, method in cell.methods.items():
-        kinds = {row: kind for row, kind in kinds_of(name, method).items() if row in missing}
+        kinds = [row for row in kinds_of(name, method) if row in missing]
         if not kinds:
             continue
         if deadline is not None and time.monotonic() > deadline:
             break
         start = time.perf_counter()
-        where = f"{part.where.partition(':')[0]}: methods.{name}"
+        where = f"{cell.parts[-1].where.partition(':')[0]}: methods.{name}"
         made: dict[str, dict[str, Any]] = {}
         try:
-            try:
-                made = _rows(name, method, where, inputs, scored, targets, cell)
-            except (ValueError, TypeError) as error:
-                if not method.may_refuse:
-                    raise
+            made = _rows(name, method, where, inputs, scored, targets, cell)
+        except Exception as error:
+            if method.may_refuse and isinstance(error, ValueError | TypeError):
                 empty = {"metrics": {}, "intervals": {}, "refused": str(error)}
                 made = dict.fromkeys(kinds, empty)
-        except Exception as error:
-            failed[name] = f"{type(error).__name__}: {error}"
+            else:
+                failed[name] = f"{type(error).__name__}: {error}"
         for row in (row for row in kinds if row in made):
             load = {"load": round(os.getloadavg()[0], 2)}
             store.append(missing[row] | load | receipt() | made[row])
@@ -125,8 +123,7 @@ class MethodInputs:
 def _inputs_of(cell: Cell, store: Store, splits: Splits) -> MethodInputs:
     """The classifier of a cell, fitted or restored, and the rows for the methods."""
     X, y, part = splits.X, splits.y, cell.parts[-1]
-    recipe = part.build(cell.seed)
-    memory = Memory()
+    recipe, memory = part.build(cell.seed), Memory()
     if part.below["classifier"] in cell.parts:
         weights = store.network(*cell.key(part))
         network = restore(part.build(cell.seed), X["train"], y["train"], weights)
@@ -137,17 +134,9 @@ def _inputs_of(cell: Cell, store: Store, splits: Splits) -> MethodInputs:
     both = ("train", "validation")
     rows, labels = (np.concatenate([of[split] for split in both]) for of in (X, y))
     w = np.concatenate([splits.weights[split] for split in both]) if splits.weights else None
-    fitted = FrozenEstimator(SharedClassifier(recipe, memory).fit(rows, labels, w))
     estimator = SharedClassifier(recipe, memory)
+    fitted = FrozenEstimator(SharedClassifier(recipe, memory).fit(rows, labels, w))
     return MethodInputs(rows, labels, w, None, recipe, estimator, fitted, None, memory)
-
-
-def _targets(splits: Splits, train: np.ndarray, X: Rows) -> dict[str, dict[str, np.ndarray]]:
-    """Return the targets of the scores by split of X: labels, or class probabilities if known."""
-    far = distances(train, {split: X[split] for split in splits.truth}) if splits.truth else {}
-    found = {s: {"truth": P, "distance": far[s]} for s, P in splits.truth.items()}
-    found["test"] = {**found.get("test", {}), "y": splits.y["test"]}
-    return found
 
 
 def _rows(
@@ -180,11 +169,14 @@ def _rows(
     for split, rows in X.items():
         steps = {} if split != "test" else spent
         shared, uncertainty = _predict(name, model, method, rows, steps, memory)
-        if "truth" in targets.get(split, {}) and (alpha := _concentration(model, rows)) is not None:
-            shared["concentration"] = alpha
+        shared |= targets.get(split, {})
+        # Dirichlets, or those that have mean and variance of samples
+        if "truth" in shared and hasattr(model, "predict_dirichlet"):
+            shared["concentration"] = np.asarray(model.predict_dirichlet(rows).concentration)
+        elif "truth" in shared and hasattr(model, "sample_proba"):
+            shared["concentration"] = of_samples(model.sample_proba(rows))
         for row, u in uncertainty.items():
-            named = {**shared, "uncertainty": u, **targets.get(split, {})}
-            arrays.setdefault(row, {})[split] = named
+            arrays.setdefault(row, {})[split] = {**shared, "uncertainty": u}
     sizes = {"train": n, **{split: len(rows) for split, rows in X.items()}}
     common = {"n": sizes, **as_seconds(spent, 4), **_about(model)}
     return {row: score(of, cell.resamples) | common for row, of in arrays.items()}
@@ -198,7 +190,10 @@ def _predict(
     spent: dict[str, Seconds],
     memory: Memory,
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Probabilities of a split, and the uncertainty of each row of the method."""
+    """Probabilities of a split, and the uncertainty of each row of the method.
+
+    What the Dirichlet already holds is not computed again.
+    """
     bare = method.answers == "classifier_proba"
     dirichlet, scores = None, None
     with _alone(spent, "predict", memory):
@@ -214,28 +209,14 @@ def _predict(
             if bare:
                 # One minus the largest, added up: as a difference it is 0 for all confident rows.
                 u = np.sort(P, axis=1)[:, :-1].sum(axis=1)
+            elif dirichlet is not None and kind == "log_density":
+                u = -np.asarray(scores)
+            elif dirichlet is not None and kind is not None and hasattr(dirichlet, kind):
+                u = getattr(dirichlet, kind)
             else:
-                u = _uncertainty(model, rows, kind, dirichlet, scores)
+                u = model.uncertainty(rows, **({} if kind is None else {"kind": kind}))
         found[row] = np.asarray(u, dtype=np.float64)
     return {"probabilities": np.asarray(P, dtype=np.float64)}, found
-
-
-def _concentration(model: Any, rows: np.ndarray) -> np.ndarray | None:
-    """Return concentrations of Dirichlets, which have mean and variance of samples, if any."""
-    if hasattr(model, "predict_dirichlet"):
-        return np.asarray(model.predict_dirichlet(rows).concentration)
-    return of_samples(model.sample_proba(rows)) if hasattr(model, "sample_proba") else None
-
-
-def _uncertainty(
-    model: Any, rows: np.ndarray, kind: str | None, dirichlet: Any, scores: Any
-) -> np.ndarray:
-    """As ``model.uncertainty``; what the Dirichlet already holds is not computed again."""
-    if dirichlet is not None and kind == "log_density":
-        return -np.asarray(scores)
-    if dirichlet is not None and kind is not None and hasattr(dirichlet, kind):
-        return np.asarray(getattr(dirichlet, kind))
-    return np.asarray(model.uncertainty(rows, **({} if kind is None else {"kind": kind})))
 
 
 @contextmanager

@@ -8,18 +8,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 from ..results.store import Store
 from ..spec.plan import Cell, Part
 from .methods import run_methods
-from .training import DataError, train_part
+from .training import DataError, Say, make_part
 
-#: Takes a line of progress.
-Say = Callable[[str], None]
 #: How a part ended, and a message: "done", with why some methods have no row, as JSON; "paused",
 #: with a checkpoint to go on from; "failed" or "killed"; "data" or "space".
 Outcome = tuple[str, str]
@@ -39,43 +35,34 @@ def run_in_process(
     one, however that ends. In a script of your own, the call that leads here must stand below
     ``if __name__ == "__main__":``, as with every use of `multiprocessing`.
     """
-    forks = "forkserver" in multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
-    if forks:
-        context.set_forkserver_preload(list(_PRELOADED))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_PRELOADED))
     ours, theirs = context.Pipe(duplex=False)
     data = os.environ.get("DIPEDL_DATA")  # of now: a server of processes has that of its start
     process = context.Process(target=_work, args=(cell, part, store, data, deadline, theirs))
     process.start()
     theirs.close()
+    kind, message = "progress", ""
     try:
-        outcome = _last_message(ours, say)
-        process.join()
+        while kind == "progress":
+            kind, message = ours.recv()
+            if kind == "progress":
+                say(message)
+    except (EOFError, OSError):  # it ended without a last word
+        kind = "killed"
     finally:
-        if process.is_alive():
+        if kind == "progress":  # interrupted
             process.kill()
-            process.join()
+        process.join()
         ours.close()
-    if outcome is not None:
-        return outcome
-    if process.exitcode == -signal.SIGKILL:
-        return "killed", (
-            "its process was killed, most likely because the machine ran out of memory; lower "
-            f"training.batch_size of {part.where}, or the rows by the profile's limit"
-        )
-    return "killed", f"its process ended without a word, exit code {process.exitcode}"
-
-
-def _last_message(pipe: Connection, say: Say) -> Outcome | None:
-    """Return the last message of the process; None if it ended without one."""
-    while True:
-        try:
-            kind, message = pipe.recv()
-        except (EOFError, OSError):
-            return None
-        if kind != "progress":
-            return kind, message
-        say(message)
+    if kind == "killed":
+        message = f"its process ended without a word, exit code {process.exitcode}"
+        if process.exitcode == -signal.SIGKILL:
+            message = (
+                "its process was killed, most likely because the machine ran out of memory; lower "
+                f"training.batch_size of {part.where}, or the rows by the profile's limit"
+            )
+    return kind, message
 
 
 def _work(
@@ -99,7 +86,7 @@ def _work(
         if part.role == "methods":
             failed = run_methods(cell, store, deadline, say)
         else:
-            train_part(cell, part, store, deadline, say)
+            make_part(cell, part, store, deadline, say)
     except BaseException as error:
         pipe.send(failure(error))
     else:

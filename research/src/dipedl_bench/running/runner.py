@@ -5,38 +5,29 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ..results.receipt import receipt
-from ..results.rows import Row, default_root, make_root
-from ..results.scores import score
-from ..results.store import Arrays, Store
+from ..results.rows import Row, default_root, key_of, make_root, method_of
+from ..results.store import Store
 from ..spec.plan import Cell, Part, plan
 from ..spec.suite import file_of, load_suite
-from .process import FATAL, PAUSED, Outcome, Say, run_in_process
-from .training import DataError, check_data_there
+from .process import FATAL, PAUSED, Outcome, run_in_process
+from .training import DataError, Say, check_data_there
 
-__all__ = ["RunResult", "StoppedError", "make_row", "run", "run_cells"]
+__all__ = ["RunResult", "StoppedError", "run", "run_cells"]
 
 #: Seconds between two looks at what another run is at work on, and between two epochs in progress.
 _PAUSE, _SELDOM = 2.0, 20.0
+Key = tuple[str, str, int]
 
 
-class StoppedError(RuntimeError):
+class StoppedError(OSError):
     """Nothing more can be run: data is missing, or there is no space; what is there is kept."""
-
-
-class _BusyError(Exception):
-    """Another run is at work on a part."""
-
-
-class _OutOfTimeError(Exception):
-    """The budget is over, or a training paused in time."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +57,7 @@ def run(
     budget: float | None = None,
     progress: Say | None = None,
 ) -> RunResult:
-    """Run methods of a suite with several seeds; what is there already is not run again.
+    """Run methods of a suite; what is there already is not run again.
 
     Seed by seed: all methods get the first seed before any gets the second. Every part (a
     classifier, a density, a method) is trained in a process of its own, its arrays are stored when
@@ -117,12 +108,7 @@ def run(
     return run_cells(cells, store, deadline, progress or (lambda text: None))
 
 
-def run_cells(
-    cells: list[Cell],
-    store: Store,
-    deadline: float | None,
-    say: Say,
-) -> RunResult:
+def run_cells(cells: list[Cell], store: Store, deadline: float | None, say: Say) -> RunResult:
     """Do what is missing of the cells: train their parts, run their methods, write their rows."""
     make_root(store.root)
     return _Run(store, deadline, say).go(cells)
@@ -133,8 +119,8 @@ class _Run:
     store: Store
     deadline: float | None
     say: Say
-    #: Why a part failed, by its key.
-    broken: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    #: How a part failed, by its key.
+    broken: dict[Key, Outcome] = field(default_factory=dict)
 
     def go(self, cells: list[Cell]) -> RunResult:
         self._forget_damaged(cells)
@@ -182,52 +168,54 @@ class _Run:
 
     def _finish(self, cell: Cell, result: RunResult) -> bool:
         """Do a cell, and add what came of it to the result; False if another run is at work."""
-        before = self._missing(cell)
-        if not before:
+        if not self._missing(cell):
             return True
-        why: dict[str, str] = {}
-        try:
-            why = self._make(cell)
-        except _BusyError:
-            return False
-        except _OutOfTimeError:
-            pass
-        result.rows.extend(self._new_rows(cell, before))
-        for method in _methods_of(self._missing(cell)):
+        new, why = self.store.missing(cell.heads), {}
+        for part in cell.parts:
+            kind, message = self._make(cell, part)
+            if kind == "busy":
+                return False
+            if kind == PAUSED:
+                break
+            if kind != "done":
+                message = f"{part.role} {part.name}: {message}"
+                why = dict.fromkeys(map(method_of, self._missing(cell).values()), message)
+                break
+            why = json.loads(message)
+        left = self._missing(cell)
+        if len(self.store.missing(cell.heads)) < len(new):
+            keys = set(map(key_of, new.values()))
+            result.rows.extend(row for row in self.store.rows() if key_of(row) in keys)
+        for method in dict.fromkeys(map(method_of, left.values())):
             if method in why:
                 result.failed[cell.title(method), cell.seed] = why[method]
             else:
                 result.left.append((cell.title(method), cell.seed))
         return True
 
-    def _make(self, cell: Cell) -> dict[str, str]:
-        """Make the parts of a cell that are missing; return why methods have no row."""
-        for part in cell.parts:
-            key = cell.key(part)
-            if key not in self.broken:
-                with self._lock(key) as free:
-                    if self._is_made(cell, part, free):
-                        continue
-                    if not free:
-                        raise _BusyError
-                    if self.deadline is not None and time.monotonic() > self.deadline:
-                        raise _OutOfTimeError
-                    kind, message = self._run_part(cell, part)
-                if kind == PAUSED:
-                    raise _OutOfTimeError
-                if kind == "done":
-                    failed: dict[str, str] = json.loads(message)
-                    if failed:
-                        return failed
-                    continue
-                self.broken[key] = f"{part.role} {part.name}: {message}"
-            return dict.fromkeys(_methods_of(self._missing(cell)), self.broken[key])
-        return {}
+    def _make(self, cell: Cell, part: Part) -> Outcome:
+        """Make a part if it is missing; "busy" if another run is at work on it."""
+        key = cell.key(part)
+        if key in self.broken:
+            return self.broken[key]
+        with self._lock(key) as free:
+            if self._is_made(cell, part, free):
+                return "done", "{}"
+            if not free:
+                return "busy", ""
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                return PAUSED, ""
+            outcome = self._run_part(cell, part)
+        if outcome[0] not in ("done", PAUSED):
+            self.broken[key] = outcome
+        return outcome
 
     def _is_made(self, cell: Cell, part: Part, free: bool) -> bool:
         """Return whether a part is made; `free` says that no other run is at work on it."""
+        if part is cell.parts[-1] and self._missing(cell):
+            return False
         if part.role == "methods":
-            return not self._missing(cell)
+            return True
         made = self.store.has_arrays(*cell.key(part))
         if made and free:  # killed between its last two actions
             self.store.forget_checkpoint(*cell.key(part))
@@ -249,38 +237,15 @@ class _Run:
                 last = time.monotonic()
                 self.say(f"{label}: {text}")
 
-        outcome = run_in_process(cell, part, self.store, self.deadline, progress)
-        kind, message = outcome
+        kind, message = run_in_process(cell, part, self.store, self.deadline, progress)
         if kind in FATAL:
             raise StoppedError(message)
         took = f"{time.monotonic() - start:.1f} s"
-        said = {"done": took, PAUSED: message}.get(kind, f"FAILED: {message}")
-        self.say(f"{label}: {said}")
-        return outcome
-
-    def _new_rows(self, cell: Cell, before: Mapping[str, Row]) -> list[Row]:
-        """Rows of a cell that were missing; without `methods`, written of the arrays of its parts.
-
-        Nothing is written while a part is not trained.
-        """
-        store = self.store
-        if cell.methods:
-            new = {(name, head["config_hash"], cell.seed) for name, head in before.items()}
-            rows = store.rows() if len(self._missing(cell)) < len(before) else []
-            return [r for r in rows if (r["method"], r["config_hash"], r["seed"]) in new]
-        keys = {part.role: cell.key(part) for part in cell.parts}
-        if not all(store.has_arrays(*key) for key in keys.values()):
-            return []
-        receipts = {
-            role: {"name": key[0], "config_hash": key[1], **store.receipt(*key)}
-            for role, key in keys.items()
-        }
-        own = receipts.pop("method")
-        row = make_row(cell.heads[0], store.load(*keys["method"]), own, receipts, cell.resamples)
-        return [row] if store.append(row) else []
+        self.say(f"{label}: { ({'done': took, PAUSED: message}.get(kind, f'FAILED: {message}')) }")
+        return kind, message
 
     @contextmanager
-    def _lock(self, key: tuple[str, str, int]) -> Iterator[bool]:
+    def _lock(self, key: Key) -> Iterator[bool]:
         """Hold the lock of a part if it is free; gives whether it was.
 
         It vanishes with the process that holds it, also when that is killed.
@@ -297,41 +262,3 @@ class _Run:
             yield True
         finally:
             lock.release()
-
-
-def _methods_of(rows: Iterable[str]) -> list[str]:
-    """Names of methods, of which other kinds of uncertainty are rows ``method:kind``."""
-    return list(dict.fromkeys(name.partition(":")[0] for name in rows))
-
-
-def make_row(
-    head: Mapping[str, Any],
-    arrays: Arrays,
-    own: Mapping[str, Any],
-    parts: Mapping[str, Mapping[str, Any]],
-    n_resamples: int,
-) -> Row:
-    """The row of a method and a seed; `head` says which, with the config and its hash.
-
-    `own` is what the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
-    "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split; `parts`
-    holds by role the name, hash and cost of each trained part below it. Costs are those of all
-    parts, as if nothing had been shared with other methods.
-    """
-    costs = [own, *parts.values()]
-    added: dict[str, Any] = {
-        kind: {step: round(sum(c[kind][step] for c in costs), 3) for step in ("train", "score")}
-        for kind in ("seconds", "cpu_seconds")
-    }
-    return {
-        **head,
-        **score(arrays, n_resamples),
-        "n": dict(own["n"]),
-        **added,
-        "peak_memory_mb": max(c["peak_memory_mb"] for c in costs),
-        "forward_passes": own["forward_passes"],
-        "n_parameters": sum(c["n_parameters"] or 0 for c in costs) or None,
-        "own": dict(own),
-        "parts": {role: dict(part) for role, part in parts.items()},
-        **receipt(),
-    }

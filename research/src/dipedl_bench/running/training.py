@@ -15,15 +15,15 @@ from sklearn.frozen import FrozenEstimator
 
 from ..datasets.splits import LABELLED, Splits, check_files, make_splits
 from ..results.receipt import receipt
+from ..results.rows import Row
 from ..results.scores import OOD_PREFIX, score
-from ..results.store import Store
+from ..results.store import Arrays, Store
 from ..spec.build import accepts, settings_named, transformer_of
 from ..spec.plan import Cell, Part
 from .cached import CachedClassifier, CachedDensity, row_numbers, stack
 from .memo import Memory, Seconds, SharedClassifier, as_seconds
 
 Rows = Mapping[str, np.ndarray]
-Arrays = dict[str, dict[str, np.ndarray]]
 Say = Callable[[str], None]
 #: Inputs by split, labels of the labelled ones, and arguments for the constructor.
 Inputs = tuple[Rows, Rows, dict[str, Any]]
@@ -33,6 +33,72 @@ OUTPUTS = {"predict_proba": "probabilities", "logits": "logits", "transform": "f
 
 class DataError(Exception):
     """The data of a suite cannot be had: nothing can be trained."""
+
+
+def check_data_there(part: Part) -> None:
+    """Raise DataError if a data set that a part loads is missing, before its process begins."""
+    data = part.config["data"]
+    if "dataset" in data and not part.below:
+        try:
+            check_files(data)
+        except (FileNotFoundError, ImportError) as error:
+            raise DataError(str(error)) from error
+
+
+def load_splits(part: Part, seed: int, store: Store) -> Splits:
+    """Return the rows of a part; DataError if they cannot be had."""
+    try:
+        return make_splits(part.config["data"], seed, store.features)
+    except Exception as error:
+        raise DataError(str(error)) from error
+
+
+def make_part(cell: Cell, part: Part, store: Store, deadline: float | None, say: Say) -> None:
+    """Train a part, unless its arrays are there; with those of a method, write the row."""
+    if not store.has_arrays(*cell.key(part)):
+        train_part(cell, part, store, deadline, say)
+    if part.role != "method":
+        return
+    receipts = {}
+    for one in cell.parts:
+        name, digest, seed = cell.key(one)
+        kept = store.receipt(name, digest, seed)
+        receipts[one.role] = {"name": name, "config_hash": digest, **kept}
+    own, arrays = receipts.pop("method"), store.load(*cell.key(part))
+    store.append(make_row(cell.heads[0], arrays, own, receipts, cell.resamples))
+
+
+def make_row(
+    head: Mapping[str, Any],
+    arrays: Arrays,
+    own: Mapping[str, Any],
+    parts: Mapping[str, Mapping[str, Any]],
+    n_resamples: int,
+) -> Row:
+    """The row of a method and a seed; `head` says which, with the config and its hash.
+
+    `own` is what the method itself cost: "seconds" and "cpu_seconds" ({"train", "score"}),
+    "peak_memory_mb", "forward_passes", "n_parameters", and "n", the rows of each split; `parts`
+    holds by role the name, hash and cost of each trained part below it. Costs are those of all
+    parts, as if nothing had been shared with other methods.
+    """
+    costs = [own, *parts.values()]
+    added: dict[str, Any] = {
+        kind: {step: round(sum(c[kind][step] for c in costs), 3) for step in ("train", "score")}
+        for kind in ("seconds", "cpu_seconds")
+    }
+    return {
+        **head,
+        **score(arrays, n_resamples),
+        "n": dict(own["n"]),
+        **added,
+        "peak_memory_mb": max(c["peak_memory_mb"] for c in costs),
+        "forward_passes": own["forward_passes"],
+        "n_parameters": sum(c["n_parameters"] or 0 for c in costs) or None,
+        "own": dict(own),
+        "parts": {role: dict(part) for role, part in parts.items()},
+        **receipt(),
+    }
 
 
 def train_part(
@@ -54,11 +120,12 @@ def train_part(
     checkpoint = store.checkpoint(*key)
     resumed = any(checkpoint.parent.glob(f"{checkpoint.name}*"))
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    options = {
-        "checkpoint": checkpoint,
-        "deadline": deadline,
-        "progress": lambda report: say(epoch_text(report)),
-    }
+
+    def progress(at: Mapping[str, Any]) -> None:
+        left = round(at["seconds_left"])
+        say(f"epoch {at['epoch']}/{at['epochs']}, loss {at['loss']:.4g}, {left} s left")
+
+    options = {"checkpoint": checkpoint, "deadline": deadline, "progress": progress}
     with train.counted():
         _fit(model, part, X, y, options)
     arrays = {} if cell.methods else _predictions(model, part, X, scoring)
@@ -67,11 +134,13 @@ def train_part(
             arrays[split]["y"] = labels
     if part.role == "method":
         score(arrays)  # what cannot be scored must not be stored
+    # how often a network runs for one prediction
+    passes = model.n_samples if hasattr(model, "sample_proba") else 1
+    passes = len(model.members_) if hasattr(model, "members_") else passes
     note = {
         **as_seconds({"train": train, "score": scoring}, 6),
-        "peak_memory_mb": round(_peak_memory_mb(), 1),
-        **_gpu(),
-        "forward_passes": _forward_passes(model),
+        **_peak_memory(),
+        "forward_passes": passes,
         "n_parameters": _n_parameters(model),
         "n": {split: len(rows) for split, rows in X.items()},
         "load": round(os.getloadavg()[0], 2),
@@ -86,16 +155,10 @@ def train_part(
     store.forget_checkpoint(*key)
 
 
-def epoch_text(report: Mapping[str, Any]) -> str:
-    """A line of progress about an epoch of a training."""
-    left = round(report["seconds_left"])
-    return f"epoch {report['epoch']}/{report['epochs']}, loss {report['loss']:.4g}, {left} s left"
-
-
 def _fit(model: Any, part: Part, X: Rows, y: Rows, options: dict[str, Any]) -> None:
     held = (X["validation"], y["validation"])
     learned = part.spec is not None and part.spec.statistics == "validation"
-    whole = learned and part.spec is not None and part.spec.sees == "pixels"
+    whole = learned and part.sees_pixels
     # a density has no labels to validate with
     options["validation"] = X["validation"] if part.role == "density" else held
     if whole:  # the density is fitted too: held-out rows say which
@@ -109,23 +172,12 @@ def _fit(model: Any, part: Part, X: Rows, y: Rows, options: dict[str, Any]) -> N
 # ------------------------------------------------------------------------------------- inputs
 
 
-def check_data_there(part: Part) -> None:
-    """Raise DataError if a data set that a part loads is missing, before its process begins."""
-    data = part.config["data"]
-    if "dataset" in data and not part.below:
-        try:
-            check_files(data)
-        except (FileNotFoundError, ImportError) as error:
-            raise DataError(str(error)) from error
-
-
 def _inputs_of(part: Part, store: Store, seed: int) -> Inputs:
     """Inputs and labels by split, and the trained parts for the constructor."""
     if not part.below:
-        splits = _splits(part, store, seed)
+        splits = load_splits(part, seed, store)
         return _transform(splits.X, part)[0], splits.y, {}
-    pixels = part.spec is not None and part.spec.sees == "pixels"
-    if pixels or (part.role == "density" and "features" in part.table):
+    if part.sees_pixels or (part.role == "density" and "features" in part.table):
         return _with_network(part, store, seed)
     return _with_predictions(part, store, seed)
 
@@ -138,13 +190,17 @@ def _with_predictions(part: Part, store: Store, seed: int) -> Inputs:
     y = {split: arrays[split]["y"] for split in order if "y" in arrays[split]}
     if part.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
-    X = row_numbers({split: len(arrays[split]["probabilities"]) for split in order})
-    return X, y, _cached(below, order, y["train"])
+    classifier = CachedClassifier(stack(arrays, order), np.unique(y["train"]))
+    given: dict[str, Any] = {"estimator": FrozenEstimator(classifier)}
+    if "density" in below:
+        density = FrozenEstimator(CachedDensity(stack(below["density"], order)))
+        given |= {"density": density, "features": "passthrough", "cv": "in-sample"}
+    return row_numbers({split: len(arrays[split]["probabilities"]) for split in order}), y, given
 
 
 def _with_network(part: Part, store: Store, seed: int) -> Inputs:
     """The trained network below itself, and pixels."""
-    splits, below = _splits(part, store, seed), part.below["classifier"]
+    splits, below = load_splits(part, seed, store), part.below["classifier"]
     weights = store.network(below.name, below.digest, seed)
     network = restore(below.build(seed), splits.X["train"], splits.y["train"], weights)
     if part.role == "density":
@@ -161,28 +217,12 @@ def _with_network(part: Part, store: Store, seed: int) -> Inputs:
     return splits.X, splits.y, {**given, "stored": shared}
 
 
-def _splits(part: Part, store: Store, seed: int) -> Splits:
-    try:
-        return make_splits(part.config["data"], seed, store.features)
-    except Exception as error:
-        raise DataError(str(error)) from error
-
-
 def _transform(X: Rows, part: Part, **given: Any) -> tuple[Rows, Any]:
     """Inputs as the part sees them: through its transformer, if it has one."""
     if "features" not in part.table:
         return X, None
     transformer = transformer_of(part.table["features"], part.where, **given).fit(X["train"])
     return {split: transformer.transform(rows) for split, rows in X.items()}, transformer
-
-
-def _cached(below: Mapping[str, Arrays], order: list[str], y: np.ndarray) -> dict[str, Any]:
-    classifier = CachedClassifier(stack(below["classifier"], order), np.unique(y))
-    given: dict[str, Any] = {"estimator": FrozenEstimator(classifier)}
-    if "density" in below:
-        density = FrozenEstimator(CachedDensity(stack(below["density"], order)))
-        given |= {"density": density, "features": "passthrough", "cv": "in-sample"}
-    return given
 
 
 # -------------------------------------------------------------------------------- predictions
@@ -202,10 +242,9 @@ def _predictions(model: Any, part: Part, X: Rows, cost: Seconds) -> Arrays:
 
 def classifier_arrays(model: Any, X: Rows, cost: Seconds) -> Arrays:
     """Probabilities of every split, and logits and features if the classifier gives them."""
-    network = _in_one_pass(model, next(iter(X.values()))[:64])
     found: Arrays = {}
     for split, rows in X.items():
-        if network:
+        if hasattr(model, "apply_network"):  # logits and features side by side, in one pass
             outputs = _timed(partial(_logits_and_features, model), rows, cost, split)
             logits, features = np.split(outputs, [len(model.classes_)], axis=1)
             found[split] = {"logits": logits, "probabilities": softmax(logits, axis=1)}
@@ -219,7 +258,6 @@ def classifier_arrays(model: Any, X: Rows, cost: Seconds) -> Arrays:
 
 
 def _logits_and_features(model: Any, rows: np.ndarray) -> np.ndarray:
-    """Both of a network classifier of `dipedl.networks` side by side, (n, k + p), in one pass."""
     import torch
 
     return np.asarray(
@@ -239,7 +277,14 @@ def method_arrays(model: Any, X: Rows, cost: Seconds, kind: str | None = None) -
     for split, rows in X.items():
         uncertainty = _timed(partial(model.uncertainty, **options), rows, cost, split)
         # not counted: most methods have computed what this needs for the uncertainty
-        found[split] = _probabilities(model, rows) | {"uncertainty": uncertainty}
+        if hasattr(model, "predict_dirichlet"):
+            of = model.predict_dirichlet(rows)
+            named = {"probabilities": of.mean, "concentration": of.concentration}
+            named |= {} if of.log_evidence is None else {"log_evidence": of.log_evidence}
+        else:
+            named = {"probabilities": np.asarray(model.predict_proba(rows), dtype=np.float64)}
+        found[split] = {name: np.asarray(array) for name, array in named.items()}
+        found[split]["uncertainty"] = uncertainty
     return found
 
 
@@ -253,30 +298,6 @@ def _once(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return last[1]
 
     return predict
-
-
-def _probabilities(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
-    if not hasattr(model, "predict_dirichlet"):
-        return {"probabilities": np.asarray(model.predict_proba(rows), dtype=np.float64)}
-    dirichlet = model.predict_dirichlet(rows)
-    named = {
-        "probabilities": np.asarray(dirichlet.mean),
-        "concentration": np.asarray(dirichlet.concentration),
-    }
-    if dirichlet.log_evidence is not None:
-        named["log_evidence"] = np.asarray(dirichlet.log_evidence)
-    return named
-
-
-def _in_one_pass(model: Any, few: np.ndarray) -> bool:
-    """Return whether the methods of a network answer with its head and its features."""
-    if not hasattr(model, "apply_network"):
-        return False
-    logits, features = np.split(_logits_and_features(model, few), [len(model.classes_)], axis=1)
-    probabilities = softmax(logits, axis=1)
-    return np.allclose(probabilities, model.predict_proba(few), atol=1e-5) and (
-        np.array_equal(features, model.transform(few))
-    )
 
 
 def _timed(
@@ -319,38 +340,24 @@ def restore(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, np
 # ------------------------------------------------------------------------------------- receipt
 
 
-def _peak_memory_mb() -> float:
-    """Largest resident memory of this process, libraries and data set included."""
+def _peak_memory() -> dict[str, Any]:
+    """Largest resident memory of this process, libraries and data set included; of a GPU too."""
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def _gpu() -> dict[str, Any]:
+    found = {"peak_memory_mb": round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)}
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
-        return {}
-    peak = torch.cuda.max_memory_allocated() / 2**20
-    return {"gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": round(peak, 1)}
-
-
-def _forward_passes(model: Any) -> int:
-    """How often a network runs for one prediction."""
-    if hasattr(model, "members_"):
-        return len(model.members_)
-    return int(model.n_samples) if hasattr(model, "sample_proba") else 1
+        return found
+    peak = round(torch.cuda.max_memory_allocated() / 2**20, 1)
+    return {**found, "gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": peak}
 
 
 def _n_parameters(model: Any) -> int | None:
     """Trained numbers of the networks in it; None if it has none of its own."""
     if getattr(model, "network", None) is not None:
-        # the part below it, which is counted there
-        return None
-    networks = [
-        value
-        for member in getattr(model, "members_", [model])
-        for value in vars(member).values()
-        if hasattr(value, "named_parameters")
-    ]
-    return sum(p.numel() for module in networks for p in module.parameters()) or None
+        return None  # the part below it, which is counted there
+    members = getattr(model, "members_", [model])
+    values = [value for member in members for value in vars(member).values()]
+    networks = [value for value in values if hasattr(value, "named_parameters")]
+    return sum(p.numel() for network in networks for p in network.parameters()) or None

@@ -9,14 +9,13 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..names import refuse_unknown
 from ..results.receipt import machine_of
-from ..results.rows import Row, line_of, load_rows, trained_parts_of, was_resumed
+from ..results.rows import Row, line_of, load_rows, method_of, trained_parts_of, was_resumed
 from ..results.store import Store
-from ..spec.plan import plan, refuse_axes
+from ..spec.plan import plan
 from ..spec.suite import file_of, load_suite
-from .process import Say
 from .runner import run_cells
+from .training import Say
 
 __all__ = ["ACROSS", "EXACT", "changes", "verify"]
 
@@ -86,76 +85,54 @@ def verify(
         If data is missing.
     """
     loaded = load_suite(suite)
-    refuse_axes(loaded, datasets=datasets, classifiers=classifiers)
-    if profile is not None:
-        loaded.profile(profile)
     there = load_rows(loaded.name, profile, out)
     profiles = sorted({row["profile"] for row in there})
     if len(profiles) != 1:
         raise ValueError(f"there are rows of the profiles {profiles}; choose one with --profile")
-    axes: dict[str, Any] = {
-        "methods": loaded.choose_methods(profiles[0], methods),
-        "datasets": None if datasets is None else list(datasets),
-        "classifiers": None if classifiers is None else list(classifiers),
-    }
-    rows = _published(there, axes, seed)
-    of_seed = next(iter(rows.values()))["seed"]
-    axes["methods"] = {_method(row) for row in rows.values()}
-    cells = plan(loaded, profiles[0], file_of(suite), seeds=[of_seed], **axes)
+    axes: dict[str, Any] = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
+    cells = plan(loaded, profiles[0], file_of(suite), seeds=[seed or 0], **axes)
     today = {line_of(head): head for cell in cells for head in cell.heads}
-    why = {key: _why_not(row, today.get(key)) for key, row in rows.items()}
+    rows = _published(there, today, seed)
+    seed = next(iter(rows.values()))["seed"]
+    why = {line: _why_not(row, today[line]) for line, row in rows.items()}
+    wanted = []
+    for cell in cells:
+        heads = [{**head, "seed": seed} for head in cell.heads if why.get(line_of(head)) == ""]
+        if heads:
+            wanted.append(replace(cell, heads=tuple(heads), seed=seed))
     made: dict[Any, Row] = {}
-    wanted = [
-        replace(cell, heads=heads)
-        for cell in cells
-        if (heads := tuple(head for head in cell.heads if why.get(line_of(head)) == ""))
-    ]
     if wanted:
         with TemporaryDirectory(prefix="dipedl-verify-") as folder:
             store = Store(folder, loaded.name, profiles[0])
-            say = progress or (lambda text: None)
-            failed = run_cells(wanted, store, None, say).failed
+            failed = run_cells(wanted, store, None, progress or (lambda text: None)).failed
             made = {line_of(row): row for row in store.rows()}
-        titles = {line_of(head): cell for cell in wanted for head in cell.heads}
-        for key in titles.keys() - made.keys():
-            title = titles[key].title(_method(rows[key]))
-            why[key] = failed.get((title, of_seed), "it gave no row")
-    return [_compare(row, made.get(key), why[key]) for key, row in rows.items()]
+        for cell in wanted:
+            for head in cell.heads:
+                if line_of(head) not in made:
+                    title = cell.title(method_of(head))
+                    why[line_of(head)] = failed.get((title, seed), "it gave no row")
+    return [_compare(row, made.get(line), why[line]) for line, row in rows.items()]
 
 
-def _method(row: Mapping[str, Any]) -> str:
-    """Name of the method; rows of other kinds of its uncertainty are called ``method:kind``."""
-    return str(row["method"]).partition(":")[0]
-
-
-def _published(rows: list[Row], axes: Mapping[str, Any], seed: int | None) -> dict[Any, Row]:
-    """The latest row of each chosen method with a seed, by place and method."""
-    found = [row for row in rows if _method(row) in axes["methods"] and row["metrics"]]
-    for axis, name, title in (
-        ("datasets", "dataset", "data set"),
-        ("classifiers", "classifier", "classifier"),
-    ):
-        if (names := axes[axis]) is not None:
-            refuse_unknown(title, names, sorted({row[name] for row in rows}))
-            found = [row for row in found if row[name] in names]
+def _published(rows: list[Row], lines: Iterable[Any], seed: int | None) -> dict[Any, Row]:
+    """The latest row of each line with a seed, None for the smallest that there is."""
+    found = [row for row in rows if line_of(row) in lines and row["metrics"]]
     if not found:
         of: dict[str, set[int]] = {}
         for row in rows:
-            of.setdefault(_method(row), set()).add(row["seed"])
+            of.setdefault(method_of(row), set()).add(row["seed"])
         known = "; ".join(f"{name} (seeds {sorted(seeds)})" for name, seeds in of.items())
-        wanted = ", ".join(axes["methods"])
+        wanted = ", ".join(dict.fromkeys(method for _, _, method in lines))
         raise ValueError(f"no row of {wanted} to verify; there are rows of {known}")
     seeds = sorted({row["seed"] for row in found})
-    of_seed = [row for row in found if row["seed"] == (seeds[0] if seed is None else seed)]
-    if not of_seed:
+    seed = seeds[0] if seed is None else seed
+    if seed not in seeds:
         raise ValueError(f"no row with seed {seed} to verify; those chosen have the seeds {seeds}")
-    return {line_of(row): row for row in of_seed}
+    return {line_of(row): row for row in found if row["seed"] == seed}
 
 
-def _why_not(row: Row, head: Row | None) -> str:
+def _why_not(row: Row, head: Row) -> str:
     """Return why a row cannot be made again: the suite no longer has its settings; or nothing."""
-    if head is None:
-        return "the suite no longer has it"
     if head["config_hash"] == row["config_hash"]:
         return ""
     told = "; ".join(changes(row["config"], head["config"])) or "another hash of the same settings"
@@ -218,36 +195,26 @@ def _trainings(row: Row) -> list[Mapping[str, Any]]:
     return [part for part in trained_parts_of(row) if "device" in part] or [row]
 
 
-# ---------------------------------------------------- settings in which two configurations differ
-
-#: Keys that lead to settings and are none.
-_LEVELS = ("arguments", "settings", "below")
-_NOTHING = object()
-
-
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return settings that differ, as ``training.amp was true and is false now``; [] if none does.
 
     The same change in several parts is told once.
     """
-    pairs = _pairs(old, new)
-    return list(dict.fromkeys(f"`{key}` was {a} and is {b} now" for key, a, b in pairs))
+    before, now = dict(_settings(old)), dict(_settings(new))
+    told = []
+    for path in dict.fromkeys([*before, *now]):
+        was, is_now = before.get(path, "not there"), now.get(path, "not there")
+        # keys that lead to settings and are none
+        keys = [key for key in path if key not in ("arguments", "settings", "below")]
+        if was != is_now:
+            told.append(f"`{'.'.join(keys[-2:])}` was {was} and is {is_now} now")
+    return list(dict.fromkeys(told))
 
 
-def _pairs(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in dict.fromkeys([*old, *new]):
-            inner = old.get(key, _NOTHING), new.get(key, _NOTHING)
-            level = key in _LEVELS and all(isinstance(value, Mapping) for value in inner)
-            yield from _pairs(*inner, place if level else f"{place}.{key}")
-    elif (before := _as_toml(old)) != (now := _as_toml(new)):
-        yield ".".join(place.split(".")[-2:]).removeprefix("."), before, now
-
-
-def _as_toml(value: Any) -> str:
-    """A value as TOML has it; of an object its class."""
-    if value is _NOTHING:
-        return "not there"
-    if isinstance(value, Mapping):
-        return str(value.get("class", "a table"))
-    return json.dumps(value)
+def _settings(table: Mapping[str, Any], *above: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every setting by its path, as TOML has it."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _settings(value, *above, key)
+        else:
+            yield (*above, key), json.dumps(value)

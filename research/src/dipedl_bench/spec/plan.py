@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from ..datasets.splits import check_loader
 from ..names import refuse_unknown
 from ..results.receipt import CROSSED_FORMAT, FORMAT, config_hash
-from .build import accepts, build, class_of, describe, transformer_of
+from .build import accepts, build, describe, transformer_of
 from .suite import (
     PART_KEYS,
     SPLITS,
@@ -31,6 +31,8 @@ from .toml import read_model
 
 Table = dict[str, Any]
 Names = Iterable[str] | None
+#: Cells without their seed, and the seeds of their own that they have.
+Seeded = Iterator[tuple["Cell", tuple[int, ...] | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,11 @@ class Part:
         made = self.table["estimator"], self.table["arguments"]
         model = build(*made, self.where, random_state=seed, **given)
         return make_pipeline(StandardScaler(), model) if self.table.get("standardise") else model
+
+    @property
+    def sees_pixels(self) -> bool:
+        """Return whether a method is given the trained network itself, with the pixels."""
+        return self.spec is not None and self.spec.sees == "pixels"
 
     @cached_property
     def digest(self) -> str:
@@ -115,8 +122,13 @@ def plan(
     names = suite.choose_methods(profile, methods)
     if suite.crossed:
         cells = _crossed_cells(suite, profile, where, names, datasets, classifiers)
+    elif axes := [a for a, v in (("datasets", datasets), ("classifiers", classifiers)) if v]:
+        raise ValueError(
+            f"{axes[0]} must be left out: suite {suite.name!r} has one data set per profile, and "
+            "its classifiers are parts of its methods; a suite with [datasets], such as "
+            "defaults, crosses them"
+        )
     else:
-        refuse_axes(suite, datasets=datasets, classifiers=classifiers)
         cells = _method_cells(suite, profile, where, names)
     default = suite.profile(profile).seeds or suite.seeds
     seeded = [
@@ -127,15 +139,11 @@ def plan(
     return [cell for _, cell in sorted(seeded, key=itemgetter(0))]
 
 
-def refuse_axes(suite: Suite, **given: Names) -> None:
-    """ValueError if an axis is given that the suite does not have."""
-    for axis, names in given.items():
-        if names is not None and not suite.crossed:
-            raise ValueError(
-                f"{axis} must be left out: suite {suite.name!r} has one data set per profile, and "
-                "its classifiers are parts of its methods; a suite with [datasets], such as "
-                "defaults, crosses them"
-            )
+def _method_of(suite: Suite, setting: Profile, name: str, place: str) -> Method:
+    """Return the entry of a method, as a profile completes it."""
+    own, over = Method.keys(suite.crossed), setting.methods.get(name, {})
+    table = complete_table(suite.methods[name], over, own, setting)
+    return read_model(Method, table, place, "suite")
 
 
 # ------------------------------------------------------------------- suites that cross data sets
@@ -148,55 +156,45 @@ def _crossed_cells(
     names: Iterable[str],
     datasets: Names,
     classifiers: Names,
-) -> Iterator[tuple[Cell, tuple[int, ...] | None]]:
-    """Cells without their seed, and the seeds of their own that they have."""
+) -> Seeded:
     setting = suite.profile(profile)
-    methods = {name: _crossed_method(suite, setting, name, where) for name in names}
-    settings = {
-        name: to_lists(describe(build_method(method, f"{where}: methods.{name}")))
-        for name, method in methods.items()
-    }
+    methods, settings = {}, {}
+    for name in names:
+        place = f"{where}: methods.{name}"
+        methods[name] = method = _method_of(suite, setting, name, place)
+        made = build_method(method, place)
+        if method.kinds and not accepts(made.uncertainty, "kind"):
+            raise ValueError(f"{place}.kinds: {type(made).__name__} has one kind only")
+        settings[name] = to_lists(describe(made))
     wanted = choose("classifier", classifiers, suite.classifiers)
     for dataset in choose("data set", datasets, setting.datasets):
         data = suite.datasets[dataset]
         check_loader(data.loader, f"{where}: datasets.{dataset}")
-        for name in (name for name in data.classifiers if name in wanted):
-            part = _crossed_part(suite, setting, dataset, name, where)
+        for classifier in (name for name in data.classifiers if name in wanted):
+            part = _crossed_part(suite, setting, dataset, classifier, where)
             mine = {
                 key: method
                 for key, method in methods.items()
-                if method.classifiers is None or name in method.classifiers
+                if method.classifiers is None or classifier in method.classifiers
             }
-            place: Table = {"suite": suite.name, "profile": profile}
-            place |= {"dataset": dataset, "classifier": name}
+            place = {"suite": suite.name, "profile": profile}
+            place |= {"dataset": dataset, "classifier": classifier}
             heads = []
             for key, method in mine.items():
                 for row, kind in kinds_of(key, method).items():
-                    config = {**part.config, "method": _method_config(method, kind, settings[key])}
-                    ranked = "" if row == key else f", ranked by {kind}"
-                    head = place | {"method": row, "title": method.title + ranked}
-                    head |= {"group": method.group, "seed": -1}
-                    heads.append({**head, "config": config, "config_hash": config_hash(config)})
+                    own: Table = {"answers": method.answers, "calibrate": method.calibrate}
+                    own |= {} if method.held_out is None else {"held_out": method.held_out}
+                    own |= {**settings[key], "kind": kind, "preset": method.preset}
+                    config = {**part.config, "method": own}
+                    title = method.title + ("" if row == key else f", ranked by {kind}")
+                    head = place | {"method": row, "title": title, "group": method.group}
+                    digest = config_hash(config)
+                    heads.append({**head, "seed": -1, "config": config, "config_hash": digest})
             if heads:
                 run = replace(part, role="methods", below={"classifier": part})
                 parts = (part, run) if part.table.get("frozen") else (run,)
-                yield (
-                    Cell(-1, tuple(heads), parts, data.resamples, mine),
-                    setting.seeds or data.seeds,
-                )
-
-
-def _crossed_method(suite: Suite, setting: Profile, name: str, where: str) -> Method:
-    """Return a method, checked: its class exists and takes its arguments."""
-    place = f"{where}: methods.{name}"
-    own, over = Method.keys(crossed=True), setting.methods.get(name, {})
-    method = read_model(
-        Method, complete_table(suite.methods[name], over, own, setting), place, "suite"
-    )
-    made = build_method(method, place)
-    if method.kinds and not accepts(class_of(method.estimator, place).uncertainty, "kind"):
-        raise ValueError(f"{place}.kinds: {type(made).__name__} has one kind only")
-    return method
+                cell = Cell(-1, tuple(heads), parts, data.resamples, mine)
+                yield cell, setting.seeds or data.seeds
 
 
 def build_method(method: Method, where: str, **given: Any) -> Any:
@@ -210,33 +208,17 @@ def kinds_of(name: str, method: Method) -> dict[str, str | None]:
     return {name: first, **{f"{name}:{kind}": kind for kind in others}}
 
 
-def _method_config(method: Method, kind: str | None, settings: Table) -> Table:
-    """Everything that a row depends on beside data, classifier and seed."""
-    own: Table = {"answers": method.answers, "calibrate": method.calibrate, "kind": kind}
-    own |= {} if method.held_out is None else {"held_out": method.held_out}
-    return {**settings, **own, "preset": method.preset}
-
-
 def _crossed_part(suite: Suite, profile: Profile, dataset: str, name: str, where: str) -> Part:
     """Return the classifier of a cell, whose class and arguments are checked."""
     _, table, place = _part_table(suite, profile, "classifiers", name, where)
-    data = suite.datasets[dataset]
-    part = Part("classifier", f"{dataset}/{name}", place, table, {}, {})
-    limits = (data.limit, table.get("limit", {}), profile.limit)
-    config = {
-        "format": CROSSED_FORMAT,
-        "data": _crossed_data(data, limits),
-        "classifier": to_lists(describe(part.build(0))),
-    }
-    return replace(part, config=config)
-
-
-def _crossed_data(data: Data, limits: Iterable[Limits]) -> Table:
+    data: Data = suite.datasets[dataset]
+    limits = [data.limit, table.get("limit", {}), profile.limit]
     rows = {
         split: min((limit[split] for limit in limits if split in limit), default=None)
         for split in SPLITS
     }
-    return {
+    part = Part("classifier", f"{dataset}/{name}", place, table, {}, {})
+    of_data = {
         "loader": data.loader,
         "arguments": to_lists(data.arguments),
         "leave_out": data.leave_out,
@@ -246,15 +228,14 @@ def _crossed_data(data: Data, limits: Iterable[Limits]) -> Table:
         **({"standardise": True} if data.standardise else {}),
         **({"selected": list(data.selected)} if data.selected else {}),
     }
+    made = to_lists(describe(part.build(0)))
+    return replace(part, config={"format": CROSSED_FORMAT, "data": of_data, "classifier": made})
 
 
 # ------------------------------------------------------------ suites with one data set a profile
 
 
-def _method_cells(
-    suite: Suite, profile: str, where: str, names: Iterable[str]
-) -> Iterator[tuple[Cell, tuple[int, ...] | None]]:
-    """Cells without their seed, and the seeds of their own that they have."""
+def _method_cells(suite: Suite, profile: str, where: str, names: Iterable[str]) -> Seeded:
     for part in method_parts(suite, profile, names, where):
         assert part.spec is not None
         head: Table = {"suite": suite.name, "profile": profile, "method": part.name}
@@ -290,25 +271,23 @@ def data_config(suite: Suite, profile: Profile) -> Table:
 
 def _method(suite: Suite, profile: Profile, name: str, where: str) -> Part:
     place, data = f"{where}: methods.{name}", data_config(suite, profile)
-    own, over = Method.keys(crossed=False), profile.methods.get(name, {})
-    table = complete_table(suite.methods[name], over, own, profile)
-    spec = read_model(Method, table, place, "suite")
+    spec = _method_of(suite, profile, name, place)
     below: dict[str, Part] = {}
     if spec.classifier is not None:
         found = _part_table(suite, profile, "classifiers", spec.classifier, place)
         below["classifier"] = _part("classifier", *found, data)
     if spec.density is not None:
         key, table, at = _part_table(suite, profile, "densities", spec.density, place)
-        network = {"classifier": below.get("classifier")} if _sees_network(table, at) else {}
-        if None in network.values():
-            raise ValueError(
-                f"{at}.features: 'network' needs a classifier; give {place} one, or write 'pixels'"
-            )
+        if "classifier" not in below:
+            raise ValueError(f"{place}: a method with a density needs a classifier too; name one")
+        network = {"classifier": below["classifier"]} if _sees_network(table, at) else {}
         below["density"] = _part("density", key, table, at, data, network)
     _check_method(spec, below, place)
     made = {"estimator": spec.estimator, "arguments": spec.arguments}
     part = _part("method", name, made, place, data, below)
-    return replace(part, spec=spec, config=part.config | _choices(spec))
+    # own keys that its predictions depend on, where they differ from the defaults
+    own = spec.model_dump(include={"sees", "statistics", "uncertainty"}, exclude_defaults=True)
+    return replace(part, spec=spec, config=part.config | own)
 
 
 def _part(
@@ -317,7 +296,7 @@ def _part(
     table: Table,
     where: str,
     data: Table,
-    below: Mapping[str, Any] | None = None,
+    below: Mapping[str, Part] | None = None,
 ) -> Part:
     """Return a part, with every setting in its config, those left at their defaults too."""
     made = build(table["estimator"], table["arguments"], where)
@@ -333,9 +312,8 @@ def _sees_network(table: Table, where: str) -> bool:
     """Return whether a density sees the network; of its features only a transformer stays."""
     sees = table.pop("features", "pixels")
     if isinstance(sees, Mapping):
-        transformer = transformer_of(sees, f"{where}.features", estimator=None)
         table["features"] = dict(sees)
-        return accepts(type(transformer), "estimator")
+        return accepts(type(transformer_of(sees, f"{where}.features", estimator=None)), "estimator")
     if sees not in ("pixels", "network"):
         raise ValueError(
             f"{where}.features: must be one of ['pixels', 'network'], or a table that names a "
@@ -348,15 +326,14 @@ def _part_table(
     suite: Suite, profile: Profile, section: str, given: str | Table, where: str
 ) -> tuple[str, Table, str]:
     """Return name, completed table and place of a part that is given by name or in place."""
-    if isinstance(given, Mapping):
-        name, table, over, place = "", dict(given), {}, f"{where}.{section}"
-    else:
+    name, table, over, place = "", given, {}, f"{where}.{section}"
+    if isinstance(given, str):
         known: dict[str, Table] = getattr(suite, section)
         refuse_unknown(section, [given], known, where)
         name, table, over = given, known[given], getattr(profile, section).get(given, {})
         place = f"{where.partition(':')[0]}: {section}.{given}"
     own = PART_KEYS["crossed" if suite.crossed else section]
-    found = complete_table(table, over, own, profile)
+    found = complete_table(dict(table), over, own, profile)
     if not isinstance(found.get("estimator"), str):
         raise ValueError(f'{place}: a table must say its class, such as estimator = "GDADensity"')
     try:
@@ -368,27 +345,20 @@ def _part_table(
 
 def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
     model = build(spec.estimator, spec.arguments, where)
-    if "density" in below and "classifier" not in below:
-        raise ValueError(f"{where}: a method with a density needs a classifier too; name one")
-    if spec.sees == "pixels" and set(below) != {"classifier"}:
+    pixels = spec.sees == "pixels"
+    if pixels and set(below) != {"classifier"}:
         raise ValueError(
             f"{where}.sees: 'pixels' needs a classifier, and no density; got {sorted(below)}"
         )
-    taken = "network" if spec.sees == "pixels" and accepts(type(model), "network") else "estimator"
+    taken = "network" if pixels and accepts(type(model), "network") else "estimator"
     for role, argument in (("classifier", taken), ("density", "density")):
         if role in below and not accepts(type(model), argument):
             raise ValueError(f"{where}.{role}: {spec.estimator} takes no {role}; leave the key out")
-    learns = accepts(model.fit, "calibration") if spec.sees == "pixels" else False
-    if spec.statistics == "validation" and not (learns or hasattr(model, "evidence_model")):
+    learns = hasattr(model, "evidence_model") or (pixels and accepts(model.fit, "calibration"))
+    if spec.statistics == "validation" and not learns:
         raise ValueError(f"{where}.statistics: {spec.estimator} takes no statistics")
     if spec.uncertainty is not None and not accepts(model.uncertainty, "kind"):
         raise ValueError(f"{where}.uncertainty: {spec.estimator} has one kind only")
-
-
-def _choices(spec: Method) -> Table:
-    """Own keys of a method that its predictions depend on, where they differ from the defaults."""
-    own = spec.model_dump(include={"sees", "statistics", "uncertainty"}, exclude_defaults=True)
-    return {key: own[key] for key in ("sees", "statistics", "uncertainty") if key in own}
 
 
 # ------------------------------------------------------------------------------------- tables

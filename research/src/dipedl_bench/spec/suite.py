@@ -280,14 +280,13 @@ def choose(what: str, wanted: Iterable[str] | None, known: Iterable[str]) -> tup
     return tuple(name for name in known if name in names)
 
 
+_FOLDER = files(__package__) / "suites"
+
+
 def suite_names() -> list[str]:
     """Names of the suites that come with the package."""
-    folder = files(__package__) / "suites"
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".toml")
-    )
+    names = (entry.name for entry in _FOLDER.iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
 def file_of(name: str | os.PathLike[str]) -> str:
@@ -316,7 +315,11 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
                 f"no suite file {str(path)!r}; pass the path of your TOML file, or one of "
                 f"{suite_names()}"
             )
-        suite = parse_suite(_text_of(path), str(path))
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: must be a TOML file in UTF-8; save it as UTF-8") from error
+        suite = parse_suite(text, str(path))
         if suite.name in suite_names():
             raise ValueError(
                 f"{path}: suite.name: {suite.name!r} is a suite of the package, whose rows would "
@@ -327,24 +330,10 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
     return _of_package(str(name)).model_copy(deep=True)
 
 
-def _text_of(path: Path) -> str:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:  # also UTF-16 without a byte-order mark
-        raise ValueError(f"{path}: must be a TOML file in UTF-8; save it as UTF-8")
-    return text
-
-
 @cache
 def _of_package(name: str) -> Suite:
     refuse_unknown("suite", [name], suite_names())
-    return parse_suite(_text(name), f"{name}.toml")
-
-
-def _text(name: str) -> str:
-    return (files(__package__) / "suites" / f"{name}.toml").read_text(encoding="utf-8")
+    return parse_suite((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
 
 
 def parse_suite(text: str, where: str) -> Suite:
@@ -356,10 +345,17 @@ def parse_suite(text: str, where: str) -> Suite:
     tables = read_tables(text, where)
     head = tables.pop("suite", {})
     base = head.pop("extends", None)
-    whole = {**head, **tables}
     if base:
-        whole = _extend_suite(base, whole, where)
-    suite = read_model(Suite, whole, where, "suite")
+        refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
+        other = read_tables((_FOLDER / f"{base}.toml").read_text(encoding="utf-8"), f"{base}.toml")
+        known = _extend_each(other["profiles"])
+        profiles = {
+            name: _extend(profile, known, "profile", f"{where}: profiles.{name}.extends")
+            for name, profile in tables.get("profiles", {}).items()
+        }
+        shared = {key: other.get(key, {}) for key in ("classifiers", "densities", "methods")}
+        tables = {**shared, **tables, "profiles": profiles}
+    suite = read_model(Suite, {**head, **tables}, where, "suite")
     _check_names(suite, where)
     return suite
 
@@ -370,19 +366,6 @@ def gather_arguments(table: Table, own: Iterable[str]) -> Table:
     rest = {k: v for k, v in table.items() if k not in own and k != "arguments"}
     arguments = {**rest, **table.get("arguments", {})}
     return {**{k: v for k, v in table.items() if k in own}, "arguments": arguments}
-
-
-def _extend_suite(base: str, own: Table, where: str) -> Table:
-    """Parts and methods of another suite of the package, and the profiles that say they extend."""
-    refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
-    tables = read_tables(_text(base), f"{base}.toml")
-    shared = {key: tables.get(key, {}) for key in ("classifiers", "densities", "methods")}
-    known = _extend_each(tables["profiles"])
-    profiles = {
-        name: _extend(profile, known, "profile", f"{where}: profiles.{name}.extends")
-        for name, profile in own.get("profiles", {}).items()
-    }
-    return {**shared, **own, "profiles": profiles}
 
 
 def _extend_each(section: Mapping[str, Any]) -> Table:
@@ -397,14 +380,13 @@ def _extend(table: Any, known: Mapping[str, Table], what: str, where: str) -> An
     """The table of `known` that a table extends, if it does, with its own keys on top."""
     if not isinstance(table, Mapping) or "extends" not in table:
         return table
-    if not isinstance(table["extends"], str):
-        raise ValueError(f"{where}: must be a name, got {table['extends']!r}")
     refuse_unknown(what, [table["extends"]], known, where)
     own = {key: value for key, value in table.items() if key != "extends"}
     return {**known[table["extends"]], **own}
 
 
 def _check_names(suite: Suite, where: str) -> None:
+    """Every name that a suite uses: of folders, data sets, classifiers, methods."""
     for key, names in (("suite.name", [suite.name]), ("profiles", suite.profiles)):
         for name in names:
             if not is_folder_name(name):
@@ -421,32 +403,22 @@ def _check_names(suite: Suite, where: str) -> None:
         refuse_unknown("method", profile.without, suite.methods, f"{place}.without")
         if suite.crossed:
             refuse_unknown("data set", profile.datasets, suite.datasets, f"{place}.datasets")
-        else:
-            _check_data(suite, profile, where, place)
-    if suite.crossed:
-        _check_crossed(suite, where)
-
-
-def _check_data(suite: Suite, profile: Profile, where: str, place: str) -> None:
-    """The data set of a profile, its OOD sets and its shifted sets."""
-    refuse_unknown("data set", [profile.dataset], OOD_SETS, f"{place}.dataset")
-    at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
-    refuse_unknown("OOD set", suite.ood_of(profile), OOD_SETS[profile.dataset], at)
-    shifted = SPECTRA[profile.dataset].shifted if profile.dataset in SPECTRA else ()
-    refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
-
-
-def _check_crossed(suite: Suite, where: str) -> None:
-    """Every classifier and method of a crossed suite, and the classifiers that are named."""
+            continue
+        refuse_unknown("data set", [profile.dataset], OOD_SETS, f"{place}.dataset")
+        at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
+        refuse_unknown("OOD set", suite.ood_of(profile), OOD_SETS[profile.dataset], at)
+        shifted = SPECTRA[profile.dataset].shifted if profile.dataset in SPECTRA else ()
+        refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
+    if not suite.crossed:
+        return
     for name, data in suite.datasets.items():
         place = f"{where}: datasets.{name}"
         refuse_unknown("classifier", data.classifiers, suite.classifiers, place)
     groups = []
     for name, table in suite.methods.items():
         place = f"{where}: methods.{name}"
-        method = read_model(
-            Method, gather_arguments(table, Method.keys(crossed=True)), place, "suite"
-        )
+        entry = gather_arguments(table, Method.keys(crossed=True))
+        method = read_model(Method, entry, place, "suite")
         if not method.group:
             raise ValueError(f"{place}: group: this key is missing")
         refuse_unknown("classifier", method.classifiers or (), suite.classifiers, place)
