@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .homes import is_own_type, is_type
+from .names import is_own_type, is_type
 
 _PACKAGES = (__name__.partition(".")[0], "sklearn")
 #: Raises ValueError unless the value is what the word asks for.
@@ -34,7 +34,6 @@ LARGEST = np.float64(1e100)
 _MOST_JOBS = 1024
 #: A few keys have one hash by accident, such as -1 and -2, and tuples of these.
 _MOST_OF_ONE_HASH = 256
-_ROUNDING = 1e-5
 _LARGEST_LOG = np.float64(750.0)
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, slice, type, np.dtype, np.generic, *_NUMBERS)
@@ -105,16 +104,6 @@ def positive(*shape: Shape) -> Check:
 def logs(*shape: Shape) -> Check:
     """Logarithms of numbers that are not 0, or these negated."""
     return floats(*shape, most=_LARGEST_LOG)
-
-
-def shares(name: Shape) -> Check:
-    """Numbers of which none is negative and which add up to 1."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        floats(name, least=0)(value, sizes)
-        need(abs(value.sum() - 1) < _ROUNDING, "are shares that do not add up to 1")
-
-    return check
 
 
 def scores(name: Shape) -> Check:
@@ -348,8 +337,7 @@ def is_a(*types: str, **same: Shape) -> Check:
     """An object of one of the named types, with sizes that agree with ours."""
 
     def check(value: Any, sizes: Sizes) -> None:
-        names = (name.rpartition(".") for name in types)
-        found = any(is_type(type(value), module, name) for module, _, name in names)
+        found = any(is_type(type(value), path) for path in types)
         need(found, f"is a {type(value).__name__}, not one of {types}")
         _agree(sizes, sizes_of(value), same, required=True)
 

@@ -2,12 +2,12 @@
 
 The file is a safetensors container. Arrays are tensors; the manifest (versions, types, plain
 values, checksums) is JSON in its metadata. Estimators of scikit-learn, LightGBM and XGBoost are
-arrays and plain values too, made again once every part was checked; only what the table does not
-know is one skops archive, held as a tensor of bytes, and asks for trust.
+arrays and plain values too, by exact names of types; an object of any other class asks for trust.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,20 +20,16 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..plugins import optional
 from ..writing.numbers import plain_labels
 from .codecs import is_ours, type_name
-from .container import SAVING, ModelFileError, read, versions, write
-from .decoder import Decoder
-from .encoder import Encoder
-from .skops_parts import dump_parts, load_parts, untrusted_types
+from .container import ModelFileError, read, versions, write
+from .values import Decoder, Encoder
 
 __all__ = ["ModelFileError", "UntrustedTypesError", "describe", "load", "save"]
 
-_PARTS = "skops"
 #: What `dipedl.pretrained.DIPModule.save` writes in the place of a type of ours.
 _MODULE = "DIPModule"
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "skops")
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 class UntrustedTypesError(ModelFileError):
@@ -97,12 +93,15 @@ def save(model: Any, path: str | Path) -> None:
         )
     _check_fitted(model)
     getattr(model, "evidence_", None)  # after partial_fit it is learned when it is asked for
-    encoder = Encoder()
-    root = encoder.encode(model, "")
-    manifest = _manifest(model, encoder) | {"root": root}
-    tensors = dict(encoder.tensors)
-    if encoder.parts:
-        tensors[_PARTS] = np.frombuffer(dump_parts(encoder.parts, encoder.paths), np.uint8)
+    manifest, tensors = _encoded(model)
+    if manifest["parts"]:
+        # What Python would copy by attributes of its own choice must come back as it was.
+        again = _encoded(Decoder(manifest, tensors, _untrusted(manifest)).decode(manifest["root"]))
+        if _compared(manifest, tensors) != _compared(*again):
+            raise TypeError(
+                f"{', '.join(manifest['parts'])} cannot be saved without pickle: another object "
+                "would be loaded; save it on its own, or without __getstate__ and __setstate__"
+            )
     write(Path(path), manifest, tensors)
 
 
@@ -149,9 +148,11 @@ def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
             "dipedl.pretrained.DIPModule.load(path, network)"
         )
     written = _written_with(path, manifest)
-    parts = _load_parts(path, tensors, trusted, written)
+    names = {t if isinstance(t, str) else f"{t.__module__}.{t.__name__}" for t in trusted}
+    if refused := sorted({*_untrusted(manifest)} - names):
+        raise UntrustedTypesError(path, refused)
     try:
-        model = Decoder(manifest, tensors, parts).decode(manifest["root"])
+        model = Decoder(manifest, tensors, names).decode(manifest["root"])
         _check_root(model, manifest)
     # Whatever building makes of forged content, it is the file.
     except Exception as error:
@@ -182,10 +183,10 @@ def describe(path: str | Path) -> dict[str, Any]:
     -------
     manifest : dict
         Among others ``"type"``, ``"classes"``, ``"n"`` (training samples), ``"versions"``,
-        ``"parts"`` (what skops holds), and ``"untrusted_types"``: what `load` needs in `trusted`.
+        ``"parts"`` (where they are), and ``"untrusted_types"``: what `load` needs in `trusted`.
     """
-    manifest, tensors = read(Path(path))
-    return manifest | {"untrusted_types": _untrusted(path, tensors)}
+    manifest, _ = read(Path(path))
+    return manifest | {"untrusted_types": _untrusted(manifest)}
 
 
 def _check_fitted(model: Any) -> None:
@@ -197,17 +198,37 @@ def _check_fitted(model: Any) -> None:
         ) from None
 
 
-def _manifest(model: Any, encoder: Encoder) -> dict[str, Any]:
+def _encoded(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Manifest and tensors of a model."""
+    encoder = Encoder()
+    root = encoder.encode(model, "")
     classes = getattr(model, "classes_", None)
     evidence = getattr(model, "evidence_", None)
-    return {
+    manifest = {
         "versions": versions(*_PACKAGES),
         "type": type_name(type(model)),
         "classes": None if classes is None else plain_labels(np.asarray(classes)),
         "n": None if evidence is None else evidence.n_,
         "parts": encoder.paths,
         **encoder.contents(),
+        "root": root,
     }
+    return json.loads(json.dumps(manifest)), encoder.tensors
+
+
+def _compared(manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
+    return manifest, {name: (a.dtype, a.shape, a.tobytes()) for name, a in tensors.items()}
+
+
+def _untrusted(manifest: dict[str, Any]) -> list[str]:
+    """Names of classes and functions in a file beyond the table."""
+    try:
+        named = [
+            o["class" if "class" in o else "named"] for o in manifest["objects"] if "type" not in o
+        ]
+        return sorted({*map(str, named)})
+    except Exception as error:
+        raise ModelFileError(f"the manifest of the file lists no objects: {error}") from error
 
 
 def _can_be_saved(model: Any) -> bool:
@@ -240,31 +261,3 @@ def _explained(error: Exception, written: str) -> str:
         f"{error}; it was saved with scikit-learn {written}, this is {sklearn.__version__}: "
         "install that version, or fit the model again"
     )
-
-
-def _untrusted(path: str | Path, tensors: dict[str, np.ndarray]) -> list[str]:
-    if _PARTS not in tensors:
-        return []
-    optional("skops.io", SAVING)
-    try:
-        return untrusted_types(tensors[_PARTS].tobytes())
-    except Exception as error:
-        raise ModelFileError(f"{path}: its skops archive cannot be read: {error}") from error
-
-
-def _load_parts(
-    path: str | Path, tensors: dict[str, np.ndarray], trusted: Sequence[Any], written: str
-) -> list[Any]:
-    names = {t if isinstance(t, str) else f"{t.__module__}.{t.__name__}" for t in trusted}
-    refused = sorted(set(_untrusted(path, tensors)) - names)
-    if refused:
-        raise UntrustedTypesError(path, refused)
-    if _PARTS not in tensors:
-        return []
-    try:
-        return load_parts(tensors[_PARTS].tobytes(), sorted(names))
-    except Exception as error:
-        raise ModelFileError(
-            f"{path}: skops cannot rebuild the saved estimators: {_explained(error, written)}; "
-            "install the packages they came from, or refit"
-        ) from error

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from ..calibration.crossfit import IN_SAMPLE
 from ..io.container import ModelFileError, read, versions, write
-from ..io.decoder import Decoder
-from ..io.encoder import Encoder
-from ..io.table.own_modules import MODULE
+from ..io.own import MODULE
+from ..io.values import Decoder, Encoder
 from ..networks.batches import device_of
 from .class_gaussians import SETTINGS, ClassGaussians
 from .held_out_rows import HELD_OUT_SHARE, rename_key
@@ -40,11 +39,10 @@ def write_module(module: Any, path: Path, *, weights: bool) -> None:
         )
     encoder = Encoder()
     settings = {name: encoder.encode(value, name) for name, value in _settings(module).items()}
-    if encoder.parts:
+    if encoder.paths:
         raise TypeError(
-            f"{encoder.paths[0]} of the module is of type {type(encoder.parts[0]).__name__}, which "
-            "cannot be saved without pickle; use numbers, strings and normalisers of "
-            "dipedl.evidence"
+            f"{encoder.paths[0]} of the module cannot be saved: a file of a DIPModule holds no "
+            "classes of other packages; use numbers, strings and normalisers of dipedl.evidence"
         )
     contents = encoder.contents()
     tensors, state = dict(encoder.tensors), {}
@@ -76,7 +74,7 @@ def read_module(cls: Any, path: Path, network: nn.Module) -> Any:
             f"{path} holds no DIPModule but {manifest.get('type')}; read it with dipedl.load"
         )
     try:
-        decoder = Decoder(manifest, tensors, [])
+        decoder = Decoder(manifest, tensors)
         settings = {name: decoder.decode(code) for name, code in manifest["settings"].items()}
         state: dict[str, dict[str, Tensor]] = {part: {} for part in _PARTS}
         for key, (kind, shape) in manifest["state"].items():

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.frozen import FrozenEstimator
 
-from ..homes import is_type
+from ..names import is_type
 
 #: Models that can be exported, by the module that defines them.
 _MODELS = {
@@ -20,7 +20,8 @@ def kind_of(model: Any) -> str | None:
     """Return the name of the class in `_MODELS` that `model` is an instance of, or None."""
     bases = type(model).__mro__
     return next(
-        (n for n, home in _MODELS.items() if any(is_type(base, home, n) for base in bases)), None
+        (n for n, home in _MODELS.items() if any(is_type(base, f"{home}.{n}") for base in bases)),
+        None,
     )
 
 

@@ -30,7 +30,7 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from ..homes import is_type
+from ..names import is_type
 from ._nodes import ML_DOMAIN, Tensor, softmax, two_classes
 
 
@@ -171,9 +171,9 @@ TREES: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
 
 def booster(model: Any, X: Tensor) -> Tensor | None:
     """Class probabilities (n, k) of a fitted booster; None for other classifiers."""
-    if is_type(type(model), "lightgbm", "LGBMClassifier"):
+    if is_type(type(model), "lightgbm.LGBMClassifier"):
         return _lightgbm(model, X)
-    return _xgboost(model, X) if is_type(type(model), "xgboost", "XGBClassifier") else None
+    return _xgboost(model, X) if is_type(type(model), "xgboost.XGBClassifier") else None
 
 
 def _lightgbm(model: Any, X: Tensor) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Decision trees as arrays: the trees of a file lie one after another, one array per field."""
+"""Objects of compiled code as plain arrays and numbers, checked before they are built again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import LARGEST, need
+from .checks import LARGEST, Sizes, count, doubles, floats, ints, maybe, need, number, one_of
 
 #: Arrays of all objects, one after another, and how many entries each has (n_objects,).
 Joined = Mapping[str, tuple[np.ndarray, NDArray[np.int64]]]
@@ -89,12 +89,12 @@ class _Trees:
         ends = np.cumsum(counts)
         last = np.cumsum(counts * shapes[:, 1])
         made = []
-        for (width, classes, depth), count, end, stop in zip(
+        for (width, classes, depth), size, end, stop in zip(
             shapes.tolist(), counts.tolist(), ends.tolist(), last.tolist(), strict=True
         ):
             tree = cls(width, np.array([classes], np.intp), 1)
-            state = {"max_depth": depth, "node_count": count, "nodes": nodes[end - count : end]}
-            state["values"] = values[stop - count * classes : stop].reshape(count, 1, classes)
+            state = {"max_depth": depth, "node_count": size, "nodes": nodes[end - size : end]}
+            state["values"] = values[stop - size * classes : stop].reshape(size, 1, classes)
             tree.__setstate__(state)
             # A path is as long as this says: memory is taken by it.
             need(tree.compute_node_depths().max() - 1 == depth, "are deeper than they say")
@@ -192,4 +192,168 @@ def check_columns(features: np.ndarray, widths: np.ndarray) -> None:
 POOLS: dict[str, Any] = {
     "sklearn.tree._tree.Tree": _Trees(),
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": _Predictors(),
+}
+
+
+# Search trees
+
+#: What scikit-learn calls the compiled distances -> the names that make them.
+_METRICS = {
+    "EuclideanDistance64": "euclidean",
+    "ManhattanDistance64": "manhattan",
+    "ChebyshevDistance64": "chebyshev",
+    "MinkowskiDistance64": "minkowski",
+}
+
+
+class _SearchTree:
+    """A KDTree or a BallTree."""
+
+    def take(self, value: Any) -> dict[str, Any]:
+        parts = value.__getstate__()
+        data, leaf_size, metric, weight = parts[0], parts[4], parts[11], parts[12]
+        name = _METRICS.get(type(metric).__name__)
+        need(name is not None, "has another distance")
+        # Minkowski's state is its power, its weights and more.
+        power, weights = metric.__getstate__()[:2] if name == "minkowski" else (None, ())
+        need(not len(weights), "has a distance with weights")
+        state = {
+            "data": np.asarray(data),
+            "leaf_size": leaf_size,
+            "metric": name,
+            "p": power,
+            "weights": None if weight is None else np.asarray(weight),
+        }
+        need(_same(value, self.make(type(value), state)), "would be another one, built again")
+        return state
+
+    def make(self, cls: type, state: dict[str, Any]) -> Any:
+        sizes = Sizes()
+        doubles("n", "d")(state["data"], sizes)
+        maybe(floats("n", least=0))(state["weights"], sizes)
+        count(least=1)(state["leaf_size"], sizes)
+        one_of(*_METRICS.values())(state["metric"], sizes)
+        power = {}
+        if state["metric"] == "minkowski":
+            number(1, 1e6)(state["p"], sizes)
+            power = {"p": state["p"]}
+        need(sizes["n"] and sizes["d"], "has no points")
+        return cls(
+            state["data"],
+            leaf_size=min(state["leaf_size"], sizes["n"] + 1),
+            metric=state["metric"],
+            sample_weight=state["weights"],
+            **power,
+        )
+
+    def cost(self, state: dict[str, Any]) -> int:
+        """Bytes that the tree takes beside its points: two bounds per node."""
+        data = state["data"]
+        nodes = 4 * len(data) // min(max(int(state["leaf_size"]), 1), len(data) + 1) + 2
+        return int(8 * len(data) + nodes * (32 + 16 * data.shape[-1]))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(a.get_arrays(), b.get_arrays(), strict=True))
+
+
+# Random states and losses
+
+#: The state that numpy's module-level functions share: in a file by name, not by value.
+_SHARED = np.random.mtrand._rand
+_TWISTED = 624
+_128_BITS = 1 << 128
+
+
+class _RandomState:
+    """A Mersenne twister, or the state that all of numpy shares."""
+
+    def take(self, value: Any) -> dict[str, Any]:
+        if value is _SHARED:
+            return {}
+        kind, key, position, has_gauss, gauss = value.get_state()
+        need(kind == "MT19937", f"is a {kind}")
+        return {"key": key, "position": position, "has_gauss": has_gauss, "gauss": gauss}
+
+    def make(self, cls: type, state: dict[str, Any]) -> Any:
+        if not state:
+            return _SHARED
+        ints(_TWISTED, dtype=np.uint32)(state["key"], Sizes())
+        # numpy reads the word at this position without a look.
+        for name, most in {"position": _TWISTED, "has_gauss": 1}.items():
+            count()(state[name], Sizes())
+            need(state[name] <= most, f"has {name} {state[name]}")
+        number()(state["gauss"], Sizes())
+        made = np.random.RandomState()
+        made.set_state(
+            ("MT19937", state["key"], state["position"], state["has_gauss"], state["gauss"])
+        )
+        return made
+
+
+class _Generator:
+    """numpy's default generator."""
+
+    def take(self, value: Any) -> dict[str, Any]:
+        state = value.bit_generator.state
+        need(state["bit_generator"] == "PCG64", f"is a {state['bit_generator']}")
+        return {**state["state"], "has": state["has_uint32"], "word": state["uinteger"]}
+
+    def make(self, cls: type, state: dict[str, Any]) -> Any:
+        for name, bound in {
+            "state": _128_BITS,
+            "inc": _128_BITS,
+            "has": 2,
+            "word": 1 << 32,
+        }.items():
+            count()(state[name], Sizes())
+            need(state[name] < bound, f"has {name} {state[name]}")
+        made = np.random.PCG64(0)
+        made.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": state["state"], "inc": state["inc"]},
+            "has_uint32": state["has"],
+            "uinteger": state["word"],
+        }
+        return np.random.Generator(made)
+
+
+class _Loss:
+    """A loss of scikit-learn: only its link is asked after the fit."""
+
+    def take(self, value: Any) -> dict[str, Any]:
+        return {"n_classes": value.n_classes} if self._many(type(value)) else {}
+
+    def make(self, cls: type, state: dict[str, Any]) -> Any:
+        if not self._many(cls):
+            return cls()
+        count(least=2)(state["n_classes"], Sizes())
+        return cls(n_classes=state["n_classes"])
+
+    def _many(self, cls: type) -> bool:
+        from sklearn._loss import HalfMultinomialLoss
+
+        return issubclass(cls, HalfMultinomialLoss)
+
+
+class _Bunch:
+    """A dict of scikit-learn whose keys are attributes."""
+
+    def take(self, value: Any) -> dict[str, Any]:
+        return {"items": dict(value)}
+
+    def make(self, cls: type, state: dict[str, Any]) -> Any:
+        need(all(isinstance(name, str) for name in state["items"]), "has names that are no text")
+        return cls(**state["items"])
+
+
+CODECS: dict[str, Any] = {
+    **{f"sklearn.neighbors.{name}": _SearchTree() for name in ("KDTree", "BallTree")},
+    "numpy.random.RandomState": _RandomState(),
+    "numpy.random.Generator": _Generator(),
+    "sklearn.utils.Bunch": _Bunch(),
+    **{
+        f"sklearn._loss.loss.{name}": _Loss()
+        for name in ("HalfMultinomialLoss", "HalfBinomialLoss", "ExponentialLoss")
+    },
 }

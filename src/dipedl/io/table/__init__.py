@@ -1,1 +1,0 @@
-"""Parts of the fitted estimators of other packages: one entry per type."""
