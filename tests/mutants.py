@@ -762,13 +762,6 @@ MUTANTS = [
         "research/tests/test_verify.py::test_another_kind_of_machine_or_number_of_threads_has_the_looser_tolerance",
     ),
     Mutant(
-        "half of a damaged file of spectra kept",
-        "src/dipedl/apps/spectra/files.py",
-        "            self.n = start\n",
-        "",
-        "tests/apps/spectra/test_paper_files.py::test_damage_found_late_leaves_no_half_of_a_file",
-    ),
-    Mutant(
         "chunks of spectra share their random numbers",
         "research/src/dipedl_bench/datasets/semi_real.py",
         "_chance(random_state, 1 + chunk)",

@@ -18,8 +18,8 @@ import dipedl
 from dipedl import DIPClassifier
 from dipedl.apps.cli.serve import check_exposed, parse_paths, read_token
 from dipedl.apps.serve import Settings, create_app, demo
+from dipedl.apps.serve import app as service_module
 from dipedl.apps.serve import models as serving
-from dipedl.apps.serve import service as service_module
 from dipedl.apps.serve.arrow import STREAM
 from dipedl.apps.serve.models import Models
 from dipedl.apps.serve.process import bind
@@ -98,6 +98,8 @@ def test_a_wrong_field_is_refused_with_an_example(client, field):
         ("GET", "/v1/nothing", None, JSON, 404, "path"),
         ("POST", "/v1/models/x/reload", b"", JSON, 404, "model"),
         ("POST", "/v1/predict", b"{", JSON, 400, "body"),
+        ("POST", "/v1/predict", b'{"rows": [{"age": 1, "fare": 2, "age": 3}]}', JSON, 422, "age"),
+        ("POST", "/v1/explain", b'{"rows": [], "rows": [{"port": "a:b"}]}', JSON, 422, "rows"),
         ("POST", "/v1/predict", b"a=1", "text/plain", 415, "content-type"),
         ("POST", "/v1/explain", b"ARROW", STREAM, 415, "content-type"),
         ("POST", "/v1/predict", b"ARROW", STREAM, 422, "model"),
@@ -108,6 +110,11 @@ def test_other_requests_are_refused(client, method, path, content, headers, stat
     check_refused(reply, status, field)
     packed = {"content-type": JSON, "content-encoding": "gzip"}
     check_refused(client.post("/v1/predict", headers=packed), 415, "content-encoding")
+
+
+def test_a_text_may_hold_a_colon(client):
+    body = {"model": "people", "rows": [{**ROW, "port": 'a": 1, "a": 2'}]}
+    assert client.post("/v1/predict", json=body).json()["answers"][0]["flagged"]
 
 
 def test_a_missing_name_is_suggested_and_the_other_missing_names_are_listed(client, rows):

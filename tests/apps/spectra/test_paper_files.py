@@ -128,15 +128,15 @@ def test_damage_found_late_leaves_no_half_of_a_file(tmp_path, monkeypatch):
     write_paper(tmp_path / "a.fits", fluxes(5), [0, 1, 2, 0, 1])
     write_paper(tmp_path / "b.fits", fluxes(3, 1), [2, 2, 2])
     monkeypatch.setattr(files, "_CHUNK", 2)
-    add, calls = files._Table._add, []
+    reasons, calls = files._reasons, []
 
-    def failing(self, path, low, *rest):
-        calls.append(low)
-        if path.name == "a.fits" and low == 2:
+    def failing(*chunk):
+        calls.append(chunk)
+        if len(calls) == 2:
             raise OSError("I/O error")
-        return add(self, path, low, *rest)
+        return reasons(*chunk)
 
-    monkeypatch.setattr(files._Table, "_add", failing)
+    monkeypatch.setattr(files, "_reasons", failing)
     spectra = read_paper_files(tmp_path)
     np.testing.assert_array_equal(spectra.flux, fluxes(3, 1).astype(np.float32))
     assert "I/O error" in spectra.failures[0].reason and spectra.failures[0].row is None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..table.reading import RejectedRow, frame_of
 from .arrow import read_stream
 from .models import Served
 from .problems import MOST_COMPARED, Problem, check_columns, too_many_rows
-from .schemas import EXAMPLES, Rows
+from .schemas import EXAMPLES, PredictRequest, Rows
 from .settings import Settings
 
 Request = TypeVar("Request", bound=Rows)
@@ -53,18 +54,47 @@ def parse_json(kind: type[Request], body: bytes, most: int) -> Request:
             raise Problem(422, name[:64] or "body", f"there is no such field: {hint}")
         if name in ("rows", "matrix") and isinstance(value, list) and len(value) > most:
             raise too_many_rows(name, len(value), most)
-    try:
-        request = kind.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in first["loc"][:2])
-        such = json.dumps(EXAMPLES[str(first["loc"][0])])
-        raise Problem(422, where.lstrip("."), f"{first['msg']}, such as {such}") from error
+    rows = content.get("rows")
+    objects = [content, *(rows if isinstance(rows, list) else ())]
+    if body.count(b":") > sum(len(one) for one in objects if isinstance(one, dict)):
+        # A text holds a colon, or a name comes twice.
+        json.loads(body, object_pairs_hook=_refuse_twice)
+    request = _checked(kind, content)
     if (request.rows is None) == (request.matrix is None):
         raise Problem(422, "rows", "give either rows or a matrix")
     if request.columns is not None and request.matrix is None:
         raise Problem(422, "columns", "columns belong to a matrix; rows name theirs")
     return request
+
+
+def _refuse_twice(pairs: list[tuple[str, Any]]) -> None:
+    """Problem for a name that comes twice in an object: readers of JSON keep one of its values."""
+    name, times = Counter(name for name, _ in pairs or [("", None)]).most_common(1)[0]
+    if times > 1:
+        raise Problem(422, name[:64] or "body", f"{name[:64]!r} comes twice in an object")
+
+
+def parse_query(parameters: Mapping[str, str]) -> PredictRequest:
+    """Return the request of a stream of Arrow, whose fields and coverage stand in the query."""
+    content: dict[str, Any] = {}
+    if "fields" in parameters:
+        content["fields"] = [name.strip() for name in parameters["fields"].split(",")]
+    if "coverage" in parameters:
+        try:
+            content["coverage"] = float(parameters["coverage"])
+        except ValueError as error:
+            raise Problem(422, "coverage", "coverage must be a number in (0, 1)") from error
+    return _checked(PredictRequest, content)
+
+
+def _checked(kind: type[Request], content: dict[str, Any]) -> Request:
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in first["loc"][:2])
+        such = json.dumps(EXAMPLES[str(first["loc"][0])])
+        raise Problem(422, where.lstrip("."), f"{first['msg']}, such as {such}") from error
 
 
 def json_inputs(served: Served, request: Rows) -> Inputs:

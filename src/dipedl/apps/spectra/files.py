@@ -443,113 +443,89 @@ def read_paper_files(
     """
     if on_error not in ("list", "raise"):
         raise ValueError(f"on_error must be 'list' or 'raise', got {on_error!r}")
-    found = fits_files(files)
     failures: list[Failure] = []
-    sizes: dict[Path, int] = {}
-    for path in found:
+    parts: list[_PaperRows] = []
+    for path in fits_files(files):
         with _list_failures(failures, on_error):
-            sizes[path] = _rows_in(path)
-    if not sizes:
+            parts.append(_paper_rows(path))
+            for row, reason in parts[-1].refused.items():
+                with _list_failures(failures, on_error):
+                    raise _unusable(path, reason, row)
+    if not parts:
         why = "; ".join(map(str, failures[:3]))
         raise ValueError(f"files must hold spectra in the paper's layout, but none does: {why}")
-    table = _Table(sum(sizes.values()))
-    for path in sizes:
-        with _list_failures(failures, on_error):
-            for problem in table.take(path):
-                with _list_failures(failures, on_error):
-                    raise problem
-    return table.spectra(tuple(failures))
+    label, objid = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+    flux = np.empty((len(label), len(paper_grid())), np.float32)
+    mask = np.zeros(flux.shape, np.bool_) if any(part.gaps for part in parts) else None
+    start = 0
+    while parts:  # each is let go once it is copied
+        part = parts.pop(0)
+        flux[start : start + len(part.flux)] = part.flux
+        if mask is not None:
+            for row, gap in part.gaps.items():
+                mask[start + row] = gap
+        start += len(part.flux)
+    return Spectra(
+        flux,
+        paper_grid(),
+        label=label,
+        target_names=CLASSES,
+        name=objid.astype(np.str_),
+        group=objid,
+        mask=mask,
+        failures=tuple(failures),
+    )
 
 
-def _rows_in(path: Path) -> int:
-    """Number of spectra in a file, from its headers; refuses another layout."""
+class _PaperRows(NamedTuple):
+    """Usable spectra of a file, pixels filled in by row, and why the other rows are refused."""
+
+    flux: NDArray[np.float32]
+    label: NDArray[np.int64]
+    objid: NDArray[np.int64]
+    gaps: dict[int, NDArray[np.bool_]]
+    refused: dict[int, str]
+
+
+def _paper_rows(path: Path) -> _PaperRows:
+    """Read the spectra of a file in the paper's layout, all of them or none."""
     with _open_fits(path, many=True) as hdus:
-        shape = tuple(hdus[0].shape)
-        pixels = len(paper_grid())
-        if len(shape) != 2 or shape[1] != pixels:
+        shape, grid = tuple(hdus[0].shape), paper_grid()
+        if len(shape) != 2 or shape[1] != len(grid):
             raise _LayoutError(
-                f"its first HDU must be an image of n rows and {pixels} pixels, got shape {shape}; "
-                "single spectra are read by read_spectra"
+                f"its first HDU must be an image of n rows and {len(grid)} pixels, got shape "
+                f"{shape}; single spectra are read by read_spectra"
             )
         if len(hdus) < 2 or not hasattr(hdus[1], "columns"):
             raise _LayoutError("its second HDU must be a table with objid and label, got none")
-        missing = {"objid", "label"} - {name.lower() for name in hdus[1].columns.names}
-        if missing:
+        if {"objid", "label"} - {name.lower() for name in hdus[1].columns.names}:
             raise _LayoutError(
                 f"its table must have the columns objid and label, got {hdus[1].columns.names}"
             )
-        rows = hdus[1].header["NAXIS2"]
-        if rows != shape[0]:
-            raise _LayoutError(f"it has {shape[0]} spectra and {rows} labels, one each is needed")
-        return int(shape[0])
-
-
-def _numbers(objid: Any) -> NDArray[np.int64]:
-    found = np.asarray(objid)
-    if found.dtype.kind not in "iuf":
-        raise _LayoutError(f"its column objid must hold numbers, got {found[:1].tolist()}")
-    return found.astype(np.int64)
-
-
-class _Table:
-    """Arrays filled file by file; unusable rows leave no gap."""
-
-    def __init__(self, n: int) -> None:
-        self.flux = np.empty((n, len(paper_grid())), np.float32)
-        self.label = np.empty(n, np.int64)
-        self.objid = np.empty(n, np.int64)
-        self.filled: dict[int, NDArray[np.bool_]] = {}
-        self.n = 0
-
-    def take(self, path: Path) -> list[_UnusableError]:
-        """Read the spectra of a file, all or none; returns the failures."""
-        start, problems = self.n, []
-        try:
-            with _open_fits(path, many=True) as hdus:
-                label = np.asarray(hdus[1].data["label"])
-                objid = _numbers(hdus[1].data["objid"])
-                for low in range(0, len(label), _CHUNK):
-                    rows = slice(low, low + _CHUNK)
-                    flux = np.asarray(hdus[0].data[rows])
-                    problems += self._add(path, low, flux, label[rows], objid[rows])
-        except _UnusableError:
-            self.n = start
-            self.filled = {row: gap for row, gap in self.filled.items() if row < start}
-            raise
-        return problems
-
-    def _add(
-        self, path: Path, low: int, flux: NDArray[Any], label: NDArray[Any], objid: NDArray[Any]
-    ) -> list[_UnusableError]:
-        with np.errstate(over="ignore"):
-            flux = flux.astype(np.float32)
-        gaps = ~np.isfinite(flux)
-        flux[gaps] = np.nan
-        reasons = _reasons(flux, gaps, label)
-        kept = [row for row in range(len(flux)) if row not in reasons]
-        self.filled |= {self.n + i: gaps[row] for i, row in enumerate(kept) if gaps[row].any()}
-        into = slice(self.n, self.n + len(kept))
-        self.flux[into] = fill_gaps(flux[kept], gaps[kept], paper_grid())
-        self.label[into], self.objid[into] = label[kept], objid[kept]
-        self.n += len(kept)
-        return [_unusable(path, reason, low + row) for row, reason in reasons.items()]
-
-    def spectra(self, failures: tuple[Failure, ...]) -> Spectra:
-        mask = None
-        if self.filled:
-            mask = np.zeros((self.n, self.flux.shape[1]), np.bool_)
-            for row, gap in self.filled.items():
-                mask[row] = gap
-        return Spectra(
-            self.flux[: self.n],
-            paper_grid(),
-            label=self.label[: self.n],
-            target_names=CLASSES,
-            name=self.objid[: self.n].astype(np.str_),
-            group=self.objid[: self.n],
-            mask=mask,
-            failures=failures,
-        )
+        n, rows = shape[0], hdus[1].header["NAXIS2"]
+        if rows != n:
+            raise _LayoutError(f"it has {n} spectra and {rows} labels, one each is needed")
+        label, objid = (np.asarray(hdus[1].data[name]) for name in ("label", "objid"))
+        if objid.dtype.kind not in "iuf":
+            raise _LayoutError(f"its column objid must hold numbers, got {objid[:1].tolist()}")
+        flux = np.empty((n, len(grid)), np.float32)
+        usable: list[int] = []
+        filled: dict[int, NDArray[np.bool_]] = {}
+        refused: dict[int, str] = {}
+        for low in range(0, n, _CHUNK):
+            with np.errstate(over="ignore"):
+                chunk = np.asarray(hdus[0].data[low : low + _CHUNK]).astype(np.float32)
+            gaps = ~np.isfinite(chunk)
+            chunk[gaps] = np.nan
+            reasons = _reasons(chunk, gaps, label[low : low + _CHUNK])
+            refused |= {low + row: reason for row, reason in reasons.items()}
+            kept = [row for row in range(len(chunk)) if row not in reasons]
+            first = len(usable)
+            filled |= {first + i: gaps[row] for i, row in enumerate(kept) if gaps[row].any()}
+            usable += [low + row for row in kept]
+            flux[first : len(usable)] = fill_gaps(chunk[kept], gaps[kept], grid)
+    known = label[usable].astype(np.int64), objid[usable].astype(np.int64)
+    return _PaperRows(flux[: len(usable)], *known, filled, refused)
 
 
 def _reasons(
