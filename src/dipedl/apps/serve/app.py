@@ -188,7 +188,7 @@ class Service:
         self.ready = False
 
     @asynccontextmanager
-    async def running(self, _: FastAPI) -> AsyncIterator[None]:
+    async def running(self, _: FastAPI | None = None) -> AsyncIterator[None]:
         """Answer while the block runs."""
         self._batcher = Batcher(self.monitors.observe)
         self._reader = ThreadPoolExecutor(1, "dipedl-reader")
