@@ -5,11 +5,11 @@ Dirichlet with ``concentration = prior + n * gamma * exp(z(x)) * p(x)``: confide
 seen, back to the prior where it was not.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ._version import __version__ as __version__
-from .plugins import explain_missing
+from .plugins import lazily
 
 if TYPE_CHECKING:
     from . import baselines, datasets, density, metrics, networks, plots, pretrained
@@ -74,40 +74,4 @@ _HOME = {
     "save": "io",
     "uncertainty": "decisions.pipelines",
 }
-_MODULES = {
-    "apps",
-    "baselines",
-    "calibration",
-    "datasets",
-    "decisions",
-    "density",
-    "evidence",
-    "explanation",
-    "gaussians",
-    "io",
-    "maths",
-    "metrics",
-    "networks",
-    "plots",
-    "plugins",
-    "preprocessing",
-    "pretrained",
-    "protocols",
-    "testing",
-    "theory",
-}
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        if name in _HOME:
-            return getattr(import_module(f".{_HOME[name]}", __name__), name)
-        if name in _MODULES:
-            return import_module(f".{name}", __name__)
-    except ImportError as error:
-        raise explain_missing(error, f"dipedl.{name}") from error
-    raise AttributeError(f"module 'dipedl' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_MODULES, "__version__"})
+__getattr__, __dir__ = lazily(__name__, Path(__file__).parent, _HOME, [*__all__, "__version__"])

@@ -718,26 +718,25 @@ def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
     return error
 
 
-def one_thread_if_small(X: Any) -> AbstractContextManager[object]:
-    """BLAS and OpenMP on one thread around a fit to few rows X (n, d), or answers to them.
+def one_thread(small: bool, user_api: str | None = None) -> AbstractContextManager[object]:
+    """BLAS and OpenMP, or one of them, on one thread around work that is too `small` for threads.
 
     Threads of OpenMP wait for one another by spinning: where another process has the core, a fit of
     boosted trees to some hundred rows takes a hundred times as long. A number of threads that an
     estimator was given, as ``n_jobs`` of XGBoost, is kept.
     """
-    if math.prod(X.shape) > _FEW_ENTRIES:
-        return nullcontext()
-    controller = _all_libraries(len(sys.modules))
-    if all(library.num_threads == 1 for library in controller.lib_controllers):
+    controller = _libraries(user_api, len(sys.modules)) if small else None
+    if controller is None or all(one.num_threads == 1 for one in controller.lib_controllers):
         return nullcontext()
     limits: AbstractContextManager[object] = controller.limit(limits=1)
     return limits
 
 
-@lru_cache(maxsize=1)
-def _all_libraries(modules: int) -> ThreadpoolController:
+@lru_cache(maxsize=2)
+def _libraries(user_api: str | None, modules: int) -> ThreadpoolController:
     # Again when more modules were imported, which may have brought libraries of their own.
-    return ThreadpoolController()
+    controller = ThreadpoolController()
+    return controller if user_api is None else controller.select(user_api=user_api)
 
 
 def compute_features(features: Any, X: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ code, so a file backed by PyTorch costs nothing until one of its names is used.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -123,17 +123,25 @@ def attach(
     """
     folder = Path(file).parent
     names = public_names(folder)
+    return *lazily(package, folder, names, sorted(names)), sorted(names)
+
+
+def lazily(
+    package: str, folder: Path, homes: Mapping[str, str], public: list[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose modules are imported when used.
+
+    `homes` are the modules that define its names, by name; `public` is what ``dir`` lists.
+    """
 
     def __getattr__(name: str) -> Any:
-        if name in names:
-            try:
-                return getattr(import_module(f"{package}.{names[name]}"), name)
-            except ImportError as error:
-                raise explain_missing(error, f"{package}.{name}") from error
-        if (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists():
-            return import_module(f"{package}.{name}")
-        raise AttributeError(
-            f"module {package!r} has no attribute {name!r}; it has {sorted(names)}"
-        )
+        try:
+            if name in homes:
+                return getattr(import_module(f"{package}.{homes[name]}"), name)
+            if (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists():
+                return import_module(f"{package}.{name}")
+        except ImportError as error:
+            raise explain_missing(error, f"{package}.{name}") from error
+        raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {public}")
 
-    return __getattr__, lambda: sorted(names), sorted(names)
+    return __getattr__, lambda: public
