@@ -308,7 +308,7 @@ class Decisions:
         --------
         reject_curve : every risk that can be promised.
         """
-        kind = self._default_kind if kind is None else kind
+        kind = self._kinds[0] if kind is None else kind
         threshold = self._reject_threshold(risk, coverage, confidence, kind)
         P, scores = self.proba_and_scores(X)
         u = self._uncertainty_by(kind, lambda: P, scores)
@@ -333,7 +333,7 @@ class Decisions:
         """
         labels, held_out = self._held_out_labels("reject_curve"), self.held_out_rows()
         wrong = self.label_indices(held_out.proba, held_out.scores) != labels
-        u = self._held_out_uncertainty(self._default_kind if kind is None else kind)
+        u = self._held_out_uncertainty(self._kinds[0] if kind is None else kind)
         return reject_curve(u, wrong, confidence=confidence, weights=held_out.weights)
 
     @available_if(attrgetter("has_evidence"))  # type: ignore[untyped-decorator]
@@ -392,7 +392,8 @@ class Decisions:
     @on_snapshot
     def held_out_dirichlet(self) -> Dirichlet:
         """Return the Dirichlet of each of the N held-out inputs, in the order of ``held_out_``."""
-        return self.dirichlet_of(self.held_out_proba(), self.held_out_rows().scores)
+        answers = self.held_out_proba(), self.held_out_rows().scores
+        return cast(Dirichlet, self.dirichlet_of(*answers))
 
     def explain(self, X: Any, top: int = 5) -> list[Any]:
         """Explain the answer to each of the n inputs X (n, d): one `dipedl.explanation.Card` each.
@@ -461,10 +462,13 @@ class Decisions:
         _, P, scores = self.predict_parts(X)
         return self.evidence_.calibrate_proba(P, scores), scores
 
-    def dirichlet_of(self, P: np.ndarray, scores: np.ndarray) -> Dirichlet:
-        """Return the Dirichlets of inputs by their probabilities (n, k) and scores (n,)."""
-        dirichlet: Dirichlet = self.evidence_.dirichlet(P, scores, getattr(self, "spread_", None))
-        return dirichlet
+    def dirichlet_of(self, P: np.ndarray, scores: np.ndarray) -> Any:
+        """Return the Dirichlets of inputs by their probabilities (n, k) and scores (n,).
+
+        None for a baseline, which weighs no evidence.
+        """
+        spread = getattr(self, "spread_", None)
+        return self.evidence_.dirichlet(P, scores, spread) if self.has_evidence else None
 
     @property
     def alarm_rate(self) -> float:
@@ -476,40 +480,37 @@ class Decisions:
 
     def answer_proba(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the class probabilities (n, k) of the answers."""
-        return np.asarray(self.dirichlet_of(P, scores).mean) if self.has_evidence else P
+        dirichlet = self.dirichlet_of(P, scores)
+        return P if dirichlet is None else np.asarray(dirichlet.mean)
 
     def label_indices(self, P: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return the indices of the labels, shape (n,)."""
-        if not self.has_evidence:
-            return np.asarray(P.argmax(axis=1))
-        return most_probable(self.dirichlet_of(P, scores).concentration, P)
+        dirichlet = self.dirichlet_of(P, scores)
+        return most_probable(P if dirichlet is None else dirichlet.concentration, P)
 
     @property
-    def _default_kind(self) -> str:
-        return "total" if self.has_evidence else "uncertainty"
+    def _kinds(self) -> tuple[str, ...]:
+        """Names of the uncertainties; rejection goes by the first."""
+        own = ("total", *DIRICHLET_KINDS, "log_density") if self.has_evidence else ("uncertainty",)
+        return *own, *_OF_PROBA
 
     def _uncertainty_by(
         self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray
     ) -> np.ndarray:
         """Return an uncertainty (n,) by its name; asks for probabilities where it needs them."""
-        of_dirichlet = DIRICHLET_KINDS if self.has_evidence else ()
-        of_scores = "log_density" if self.has_evidence else "uncertainty"
-        if kind in of_dirichlet:
+        if kind not in self._kinds:
+            raise ValueError(f"kind must be one of {sorted({*self._kinds})}, got {kind!r}")
+        if kind in DIRICHLET_KINDS:
             return np.asarray(getattr(self.dirichlet_of(proba(), scores), kind))
-        if kind in _OF_PROBA:
-            return _OF_PROBA[kind](proba())
-        if kind == of_scores:
-            return -scores
-        allowed = [*of_dirichlet, *_OF_PROBA, of_scores]
-        raise ValueError(f"kind must be one of {allowed}, got {kind!r}")
+        return _OF_PROBA[kind](proba()) if kind in _OF_PROBA else -scores
 
     def alarm_threshold(self, alpha: float | None) -> float:
         """Return the score below which at most a share `alpha` of ID inputs lies."""
+        if alpha is not None:
+            return self.held_out_rows().threshold(check_rate(alpha, "alpha"), "alpha")
         if self.has_evidence:
-            return float(self.evidence_.threshold(alpha))
-        name = "false_alarm_rate" if alpha is None else "alpha"
-        rate = check_rate(self.alarm_rate if alpha is None else alpha, name)
-        return self.held_out_rows().threshold(rate, name)
+            return float(self.evidence_.offset_)
+        return self.held_out_rows().threshold(check_rate(self.false_alarm_rate))
 
     def _as_answer(self, values: np.ndarray) -> np.ndarray:
         """Numbers per input in the kind of array that the model answers with."""

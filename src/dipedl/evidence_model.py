@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .calibration.crossfit import AUTO, Pairs, row_hash
 from .calibration.temperature import Temperature
 from .columns import Columns
-from .density.base import is_frozen, log_density, one_blas_thread
+from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy
-from .evidence import CautionBudget, check_increasing, log_evidence
+from .evidence import CautionBudget, check_increasing
+from .evidence.normalizers import cap_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
 from .held_out import (
@@ -40,6 +41,7 @@ from .inputs import (
     check_positive_number,
     check_rate,
     compute_features,
+    one_thread,
     refuse_infinity,
 )
 from .maths.arrays import Array, is_missing, namespace
@@ -174,7 +176,7 @@ class EvidenceModel(BaseEstimator):
 
         A density that takes class probabilities gets those of the classifier for X (n, d).
         """
-        with one_blas_thread(Z):
+        with one_thread(Z, blas=True):
             self.density_ = fit_one_density(
                 self.density, Z, y, w, X=X, classifier=classifier,
                 random_state=self.random_state, watch=Stopwatch(self.verbose),
@@ -206,7 +208,7 @@ class EvidenceModel(BaseEstimator):
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source, origin = fit_folds(self, whole, y, pairs)
-        with one_blas_thread(Z):
+        with one_thread(Z, blas=True):
             held_out = predict_held_out(folds, whole, source, origin, seed(self.random_state))
         return self.learn(held_out)
 
@@ -226,7 +228,7 @@ class EvidenceModel(BaseEstimator):
         origin: Origin = "given twice" if seen else "given"
         kind = f"inputs, {seen:.0%} of them given to fit too" if seen else "held-out inputs"
         source = f"{X.shape[0]} {kind}"
-        with one_blas_thread(Z):
+        with one_thread(Z, blas=True):
             held_out = predict_held_out([fold], fold, source, origin, seed(self.random_state))
         return self.learn(held_out)
 
@@ -274,7 +276,7 @@ class EvidenceModel(BaseEstimator):
             # Features first: where an entry is not finite, their error names its row and column.
             Z = compute_features(self.features_, X)
             P, none = (None, False) if classifier is None else classifier.proba_or_none(X)
-            with one_blas_thread(Z):
+            with one_thread(Z, blas=True):
                 scores = log_density(self.density_, Z, P)
             return Z, P, np.where(none, -np.inf, scores)
 
@@ -320,7 +322,7 @@ class EvidenceModel(BaseEstimator):
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
         z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
-        return log_evidence(z, self.n_, self.gamma, self.max_evidence)
+        return np.asarray(cap_evidence(np.log(self.n_) + np.log(self.gamma) + z, self.max_evidence))
 
     def threshold(self, alpha: float | None = None) -> float:
         """Score below which at most a share `alpha` of ID inputs lies."""

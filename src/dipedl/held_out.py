@@ -37,14 +37,13 @@ from .density.base import (
     fit_density,
     is_frozen,
     log_density,
-    one_blas_thread,
     takes_proba,
 )
 from .density.ensemble import DensityEnsemble, DensitySelector
 from .evidence import alarm_threshold, weighted_quantile
 from .features.pipelines import is_narrow
 from .features.transformer import refit_feature_transformer
-from .inputs import FittedClassifier, compute_features
+from .inputs import FittedClassifier, compute_features, one_thread
 from .maths.scores import round_down
 from .maths.seeds import seed
 from .writing.finding import Finding, FindingWarning, Number, warn_caller
@@ -387,7 +386,7 @@ def _fit_fold(
             watch.say(f"fold: classifier fitted on {len(train)} rows")
         # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
-        with one_blas_thread(Z):
+        with one_thread(Z, blas=True):
             if complete and isinstance(selected, DensityEnsemble):
                 # Its candidates, which have their seeds, are copied when they are fitted.
                 density = copy(selected).fit_estimators(Z, y[train], w_train)

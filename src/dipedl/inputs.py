@@ -32,7 +32,6 @@ from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -62,6 +61,7 @@ from .maths.arrays import (
     check_no_infinity,
     check_simplex,
     drop_mask,
+    float_array,
     within,
 )
 from .maths.seeds import seeded_clone
@@ -79,8 +79,9 @@ _OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long":
 _PROBA = "predict_proba of the estimator"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
 _REFUSALS = (ValueError, KeyError, TypeError)
-#: With more entries a classifier has enough to do for threads.
-_FEW_ENTRIES = 1 << 17
+#: With more entries a classifier has enough to do for threads; products of more features than this
+#: have, too, and those of fewer rows take less time than to set the threads.
+_FEW_ENTRIES, _FEW_FEATURES, _FEW_ROWS = 1 << 17, 128, 8
 _IMPUTE = (
     "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "
     "StandardScaler(), <classifier>)"
@@ -96,31 +97,27 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Weights (n,) as float64, 0 <= w <= 2**53 with a positive sum, or None if none were given."""
     if sample_weight is None:
         return None
-    raw = drop_mask("sample_weight", sample_weight)
-    if isinstance(raw, str):
+    if isinstance(sample_weight, str):
         raise ValueError(
-            f"sample_weight must hold a number for each row, got {raw!r}; weights by class are "
-            "class_weight of the classifier"
+            f"sample_weight must hold a number for each row, got {sample_weight!r}; weights by "
+            "class are class_weight of the classifier"
         )
-    try:
-        numbers = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"sample_weight must hold a number for each row, got {type(raw).__name__}: {error}"
-        ) from error
-    if numbers.ndim > 1:
-        raise ValueError(f"sample_weight must have shape (n,), got {numbers.shape}")
-    numbers = numbers.ravel()
-    bad = np.flatnonzero(~((numbers >= 0) & (numbers <= _MOST_COPIES)))
+    numbers = float_array("sample_weight", sample_weight)
+    weights = np.broadcast_to(numbers, X.shape[:1]) if numbers.ndim == 0 else numbers
+    if weights.shape != X.shape[:1]:
+        raise ValueError(
+            f"sample_weight must have a number for each row, shape {X.shape[:1]}, got "
+            f"{weights.shape}"
+        )
+    bad = np.flatnonzero(~((weights >= 0) & (weights <= _MOST_COPIES)))
     if len(bad):
         raise ValueError(
-            f"sample_weight must be >= 0 and at most 2**53, got {float(numbers[bad[0]])!r} at row "
+            f"sample_weight must be >= 0 and at most 2**53, got {float(weights[bad[0]])!r} at row "
             f"{bad[0]}: a weight counts its row that often; divide all weights by one number"
         )
-    weights = _check_sample_weight(raw, X, dtype=np.float64)
     if not weights.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, got all zeros")
-    return np.asarray(weights)
+    return weights
 
 
 def validate_rows(X: Any) -> Any:
@@ -588,7 +585,7 @@ class FittedClassifier:
         X = with_categories(X, self.categories) if self.categories else X
         try:
             # A row whose numbers overflow is answered as unknown, without a warning.
-            with np.errstate(over="ignore", invalid="ignore"), one_thread_if_small(X):
+            with np.errstate(over="ignore", invalid="ignore"), one_thread(X):
                 P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
         except Exception as error:
             refuse_array(error, self.estimator, X)
@@ -683,7 +680,7 @@ def fit_classifier(
 
 def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
     try:
-        with one_thread_if_small(X):
+        with one_thread(X):
             return clone(template).fit(X, y, **keywords)
     except Exception as error:
         explain_dtype(error, X)
@@ -718,14 +715,20 @@ def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
     return error
 
 
-def one_thread(small: bool, user_api: str | None = None) -> AbstractContextManager[object]:
-    """BLAS and OpenMP, or one of them, on one thread around work that is too `small` for threads.
+def one_thread(X: Any, *, blas: bool = False) -> AbstractContextManager[object]:
+    """BLAS and OpenMP on one thread around a fit to few rows X (n, d), or answers to them.
 
     Threads of OpenMP wait for one another by spinning: where another process has the core, a fit of
     boosted trees to some hundred rows takes a hundred times as long. A number of threads that an
-    estimator was given, as ``n_jobs`` of XGBoost, is kept.
+    estimator was given, as ``n_jobs`` of XGBoost, is kept. With `blas` BLAS alone, around products
+    of rows of few features: these take less time than to wake its threads.
     """
-    controller = _libraries(user_api, len(sys.modules)) if small else None
+    small = (
+        len(X) > _FEW_ROWS and X.shape[1] <= _FEW_FEATURES
+        if blas
+        else math.prod(X.shape) <= _FEW_ENTRIES
+    )
+    controller = _thread_pools(blas, len(sys.modules)) if small else None
     if controller is None or all(one.num_threads == 1 for one in controller.lib_controllers):
         return nullcontext()
     limits: AbstractContextManager[object] = controller.limit(limits=1)
@@ -733,10 +736,10 @@ def one_thread(small: bool, user_api: str | None = None) -> AbstractContextManag
 
 
 @lru_cache(maxsize=2)
-def _libraries(user_api: str | None, modules: int) -> ThreadpoolController:
+def _thread_pools(blas: bool, modules: int) -> ThreadpoolController:
     # Again when more modules were imported, which may have brought libraries of their own.
     controller = ThreadpoolController()
-    return controller if user_api is None else controller.select(user_api=user_api)
+    return controller.select(user_api="blas") if blas else controller
 
 
 def compute_features(features: Any, X: Any) -> np.ndarray:
@@ -791,10 +794,10 @@ def transform_rows(features: Any, X: Any) -> Any:
     These take longer than a row's prediction.
     """
     plain = type(features) is StandardScaler and features.with_mean and features.with_std
-    if plain and type(X) is np.ndarray and X.dtype == np.float64 and np.isfinite(X).all():
+    if plain and type(X) is np.ndarray and X.dtype == np.float64 and len(X):
         names = hasattr(features, "feature_names_in_")
-        if not names and X.ndim == 2 and len(X) and X.shape[1] == features.n_features_in_:
-            with np.errstate(over="ignore"):
+        if not names and X.shape[1:] == (features.n_features_in_,):
+            with np.errstate(over="ignore", invalid="ignore"):
                 return (X - features.mean_) / features.scale_
     try:
         with np.errstate(over="ignore", invalid="ignore"):

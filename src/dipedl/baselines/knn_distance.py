@@ -10,8 +10,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from ..answers import Decisions
-from ..density.base import one_blas_thread
 from ..density.knn import nearest_rows
+from ..inputs import one_thread
 from ..maths.arrays import check_integer
 from .post_hoc import PostHoc
 
@@ -82,7 +82,7 @@ class KNNDistance(Decisions, PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """Distance of each input X (n, d) to its k-th neighbour, in [0, 2], shape (n,)."""
         Z = normalize(self._features(X))
-        with one_blas_thread(Z):
+        with one_thread(Z, blas=True):
             return nearest_rows(self.neighbors_, Z)[0][:, -1]
 
     def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:

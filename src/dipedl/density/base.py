@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from inspect import signature
 from pathlib import Path
@@ -21,11 +20,11 @@ from sklearn.utils.validation import (
     check_is_fitted,
     has_fit_parameter,
 )
-from threadpoolctl import ThreadpoolController
 
 from ..inputs import (
     NotComputableError,
     check_weights,
+    one_thread,
     require_fitted,
     validate_features,
     validate_fit_features,
@@ -41,10 +40,6 @@ from ..protocols import atomic
 __all__ = ["CustomDensity"]
 
 _SCORERS = ("score_samples", "log_prob")
-#: So few rows take less time than to set the threads.
-_FEW_ROWS = 8
-#: With more features products are large enough for threads.
-_FEW_FEATURES = 128
 #: A length below this is left as it is, as in scikit-learn.
 _NO_LENGTH = 10 * float(np.finfo(np.float64).eps)
 
@@ -61,7 +56,7 @@ class LogDensityMixin(DensityMixin):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,); -inf if a distance overflows."""
         Z = check_rows(self, X)
-        with one_blas_thread(Z):
+        with one_thread(Z, blas=True):
             return self.log_density(Z)
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
@@ -353,23 +348,6 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
         lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
     lengths[lengths < _NO_LENGTH] = 1.0
     return np.asarray(X / lengths[:, None])
-
-
-def one_blas_thread(Z: np.ndarray) -> AbstractContextManager[object]:
-    """BLAS on one thread around products of rows Z (n, p) of few features.
-
-    Waking a pool of threads takes longer than such a product, on a busy machine by far.
-    """
-    if len(Z) <= _FEW_ROWS or Z.shape[1] > _FEW_FEATURES:
-        return nullcontext()
-    limits: AbstractContextManager[object] = _blas().limit(limits=1)
-    return limits
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    # Once: to look through the libraries of the process takes milliseconds.
-    return ThreadpoolController().select(user_api="blas")
 
 
 @cache

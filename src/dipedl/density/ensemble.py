@@ -21,7 +21,7 @@ from ..dirichlet import confidence
 from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..inputs import check_number, require_fitted, validate_features
-from ..maths.arrays import Array, check_magnitude, check_simplex, special_functions
+from ..maths.arrays import Array, check_magnitude, check_simplex, float_array, special_functions
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
 from ..protocols import atomic
@@ -263,7 +263,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
 
     def _checked_proba(self, proba: Any, n: int) -> Rows:
         """Return class probabilities of n rows as an array (n, k), checked."""
-        P = np.asarray(proba, dtype=np.float64)
+        P = float_array("proba", proba)
         k = getattr(self, "n_classes_", P.shape[-1] if P.ndim == 2 else "k")
         if P.shape != (n, k):
             raise ValueError(
@@ -850,7 +850,7 @@ def _check_proba(proba: Any, y: Any, n: int) -> Rows | None:
     expected, got = (n, len(np.unique(y))), np.shape(proba)
     if got != expected:
         raise ValueError(f"proba must have a column for each label in y, {expected}, got {got}")
-    P = np.asarray(proba, dtype=np.float64)
+    P = float_array("proba", proba)
     check_simplex("proba", P)
     return P
 

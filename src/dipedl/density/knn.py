@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from ..calibration.crossfit import row_hash
+from ..inputs import one_thread
 from ..maths.arrays import check_integer
 from ..maths.seeds import seed
 from ..protocols import atomic
-from .base import LogDensityMixin, check_rows, check_training_rows, one_blas_thread
+from .base import LogDensityMixin, check_rows, check_training_rows
 
 __all__ = ["KNNDensity"]
 
@@ -125,7 +126,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             `n_neighbors` copies or more.
         """
         rows = check_training_rows(self, X, y, None)
-        with one_blas_thread(rows[0]):
+        with one_thread(rows[0], blas=True):
             return self.fit_checked(*rows)
 
     def fit_checked(self, Z: np.ndarray, y: Any, w: Any = None) -> Self:
@@ -167,7 +168,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
             Numbers of the training rows, nearest first. A training row is its own neighbour.
         """
         Z = self._centre(check_rows(self, X))
-        with one_blas_thread(Z):
+        with one_thread(Z, blas=True):
             distances, rows = nearest_rows(self.neighbors_, Z)
         return distances, self.row_numbers_[rows]
 

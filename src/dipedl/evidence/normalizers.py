@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import check_positive_number, check_rate, check_weights, prior_vector, require_fitted
-from ..maths.arrays import Array, drop_mask, namespace
+from ..inputs import check_positive_number, check_rate, check_weights, prior_vector
+from ..maths.arrays import Array, drop_mask, float_array, namespace
 from ..protocols import atomic
 
 __all__ = [
@@ -105,7 +106,8 @@ class BaseNormalizer(BaseEstimator):
 
     def transform(self, log_density: np.ndarray) -> np.ndarray:
         """Normalised log-density z, shape (n,); strictly increasing in `log_density`."""
-        require_fitted(self, "source_")
+        if not hasattr(self, "source_"):
+            check_is_fitted(self, "source_")
         return self._apply(np.asarray(log_density, dtype=np.float64))
 
     def _learned(self, weights: np.ndarray, source: str) -> Self:
@@ -210,7 +212,7 @@ class ZScore(BaseNormalizer):
         if not isinstance(other, ZScore):
             return NotImplemented
         for part in (self, other):
-            require_fitted(part, "source_")
+            check_is_fitted(part, "source_")
         n = self.n_ + other.n_
         share, gap = other.n_ / n, other.location_ - self.location_
         variance = (1 - share) * self.scale_**2 + share * other.scale_**2
@@ -451,12 +453,24 @@ def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None =
         raise ValueError("values must not be empty")
     if not 0 < q <= 1:
         raise ValueError(f"q must lie in (0, 1], got {q!r}")
-    order = np.argsort(values, kind="stable")
-    w = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)[order]
-    cumulative = np.cumsum(w)
+    ascending, cumulative = _ascending(np.asarray(values), weights)
     # A hair below: q * total must not jump to the next element by the last bit of the sum.
     position = np.searchsorted(cumulative, q * cumulative[-1] * (1 - 1e-12), side="left")
-    return float(np.asarray(values)[order][min(position, len(values) - 1)])
+    return float(ascending[min(position, len(values) - 1)])
+
+
+def _ascending(values: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return values (n,) in ascending order, and the sum of the weights up to each."""
+    w = np.ones(len(values)) if weights is None else weights
+    if getattr(w, "dtype", None) != np.float64:
+        w = float_array("weights", w)
+    if w.shape != values.shape:
+        raise ValueError(
+            f"weights must have a number for each score, shape {values.shape}, got {w.shape}; "
+            "leave them out if each counts once"
+        )
+    order = np.argsort(values, kind="stable")
+    return values[order], np.cumsum(w[order])
 
 
 def alarm_threshold(
@@ -486,9 +500,8 @@ def alarm_threshold(
     values = np.asarray(log_density)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"log_density must be a non-empty 1-d array, got shape {values.shape}")
-    order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(np.ones(len(values)) if weights is None else np.asarray(weights)[order])
+    ascending, cumulative = _ascending(values, weights)
     allowed = rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1
     if allowed < 0:
         return -np.inf
-    return float(values[order][np.searchsorted(cumulative, allowed, side="right")])
+    return float(ascending[np.searchsorted(cumulative, allowed, side="right")])

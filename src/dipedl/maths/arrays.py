@@ -100,6 +100,18 @@ def drop_mask(name: str, values: Any) -> Any:
     return np.asarray(values) if masked else values
 
 
+def float_array(name: str, values: Any) -> np.ndarray:
+    """Return `values` as float64; raise the error of a conversion with their name."""
+    values = drop_mask(name, values)
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must hold numbers, got {type(values).__name__}: {error}; give an array of "
+            "floats"
+        ) from error
+
+
 def rows_like(name: str, value: Array, like: Array) -> Array:
     """`value` of shape (n, k) or (k,) as (n, k), n and k those of `like`."""
     value = as_float(value, like=like)
