@@ -42,7 +42,6 @@ PACKAGES = {
     "dipedl.io.onnx": "ONNX",
     "dipedl.apps.large": "Data larger than memory",
     "dipedl.apps.adapters": "Other libraries",
-    "dipedl.theory": "Models of the theory",
     "dipedl.gaussians": "Moments that add up",
     "dipedl.testing": "Checks of densities and baselines",
     "dipedl.protocols": "What a part must offer",
