@@ -81,7 +81,12 @@ def column_texts(X: Any) -> list[str]:
 
 
 def named_columns(X: Any) -> list[tuple[Any, Any]]:
-    """Return name and values of each column of a DataFrame; of an array, number and values."""
+    """Return name and values of each column of a DataFrame; of an array, number and values.
+
+    Sparse rows, images and texts have none.
+    """
+    if not has_columns(X):
+        return []
     return [(name, column(X, j)) for j, name in enumerate(column_names(X))]
 
 
@@ -147,29 +152,26 @@ def as_numbers(X: Any) -> np.ndarray | None:
 
 def kind_of(values: Any, name: Any) -> str:
     """Return the kind of a column; raise ValueError for dates and for mixed types."""
-    if _holds_dates(values):
+    if holds_dates(values):
         raise ValueError(f"X has dates in column {name!r}{NO_DATES}")
     if missing_entries(values).all():
         return EMPTY
-    kind = kind_of_dtype(values)
-    if kind is not None:
+    if (kind := kind_of_dtype(values)) is not None:
         return kind
     types = types_of(values)
-    numbers = {t for t in types if issubclass(t, Number | np.bool_)}
-    texts = {t for t in types if issubclass(t, str)}
-    others = types - numbers - texts
-    if any(issubclass(t, list | tuple | dict | np.ndarray) for t in others):
+    kinds = set(map(_kind_of_type, types))
+    if any(issubclass(t, list | tuple | dict | np.ndarray) for t in types):
         raise ValueError(
             f"X has lists, arrays or records in column {name!r}, and a column holds one number or "
             "one text for each row: make a column of each of their parts"
         )
-    if others or (numbers and texts):
+    if len(kinds) > 1 or None in kinds:
         own = f"X[:, {name!r}]" if isinstance(values, np.ndarray) else f"X[{name!r}]"
         raise ValueError(
             f"X has mixed types in column {name!r}: {', '.join(sorted(t.__name__ for t in types))}"
             f"; make it one type, such as {own} = {own}.astype(str)"
         )
-    return LEVEL if texts or is_category(values) else NUMBER
+    return LEVEL if LEVEL in kinds or is_category(values) else NUMBER
 
 
 def kind_of_dtype(values: Any) -> str | None:
@@ -186,6 +188,15 @@ def kind_of_dtype(values: Any) -> str | None:
     return LEVEL if text else None
 
 
+def _kind_of_type(entry: type) -> str | None:
+    """Return the kind of entries of a type: text, numbers or dates; None for any other."""
+    if issubclass(entry, str):
+        return LEVEL
+    if issubclass(entry, Number | np.bool_):
+        return NUMBER
+    return _DATE if is_date(entry) else None
+
+
 def is_date(kind: type) -> bool:
     """Return whether a type is one of dates or times."""
     pandas = dependencies.get_pandas()
@@ -193,33 +204,23 @@ def is_date(kind: type) -> bool:
     return issubclass(kind, _DATES) or (pandas is not None and issubclass(kind, pandas.Period))
 
 
-def date_columns(X: Any) -> list[Any]:
-    """Return the names (of an array: numbers) of the columns of X (n, d) of dates or times."""
-    if not has_columns(X):
-        return []
-    return [name for name, values in named_columns(X) if _holds_dates(values)]
+def holds_levels(values: Any) -> bool:
+    """Return whether a column holds a text, or is one of categories."""
+    return LEVEL in _kinds_of(values) or is_category(values)
 
 
-def level_columns(X: Any) -> list[Any]:
-    """Return the names (of an array: numbers) of the columns of X (n, d) of text or categories."""
-    if not has_columns(X):
-        return []
-    return [name for name, values in named_columns(X) if _holds_levels(values)]
+def holds_dates(values: Any) -> bool:
+    """Return whether a column holds a date or a time."""
+    return _DATE in _kinds_of(values)
 
 
-def _holds_levels(values: Any) -> bool:
+def _kinds_of(values: Any) -> set[str | None]:
     kind = kind_of_dtype(values)
-    by_entry = kind is None and any(issubclass(t, str) for t in types_of(values))
-    return kind == LEVEL or is_category(values) or by_entry
-
-
-def _holds_dates(values: Any) -> bool:
-    kind = kind_of_dtype(values)
-    return kind == _DATE or (kind is None and any(map(is_date, types_of(values))))
+    return {kind} if kind is not None else set(map(_kind_of_type, types_of(values)))
 
 
 def types_of(values: Any) -> set[type]:
-    """Types of the entries of a column that are not missing."""
+    """Return the types of the entries of a column that are not missing."""
     return set(map(type, present_entries(values)))
 
 
@@ -459,15 +460,6 @@ class Columns:
         return f", X[:, {j}] = X[:, {j}]{casts}"
 
 
-def _kind_of_type(entry: type) -> str | None:
-    """Return the kind of entries of a type: text, numbers or dates; None for any other."""
-    if issubclass(entry, str):
-        return LEVEL
-    if issubclass(entry, Number | np.bool_):
-        return NUMBER
-    return _DATE if is_date(entry) else None
-
-
 def _first_of_other_kind(values: Any, kind: str | None, kind_in_fit: str) -> tuple[int, Any] | None:
     """Find the first entry of a column of another kind than in the fit, with its row; else None.
 
@@ -528,13 +520,6 @@ def is_identifier(counts: Counter[Any]) -> bool:
     """Return whether most entries of a column, by their counts, have a value that no other has."""
     once = sum(count == 1 for count in counts.values())
     return once > _IDENTIFIER * counts.total()
-
-
-def empty_columns(X: Any) -> list[Any]:
-    """Names (of an array: numbers) of the columns of X (n, d) that hold nothing but gaps."""
-    if not has_columns(X):
-        return []
-    return [name for name, values in named_columns(X) if missing_entries(values).all()]
 
 
 def categories(X: Any) -> dict[int, list[Any]]:

@@ -44,12 +44,12 @@ from .columns import (
     NO_DATES,
     Columns,
     categories,
-    date_columns,
-    empty_columns,
+    holds_dates,
+    holds_levels,
     is_frame,
     is_pandas,
-    level_columns,
     missing_entries,
+    named_columns,
     replace_columns,
     with_categories,
 )
@@ -689,7 +689,9 @@ def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -
 
 def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
     """The error of a fit, with the remedy for what some classifiers refuse."""
-    name, empty = type(template).__name__, empty_columns(X)
+    name = type(template).__name__
+    levels = [column for column, values in named_columns(X) if holds_levels(values)]
+    empty = [column for column, values in named_columns(X) if missing_entries(values).all()]
     refuse_dates(error, X)
     refuse_infinity(error, X)
     unset = isinstance(error, UnsetMetadataPassedError)
@@ -701,7 +703,7 @@ def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
             "too, as in RFECV and searches, give "
             "scoring=make_scorer(accuracy_score).set_score_request(sample_weight=True)"
         )
-    if levels := level_columns(X):
+    if levels:
         error.add_note(
             f"X holds text or categories in the columns {levels}, which {name} may not take: give "
             "a pipeline that encodes them, as "
@@ -760,11 +762,11 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
     try:
         Z = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        dates = date_columns(Z)
-        if dates:
-            raise ValueError(
-                f"X or its features have dates in column {dates[0]!r}{NO_DATES}"
-            ) from error
+        for name, values in named_columns(Z):
+            if holds_dates(values):
+                raise ValueError(
+                    f"X or its features have dates in column {name!r}{NO_DATES}"
+                ) from error
         raise type(error)(
             f"X or its features must be numbers: {error}; impute what is missing and encode text, "
             "in a pipeline given as estimator or by the transformer given as features"
@@ -892,9 +894,9 @@ def refuse_array(error: Exception, fitted: Any, X: Any) -> None:
 
 def refuse_dates(error: Exception, X: Any) -> None:
     """Raise ValueError if an error of a fit to X (n, d) is about its dates or times."""
-    dates = date_columns(X) if _ABOUT_DATES.search(str(error)) else []
-    if dates:
-        raise ValueError(f"X has dates in column {dates[0]!r}{NO_DATES}") from error
+    for name, values in named_columns(X) if _ABOUT_DATES.search(str(error)) else ():
+        if holds_dates(values):
+            raise ValueError(f"X has dates in column {name!r}{NO_DATES}") from error
 
 
 def refuse_infinity(error: Exception, X: Any) -> None:

@@ -11,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ..columns import NO_DATES, column_names, date_columns, is_frame, named_columns, types_of
+from ..columns import NO_DATES, holds_dates, is_frame, named_columns, types_of
 from ..inputs import (
     compute_features,
     explain_dtype,
@@ -103,13 +103,12 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     scikit-learn makes numbers of dates of polars that pass through. What else a table Z holds is
     checked where it is encoded.
     """
-    dates, left = date_columns(X), []
-    if dates:
-        sources = _sources_of(X, parts)
-        whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
-        left = [c for j, c in enumerate(column_names(X)) if c in dates and j in whole]
+    dates = {j: c for j, (c, values) in enumerate(named_columns(X)) if holds_dates(values)}
+    sources = _sources_of(X, parts) if dates else []
+    whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
+    left = [name for j, name in dates.items() if j in whole]
     if not left and not is_frame(Z):
-        left = date_columns(Z)
+        left = [name for name, values in named_columns(Z) if holds_dates(values)]
     if left:
         passed = ", which the steps of the estimator leave as they are" if parts else ""
         raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
