@@ -621,7 +621,7 @@ BAD_FITS = {
     "text and numbers in y": (
         dict(y=lambda y: np.array([0, "a"] * 75, dtype=object)),
         {},
-        r"y mixes int and str: give y.astype\(str\)",
+        r"y must hold .* got int 0 at row 0, .* give y.astype\(str\)",
     ),
     "objects in y": (
         dict(y=lambda y: y.astype(object)),

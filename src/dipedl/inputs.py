@@ -252,22 +252,8 @@ def validate_inputs_and_labels(model: Any, X: Any, y: Any) -> tuple[Any, np.ndar
         )
     X, y = validate_fit_inputs(model, X), validate_labels(y)
     check_consistent_length(X, y)
-    _refuse_objects(y)
     check_classification_targets(y)
     return X, y
-
-
-def _refuse_objects(y: np.ndarray) -> None:
-    """Raise ValueError for labels y (n,) that are objects but no texts."""
-    objects = y.tolist() if y.dtype.kind == "O" else []
-    others = [i for i, label in enumerate(objects) if not isinstance(label, str | bytes)]
-    if others:
-        label = objects[others[0]]
-        raise ValueError(
-            "Unknown label type: y must hold texts, whole numbers, truth values or numpy's "
-            f"datetime64, got {type(label).__name__} {label!r} at row {others[0]}, in an array of "
-            "objects: give y.astype(str), or y.astype(int) or y.astype(bool) where they are such"
-        )
 
 
 @contextmanager
@@ -305,9 +291,14 @@ def validate_labels(y: Any) -> np.ndarray:
             "and y"
         )
     objects = labels.tolist() if labels.dtype.kind == "O" else []
-    types = sorted({type(label).__name__ for label in objects})
-    if "str" in types and len(types) > 1:
-        raise ValueError(f"y mixes {' and '.join(types)}: give y.astype(str)")
+    others = [i for i, label in enumerate(objects) if not isinstance(label, str | bytes)]
+    if others:
+        label = objects[others[0]]
+        raise ValueError(
+            "Unknown label type: y must hold texts, whole numbers, truth values or numpy's "
+            f"datetime64, got {type(label).__name__} {label!r} at row {others[0]}, in an array of "
+            "objects: give y.astype(str), or y.astype(int) or y.astype(bool) where they are such"
+        )
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y")
     return labels
@@ -583,15 +574,10 @@ class FittedClassifier:
     def _estimator_proba(self, X: Any) -> np.ndarray:
         """Return a copy of the estimator's probabilities, a column for each class it knows."""
         X = with_categories(X, self.categories) if self.categories else X
-        try:
-            # A row whose numbers overflow is answered as unknown, without a warning.
-            with np.errstate(over="ignore", invalid="ignore"), one_thread(X):
-                P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
-        except Exception as error:
-            refuse_array(error, self.estimator, X)
-            explain_new_levels(error)
-            explain_dtype(error, X)
-            raise
+        # A row whose numbers overflow is answered as unknown, without a warning.
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with explained(self.estimator, X), quiet, one_thread(X):
+            P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
         shape = X.shape[0], len(self.labels())
         if P.shape != shape:
             raise ValueError(f"{_PROBA} must have shape {shape}, got {P.shape}")
@@ -679,12 +665,8 @@ def fit_classifier(
 
 
 def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
-    try:
-        with one_thread(X):
-            return clone(template).fit(X, y, **keywords)
-    except Exception as error:
-        explain_dtype(error, X)
-        raise
+    with explained(template, X), one_thread(X):
+        return clone(template).fit(X, y, **keywords)
 
 
 def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
@@ -801,14 +783,9 @@ def transform_rows(features: Any, X: Any) -> Any:
         if not names and X.shape[1:] == (features.n_features_in_,):
             with np.errstate(over="ignore", invalid="ignore"):
                 return (X - features.mean_) / features.scale_
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return features.transform(X)
-    except Exception as error:
-        refuse_array(error, features, X)
-        explain_new_levels(error, transform=True)
-        explain_dtype(error, X)
-        raise
+    quiet = np.errstate(over="ignore", invalid="ignore")
+    with explained(features, X, transform=True), quiet:
+        return features.transform(X)
 
 
 def check_number(name: str, value: Any, expected: str) -> None:
@@ -850,46 +827,45 @@ def prior_vector(prior: Any, k: int) -> np.ndarray:
     return vector
 
 
-def explain_new_levels(error: Exception, *, transform: bool = False) -> None:
-    """Add the remedy to an error of an encoder that meets a new level, or of any `transform`."""
-    if "unknown categories" in str(error):
-        error.add_note(
-            "features, or the steps of the pipeline given as estimator, refuse rows that they "
-            "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
-        )
-    elif "category not in the training set" in str(error):
-        error.add_note(
-            "XGBoost refuses new categories of polars: give it pandas, with which they count as "
-            "missing, and drop columns of which hardly a value comes twice"
-        )
-    elif transform:
-        error.add_note(
-            "this is an error of transform, of features or of the steps of the pipeline given as "
-            "estimator: rows are held out in fit, and new ones come in prediction, so it must take "
-            "any rows, of any number"
-        )
-
-
-def explain_dtype(error: Exception, X: Any) -> None:
-    """Add the remedy to an error of a network that computes in another dtype than that of X."""
-    words = re.findall("[a-z]+", str(error).lower())
-    known, dtype = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
-    other = known - {dtype}
-    if dtype in known and len(other) == 1 and "float" in min(other):
-        error.add_note(f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions")
-
-
-def refuse_array(error: Exception, fitted: Any, X: Any) -> None:
-    """Raise ValueError for an array X (n, d) at an error of a part that was fitted to a table."""
-    names = getattr(fitted, "feature_names_in_", None)
-    # Numbers out of range are what is wrong with the array; else that it has no names.
-    if names is None or not isinstance(X, np.ndarray):
-        return
-    if X.dtype.kind in "OUS" or within(X, LARGEST_SQUARED):
-        raise ValueError(
-            f"X must be a table with the columns {list(names)}, as in fit, got an array: give a "
-            f"DataFrame with these names. The error: {error}"
-        ) from error
+@contextmanager
+def explained(part: Any, X: Any, *, transform: bool = False) -> Iterator[None]:
+    """Add a remedy to an error of a classifier, or of features that `transform` rows X (n, d)."""
+    try:
+        yield
+    except Exception as error:
+        names = getattr(part, "feature_names_in_", None)
+        # Numbers out of range are what is wrong with an array; else that it has no names.
+        sound = isinstance(X, np.ndarray) and (X.dtype.kind in "OUS" or within(X, LARGEST_SQUARED))
+        if names is not None and sound:
+            raise ValueError(
+                f"X must be a table with the columns {list(names)}, as in fit, got an array: give "
+                f"a DataFrame with these names. The error: {error}"
+            ) from error
+        if "unknown categories" in str(error):
+            error.add_note(
+                "features, or the steps of the pipeline given as estimator, refuse rows that they "
+                "were not fitted on; let them pass, such as OneHotEncoder(handle_unknown='ignore')"
+            )
+        elif "category not in the training set" in str(error):
+            error.add_note(
+                "XGBoost refuses new categories of polars: give it pandas, with which they count "
+                "as missing, and drop columns of which hardly a value comes twice"
+            )
+        elif transform:
+            error.add_note(
+                "this is an error of transform, of features or of the steps of the pipeline given "
+                "as estimator: rows are held out in fit, and new ones come in prediction, so it "
+                "must take any rows, of any number"
+            )
+        words = re.findall("[a-z]+", str(error).lower())
+        known, dtype = {_OF_TORCH[w] for w in words if w in _OF_TORCH}, str(getattr(X, "dtype", ""))
+        other = known - {dtype}
+        # A network computes in another dtype than that of X.
+        if dtype in known and len(other) == 1 and "float" in min(other):
+            error.add_note(
+                f"X is {dtype}: give X.astype({min(other)!r}), in fit and in predictions"
+            )
+        raise
 
 
 def refuse_dates(error: Exception, X: Any) -> None:

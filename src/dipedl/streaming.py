@@ -33,7 +33,7 @@ from .inputs import (
     check_weights,
     clone_classifier,
     compute_features,
-    explain_dtype,
+    explained,
     known_classes,
     prior_vector,
     require_proba,
@@ -455,11 +455,8 @@ def _teach(model: Any, rows: RowSample, X: Any) -> None:
     form = rows.rows["X"]
     if isinstance(X, np.ndarray) or hasattr(X, "columns"):
         form = rows_in_form_of(X, form)
-    try:
+    with explained(model.estimator, form):
         model.estimator_.partial_fit(form, rows.labels, classes=model.classes_, **weights)
-    except Exception as error:
-        explain_dtype(error, form)
-        raise
     require_proba(model.estimator_)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ..columns import NO_DATES, holds_dates, is_frame, named_columns, types_of
 from ..inputs import (
     compute_features,
-    explain_dtype,
+    explained,
     refuse_dates,
     refuse_infinity,
     transform_rows,
@@ -63,11 +63,8 @@ def fit_feature_transformer(
         return _default(X, y, w, estimator, random_state)
     transformer = seeded_clone(features, random_state)
     weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
-    try:
+    with explained(transformer, X):
         return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
-    except Exception as error:
-        explain_dtype(error, X)
-        raise
 
 
 def refit_feature_transformer(
