@@ -672,7 +672,7 @@ MUTANTS = [
     ),
     Mutant(
         "sketch without the bridge",
-        "src/dipedl/pretrained/low_rank.py",
+        "src/dipedl/pretrained/class_moments.py",
         "bridge = gap * np.sqrt(before * weight / (before + weight))",
         "bridge = 0 * gap",
         "tests/pretrained/test_low_rank_gaussians.py::test_is_the_full_gaussian_where_the_rank_suffices",

@@ -65,7 +65,7 @@ def batches(loader: Any, unpack: Unpack | None, device: torch.device, name: str)
         where = f"batch {number} of {name}"
         inputs, labels = _unpack_batch(raw, unpack, where)
         keys = tuple(raw) if isinstance(raw, Mapping) and unpack is None else ()
-        labels = _class_indices(labels, where).to(device)
+        labels = class_indices(labels, where).to(device)
         yield Batch(move_tensors(inputs, device), labels, where, keys)
 
 
@@ -187,7 +187,7 @@ def _missing_labels(raw: Any, where: str) -> ValueError:
     )
 
 
-def _class_indices(labels: Any, where: str) -> Tensor:
+def class_indices(labels: Any, where: str) -> Tensor:
     """Labels as int64 (b,), on their device."""
     if labels is None:
         raise _missing_labels(labels, where)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -15,20 +14,12 @@ import torch.distributed as dist
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from ..gaussians.factor import GaussianFactor, explain_rows, factorise
-from ..gaussians.moments import (
-    Moments,
-    Shrinkage,
-    add_moments,
-    class_moments,
-    class_shrinkages,
-    dense_scatter,
-    machine_memory,
-    pool,
-    weights_of,
-)
+from ..gaussians.factor import explain_rows
+from ..gaussians.moments import Shrinkage, machine_memory
 from ..maths.arrays import LOG_2PI, check_integer, to_numpy
+from ..networks.batches import class_indices
 from ..networks.checks import check_choice, check_class_indices, check_finite_rows
+from .class_moments import ExactMoments, SketchMoments
 from .distances import (
     BufferedModule,
     DiagonalDistance,
@@ -36,21 +27,18 @@ from .distances import (
     LowRankDistance,
     TiedDistance,
 )
-from .low_rank import SketchMoments, principal_parts
 
 __all__ = ["ClassGaussians"]
 
 CARTESIAN, POLAR = "cartesian", "polar"
 #: A length below this is taken for zero, as in `torch.nn.functional.normalize`.
 _ZERO = 1e-12
-#: Distance of each form of covariance, and the name of the form in `dipedl.gaussians`.
-_FORMS: dict[str, tuple[Any, str]] = {
-    "full": (FullDistance, "full"),
-    "tied": (TiedDistance, "tied"),
-    "diagonal": (DiagonalDistance, "diag"),
-    "low-rank": (LowRankDistance, ""),
+_FORMS = {
+    "full": FullDistance,
+    "tied": TiedDistance,
+    "diagonal": DiagonalDistance,
+    "low-rank": LowRankDistance,
 }
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 #: Rows wait until so many bytes are together: each class then has many at once.
 _PENDING_BYTES = 1 << 26
 SETTINGS = ("covariance", "coordinates", "shrinkage", "rank", "class_weights", "dtype")
@@ -147,7 +135,7 @@ class ClassGaussians(BufferedModule):
         self.covariance, self.coordinates = covariance, coordinates
         self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
-        self.distance: Any = _FORMS[covariance][0]()
+        self.distance: Any = _FORMS[covariance]()
         self._moments: Any = None
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -173,7 +161,14 @@ class ClassGaussians(BufferedModule):
         check_features(features)
         check_finite_rows("features", features)
         check_integer("n_classes", n_classes)
-        self.add(features, check_labels(labels, features, n_classes), n_classes)
+        labels = class_indices(labels, "update")
+        if len(labels) != len(features):
+            raise ValueError(
+                f"labels must have one class index a row, shape ({len(features)},), got "
+                f"{tuple(labels.shape)}"
+            )
+        check_class_indices("labels", labels, n_classes)
+        self.add(features, labels, n_classes)
 
     def add(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
         """Take in a batch that was checked before."""
@@ -185,25 +180,23 @@ class ClassGaussians(BufferedModule):
         if self._sizes is None:
             self._check_room(n_classes, rows.shape[1])
             self._sizes, self._device = (n_classes, rows.shape[1]), features.device
+            self._moments = self._blank_moments(*self._sizes)
         self._waiting.append((rows, labels.cpu().numpy()))
         if sum(rows.nbytes for rows, _ in self._waiting) >= _PENDING_BYTES:
             self._add_waiting()
 
+    def _blank_moments(self, k: int, p: int) -> Any:
+        if self.covariance == "low-rank":
+            single = self.dtype is torch.float32
+            return SketchMoments(k, p, self.rank, np.float32 if single else np.float64)
+        return ExactMoments("diag" if self.covariance == "diagonal" else self.covariance, k)
+
     def _add_waiting(self) -> None:
         """Add the waiting rows to the moments."""
-        if not self._waiting or self._sizes is None:
-            return
-        X, y = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
-        self._waiting = []
-        if self.covariance == "low-rank":
-            dtype = np.float32 if self.dtype is torch.float32 else np.float64
-            if self._moments is None:
-                self._moments = SketchMoments(*self._sizes, self.rank, dtype)
+        if self._waiting:
+            X, y = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+            self._waiting = []
             self._moments.add(X, y)
-            return
-        form, classes = _FORMS[self.covariance][1], np.arange(self._sizes[0])
-        moments = class_moments(form, X, y, None, classes, higher=False)
-        self._moments = moments if self._moments is None else add_moments(self._moments, moments)
 
     def finish(self, group: dist.ProcessGroup | None = None) -> Self:
         """Factor the covariances of what was seen; more batches may follow, and `finish` again.
@@ -229,7 +222,7 @@ class ClassGaussians(BufferedModule):
                 "finish needs rows, and none came: call update(features, labels, n_classes) "
                 "for each batch first"
             )
-        counts = moments.weight if self.covariance == "low-rank" else weights_of(moments)
+        counts = moments.weight
         if len(empty := np.flatnonzero(counts == 0)):
             raise ValueError(
                 f"classes {empty[:10].tolist()} have no row among the {counts.sum():.0f} "
@@ -249,19 +242,13 @@ class ClassGaussians(BufferedModule):
                 "finish(group) needs rows, with the same numbers of classes and features in every "
                 f"process that has any; got (classes, features) {sizes}"
             )
-        merged: Any = None
+        merged = self._blank_moments(*next(size for size in sizes if size is not None))
         for rank, size in enumerate(sizes):
             if size is not None:
                 # One after the other: the moments of all processes may not fit.
                 part = [self._moments]
                 dist.broadcast_object_list(part, dist.get_global_rank(group, rank), group)
-                if merged is None:
-                    # Its own moments stay as they are.
-                    merged = deepcopy(part[0]) if self.covariance == "low-rank" else part[0]
-                elif self.covariance == "low-rank":
-                    merged += part[0]
-                else:
-                    merged = add_moments(merged, part[0])
+                merged += part[0]
         return merged
 
     def drop_moments(self) -> None:
@@ -314,13 +301,6 @@ class ClassGaussians(BufferedModule):
         """Number of classes k."""
         self._check_fitted()
         return len(self.counts)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        names = ("coordinates", "shrinkage", "dtype")
-        return ", ".join(
-            [repr(self.covariance), *(f"{name}={getattr(self, name)!r}" for name in names)]
-        )
 
     def __getattr__(self, name: str) -> Any:
         if name in _FITTED:
@@ -382,16 +362,11 @@ class ClassGaussians(BufferedModule):
             raise NotFittedError(_NOT_FITTED)
 
     def _set(self, moments: Any, counts: np.ndarray) -> None:
-        low_rank = self.covariance == "low-rank"
-        origin, offset = (
-            getattr(moments, name) if low_rank or self.covariance == "tied"
-            else np.stack([getattr(m, name) for m in moments])
-            for name in ("origin", "offset")
-        )  # fmt: skip
+        origin, offset = moments.place
         # Rounded to the type of scoring, so that features are centred by the very same point.
         centre = torch.from_numpy((origin + offset).mean(axis=0)).to(self._device, self.dtype)
         means = (origin - to_numpy(centre)) + offset
-        factors = principal_parts(moments, self.shrinkage) if low_rank else self._factors(moments)
+        factors = moments.factors(self.shrinkage)
         log_det = torch.from_numpy(np.array(self.distance.fill(factors, means, centre)))
         weights = np.ones_like(counts) if self.class_weights == "equal" else counts
         self.log_constant = (-0.5 * (len(centre) * LOG_2PI + log_det)).to(centre)
@@ -405,15 +380,6 @@ class ClassGaussians(BufferedModule):
                     "dtype=torch.float64"
                 )
 
-    def _factors(self, moments: Sequence[Moments]) -> Any:
-        """Return the factor of each class, or the one of all for a tied covariance."""
-        tied = self.covariance == "tied"
-        shrinkage = class_shrinkages(moments, self.shrinkage, tied=tied)
-        if tied:
-            return _factor(pool(moments), shrinkage[0][0], shrinkage[1][0], "the tied covariance")
-        parts = enumerate(zip(moments, *shrinkage, strict=True))
-        return (_factor(m, amount, level, f"class {c}") for c, (m, amount, level) in parts)
-
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast the buffers, but never below float32."""
         super()._apply(keep_precision(fn), recurse)  # type: ignore[no-untyped-call]
@@ -424,17 +390,6 @@ _NOT_FITTED = (
     "this ClassGaussians is not fitted yet: call update for each batch, then finish, or load a "
     "fitted state"
 )
-
-
-def _factor(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
-    """Factor one covariance, into a triangle also where the moments are those of wide data."""
-    moments = replace(moments, scatter=dense_scatter(moments.scatter))
-    try:
-        return factorise(moments, intensity, target, who)
-    except ValueError as error:
-        # The remedy by the names that it has here.
-        text = str(error).replace("covariance_type=", "covariance=")
-        raise ValueError(text.replace("'diag'", "'diagonal'")) from None
 
 
 def check_features(features: Any, p: int | None = None) -> None:
@@ -449,25 +404,6 @@ def check_features(features: Any, p: int | None = None) -> None:
         )
     if p is not None and features.shape[1] != p:
         raise ValueError(f"features must have {p} columns, as in the fit, got {features.shape[1]}")
-
-
-def check_labels(labels: Any, features: Tensor, n_classes: int) -> Tensor:
-    """Return labels as int64; raise unless each row has one."""
-    if labels is None:
-        raise ValueError(
-            "a class-conditional density needs labels, got None: let the loader yield (inputs, "
-            "labels)"
-        )
-    if not isinstance(labels, Tensor) or labels.dtype not in _INTEGERS:
-        came = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
-        raise TypeError(f"labels must be a tensor of integers (class indices), got {came}")
-    if labels.shape != features.shape[:1]:
-        raise ValueError(
-            f"labels must have one class index a row, shape ({len(features)},), got "
-            f"{tuple(labels.shape)}"
-        )
-    check_class_indices("labels", labels, n_classes)
-    return labels.long()
 
 
 def _check_shrinkage(shrinkage: Any) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..gaussians.factor import GaussianFactor
-from .low_rank import PrincipalParts
+from .class_moments import PrincipalParts
 
 _BLOCKS = 5
 _CLASSES_AT_ONCE = 64

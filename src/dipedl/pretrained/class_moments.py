@@ -1,18 +1,80 @@
-"""Moments of low rank: the leading directions of each class, in one pass of rows; mergeable."""
+"""Moments of classes whose rows stream: exact ones, or their leading directions; mergeable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
 
-from ..gaussians.moments import Shrinkage, oas_intensity
+from ..gaussians.factor import GaussianFactor, factorise
+from ..gaussians.moments import (
+    Moments,
+    Shrinkage,
+    add_moments,
+    class_moments,
+    class_shrinkages,
+    dense_scatter,
+    oas_intensity,
+    pool,
+    weights_of,
+)
 from ..maths.arrays import EPS
 
 # Of the directions of a sketch, this share guards the others (see `SketchMoments`).
 _GUARDS = 0.25
+
+
+class ExactMoments:
+    """Moments of k classes as `dipedl.density.GDADensity` has them, for a type of covariance."""
+
+    def __init__(self, covariance_type: str, k: int) -> None:
+        self.covariance_type, self.classes = covariance_type, np.arange(k)
+        self.moments: Any = None
+
+    def add(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Add rows X (n, p) of classes y (n,)."""
+        self._add(class_moments(self.covariance_type, X, y, None, self.classes, higher=False))
+
+    def __iadd__(self, other: Self) -> Self:
+        self._add(other.moments)
+        return self
+
+    def _add(self, moments: Any) -> None:
+        self.moments = moments if self.moments is None else add_moments(self.moments, moments)
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Rows of each class, shape (k,)."""
+        return weights_of(self.moments)
+
+    @property
+    def place(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two arrays (k, p) whose sum is the means."""
+        origin, offset = zip(*((m.origin, m.offset) for m in self.moments), strict=True)
+        return np.stack(origin), np.stack(offset)
+
+    def factors(self, shrinkage: Shrinkage) -> Any:
+        """Return the factor of each class, or the one of all for a tied covariance."""
+        tied = self.covariance_type == "tied"
+        amounts, levels = class_shrinkages(self.moments, shrinkage, tied=tied)
+        if tied:
+            return _factor(pool(self.moments), amounts[0], levels[0], "the tied covariance")
+        parts = enumerate(zip(self.moments, amounts, levels, strict=True))
+        return (_factor(m, amount, level, f"class {c}") for c, (m, amount, level) in parts)
+
+
+def _factor(moments: Moments, intensity: float, target: float, who: str) -> GaussianFactor:
+    """Factor one covariance, into a triangle also where the moments are those of wide data."""
+    moments = replace(moments, scatter=dense_scatter(moments.scatter))
+    try:
+        return factorise(moments, intensity, target, who)
+    except ValueError as error:
+        # The remedy by the names that it has here.
+        text = str(error).replace("covariance_type=", "covariance=")
+        raise ValueError(text.replace("'diag'", "'diagonal'")) from None
 
 
 class SketchMoments:
@@ -22,8 +84,8 @@ class SketchMoments:
     them. Only the last fifth, the guards, lose the first value that is left out; the `rank`
     directions before them lose nothing. Nothing is lost at all where the rows of a class span at
     most l dimensions. `dtype` is that of the sketch: in float32 that of 1,000 classes, 2,048
-    features and rank 32 takes 0.31 GiB. Means are held as the first row of the class (`origin`)
-    plus an offset, so that no digit is lost far from zero.
+    features and rank 32 takes 0.31 GiB. Means are held as the first row of the class plus an
+    offset, so that no digit is lost far from zero.
 
     Ghashami, Liberty, Phillips, Woodruff, "Frequent directions: simple and deterministic matrix
     sketching", SIAM Journal on Computing 45 (2016). Desai, Ghashami, Phillips, "Improved practical
@@ -35,7 +97,7 @@ class SketchMoments:
         size = min(rank + max(1, round(rank * _GUARDS)), p)
         self.sketch = np.zeros((k, size, p), dtype)
         self.weight, self.energy = np.zeros((2, k))
-        self.origin, self.offset = np.zeros((2, k, p))
+        self.place = np.zeros((2, k, p))
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Add rows X (n, p) of classes y (n,)."""
@@ -49,8 +111,9 @@ class SketchMoments:
 
     def __iadd__(self, other: Self) -> Self:
         for c in np.flatnonzero(other.weight).tolist():
-            rows, place = other.sketch[c], (other.origin[c], other.offset[c])
-            self._merge(c, float(other.weight[c]), *place, rows, float(other.energy[c]))
+            origin, offset = other.place[:, c]
+            weight, energy = float(other.weight[c]), float(other.energy[c])
+            self._merge(c, weight, origin, offset, other.sketch[c], energy)
         return self
 
     def _merge(
@@ -63,17 +126,21 @@ class SketchMoments:
         energy: float,
     ) -> None:
         """Add to class c rows that are centred at their mean, ``origin + offset``."""
-        before = self.weight[c]
+        before, place = self.weight[c], self.place[:, c]
         if not before:
-            self.origin[c] = origin
-        gap = (origin - self.origin[c]) + (offset - self.offset[c])
+            place[0] = origin
+        gap = (origin - place[0]) + (offset - place[1])
         # The move of the mean adds to the scatter what one more row would.
         bridge = gap * np.sqrt(before * weight / (before + weight))
         together = np.vstack([self.sketch[c], rows, bridge])
         self.sketch[c] = leading_rows(together, self.sketch.shape[1], self.rank)
         self.energy[c] += energy + bridge @ bridge
-        self.offset[c] += gap * (weight / (before + weight))
+        place[1] += gap * (weight / (before + weight))
         self.weight[c] += weight
+
+    def factors(self, shrinkage: Shrinkage) -> Iterator[PrincipalParts]:
+        """Yield the parts of each class."""
+        return principal_parts(self, shrinkage)
 
 
 def leading_rows(rows: np.ndarray, size: int, rank: int) -> np.ndarray:
@@ -113,7 +180,7 @@ def principal_parts(moments: SketchMoments, shrinkage: Shrinkage) -> Iterator[Pr
     what the exact trace leaves for each direction that is not held. Tipping, Bishop, "Probabilistic
     principal component analysis", JRSS B 61 (1999), eq. 7-8.
     """
-    p, r = moments.origin.shape[1], moments.rank
+    p, r = moments.sketch.shape[2], moments.rank
     pooled = float(moments.energy.sum() / moments.weight.sum()) / p
     rounding = 16 * np.finfo(moments.sketch.dtype).eps
     for c, n in enumerate(moments.weight.tolist()):
