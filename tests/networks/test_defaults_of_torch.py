@@ -6,26 +6,20 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
-from sklearn.frozen import FrozenEstimator
 from torch import nn
 
 import dipedl
 from dipedl import baselines
-from dipedl.baselines import DeepEnsemble, MCDropout
+from dipedl.baselines import DeepEnsemble
 from dipedl.density import FlowDensity
 from dipedl.networks import (
     MLP,
     AffineAugmentation,
-    BranchCNN,
-    ConvLin,
-    ConvLin1d,
-    CropFlip,
     CropFlipRotate,
     Dequantization,
     FastCNN,
     LayerFeatures,
     MaskedAutoregressive,
-    PoolCNN,
     TorchClassifier,
     Training,
     WhitenedCNN,
@@ -38,7 +32,6 @@ QUICK = {"epochs": 1, "batch_size": 24, "n_jobs": 1}
 TRAINED = ("EDL", "DAEDL", "PostNet", "MCDropout", "DeepEnsemble")
 Y = np.arange(60) % 3
 ROWS = np.random.default_rng(0).normal(size=(60, 4)) + Y[:, None]
-LONG = np.random.default_rng(0).normal(size=(60, 64)) + Y[:, None]
 PIXELS = np.random.default_rng(0).integers(0, 256, (60, 144)) / 255
 #: "meta" stands for a GPU: whatever is left there by mistake cannot be used.
 DEFAULTS = [torch.float64, torch.float16, "meta"]
@@ -82,11 +75,6 @@ def of_baseline(name):
     return answers
 
 
-def of_given_network():
-    network = TorchClassifier(MLP((16,), dropout=0.2), Training(**QUICK)).fit(ROWS, Y)
-    return MCDropout(network=FrozenEstimator(network)).fit(ROWS, Y).uncertainty(ROWS)
-
-
 def of_layers():
     network = TorchClassifier(MLP((8, 4)), Training(**QUICK))
     return LayerFeatures(network, layers=("body", "head")).fit(ROWS, Y).transform(ROWS)
@@ -99,11 +87,6 @@ def of_flow(flow=None, X=ROWS, preprocessing=None, **settings):
         return np.r_[density.score_samples(X), density.sample(3).ravel()]
 
     return answers
-
-
-def neural_spline(n_features):
-    zuko = pytest.importorskip("zuko")
-    return zuko.flows.NSF(n_features, transforms=1, hidden_features=(8,))
 
 
 def of_dip():
@@ -149,28 +132,21 @@ def of_module(dtype=torch.float32, **settings):
 
 CASES = {
     "MLP": of_classifier(),
-    "BranchCNN": of_classifier(BranchCNN(), LONG),
-    "ConvLin": of_classifier(ConvLin(), PIXELS),
-    "ConvLin1d": of_classifier(ConvLin1d(), LONG),
     "FastCNN": of_classifier(FastCNN(), PIXELS),
-    "PoolCNN": of_classifier(PoolCNN(), PIXELS),
     "WhitenedCNN": of_classifier(WhitenedCNN(), PIXELS),
     "WideResNet": pytest.param(
         of_classifier(WideResNet(10, 1, mean=(0.5,), sd=(0.5,), spectral_norm=True), PIXELS),
         marks=pytest.mark.slow,
     ),
     "affine": of_classifier(FastCNN(), PIXELS, augment=AffineAugmentation()),
-    "crop": of_classifier(FastCNN(), PIXELS, augment=CropFlip((1, 12, 12))),
     "rotate": of_classifier(FastCNN(), PIXELS, augment=CropFlipRotate((1, 12, 12))),
     "half precision": of_classifier(amp=True),
     "weights": of_classifier(class_weight="balanced", label_smoothing=0.1, precision="float64"),
     **{name: of_baseline(name) for name in baselines.__all__ if name in TRAINED},
-    "MCDropout of a network": of_given_network,
     "LayerFeatures": of_layers,
     "flow": of_flow(),
     "flow with norms": of_flow(batch_norm=True, between_batch_norm=True, order="random"),
     "flow of pixels": of_flow(None, PIXELS, Dequantization()),
-    "flow of zuko": of_flow(neural_spline),
     "DIPClassifier": of_dip,
 }
 MODULES = {

@@ -13,7 +13,6 @@ from ..dirichlet import DIRICHLET_KINDS, Dirichlet
 from ..maths.arrays import check_integer
 from ..networks.checks import check_choice, check_number
 from ..networks.evidential_losses import (
-    annealed_weight,
     evidence_from_logits,
     kl_misleading,
     log_evidence_from_logits,
@@ -101,7 +100,7 @@ class Evidential:
         length = self.annealing_epochs
         if isinstance(length, float) and length > 0:
             length = max(1.0, length * (self.training_settings().epochs - 1))
-        return annealed_weight(epoch, length)
+        return min(1.0, epoch / length) if length else 1.0
 
     def _with_kl(
         self, risk: Tensor, alpha: Tensor, target: Tensor, weight: float, prior: float = 1.0

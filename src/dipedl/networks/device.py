@@ -121,12 +121,22 @@ def seed_generators(seed: int, device: torch.device) -> Iterator[None]:
         set_random_states(before, device)
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Return True for an error of an allocator; the one of the CPU has no type of its own."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return True
-    texts = ("can't allocate", "not enough memory")
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+@contextmanager
+def memory_errors(rows: int, smaller: str, alone: str) -> Iterator[None]:
+    """Turn running out of memory at a batch of `rows` into an error with a remedy.
+
+    That is `smaller`, in which {} stands for half the rows, or `alone` for a single row.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        # The error of the CPU's allocator has no type of its own.
+        texts = ("can't allocate", "not enough memory")
+        cpu = any(text in str(error) for text in texts)
+        if not cpu and not isinstance(error, torch.OutOfMemoryError):
+            raise
+        remedy = smaller.format(rows // 2) if rows > 1 else alone
+        raise MemoryError(f"out of memory at a batch of {rows} rows; {remedy}: {error}") from error
 
 
 def as_tensor(array: np.ndarray) -> torch.Tensor:

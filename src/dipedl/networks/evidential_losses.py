@@ -13,7 +13,6 @@ from ..maths.gamma import digamma_excess
 from .checks import check_choice, label_mask
 
 __all__ = [
-    "annealed_weight",
     "evidence_from_logits",
     "expected_cross_entropy",
     "kl_misleading",
@@ -338,27 +337,3 @@ def kl_misleading(alpha: Tensor, y: Tensor, prior: float = 1.0) -> Tensor:
     """
     label = label_mask(alpha, y)
     return kl_to_prior(alpha.masked_fill(label, prior), prior)
-
-
-def annealed_weight(epoch: int, annealing_epochs: float) -> float:
-    """Weight of a regulariser that grows linearly from 0 in epoch 0 to 1 and stays there.
-
-    Parameters
-    ----------
-    epoch : int
-        Epoch, counted from 0.
-    annealing_epochs : float
-        Epochs that it takes; 0 means full weight from the start.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Examples
-    --------
-    >>> from dipedl.networks import annealed_weight
-    >>> [annealed_weight(epoch, 10) for epoch in (0, 3, 10, 40)]
-    [0.0, 0.3, 1.0, 1.0]
-    """
-    return min(1.0, epoch / annealing_epochs) if annealing_epochs else 1.0

@@ -7,8 +7,7 @@ import io
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -26,8 +25,8 @@ from ..writing.progress import LiveLine
 from .checks import check_choice, check_data, check_flag, check_number
 from .device import (
     device_type,
-    is_out_of_memory,
     limit_threads,
+    memory_errors,
     random_states,
     resolve_device,
     seed_generators,
@@ -445,7 +444,9 @@ class Run:
             while not self._finished():
                 last_good = self._weights()
                 self._pause_before(deadline, checkpoints)
-                with _memory(self.settings.batch_size):
+                smaller = "try Training(batch_size={})"
+                alone = "use a smaller network, or device='cpu'"
+                with memory_errors(self.settings.batch_size, smaller, alone):
                     self._epoch()
                 last_good = None
                 checkpoints.save(self._state)
@@ -628,22 +629,6 @@ def _not_finite(what: str, epoch: int, value: float, where: str) -> FloatingPoin
         f"{what} is {value} in epoch {epoch + 1}{where}; the module holds the weights of the end "
         "of the last good epoch. Lower learning_rate, set clip_norm=1.0, or check the inputs"
     )
-
-
-@contextmanager
-def _memory(batch_size: int) -> Iterator[None]:
-    """Turn running out of memory into an error with the batch size to try."""
-    try:
-        yield
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        remedy = (
-            f"try Training(batch_size={batch_size // 2})"
-            if batch_size > 1
-            else "use a smaller network, or device='cpu'"
-        )
-        raise MemoryError(f"out of memory with batch_size={batch_size}; {remedy}") from error
 
 
 _WARM_UP = 0.3

@@ -46,11 +46,11 @@ _FITTED = ("n_", "n_features_", "n_classes_")
 
 
 class ClassGaussians(BufferedModule):
-    """Mixture of one Gaussian per class on features that stream, on the device they come from.
+    """Mixture of one Gaussian per class on features that stream, scored on their device.
 
     ``log p(x) = logsumexp_c [log w_c + log N(x; m_c, C_c)]`` in nats: `dipedl.density.GDADensity`
-    for the features of a network. One pass learns mergeable moments in float64, and no feature is
-    kept; `finish` factors them by the code of `GDADensity`, and a call scores.
+    for the features of a network. One pass learns mergeable moments in float64 on the CPU, and no
+    feature is kept; `finish` factors them by the code of `GDADensity`, and a call scores.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from ..networks.batches import (
     tensors,
 )
 from ..networks.checks import check_class_indices, check_finite_rows
-from ..networks.device import is_out_of_memory
+from ..networks.device import memory_errors
 
 __all__ = []
 
@@ -428,11 +428,12 @@ def network_errors(
     These are: out of memory, arrays, tensors of another dtype, names that it does not take.
     """
     args, kwargs = inputs
+    smaller = "try batches of {0} (batch_size={0} of the DataLoader)"
+    alone = "the network needs a larger device, half precision or torch.autocast"
     try:
-        yield
+        with memory_errors(inputs.rows, smaller, alone):
+            yield
     except (AttributeError, RuntimeError, TypeError) as error:
-        if is_out_of_memory(error):
-            raise _memory_error(inputs, error) from error
         wrong = None if isinstance(error, RuntimeError) else _name_error(inputs, source, batch)
         if wrong is not None:
             raise wrong from error
@@ -470,16 +471,6 @@ def _name_error(inputs: Arguments, source: FeatureSource, batch: Batch | None) -
         f"{batch.where} has the keys {list(batch.keys or names)}, and {fault}; say which are its "
         f"inputs and labels: unpack=lambda batch: ({remedy}, {labels})"
     )
-
-
-def _memory_error(inputs: Arguments, error: Exception) -> MemoryError:
-    rows = inputs.rows
-    advice = (
-        f"try batches of {rows // 2} (batch_size={rows // 2} of the DataLoader)"
-        if rows > 1
-        else "the network needs a larger device, half precision or torch.autocast"
-    )
-    return MemoryError(f"the device is out of memory at a batch of {rows} rows; {advice}: {error}")
 
 
 def _check_rows(rows: Rows, where: str) -> None:
