@@ -156,12 +156,6 @@ def test_a_finished_run_is_read_and_not_repeated(tmp_path):
     assert os.listdir(tmp_path) == ["run.pt"]
 
 
-def test_threads_and_the_name_of_the_device_may_differ(tmp_path):
-    path = tmp_path / "run.pt"
-    first = run(path)
-    assert_same_run(run(path, settings=replace(SETTINGS, n_jobs=2, device="cpu")), first)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -131,14 +131,6 @@ def test_inference_mode_leaves_it_usable(rng, covariance):
     )
 
 
-@forms
-def test_the_gradient_is_that_of_finite_differences(rng, covariance):
-    X, y = problem(rng, p=4)
-    density = fitted(ClassGaussians(covariance, dtype=torch.float64), X, y)
-    Q = queries(X, rng).requires_grad_()
-    assert torch.autograd.gradcheck(density, Q)
-
-
 @all_forms
 def test_state_moves_copies_and_loads(rng, covariance, tmp_path):
     X, y = problem(rng)

@@ -1,17 +1,15 @@
-"""Decisions of a DIPModule: guarantees by simulation, and the rows that they rest on."""
+"""Decisions of a DIPModule, and the rows that they rest on."""
 
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from torch import nn
 
 from dipedl.density import GDADensity
 from dipedl.pretrained import ClassGaussians, DIPModule
 
-REPETITIONS = 100
 CENTRES = 2.0 * np.eye(3, 4)
 
 
@@ -48,44 +46,6 @@ def blobs(n, seed=0, dtype=torch.float32):
 @pytest.fixture(scope="module")
 def module():
     return DIPModule(network(), classes=["ant", "bee", "cat"]).fit_density([blobs(600)])
-
-
-@pytest.fixture(scope="module")
-def repetitions():
-    """Many times: held-out rows, thresholds from them, one new input; the density stays."""
-    model = DIPModule(network(), score="density").fit_density([blobs(600)])
-    rng = np.random.default_rng(2)
-    X_many, y_many = blobs(2000, rng)
-    found = {"p": [], "lac": [], "aps": [], "risk": [], "answered": []}
-    for _ in range(REPETITIONS):
-        model.calibrate([blobs(300, rng)])
-        X, y = blobs(1, rng)
-        found["p"].append(model.p_value(X).item())
-        for method in ("lac", "aps"):
-            found[method].append(model.predict_set(X, method=method)[0, y[0]].item())
-        answer = model.predict_with_reject(X_many, risk=0.15, confidence=0.8)
-        wrong = torch.from_numpy(answer.labels) != y_many
-        found["risk"].append(wrong[answer.accepted].float().mean().item())
-        found["answered"].append(answer.accepted.mean())
-    return found
-
-
-def test_p_values_of_new_id_inputs_are_uniform(repetitions):
-    assert stats.kstest(repetitions["p"], "uniform").pvalue > 0.01
-
-
-@pytest.mark.parametrize("method", ["lac", "aps"])
-def test_sets_cover_as_stated(repetitions, method):
-    # by APS the most probable class is always in, so that it may cover more than asked for
-    low, high = stats.binom.interval(0.99, REPETITIONS, np.ceil(0.9 * 301) / 301)
-    covered = sum(repetitions[method])
-    assert low <= covered and (covered <= high or method == "aps")
-
-
-def test_the_risk_holds_in_the_promised_share(repetitions):
-    broken = (np.array(repetitions["risk"]) > 0.15).sum()
-    assert broken <= stats.binom.ppf(0.999, REPETITIONS, 0.2)
-    assert np.mean(repetitions["answered"]) > 0.5
 
 
 def test_answers_are_tensors_on_the_device_and_agree_with_the_forward_pass(module):
