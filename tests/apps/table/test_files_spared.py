@@ -31,6 +31,8 @@ def files(kept, tmp_path, monkeypatch):
         "score m.dipedl new.csv --out ./link.csv",
         "score m.dipedl link.csv --out new.csv",
         "score m.dipedl new.refused.csv --out new.csv",
+        "score m.dipedl . --out new.csv",
+        "score m.dipedl new*.csv --out new.csv",
         "score --proba proba.csv --held-out-proba held.csv --out proba.csv",
         "score --proba proba.csv --held-out-proba held.csv --out held.csv",
         "score --proba proba.csv --features new.csv --held-out-proba held.csv "

@@ -28,10 +28,6 @@ def german(frame):
     return frame.to_csv(index=False, sep=";", decimal=",").encode()
 
 
-def feather(path):
-    pa.feather.write_feather(pa.Table.from_pandas(PLAIN), path, version=1)
-
-
 def stream(path):
     table = pa.Table.from_pandas(PLAIN)
     with pa.ipc.new_stream(path, table.schema) as writer:
@@ -56,7 +52,6 @@ DRESSES = {
     "semicolons and decimal commas": german(PLAIN),
     "Parquet": PLAIN.to_parquet,
     "Feather": PLAIN.to_feather,
-    "Feather 1": feather,
     "Arrow stream": stream,
     "JSON lines": lines,
 }
@@ -102,6 +97,24 @@ def test_an_npz_file_gives_a_column_for_each_of_an_array(tmp_path):
     assert list(frame) == ["X0", "X1", "y"]
     np.testing.assert_array_equal(frame[["X0", "X1"]], X)
     assert list(frame["y"]) == list(y)
+
+
+def test_files_of_a_folder_or_a_pattern_are_one_table(tmp_path):
+    for i, rows in enumerate((PLAIN[:20], PLAIN[20:][PLAIN.columns[::-1]])):
+        rows.to_csv(tmp_path / f"{i}.csv", index=False)
+    with open(tmp_path / "0.csv", "a") as file:
+        file.write("too,few\n")
+    for path in (tmp_path, tmp_path / "*.csv"):
+        some = sample_rows(open_table(path))
+        assert some.rows.tolist() == [*range(1, 21), *range(22, 52)] and some.total == 51
+        assert some.frame["passenger"].astype(int).tolist() == PLAIN["passenger"].tolist()
+        (refused,) = some.refused
+        assert refused.row == 21 and "row 21 of 0.csv" in refused.reason
+    PLAIN.drop(columns="sex").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(UserError, match=r"2\.parquet and .*0\.csv differ in the columns 'sex'"):
+        open_table(tmp_path)
+    with pytest.raises(UserError, match="there is no file"):
+        open_table(tmp_path / "*.tsv")
 
 
 def test_one_object_over_several_lines_is_a_row(tmp_path):
@@ -252,16 +265,6 @@ def test_progress_is_of_the_rows_that_were_given(dress, tmp_path, monkeypatch):
     said = np.array([piece.done for piece in pieces])
     true = np.cumsum([len(piece.frame) for piece in pieces]) / 3000
     assert len(said) > 10 and np.abs(said - true).max() < 0.01
-
-
-def test_progress_in_a_large_file_is_guessed_from_its_start(tmp_path, monkeypatch):
-    made = passengers(3000).drop(columns=["passenger", "name"]).assign(text="two\nlines")
-    made.to_csv(tmp_path / "data.csv", index=False)
-    monkeypatch.setattr(reading, "_BLOCK", 10_000)
-    monkeypatch.setattr(reading, "_SAMPLE", 10_000)
-    pieces = list(open_table(tmp_path / "data.csv").pieces())
-    true = np.cumsum([len(piece.frame) for piece in pieces]) / 3000
-    assert np.abs(np.array([piece.done for piece in pieces]) - true).max() < 0.02
 
 
 def with_a_quote(line, packed=bytes, encoding="utf-8"):

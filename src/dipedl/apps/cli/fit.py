@@ -170,7 +170,7 @@ def fit(
         from ..table.table_model import save_model
         from ..table.writing import check_no_table, check_writable
 
-        read = image_files(path) if images else [path]
+        read = image_files(path) if images else options.input_files(path)
         check_writable(out, [*read, extractor, Path(model)])
         check_no_table(out)
         if images:
@@ -195,7 +195,9 @@ def _print_result(learned: FitResult, data: Path, out: Path, json: bool, quiet: 
         learned,
         notes=list(map(with_options, learned.notes)),
         refused=[one._replace(reason=with_options(one.reason)) for one in learned.refused],
-        diagnosis=diagnosis_in_shell(learned.diagnosis),
+        diagnosis=diagnosis_in_shell(
+            learned.diagnosis, in_parts="held_out_how" in learned.model.facts
+        ),
     )
     _print_json(learned, out) if json else _print(learned, data, out, quiet)
     for trouble in learned.failed:

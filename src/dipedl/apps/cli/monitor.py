@@ -65,8 +65,8 @@ def monitor(
         from ..table.watch import load_monitor, render_page, start_monitor, watch
         from ..table.writing import check_page, check_writable, complete_file
 
-        inputs = [model, data, reference]
-        for option, out in (("--state", state), ("--page", page)):
+        inputs = options.input_files(model, data, reference)
+        for option, out in (("state", state), ("page", page)):
             if out is not None:
                 check_writable(out, inputs, option)
         if page is not None and state is not None and page.resolve() == state.resolve():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,17 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with i
 Coverage = Annotated[
     float, typer.Option(help="How often prediction sets must hold the true class, in (0, 1).")
 ]
+
+
+def input_files(*paths: Path | None) -> list[Path]:
+    """Return the files that are read: those in a folder or of a pattern, too."""
+    found: list[Path] = []
+    for path in filter(None, paths):
+        if path.is_dir():
+            found += path.iterdir()
+        else:
+            found += path.parent.glob(path.name) if has_magic(path.name) else [path]
+    return found
 
 
 def check_order(model: Path, data: Path) -> None:

@@ -46,8 +46,16 @@ class PartOptions:
 
 
 def is_data_set(data: str) -> bool:
-    """Return whether a path is no single table: a folder, a URL, or an array."""
-    return "://" in data or data.endswith(".npy") or Path(data).is_dir()
+    """Return whether a path is a URL, an array, or a folder with Parquet, Arrow or Feather files.
+
+    A folder of texts, such as CSV, is one table.
+    """
+    if "://" in data or data.endswith(".npy"):
+        return True
+    names = [one.name.lower() for one in Path(data).iterdir()] if Path(data).is_dir() else []
+    return Path(data).is_dir() and not any(
+        n.endswith((".csv", ".csv.gz", ".tsv", ".jsonl")) for n in names
+    )
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def report(
         from ..table.writing import check_page, check_writable, complete_file
         from .wording import diagnosis_in_shell
 
-        check_writable(out, [model, data, ood])
+        check_writable(out, options.input_files(model, data, ood))
         check_page(out)
         options.check_order(model, data)
         with measure_step(f"{model} read", verbose):

@@ -138,7 +138,7 @@ def score(
         table_at, out = Path(data) if data else None, out or Path("answers.csv")
         ending_of(out)
         for written in (out, refused_path(out)):
-            check_writable(written, [model, table_at, *files])
+            check_writable(written, options.input_files(model, table_at, *files))
         with measure_step("rows answered", verbose), show_rows(quiet) as progress:
             if model and table_at:
                 fitted = read_model(model)

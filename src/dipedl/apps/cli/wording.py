@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Arguments that errors of the library name in backquotes, and the values that they advise.
 _NAMED = re.compile(
-    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features|out|page|key|workers|partitions|density|like)`"
+    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features|out|state|page|key|workers|partitions|density|like)`"
 )
 _ADVISED = re.compile(r"\b(drop|gaps|types|time_column|rows|row)=(?=[\[{'\"\dN])")
 #: Other arguments of the library -> options.
@@ -28,7 +28,7 @@ _OPTIONS = {
 
 
 _HONEST = "{learn} more rows, or compare another --model."
-_MORE = "{learn} at least {needed} rows"
+_MORE = "{more}"
 _UNFITTED = "Give --model a file that holds the classifier unfitted."
 _LABELS = "Fit with a class in each row."
 _OTHER_COLUMNS = "Give fit columns that say more of the rows."
@@ -71,21 +71,29 @@ REMEDIES = {
 }
 
 
-def diagnosis_in_shell(diagnosis: Diagnosis) -> Diagnosis:
-    """Return a diagnosis with remedies that the shell has."""
-    return replace(diagnosis, findings=tuple(map(in_shell, diagnosis.findings)))
+def diagnosis_in_shell(diagnosis: Diagnosis, in_parts: bool = False) -> Diagnosis:
+    """Return a diagnosis with remedies that the shell has, for a fit `in_parts` or in memory."""
+    findings = (in_shell(found, in_parts=in_parts) for found in diagnosis.findings)
+    return replace(diagnosis, findings=tuple(findings))
 
 
-def in_shell(found: Finding, learn: str = "Fit on") -> Finding:
-    """Return the finding with a remedy of the shell; `learn` begins those that ask for rows."""
+def in_shell(found: Finding, learn: str = "Fit on", in_parts: bool = False) -> Finding:
+    """Return the finding with a remedy of the shell; `learn` begins those that ask for rows.
+
+    Of a fit `in_parts` a tenth of the rows is held out.
+    """
     from ..table.advice import ERRORS, RANKINGS
 
     remedy = found.remedy
     if remedy and found.code in REMEDIES:
         ranking = RANKINGS.get(str(found.numbers.get("answers_ranked_by")))
         errors = ERRORS.format(ranking=ranking)
+        needed = int(found.numbers.get("needed", 0))
+        more = f"{learn} at least {needed} rows"
+        if in_parts:
+            more = f"{learn} about {10 * needed:,} rows, of which a tenth is held out"
         remedy = REMEDIES[found.code].format_map(
-            {**found.numbers, "learn": learn, "errors": errors}
+            {**found.numbers, "learn": learn, "errors": errors, "more": more}
         )
     return replace(found, text=with_options(found.text), remedy=with_options(remedy))
 

@@ -89,13 +89,13 @@ def read_labelled(
         if problems is not None and known.any():
             problems.append(Finding("target", "warning", f"{error}."))
             labels, refused = texts[known].reset_index(drop=True), []
-        elif not some.refused:
-            raise
         else:
-            n = len(some.refused)
-            raise UserError(
-                f"{error}; rows that cannot be read: {n:,}, first {some.refused[0]}"
-            ) from error
+            why, n = str(error), len(some.refused)
+            if n:
+                why += f"; rows that cannot be read: {n:,}, first {some.refused[0]}"
+            if some.total > n + len(some.frame):
+                why += f"; these are {len(some.frame):,} of {some.total:,} rows: give more `rows`"
+            raise UserError(why) from error
     names = [name for name in table.names if name not in (target, *drop)]
     frame = some.frame.loc[known].reset_index(drop=True)
     inputs, columns = frame[names], list[ColumnSpec]()

@@ -218,7 +218,10 @@ def _notes(read: LabelledTable) -> list[str]:
         notes.append(
             f"learned from {n:,} of {some.total:,} rows, drawn at random: rows=None takes all"
         )
-    notes += [f"{one.text} {one.remedy}".strip() for one in describe_columns(read)]
+    notes += [
+        f"{one.text.removesuffix('.')}{'; ' * bool(one.remedy)}{one.remedy}"
+        for one in describe_columns(read)
+    ]
     if n < _FEW:
         notes.append(f"few rows: below {_FEW} expect rough probabilities and a rough alarm")
     return notes + _notes_of_network(read.table, read.X)

@@ -15,12 +15,11 @@ from typing import IO, Any
 
 from .errors import UsageError, UserError
 
-CSV, PARQUET, ARROW, STREAM, FEATHER, NPZ, LINES, IMAGES, ROWS = (
+CSV, PARQUET, ARROW, STREAM, NPZ, LINES, IMAGES, ROWS = (
     "CSV",
     "Parquet",
     "Arrow",
     "Arrow stream",
-    "Feather",
     "NPZ",
     "JSON lines",
     "images",
@@ -35,7 +34,6 @@ _PACKED: dict[bytes, tuple[str, Callable[..., Any]]] = {
 _MAGIC = {
     b"PAR1": PARQUET,
     b"ARROW1": ARROW,
-    b"FEA1": FEATHER,
     b"\xff\xff\xff\xff": STREAM,
     b"PK": NPZ,
 }
@@ -43,6 +41,7 @@ _REFUSED = {
     b"\x80": "a pickle, which could run code: write it as CSV or Parquet where it was made",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV",
     b"%PDF": "a PDF: give the table itself, as CSV",
+    b"FEA1": "a file of Feather 1: write it as Feather 2 or Parquet",
     b"\x89PNG": "an image: give a folder of images",
     b"\xff\xd8\xff": "an image: give a folder of images",
     b"\x89HDF": "an HDF5 file: write the table as Parquet",
@@ -129,6 +128,9 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
     for magic, what in _REFUSED.items():
         if sample.lstrip().startswith(magic):
             raise UserError(f"{path} is no table but {what}")
+    if text[:4].lower() == "sep=":
+        line = text.splitlines()[0]
+        raise UserError(f"{path} begins with the line {line!r}, which is for Excel: delete it")
     delimiter = delimiter or max(_DELIMITERS, key=lambda one: _fields(text, one))
     return Format(CSV, packed, encoding, delimiter)
 
@@ -146,8 +148,6 @@ def _is_model(head: bytes) -> bool:
 
 
 def _check_readable(path: Path) -> None:
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; give a file in it")
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))[:5]
         there = f"; beside it: {', '.join(near)}" if near else ""

@@ -7,6 +7,7 @@ their own keep them.
 from __future__ import annotations
 
 import csv
+import glob
 import json
 import os
 from collections import Counter
@@ -20,7 +21,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.feather
 import pyarrow.parquet
 
 from . import formats
@@ -28,6 +28,8 @@ from .errors import UsageError, UserError, list_names
 from .formats import Format, check_utf8, format_of, is_utf8, open_bytes, open_text
 
 _ROWS, _BLOCK = 20_000, 1 << 22
+#: Of the files of a folder.
+_ENDINGS = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet", ".feather", ".arrow")
 #: Whole numbers up to this one are each a float64.
 _EXACT = 1 << 53
 #: Of a packed file some 100 kB more are unpacked than were asked for.
@@ -121,6 +123,31 @@ class FrameTable(Table):
         yield Piece(self.frame, np.arange(1, len(self.frame) + 1))
 
 
+@dataclass(frozen=True)
+class TableFiles(Table):
+    """Files with the same columns as one table: one after the other, with rows counted through."""
+
+    parts: tuple[Table, ...] = ()
+
+    def read(self) -> Iterator[Piece]:
+        """Yield the pieces of each file; a refused row is named by its file too."""
+        above = 0
+        for i, part in enumerate(self.parts):
+            last = 0
+            for piece in part.pieces():
+                refused = [
+                    one._replace(
+                        row=one.row + above,
+                        reason=f"{one.reason} (row {one.row:,} of {part.path.name})",
+                    )
+                    for one in piece.refused
+                ]
+                last = max([last, *piece.rows.tolist(), *(one.row for one in piece.refused)])
+                done = (i + piece.done) / len(self.parts)
+                yield Piece(piece.frame[list(self.names)], piece.rows + above, refused, done)
+            above += last
+
+
 def row_of_json(text: str) -> Table:
     """Return a row, a JSON object of names and values, as a table."""
     try:
@@ -147,7 +174,7 @@ def open_table(
     ----------
     path : path-like
         CSV (also compressed, UTF-16, with semicolons or tabs), Parquet, Feather, Arrow, JSON lines
-        or NPZ; recognised by the content.
+        or NPZ, recognised by the content; a folder of such files, or a pattern such as days/*.csv.
     delimiter : str, optional
         Of a CSV file; default: found by itself.
     gaps : iterable of str
@@ -161,6 +188,11 @@ def open_table(
         If it holds no table, or one without rows or with two columns of one name.
     """
     path = Path(path)
+    files = table_files(path)
+    if files != [path]:
+        return _open_files(
+            path, [open_table(f, delimiter=delimiter, gaps=gaps, numbers=numbers) for f in files]
+        )
     table = Table(path, format_of(path, delimiter), (), tuple(gaps))
     first = next((p for p in table.pieces() if len(p.frame) or p.refused), None)
     if first is None or not len(first.frame):
@@ -183,6 +215,36 @@ def open_table(
     return replace(table, names=tuple(names))
 
 
+def table_files(path: Path) -> list[Path]:
+    """Return the files of a table: the path itself, those in a folder, or those of a pattern."""
+    if path.is_dir():
+        found = sorted(one for one in path.iterdir() if one.name.lower().endswith(_ENDINGS))
+        if not found:
+            raise UserError(f"{path} is a folder without a file that ends in {', '.join(_ENDINGS)}")
+        return found
+    if glob.has_magic(path.name) and not path.exists():
+        found = sorted(path.parent.glob(path.name))
+        if not found:
+            raise UserError(f"there is no file {path}")
+        return found
+    return [path]
+
+
+def _open_files(path: Path, parts: list[Table]) -> Table:
+    """Return the tables of a folder as one; UserError unless all have the same columns."""
+    first = parts[0]
+    for part in parts[1:]:
+        other = sorted({*part.names} ^ {*first.names})
+        if other:
+            raise UserError(
+                f"{part.path} and {first.path} differ in the columns "
+                f"{list_names(map(repr, other))}: give files with the same columns"
+            )
+    if len(parts) == 1:
+        return first
+    return TableFiles(path, first.format, first.names, parts=tuple(parts))
+
+
 def _no_row(piece: Piece | None) -> str:
     """Return why no row of a file can be read, with a remedy."""
     if piece is None or not piece.refused:
@@ -190,7 +252,7 @@ def _no_row(piece: Piece | None) -> str:
     row, _, reason = piece.refused[0]
     names = list(piece.frame)
     remedy = "; delete what stands above the line of names, such as a title, or name all columns"
-    if len(names) > 1 and not names[-1] and names[0].lower() != "sep=":  # a line for Excel
+    if len(names) > 1 and not names[-1]:
         remedy = "; the line of names ends in a delimiter: delete it"
     return f" that can be read: row {row}: {reason}{'' if _ENDS in reason else remedy}"
 
@@ -422,11 +484,9 @@ def _arrow_batches(table: Table) -> Iterator[Any]:
     elif kind == formats.ARROW:
         with pa.memory_map(name) as source, pa.ipc.open_file(source) as reader:
             yield from map(reader.get_batch, range(reader.num_record_batches))
-    elif kind == formats.STREAM:
+    else:
         with open(table.path, "rb") as source, pa.ipc.open_stream(source) as reader:
             yield from reader
-    else:
-        yield from pa.feather.read_table(pa.OSFile(name)).to_batches(_ROWS)
 
 
 def _rows_stated(table: Table) -> float:

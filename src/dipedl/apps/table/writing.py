@@ -39,9 +39,9 @@ def check_writable(path: Path, inputs: Iterable[Path | None], argument: str = "o
         writable_target(path)
         check_is_no_input(path, inputs)
     except OSError as error:
-        raise UserError(f"{argument}: {error.strerror}") from error
+        raise UserError(f"`{argument}`: {error.strerror}") from error
     except ValueError as error:
-        raise UserError(f"{argument}: {error}") from error
+        raise UserError(f"`{argument}`: {error}") from error
 
 
 def check_page(path: Path, argument: str = "out") -> None:
