@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
 import gzip
-import lzma
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from .errors import UsageError, UserError
 
@@ -26,11 +23,6 @@ CSV, PARQUET, ARROW, STREAM, NPZ, LINES, IMAGES, ROWS = (
     "rows",
 )
 _SAMPLE = 1 << 16
-_PACKED: dict[bytes, tuple[str, Callable[..., Any]]] = {
-    b"\x1f\x8b": ("gzip", gzip.open),
-    b"BZh": ("bzip2", bz2.open),
-    b"\xfd7zXZ": ("xz", lzma.open),
-}
 _MAGIC = {
     b"PAR1": PARQUET,
     b"ARROW1": ARROW,
@@ -39,6 +31,8 @@ _MAGIC = {
 }
 _REFUSED = {
     b"\x80": "a pickle, which could run code: write it as CSV or Parquet where it was made",
+    b"BZh": "packed by bzip2: unpack it, or pack it by gzip",
+    b"\xfd7zXZ": "packed by xz: unpack it, or pack it by gzip",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook: save the sheet as CSV",
     b"%PDF": "a PDF: give the table itself, as CSV",
     b"FEA1": "a file of Feather 1: write it as Feather 2 or Parquet",
@@ -80,8 +74,7 @@ class Format:
 
 def open_bytes(path: Path, packed: str) -> IO[bytes]:
     """Open a file as bytes, unpacked."""
-    stream: IO[bytes] = dict(_PACKED.values()).get(packed, open)(path, "rb")
-    return stream
+    return gzip.open(path, "rb") if packed == "gzip" else open(path, "rb")
 
 
 def open_text(path: Path, form: Format) -> TextIOWrapper:
@@ -97,12 +90,11 @@ def format_of(path: Path, delimiter: str | None = None) -> Format:
     if len(delimiter) > 1:
         raise UsageError(f"`delimiter` must be one character or tab, got {delimiter!r}")
     with open(path, "rb") as raw:
-        head = raw.read(8)
-    packed = next((name for magic, (name, _) in _PACKED.items() if head.startswith(magic)), "")
+        packed = "gzip" if raw.read(2) == b"\x1f\x8b" else ""
     try:
         with open_bytes(path, packed) as stream:
             sample = stream.read(_SAMPLE)
-    except (EOFError, OSError, lzma.LZMAError) as error:
+    except (EOFError, OSError) as error:
         if isinstance(error, PermissionError):
             raise
         raise UserError(

@@ -34,8 +34,6 @@ _ENDINGS = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet", ".feather", ".arrow
 _EXACT = 1 << 53
 #: Of a packed file some 100 kB more are unpacked than were asked for.
 _SAMPLE = 1 << 24
-#: What Arrow unpacks without Python.
-_NATIVE = {"gzip": "gzip", "bzip2": "bz2"}
 #: What is wrong with a row whose last field is empty and has no name.
 _ENDS = " ends in a delimiter: delete it, or give the last column a name in the first line"
 _SWALLOWED = "lines were read as part of it. Close or delete that quote"
@@ -307,11 +305,8 @@ def _native_source(table: Table) -> Any:
 
     At exit it would abort the process if that thread needed Python.
     """
-    packed = table.format.packed
-    if packed and packed not in _NATIVE:
-        return open_bytes(table.path, packed)
-    source = pa.OSFile(os.fsencode(table.path))
-    return pa.CompressedInputStream(source, _NATIVE[packed]) if packed else source
+    source, packed = pa.OSFile(os.fsencode(table.path)), table.format.packed
+    return pa.CompressedInputStream(source, packed) if packed else source
 
 
 def _csv_batches(
@@ -385,7 +380,7 @@ def _rows_expected(table: Table) -> float:
         sample = stream.read(_SAMPLE)
         bare = sample.split(b'"')[::2] if table.format.kind == formats.CSV else [sample]
         lines = sum(part.count(b"\n") for part in bare)
-        raw = getattr(stream, "fileobj", None) or getattr(stream, "_fp", None) or stream
+        raw = getattr(stream, "fileobj", None) or stream
         return max(lines * table.path.stat().st_size / max(raw.tell(), 1), 1.0)
 
 
