@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from .errors import UsageError, UserError
 
@@ -72,7 +72,7 @@ class Format:
         return ", ".join(parts + ([self.packed] if self.packed else []))
 
 
-def open_bytes(path: Path, packed: str) -> IO[bytes]:
+def open_bytes(path: Path, packed: str) -> Any:
     """Open a file as bytes, unpacked."""
     return gzip.open(path, "rb") if packed == "gzip" else open(path, "rb")
 
