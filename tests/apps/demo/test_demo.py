@@ -96,11 +96,6 @@ def test_no_alarm_and_all_alarms_are_matched_too(found, alarms, flagged):
     assert few.flagged_by_entropy(few.entropy_limit).sum() == flagged
 
 
-def test_letters_are_noticed_and_digits_are_read(found):
-    assert found.scores["accuracy"] > 0.7
-    assert all(one.flagged > one.flagged_by_entropy for one in found.unknown)
-
-
 def test_the_page_loads_nothing_and_every_figure_has_words(page):
     tags = Tags(page).tags
     assert len(page.encode()) < 1_000_000 and "<script" not in page and "@import" not in page

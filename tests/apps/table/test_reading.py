@@ -300,11 +300,3 @@ def test_a_quote_that_is_never_closed_in_a_large_file(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_BLOCK", 1000)
     with pytest.raises(UserError, match="as where a quote is never closed"):
         sample_rows(open_table(tmp_path / "data.csv"))
-
-
-@pytest.mark.parametrize("packed", PACKED)
-def test_arrow_reads_ahead_without_python(packed, tmp_path):
-    (tmp_path / "data.csv").write_bytes(PACKED[packed](TEXT.encode()))
-    table = open_table(tmp_path / "data.csv")
-    with reading._native_source(table) as source:
-        assert isinstance(source, pa.NativeFile) and not isinstance(source, pa.PythonFile)

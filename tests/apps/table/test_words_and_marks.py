@@ -148,14 +148,6 @@ def test_unlabelled_rows_of_a_report_are_no_unknown_class(run, tmp_path):
     assert run("monitor", tmp_path / "m.dipedl", tmp_path / "new.csv", "-q").exit_code == 0
 
 
-def test_check_names_the_word_and_the_option(run, tmp_path):
-    y = np.where(X > 0, "EU", "NA")
-    as_csv(tmp_path / "data.csv", pd.DataFrame({"x": X, "y": y}))
-    done = run("check", tmp_path / "data.csv", "--target", "y", "--json")
-    found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
-    assert "'NA'" in found["gap_words"]["text"] and "--gaps NA" in found["gap_words"]["text"]
-
-
 @pytest.mark.parametrize("entries", [["3,466", "900"], ["1,000", "-2,500"], ["12,345", "7"]])
 def test_a_comma_that_may_mean_either_is_asked_about(entries, run, tmp_path):
     frame = pd.DataFrame({"price": entries})
@@ -245,15 +237,6 @@ def test_one_western_byte_in_a_file_of_utf8_is_told_with_its_line(at, rest, pack
         sample_rows(open_table(tmp_path / "data.csv"))
 
 
-def test_one_western_byte_in_lines_of_json_is_told_with_its_line(tmp_path):
-    lines = [json.dumps({"x": i, "t": "Köln"}, ensure_ascii=False).encode() for i in range(4000)]
-    for at in (20, 3990):
-        bad = [*lines[:at], lines[at].replace("ö".encode(), b"\xf6"), *lines[at + 1 :]]
-        (tmp_path / "data.jsonl").write_bytes(b"\n".join(bad))
-        with pytest.raises(UserError, match=f"line {at + 1:,} holds bytes"):
-            sample_rows(open_table(tmp_path / "data.jsonl"))
-
-
 def test_western_text_is_read_though_some_letters_look_like_utf8(tmp_path):
     lines = [*names_of_towns(), *["7,Spaß”,a"] * 20]
     (tmp_path / "data.csv").write_bytes("\n".join(lines).encode("cp1252"))
@@ -280,12 +263,6 @@ def test_a_delimiter_at_the_end_of_each_row_is_told_with_a_remedy_that_works(del
     some = sample_rows(open_table(path, delimiter=delimiter))
     assert len(some.frame) == 49
     assert [one.row for one in some.refused] == [31] and "delimiter" in some.refused[0].reason
-
-
-def test_a_first_line_with_one_name_too_few_is_not_called_a_title_alone(tmp_path):
-    (tmp_path / "data.csv").write_text("x,y\n1,2,a\n2,3,b\n")
-    with pytest.raises(UserError, match="name all columns"):
-        open_table(tmp_path / "data.csv")
 
 
 BINARY = {
