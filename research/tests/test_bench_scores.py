@@ -14,7 +14,6 @@ from sklearn.metrics import (
 from synthetic_store import write_synthetic_store
 
 from dipedl_bench import load_arrays
-from dipedl_bench.results import scores
 from dipedl_bench.results.scores import score
 
 
@@ -107,28 +106,6 @@ def test_shares_of_few_rows_have_honest_intervals():
     ends = np.array([wilson(5, 5), wilson(25, 25)])
     below = np.hypot(*(1 - ends[:, 0])) / 2  # both recalls are one
     assert intervals["balanced_accuracy/real"] == pytest.approx((1 - below, 1.0), abs=1e-6)
-
-
-def test_the_interval_of_balanced_accuracy_covers_as_it_says():
-    """Coverage over draws of small sets, with recalls of .95 and .8: 95 % but for a few."""
-    rng = np.random.default_rng(3)
-    y = np.repeat([0, 1], [40, 15])
-    held = []
-    for _ in range(300):
-        right = rng.random(55) < np.where(y == 0, 0.95, 0.8)
-        proba = np.eye(2)[np.where(right, y, 1 - y)]
-        named = {"y": y, "probabilities": proba, "uncertainty": np.zeros(55)}
-        low, high = score_of_shares(named)["balanced_accuracy/real"]
-        held.append(low <= 0.875 <= high)
-    assert 0.92 < np.mean(held) < 0.99
-
-
-def score_of_shares(named):
-    return {
-        name: scores._EXACT[metric](*data)
-        for name, metric, data in scores._calls({"test": named, "shifted/real": named})
-        if metric in scores._EXACT
-    }
 
 
 def test_errors_are_avoided_by_rejecting_the_least_trusted():

@@ -4,10 +4,6 @@ import time
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("pydantic")
-
 from tiny_crossed import TINY_CROSSED
 from tiny_suite import TINY, train
 

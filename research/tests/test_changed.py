@@ -4,9 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pydantic")
-
-
 from dipedl_bench import load_rows, load_suite
 from dipedl_bench.results.receipt import config_hash
 from dipedl_bench.running.verify import changes

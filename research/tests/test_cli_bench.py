@@ -3,11 +3,6 @@
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-pytest.importorskip("pydantic")
-
 from synthetic_store import write_synthetic_store
 from typer.testing import CliRunner
 

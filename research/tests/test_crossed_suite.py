@@ -1,9 +1,6 @@
 """The file of a crossed suite: what it may hold, and what is said of what it may not."""
 
 import pytest
-
-pytest.importorskip("pydantic")
-
 from tiny_crossed import TINY_CROSSED
 
 from dipedl_bench import load_suite

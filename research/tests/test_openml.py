@@ -1,9 +1,6 @@
 """Tables of OpenML as numbers: counts as their publishers have them."""
 
 import numpy as np
-import pytest
-
-pytest.importorskip("pydantic")
 
 from dipedl_bench.datasets.splits import load_data
 from dipedl_bench.datasets.tables import load_openml

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from tiny_suite import TINY
 
-from dipedl.datasets import load_mini_mnist
 from dipedl_bench import load_arrays, load_rows, run
 from dipedl_bench.datasets.images import files_of
 from dipedl_bench.datasets.splits import check_files
@@ -92,15 +91,6 @@ def test_statistics_may_come_from_the_validation_rows(finished):
     held = density["validation"]["log_density"]
     z = (density["test"]["log_density"] - held.mean()) / held.std()
     np.testing.assert_allclose(own["test"]["log_evidence"], np.log(200 * 2.0) + z, rtol=1e-9)
-
-
-def test_every_method_sees_the_split_of_its_seed(finished):
-    data = load_mini_mnist()
-    for seed in (1, 2):
-        order = np.random.default_rng(seed).permutation(4000)
-        net = load_arrays("tiny", "smoke", "energy", seed, out=finished[0], part="classifier")
-        np.testing.assert_array_equal(net["validation"]["y"], data.y_train[order[:60]])
-        np.testing.assert_array_equal(net["train"]["y"], data.y_train[order[1000:1200]])
 
 
 def test_what_is_there_is_not_run_again(suite, finished):

@@ -6,9 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-pytest.importorskip("pydantic")
-
-
 from dipedl.apps.spectra import spectral_features, toy_spectra
 from dipedl.baselines import EDL
 from dipedl_bench import datasets, load_suite, run

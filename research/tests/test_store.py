@@ -5,17 +5,12 @@ import json
 import multiprocessing
 import os
 import shutil
-import signal
 import stat
-import subprocess
-import sys
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from filelock import FileLock, Timeout
 from synthetic_store import write_synthetic_store
 
 from dipedl_bench import load_arrays, load_rows, read_rows
@@ -229,25 +224,6 @@ def test_many_writers_lose_nothing_and_write_nothing_twice(store, tmp_path):
         writer.join()
     hashes = [row["config_hash"] for row in store.rows()[4:]]
     assert len(hashes) == len(set(hashes)) == 15 + 3 * 15
-
-
-def test_a_lock_goes_with_the_process_that_is_killed(store):
-    code = (
-        "import sys, time; from filelock import FileLock\n"
-        "with FileLock(sys.argv[1]): print('held', flush=True); time.sleep(60)"
-    )
-    lock = store.rows_file.with_suffix(".lock")
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE, text=True
-    )
-    assert holder.stdout.readline() == "held\n"
-    with pytest.raises(Timeout):
-        FileLock(lock).acquire(timeout=0)
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    start = time.monotonic()
-    assert store.append(row_of(store, config_hash="after the kill"))
-    assert time.monotonic() - start < 5
 
 
 def test_rows_from_elsewhere_are_taken_once(store, tmp_path):

@@ -132,21 +132,6 @@ def test_a_table_that_extends_one_above_it_has_its_keys_and_its_own_on_top():
     assert suite.methods["third"] == {**suite.methods["twin"], "statistics": "train"}
 
 
-def test_a_profile_sets_training_and_backbone_of_every_network():
-    everywhere = "training = { epochs = 7 }\nbackbone = { hidden = [8] }\n"
-    suite = tiny(
-        "resamples = 0", everywhere + "[profiles.smoke.methods.edl.backbone]\nhidden = [4]"
-    )
-    dip, edl = planned(suite, ["dip-edl", "edl"])
-    tables = [part.table["arguments"] for part in (dip.below["classifier"], edl)]
-    assert [table["training"]["epochs"] for table in tables] == [7, 7]
-    assert [table["training"]["batch_size"] for table in tables] == [32, 32]
-    assert [table["backbone"] for table in tables] == [
-        {"name": "MLP", "hidden": (8,)},
-        {"name": "MLP", "hidden": (4,)},
-    ]
-
-
 def test_arguments_that_share_a_name_with_a_key_stand_in_a_table_of_their_own():
     text = (
         "[methods.edl]\ntitle='E'\nestimator='DeepEnsemble'\nn_members=2\n"

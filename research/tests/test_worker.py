@@ -2,18 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.frozen import FrozenEstimator
-
-pytest.importorskip("torch")
-pytest.importorskip("pydantic")
-
 from tiny_suite import TINY, train
 
-from dipedl import DIPClassifier
 from dipedl.baselines import EDL
 from dipedl.density import GDADensity
-from dipedl.evidence import ZScore
-from dipedl.networks import MLP, TorchClassifier, Training
+from dipedl.networks import MLP, Training
 from dipedl.preprocessing import LogitPixels
 from dipedl_bench import Store
 from dipedl_bench.datasets.splits import make_splits
@@ -92,24 +85,3 @@ def test_a_density_sees_inputs_through_its_transformer(trained):
         expected = density.score_samples(view.transform(rows))
         stored = arrays["dip-edl-logits", "density"][split]["log_density"]
         np.testing.assert_allclose(stored, expected, rtol=1e-9)
-
-
-def test_dip_edl_on_stored_answers_is_dip_edl_on_the_network(trained):
-    splits, arrays, _ = trained
-    net = TorchClassifier(MLP(hidden=(16,)), training=TRAINING, random_state=SEED)
-    net.fit(splits.X["train"], splits.y["train"])
-    direct = DIPClassifier(
-        FrozenEstimator(net),
-        GDADensity(),
-        features=FrozenEstimator(net),
-        normalizer=ZScore(),
-        calibrator="passthrough",
-        gamma=2.0,
-        cv="in-sample",
-    ).fit(splits.X["train"], splits.y["train"])
-    direct.calibrate(splits.X["validation"], splits.y["validation"])
-    stored = arrays["dip-edl-features", "method"]
-    for split in ("test", "ood/kmnist"):
-        expected = direct.uncertainty(splits.X[split])
-        vacuity = 10 / stored[split]["concentration"].sum(axis=1)
-        np.testing.assert_allclose(vacuity, expected, rtol=1e-3)

@@ -65,7 +65,7 @@ estimator = "MaxSoftmax"
 title = "ours"
 group = "ours"
 estimator = "DIPClassifier"
-density = { name = "GDADensity" }
+arguments.density = { name = "GDADensity" }
 normalizer = { name = "ZScore" }
 kinds = ["total", "log_density"]
 
@@ -79,7 +79,7 @@ may_refuse = true
 title = "temperature"
 group = "baseline"
 estimator = "DIPClassifier"
-density = { name = "GDADensity" }
+arguments.density = { name = "GDADensity" }
 answers = "classifier_proba"
 
 [methods.chain]
@@ -89,6 +89,6 @@ estimator = "DIPClassifier"
 normalizer = { name = "ZScore" }
 kinds = ["total"]
 
-[methods.chain.density]
+[methods.chain.arguments.density]
 pipeline = [{ name = "Normalizer" }, { name = "GDADensity", covariance_type = "tied" }]
 """

@@ -3,7 +3,6 @@ import io
 import sys
 import tarfile
 
-import pooch
 import pytest
 
 from dipedl_bench.datasets import files
@@ -115,15 +114,6 @@ def test_no_network(published, tmp_path):
     assert f"set DIPEDL_DATA to a directory that holds it as '{NAME}'" in message
 
 
-def test_a_mirror_that_recovers(mirror, published, monkeypatch):
-    published(f"{mirror.url}/file")
-    monkeypatch.setattr(
-        pooch.core.time, "sleep", lambda seconds: mirror.files.update({"/file": CONTENT})
-    )
-    assert fetch(NAME).read_bytes() == CONTENT
-    assert len(mirror.asked) == 2
-
-
 def test_a_damaged_cache_is_named(folder, monkeypatch):
     monkeypatch.setenv("DIPEDL_CACHE", str(folder))
     (folder / NAME).write_bytes(b"damaged")
@@ -164,25 +154,7 @@ def test_members_of_an_archive_come_by_one_download(mirror, archived, tmp_path):
     ]
 
 
-def test_an_archive_without_the_member_leaves_nothing(archived, tmp_path):
-    archived(readme=CONTENT)
-    message = "must be an archive that holds the file 'cifar-10-batches-py/test_batch'"
-    with pytest.raises(ValueError, match=message):
-        fetch("cifar10/test_batch")
-    left = [p.name for p in (tmp_path / "cache/cifar10").iterdir()]
-    assert left == ["cifar-10-python.tar.gz"]
-
-
 # the registry
-
-
-def test_registry_is_well_formed():
-    for name, file in files.FILES.items():
-        assert all(url.startswith("http") and url.endswith(name.split("/")[1]) for url in file.urls)
-        assert all(len(digest) == 32 and int(digest, 16) for digest in file.md5)
-        assert file.sha256 is None or len(file.sha256) == 64
-        if file.archive:
-            assert file.archive in files.FILES and file.member.split("/")[1] == name.split("/")[1]
 
 
 @pytest.mark.data

@@ -1,12 +1,10 @@
 """Every data set of images, from files in the published form, made here, and from the real ones."""
 
 import gzip
-import hashlib
 import io
 import os
 import pickle
 import struct
-import zipfile
 
 import numpy as np
 import pytest
@@ -222,30 +220,3 @@ def test_counts_and_means_are_the_published_ones(name, part):
     if mean is not None:
         channel = found.images if found.images.ndim == 3 else found.images[:, 0]
         assert channel.mean() / 255 == pytest.approx(mean, abs=1e-4)
-
-
-@pytest.mark.data
-def test_real_pixels_are_those_of_the_file(full_dir):
-    """Images follow the pickle's head without a gap: found there byte for byte."""
-    content = (full_dir / "cifar10/test_batch").read_bytes()
-    pixels = read_part("cifar10", "test").images.tobytes()
-    start = content.find(pixels[:3072])
-    assert content[start : start + len(pixels)] == pixels
-
-
-@pytest.mark.data
-def test_real_drawings_by_an_antialiasing_of_our_own(full_dir):
-    """The triangle filter of bilinear antialiasing, written out in floating point."""
-    from PIL import Image
-
-    scale = 105 / 28
-    centres = (np.arange(28) + 0.5) * scale
-    weights = np.clip(1 - np.abs(np.arange(105) + 0.5 - centres[:, None]) / scale, 0, None)
-    weights /= weights.sum(axis=1, keepdims=True)
-    drawings, names = images.read_drawings(full_dir / "omniglot/images_evaluation.zip", 0)
-    with zipfile.ZipFile(full_dir / "omniglot/images_evaluation.zip") as archive:
-        for row in range(0, 13_180, 997):
-            with Image.open(io.BytesIO(archive.read(names[row]))) as image:
-                pixels = np.asarray(image.convert("L"), float)
-            assert np.abs(weights @ pixels @ weights.T - drawings[row]).max() <= 1.01
-    assert hashlib.sha256(drawings.tobytes()).hexdigest() == files.TABLES["omniglot"]["sha256"]

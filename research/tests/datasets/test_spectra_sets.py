@@ -9,7 +9,6 @@ from dipedl_bench.datasets import (
     semi_real_spectra,
     supernova_spectra,
 )
-from dipedl_bench.datasets.semi_real import draw, parts_of
 from fits_writers import write_paper
 
 STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
@@ -118,7 +117,6 @@ def test_files_cannot_be_downloaded(load):
 
 
 def test_the_papers_files_in_the_order_of_files_and_rows(tmp_path, monkeypatch):
-    pytest.importorskip("astropy")
     monkeypatch.setenv("DIPEDL_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"has none; put train_data_01\.fits .*dropbox"):
         lamost_spectra()
@@ -147,16 +145,3 @@ def test_the_real_files():
     assert len(set(found.group)) == 60
     scarce = semi_real_spectra(1000, mix={"GALAXY": 34, "QSO": 10, "STAR": 956})
     assert np.bincount(scarce.label).tolist() == [34, 10, 956]
-
-
-@pytest.mark.data
-def test_facts_of_the_real_files(full_dir):
-    parts = dict(np.load(full_dir / "spectra/sim_ingredients.npz"))
-    assert [len(parts[f"{name}_key"]) for name in ("GALAXY", "QSO")] == [7844, 12_972]
-    draws = draw(parts_of(parts), np.repeat([0, 1, 2], 4000), np.random.default_rng(0))
-    medians = [round(float(np.median(draws.snr[draws.label == i]))) for i in range(3)]
-    assert medians == [14, 12, 30] and draws.snr[draws.label == 2].min() == 10
-
-    real = real_spectra()
-    used = tuple(parts["QSO_key"].tolist())
-    assert sum(name.endswith(used) for name in real.name[real.label == 1].tolist()) == 21

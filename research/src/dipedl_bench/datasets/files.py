@@ -120,7 +120,12 @@ def fetch(name: str) -> Path:
     if path.is_file():
         return _verified(path, file, "delete it and load again to download it again")
     if file.archive:
-        path = _extract(fetch(file.archive), file.member)
+        archive = fetch(file.archive)
+        path = archive.parent / file.member
+        if not path.is_file():
+            import pooch
+
+            pooch.Untar(members=[file.member], extract_dir=".")(str(archive), "download", None)
         return _verified(path, file, "delete it and the archive beside it, and load again")
     return _download(file, path, name)
 
@@ -148,18 +153,6 @@ def _verified(path: Path, file: RemoteFile, remedy: str) -> Path:
 def _digest(path: Path, algorithm: str, size: int, mtime_ns: int) -> str:
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, algorithm).hexdigest()
-
-
-def _extract(archive: Path, member: str) -> Path:
-    """Return the path of a file of an archive, unpacked beside it; the archive was verified."""
-    import pooch
-
-    path = archive.parent / member
-    if not path.is_file():
-        pooch.Untar(members=[member], extract_dir=".")(str(archive), "download", None)
-    if not path.is_file():
-        raise ValueError(f"{str(archive)!r} must be an archive that holds the file {member!r}")
-    return path
 
 
 def _download(file: RemoteFile, path: Path, name: str) -> Path:

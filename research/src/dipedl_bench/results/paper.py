@@ -18,9 +18,6 @@ __all__ = [
     "same_method",
 ]
 
-#: Cells of the paper have four decimals; a row where none needs the fourth was printed with three.
-_DECIMALS = (3, 4)
-
 
 @dataclass(frozen=True)
 class Published:
@@ -59,11 +56,17 @@ def published(table: str, row: str) -> dict[str, Published]:
 @cache
 def published_rows(table: str) -> dict[str, dict[str, Published]]:
     """All rows of a table of the paper, in its order; empty if the paper has no such table."""
-    rows = {}
-    for row in _tables().get(table, ()):
-        if "values" in row:
-            rows[_label(row)] = _cells(row["values"])
-    return rows
+    found = {}
+    for row in (row for row in _tables().get(table, ()) if "values" in row):
+        cells = row["values"]
+        numbers = [x for cell in cells.values() for x in cell.values() if x is not None]
+        # four decimals; a row where none needs the fourth was printed with three
+        decimals = 3 if all(round(x, 3) == x for x in numbers) else 4
+        found[_label(row)] = {
+            name: Published(cell["mean"] or 0.0, cell["sd"], decimals)
+            for name, cell in cells.items()
+        }
+    return found
 
 
 def published_toy() -> dict[float, Published]:
@@ -74,11 +77,8 @@ def published_toy() -> dict[float, Published]:
 
 def same_method(one: str, other: str) -> bool:
     """Return whether two names differ in case and punctuation alone, as ``R-EDL`` and ``redl``."""
-    return _plain(one) == _plain(other)
-
-
-def _plain(name: str) -> str:
-    return "".join(c for c in name.lower() if c.isalnum())
+    one, other = ("".join(filter(str.isalnum, name.lower())) for name in (one, other))
+    return one == other
 
 
 @cache
@@ -86,14 +86,6 @@ def _tables() -> Mapping[str, Any]:
     text = files(__package__).joinpath("paper_tables.json").read_text(encoding="utf-8")
     tables: Mapping[str, Any] = json.loads(text)
     return tables
-
-
-def _cells(values: Mapping[str, Mapping[str, float | None]]) -> dict[str, Published]:
-    numbers = [x for cell in values.values() for x in cell.values() if x is not None]
-    decimals = next((d for d in _DECIMALS if all(round(x, d) == x for x in numbers)), _DECIMALS[-1])
-    return {
-        name: Published(cell["mean"] or 0.0, cell["sd"], decimals) for name, cell in values.items()
-    }
 
 
 #: Which of n, density and classifier the ablation keeps -> its name.
@@ -111,6 +103,4 @@ CONFIGURATIONS = {
 def _label(row: Mapping[str, Any]) -> str:
     if "classifier" in row:
         return CONFIGURATIONS[row["n"], row["density"], row["classifier"]]
-    named: float | str = row.get("method") or row.get("sigma") or row["gamma"]
-    with_number = "method" not in row
-    return f"{float(named):g}" if with_number else str(named)
+    return str(row["method"]) if "method" in row else f"{float(row.get('sigma') or row['gamma']):g}"

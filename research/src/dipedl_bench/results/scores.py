@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from dipedl.metrics import (
     accuracy,
@@ -46,8 +47,6 @@ RANKED: dict[str, Any] = {
     "aupr_in": aupr_in,
     "fpr95": fpr_at_tpr,
 }
-#: 97.5 % point of the normal distribution.
-_Z = 1.959964
 Named = Mapping[str, np.ndarray]
 Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
 
@@ -137,12 +136,8 @@ def _mean_share(y: np.ndarray, right: np.ndarray) -> float:
 
 def _wilson(right: np.ndarray) -> tuple[float, float]:
     """Of a share. A bootstrap of rows that are all right has no width, however few they are."""
-    n, share = len(right), _share(right)
-    middle = share + _Z**2 / (2 * n)
-    half = _Z * np.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
-    low, high = np.array([middle - half, middle + half]) / (1 + _Z**2 / n)
-    # the ends of all and of none are exact but for rounding
-    return max(float(low), 0.0), min(float(high), 1.0)
+    low, high = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
+    return float(low), float(high)
 
 
 def _wilson_of_mean(y: np.ndarray, right: np.ndarray) -> tuple[float, float]:

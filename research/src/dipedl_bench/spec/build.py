@@ -5,25 +5,30 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
-from ..names import did_you_mean
+from ..names import did_you_mean, refuse_unknown
 
-#: Plug-in folders whose public names a suite may use.
-_FOLDERS = ("baselines", "density", "networks")
-#: Classes of scikit-learn that a suite may use, and their modules.
-_SKLEARN = {
-    "HistGradientBoostingClassifier": "ensemble",
-    "LogisticRegression": "linear_model",
-    "MLPClassifier": "neural_network",
-    "Normalizer": "preprocessing",
-    "PCA": "decomposition",
-    "Pipeline": "pipeline",
-    "RandomForestClassifier": "ensemble",
-    "StandardScaler": "preprocessing",
+#: Modules whose public classes a suite may use, and their names where these are not all of them.
+_MODULES: dict[str, tuple[str, ...]] = {
+    "dipedl": ("DIPClassifier",),
+    "dipedl.baselines": (),
+    "dipedl.calibration": ("Rehearsal", "Temperature"),
+    "dipedl.density": (),
+    "dipedl.evidence": (),
+    "dipedl.networks": (),
+    "dipedl.preprocessing": ("LogitPixels",),
+    "dipedl_bench.spec.module_method": ("DIPModuleMethod", "PolarDIPModuleMethod"),
+    "sklearn.decomposition": ("PCA",),
+    "sklearn.ensemble": ("HistGradientBoostingClassifier", "RandomForestClassifier"),
+    "sklearn.linear_model": ("LogisticRegression",),
+    "sklearn.neural_network": ("MLPClassifier",),
+    "sklearn.pipeline": ("Pipeline",),
+    "sklearn.preprocessing": ("Normalizer", "StandardScaler"),
 }
 #: Key of a table that stands for a chain of scikit-learn.
 _CHAIN = "pipeline"
@@ -41,19 +46,14 @@ _GONE: dict[str, dict[str, Any]] = {
 _IMPLIED = {"training": "Training"}
 
 
-def class_of(name: str, where: str) -> Any:
-    """The class of this name; ValueError with the one that was probably meant if there is none."""
-    single = _single_classes()
-    if name in single:
-        return single[name]
-    if name in _SKLEARN:
-        return getattr(import_module(f"sklearn.{_SKLEARN[name]}"), name)
-    for folder in _FOLDERS:
-        module = import_module(f"dipedl.{folder}")
-        if name in module.__all__:
-            return getattr(module, name)
-    known = [*single, *_SKLEARN, *_public_names()]
-    raise ValueError(f"{where}: unknown class {name!r}{did_you_mean(name, known)}; known: {known}")
+@cache
+def _homes() -> dict[str, str]:
+    """Module of each class by its name; nothing is imported that its folder does not need."""
+    return {
+        name: module
+        for module, names in _MODULES.items()
+        for name in names or import_module(module).__all__
+    }
 
 
 def build(
@@ -65,9 +65,10 @@ def build(
     the objects in the list under their key ``pipeline``. `preset` is a class method that makes it,
     such as ``paper`` of DIPClassifier. Of `given`, what the class does not take is left out.
     """
-    cls = class_of(name, where)
-    make = getattr(cls, preset) if preset else cls
-    known = _arguments(make)
+    refuse_unknown("class", [name], _homes(), where)
+    make = getattr(import_module(_homes()[name]), name)
+    make = getattr(make, preset) if preset else make
+    known = [key for key in inspect.signature(make).parameters if key != "self"]
     for key in arguments:
         if key not in known:
             raise ValueError(
@@ -79,6 +80,19 @@ def build(
         return make(**{**fitting, **values})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
+
+
+def _value(value: Any, where: str, key: str, **given: Any) -> Any:
+    if isinstance(value, Mapping) and set(value) == {_CHAIN}:
+        return make_pipeline(*_value(value[_CHAIN], where, ""))
+    if isinstance(value, Mapping):
+        name = value.get("name", _IMPLIED.get(key))
+        if name is None:
+            raise ValueError(f'{where}: a table must say its class, such as name = "LeNet5"')
+        return build(name, {k: v for k, v in value.items() if k != "name"}, where, **given)
+    if isinstance(value, list | tuple):
+        return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
+    return value
 
 
 def transformer_of(table: Mapping[str, Any], where: str, **given: Any) -> Any:
@@ -126,39 +140,3 @@ def settings_named(name: str, value: Any) -> Iterator[Any]:
 def accepts(function: Any, argument: str) -> bool:
     """Return whether a function takes an argument of this name."""
     return argument in inspect.signature(function).parameters
-
-
-def _arguments(make: Any) -> list[str]:
-    return [name for name in inspect.signature(make).parameters if name != "self"]
-
-
-def _value(value: Any, where: str, key: str, **given: Any) -> Any:
-    if isinstance(value, Mapping) and set(value) == {_CHAIN}:
-        return make_pipeline(*_value(value[_CHAIN], where, ""))
-    if isinstance(value, Mapping):
-        name = value.get("name", _IMPLIED.get(key))
-        if name is None:
-            raise ValueError(f'{where}: a table must say its class, such as name = "LeNet5"')
-        return build(name, {k: v for k, v in value.items() if k != "name"}, where, **given)
-    if isinstance(value, list | tuple):
-        return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
-    return value
-
-
-def _single_classes() -> dict[str, Any]:
-    from dipedl import DIPClassifier, evidence
-    from dipedl.calibration import Rehearsal, Temperature
-    from dipedl.preprocessing import LogitPixels
-
-    from .module_method import DIPModuleMethod, PolarDIPModuleMethod
-
-    of_evidence = (getattr(evidence, name) for name in evidence.__all__)
-    normalisers = [value for value in of_evidence if inspect.isclass(value)]
-    modules = (DIPModuleMethod, PolarDIPModuleMethod)
-    single = (DIPClassifier, LogitPixels, Rehearsal, Temperature, *modules, *normalisers)
-    return {cls.__name__: cls for cls in single}
-
-
-def _public_names() -> Iterator[str]:
-    for folder in _FOLDERS:
-        yield from import_module(f"dipedl.{folder}").__all__

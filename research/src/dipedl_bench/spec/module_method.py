@@ -20,7 +20,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
 
     Arguments are those of `dipedl.pretrained.ClassGaussians` and `DIPModule`; `network`, the
     trained network in FrozenEstimator, which is not changed; and `stored`, the same network with a
-    memory of its features, so that images need not pass it again (None: they do).
+    memory of its features, so that images need not pass it again.
     """
 
     coordinates = "cartesian"
@@ -55,18 +55,19 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         self.classes_ = trained.classes_
         device, gpu = trained.training_settings().device, torch.cuda.is_available()
         self.device_ = torch.device(("cuda" if gpu else "cpu") if device == "auto" else device)
+        density = ClassGaussians(
+            self.covariance, coordinates=self.coordinates, shrinkage=self.shrinkage
+        )
         module = DIPModule(
             deepcopy(trained.module_.head).to(self.device_),
-            density=ClassGaussians(
-                self.covariance, coordinates=self.coordinates, shrinkage=self.shrinkage
-            ),
+            density=density,
             score=self.score,
             gamma=self.gamma,
             normalizer=self.normalizer,
             calibrator=self.calibrator,
         )
-        held = None if calibration is None else _Batches(*self._labelled(*calibration))
-        self.module_ = module.fit_density(_Batches(*self._labelled(X, y)), calibration=held)
+        held = None if calibration is None else list(self._batches(*calibration))
+        self.module_ = module.fit_density(list(self._batches(X, y)), calibration=held)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -82,43 +83,31 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         import torch
 
         check_is_fitted(self, "module_")
-        found = [], []  # type: tuple[list[np.ndarray], list[np.ndarray]]
         with torch.inference_mode():
-            for inputs, _ in _Batches(self._features(X), None):
-                answer = self.module_(inputs.to(self.device_))
-                found[0].append(answer.concentration.double().cpu().numpy())
-                found[1].append(answer.log_evidence.double().cpu().numpy())
-        concentration, evidence = map(np.concatenate, found)
-        return Dirichlet(concentration, log_evidence=evidence)
+            answers = [self.module_(inputs.to(self.device_)) for inputs, _ in self._batches(X)]
+        alpha, evidence = (
+            torch.cat([getattr(answer, name) for answer in answers]).double().cpu().numpy()
+            for name in ("concentration", "log_evidence")
+        )
+        return Dirichlet(alpha, log_evidence=evidence)
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Negated log-evidence of inputs X (n, d), shape (n,): it ranks as vacuity does."""
         return -np.asarray(self.predict_dirichlet(X).log_evidence)
 
-    def _labelled(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        return self._features(X), np.searchsorted(self.classes_, y)
+    def _batches(self, X: Any, y: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Features and class numbers, in batches."""
+        import torch
 
-    def _features(self, X: Any) -> np.ndarray:
-        network = self.network if self.stored is None else self.stored
-        return np.asarray(network.transform(np.asarray(X)), dtype=np.float32)
+        features = np.asarray(self.stored.transform(np.asarray(X)), dtype=np.float32)
+        numbers = None if y is None else np.searchsorted(self.classes_, y)
+        for start in range(0, len(features), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            labels = None if numbers is None else torch.tensor(numbers[rows])
+            yield torch.tensor(features[rows]), labels
 
 
 class PolarDIPModuleMethod(DIPModuleMethod):
     """The same, with Gaussians on the direction and the length of the features."""
 
     coordinates = "polar"
-
-
-class _Batches:
-    """Rows and class numbers in batches, as often as they are asked for."""
-
-    def __init__(self, X: np.ndarray, y: np.ndarray | None) -> None:
-        self.X, self.y = X, y
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        import torch
-
-        for start in range(0, len(self.X), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            labels = None if self.y is None else torch.tensor(self.y[rows])
-            yield torch.tensor(self.X[rows]), labels

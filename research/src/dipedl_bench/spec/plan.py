@@ -8,7 +8,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -16,18 +15,8 @@ from ..datasets.splits import check_loader
 from ..names import refuse_unknown
 from ..results.receipt import CROSSED_FORMAT, FORMAT, config_hash
 from .build import accepts, build, describe, transformer_of
-from .suite import (
-    PART_KEYS,
-    SPLITS,
-    Data,
-    Limits,
-    Method,
-    Profile,
-    Suite,
-    choose,
-    gather_arguments,
-)
-from .toml import read_model
+from .suite import SPLITS, Data, Method, PartEntry, Profile, Suite, choose, gather_arguments
+from .toml import Frozen, read_model
 
 Table = dict[str, Any]
 Names = Iterable[str] | None
@@ -141,8 +130,8 @@ def plan(
 
 def _method_of(suite: Suite, setting: Profile, name: str, place: str) -> Method:
     """Return the entry of a method, as a profile completes it."""
-    own, over = Method.keys(suite.crossed), setting.methods.get(name, {})
-    table = complete_table(suite.methods[name], over, own, setting)
+    over = setting.methods.get(name, {})
+    table = complete_table(suite.methods[name], over, Method, setting)
     return read_model(Method, table, place, "suite")
 
 
@@ -332,14 +321,8 @@ def _part_table(
         refuse_unknown(section, [given], known, where)
         name, table, over = given, known[given], getattr(profile, section).get(given, {})
         place = f"{where.partition(':')[0]}: {section}.{given}"
-    own = PART_KEYS["crossed" if suite.crossed else section]
-    found = complete_table(dict(table), over, own, profile)
-    if not isinstance(found.get("estimator"), str):
-        raise ValueError(f'{place}: a table must say its class, such as estimator = "GDADensity"')
-    try:
-        TypeAdapter(Limits).validate_python(found.get("limit", {}), strict=True)
-    except ValidationError as error:
-        raise ValueError(f"{place}.limit: {error.errors()[0]['msg']}") from error
+    found = complete_table(dict(table), over, PartEntry, profile)
+    read_model(PartEntry, found, place)
     return name or found["estimator"], found, place
 
 
@@ -364,11 +347,11 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
 # ------------------------------------------------------------------------------------- tables
 
 
-def complete_table(table: Table, over: Table, own: Iterable[str], profile: Profile) -> Table:
+def complete_table(table: Table, over: Table, entry: type[Frozen], profile: Profile) -> Table:
     """Return the suite's table with the profile's: what it sets everywhere, then for this one."""
     everywhere = {"training": profile.training, "backbone": profile.backbone}
-    whole = _override_all(gather_arguments(table, own), everywhere)
-    return merge_tables(whole, gather_arguments(over, own))
+    whole = _override_all(gather_arguments(table, entry), everywhere)
+    return merge_tables(whole, gather_arguments(over, entry))
 
 
 def _override_all(table: Table, over: Table) -> Table:

@@ -37,15 +37,6 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test", "ood")
 Limits = dict[Split, Annotated[int, Field(ge=1)]]
 #: Groups of crossed methods, in the order of the tables.
 GROUPS = ("bare", "ours", "baseline", "ablation", "candidate")
-#: Keys that are no arguments of its class, of a density, of a classifier, and of one in a crossed
-#: suite. There a `frozen` one is a network, trained on the training rows alone and its weights
-#: stored; methods get it frozen, its features for the density, and the validation rows to calibrate
-#: with. Any other they get unfitted, with training and validation rows together.
-PART_KEYS: dict[str, tuple[str, ...]] = {
-    "densities": ("estimator", "features"),
-    "classifiers": ("estimator",),
-    "crossed": ("estimator", "title", "frozen", "standardise", "limit"),
-}
 #: Fewer leave no resample in the tails of a 95 % interval.
 _FEWEST_RESAMPLES = 40
 
@@ -75,15 +66,33 @@ class Profile(Frozen):
     without: tuple[Name, ...] = ()
 
 
+class PartEntry(Frozen):
+    """A classifier or a density: its class, and its arguments, which are all keys not below.
+
+    A `frozen` classifier of a crossed suite is a network, trained on the training rows alone and
+    its weights stored; methods get it frozen, its features for the density, and the validation rows
+    to calibrate with. Any other they get unfitted, with training and validation rows together. A
+    density is trained on `features`: "pixels", "network", or a table that names a transformer.
+    """
+
+    estimator: str
+    arguments: Table = {}
+    title: str = ""
+    features: str | Table = "pixels"
+    frozen: bool = False
+    standardise: bool = False
+    limit: Limits = {}
+
+
 class Method(Frozen):
     """A method: its class, its arguments, and how it is given data and trained parts.
 
-    All keys that are not below are arguments of its class.
+    All keys that are not below are arguments of its class; in `arguments` stand those that share a
+    name with a key.
     """
 
     title: str
     estimator: str
-    #: They may stand beside the other keys too, unless they share a name with one.
     arguments: Table = {}
     note: str = ""
 
@@ -125,13 +134,6 @@ class Method(Frozen):
     may_refuse: bool = False
     #: Run with these only.
     classifiers: tuple[str, ...] | None = None
-
-    @classmethod
-    def keys(cls, crossed: bool) -> tuple[str, ...]:
-        """Return the keys of a method in a crossed suite, or in one with one data set a profile."""
-        names = tuple(cls.model_fields)
-        first, second = names.index("classifier"), names.index("group")
-        return names[:first] + (names[second:] if crossed else names[first:second])
 
 
 class Data(Frozen):
@@ -229,9 +231,8 @@ class Suite(Frozen):
     seeds: tuple[int, ...] = Field(min_length=1)
     profiles: dict[Name, Profile]
     datasets: dict[Name, Data] = {}
-    #: ``estimator`` and its arguments, see `PART_KEYS`. Methods of a crossed suite are given every
-    #: classifier of a data set; in another suite they are parts that several methods share, a
-    #: density with ``features``: "pixels", "network", or a table that names a transformer.
+    #: See `PartEntry`. Methods of a crossed suite are given every classifier of a data set; in
+    #: another suite they are parts that several methods share.
     classifiers: dict[Name, Table] = {}
     densities: dict[Name, Table] = {}
     #: See `Method`; completed by a profile.
@@ -360,12 +361,11 @@ def parse_suite(text: str, where: str) -> Suite:
     return suite
 
 
-def gather_arguments(table: Table, own: Iterable[str]) -> Table:
-    """Return the table with all keys but `own` under "arguments", where they may stand already."""
-    own = set(own) - {"arguments"}
-    rest = {k: v for k, v in table.items() if k not in own and k != "arguments"}
-    arguments = {**rest, **table.get("arguments", {})}
-    return {**{k: v for k, v in table.items() if k in own}, "arguments": arguments}
+def gather_arguments(table: Table, entry: type[Frozen]) -> Table:
+    """Return the table of an entry with all keys that are not its own under "arguments"."""
+    own = {k: v for k, v in table.items() if k in entry.model_fields}
+    rest = {k: v for k, v in table.items() if k not in entry.model_fields}
+    return {**own, "arguments": {**rest, **table.get("arguments", {})}}
 
 
 def _extend_each(section: Mapping[str, Any]) -> Table:
@@ -417,10 +417,14 @@ def _check_names(suite: Suite, where: str) -> None:
     groups = []
     for name, table in suite.methods.items():
         place = f"{where}: methods.{name}"
-        entry = gather_arguments(table, Method.keys(crossed=True))
-        method = read_model(Method, entry, place, "suite")
+        method = read_model(Method, gather_arguments(table, Method), place, "suite")
         if not method.group:
             raise ValueError(f"{place}: group: this key is missing")
+        if method.classifier or method.density:
+            raise ValueError(
+                f"{place}: a crossed suite gives each method the classifiers of its data sets; "
+                "write arguments.density for an argument"
+            )
         refuse_unknown("classifier", method.classifiers or (), suite.classifiers, place)
         groups.append(method.group)
     if groups.count("bare") != 1:
