@@ -843,21 +843,21 @@ MUTANTS = [
         "src/dipedl/apps/spectra/features.py",
         "origin = -1 if size % 2 == 0 else 0",
         "origin = 0",
-        "tests/apps/spectra/test_smoothing.py::test_agrees_with_scipy",
+        "tests/apps/spectra/test_features.py::test_smoothing_agrees_with_scipy",
     ),
     Mutant(
         "place of the minimum within its block",
         "src/dipedl/apps/spectra/features.py",
         "out[:, 3] = start + blocks.argmin(axis=2)",
         "out[:, 3] = blocks.argmin(axis=2)",
-        "tests/apps/spectra/test_blocks.py::test_plain_loops",
+        "tests/apps/spectra/test_features.py::test_blocks_are_plain_loops",
     ),
     Mutant(
         "right end of a line window left out",
         "src/dipedl/apps/spectra/features.py",
         'grid, at + self.half_width, side="right"',
         'grid, at + self.half_width, side="left"',
-        "tests/apps/spectra/test_line_means.py::test_both_ends_of_a_window_count",
+        "tests/apps/spectra/test_features.py::test_both_ends_of_a_window_count",
     ),
     Mutant(
         "healthy features shifted as published",
@@ -871,7 +871,7 @@ MUTANTS = [
         "src/dipedl/apps/spectra/features.py",
         "if (total <= 0).any():",
         "if (total < -np.inf).any():",
-        "tests/apps/spectra/test_energy.py::test_scikit_learn",
+        "tests/apps/spectra/test_features.py::test_scikit_learn",
     ),
     Mutant(
         "sharpened on flagged inputs",

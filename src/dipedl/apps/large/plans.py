@@ -7,7 +7,7 @@ import resource
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from joblib import effective_n_jobs
@@ -132,7 +132,7 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     # A worker of several imports what this process has.
     start = time.process_time() if workers > 1 else 0.0
     parts = parts_of(data, partitions)
-    full = [] if isinstance(parts, PartStream) else [part for part in parts if part.rows]
+    full = [part for part in parts if part.rows] if isinstance(parts, list) else []
     if isinstance(parts, PartStream) or not full:
         trouble = "" if isinstance(parts, PartStream) else next((p.trouble for p in parts), "")
         raise UserError(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
@@ -194,14 +194,6 @@ class _Clock(LocalEngine):
         return iter(results)
 
 
-class _Cost(NamedTuple):
-    """Rows of the reservoir of a fit, and seconds of its passes and of all else."""
-
-    drawn: int
-    passes: float
-    fit: float
-
-
 def _measured(
     sample: pd.DataFrame, order: OrderInParts, rows: int, workers: int
 ) -> tuple[float, int]:
@@ -210,35 +202,28 @@ def _measured(
     They end once one takes `_LONG`, so that a plan takes a part of the time of its fit.
     """
     steps = (4, 4, 2, 1) if len(sample) >= _SAMPLE // 2 else (1, 1)
-    costs: list[_Cost] = []
+    costs: list[tuple[int, float, float]] = []
     for step in steps:
-        some = sample.iloc[::step]
+        some, clock, start = sample.iloc[::step], _Clock(workers), time.perf_counter()
         try:
-            costs.append(_cost(some, order, workers))
+            learned = learn_parts(some, replace(order, drop=()), clock)
         except (ValueError, TypeError):
             if step == 1:  # a class may be missing in fewer rows
                 raise
-        if len(costs) > 2 and costs[-1].fit + costs[-1].passes > _LONG:
+            continue
+        seconds = time.perf_counter() - start
+        costs.append((len(learned.model.rows), seconds - clock.seconds, clock.seconds))
+        if len(costs) > 2 and seconds > _LONG:
             break
     # The first fit imports what it needs.
-    half, whole = costs[-2:] if len(costs) > 1 else 2 * costs
-    drawn = min(0.9 * rows, order.reservoir)
-    fit = whole.fit
-    if whole.drawn > half.drawn:
-        slope = (whole.fit - half.fit) / (whole.drawn - half.drawn)
-        power = math.log(whole.fit / half.fit) / math.log(whole.drawn / half.drawn)
+    (n_half, half, _), (n, fit, passes) = costs[-2:] if len(costs) > 1 else 2 * costs
+    if n > n_half:
+        drawn = min(0.9 * rows, order.reservoir)
+        slope, power = (fit - half) / (n - n_half), math.log(fit / half) / math.log(n / n_half)
         # A search of neighbours grows faster than the rows, and all have some costs but once.
-        linear = whole.fit + max(0.0, slope) * (drawn - whole.drawn)
-        fit = max(linear, whole.fit * (drawn / whole.drawn) ** min(max(power, 0.0), 1.5))
-    return fit + whole.passes * rows / len(some) / workers, len(some)
-
-
-def _cost(sample: pd.DataFrame, order: OrderInParts, workers: int) -> _Cost:
-    clock = _Clock(workers)
-    start = time.perf_counter()
-    learned = learn_parts(sample, replace(order, drop=()), clock)
-    seconds = time.perf_counter() - start
-    return _Cost(len(learned.model.rows), clock.seconds, seconds - clock.seconds)
+        linear = fit + max(0.0, slope) * (drawn - n)
+        fit = max(linear, fit * (drawn / n) ** min(max(power, 0.0), 1.5))
+    return fit + passes * rows / len(some) / workers, len(some)
 
 
 def _memory(
