@@ -4,11 +4,6 @@ import errno
 import hmac
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier
-from dipedl.apps.large import LocalEngine, engines, fit, like, parts_of
-from dipedl.apps.large.fitting import FirstPass, Reading, SecondPass
+from dipedl.apps.large import LocalEngine, fit, like
+from dipedl.apps.large.fitting import FirstPass, SecondPass
 from dipedl.apps.table.errors import UserError
 from dipedl.density import GDADensity, KernelDensity
 from dipedl.streaming import row_keys
@@ -66,20 +61,12 @@ def whole(frame):
     return fit(linear(), frame, "y", **SMALL)
 
 
-@pytest.mark.parametrize("parts", [3, pytest.param(7, marks=pytest.mark.slow)])
-def test_parts_and_order_make_no_difference(frame, whole, parts, tmp_path):
+@pytest.mark.parametrize(("parts", "workers"), [(3, 1), pytest.param(7, 2, marks=pytest.mark.slow)])
+def test_parts_order_and_processes_make_no_difference(frame, whole, parts, workers, tmp_path):
     folder = written(frame.sample(frac=1, random_state=parts), tmp_path / "parts", parts)
-    found = fit(linear(), folder, "y", **SMALL)
+    found = fit(linear(), folder, "y", **SMALL, engine=LocalEngine(workers))
     assert (found.rows, found.learned, found.held_out) == (ROWS, whole.learned, whole.held_out)
     assert found.held_out == 100 and found.learned == ROWS - 100
-    assert_same(found.classifier, whole.classifier, frame)
-
-
-@pytest.mark.slow
-def test_two_processes_make_no_difference(frame, whole, tmp_path):
-    folder = written(frame, tmp_path / "parts", 5)
-    engine = LocalEngine(2)
-    found = fit(linear(), folder, "y", **SMALL, engine=engine)
     assert_same(found.classifier, whole.classifier, frame)
 
 
@@ -355,25 +342,6 @@ def stopped(frame, tmp_path):
     return folder, work, again
 
 
-def test_one_bit_of_what_was_kept_makes_no_other_model(frame, stopped):
-    folder, work, again = stopped
-    expected = fit(linear(GDADensity()), folder, "y", **SMALL).classifier
-    rng = np.random.default_rng(0)
-    for file in sorted(work.glob("*.part")):
-        content = bytearray(file.read_bytes())
-        content[rng.integers(len(content))] ^= 1 << rng.integers(8)
-        file.write_bytes(content)
-        found, parts = again()
-        assert parts == 1
-        assert_same(found, expected, frame, 0)
-    files = sorted(work.glob("*.part"))
-    for damage in (b"", files[0].read_bytes()[:-1], files[1].read_bytes()):
-        files[0].write_bytes(damage)
-        found, parts = again()
-        assert parts == 1
-        assert_same(found, expected, frame, 0)
-
-
 class Planted:
     def __init__(self, path):
         self.path = path
@@ -444,93 +412,12 @@ def test_a_full_disk_leaves_nothing_that_looks_complete(frame, tmp_path, monkeyp
     assert_same(found, fit(model, folder, "y", **SMALL).classifier, frame, 0)
 
 
-DRIVER = """
-import sys
-from pathlib import Path
-from test_fitting import SMALL, fit, linear
-from dipedl.apps.large import fitting
-from dipedl.density import GDADensity
-whole = fitting.SecondPass.__call__
-def slow(self, part):
-    if part.name == "003":
-        print("adding", flush=True)
-        sys.stdin.read()
-    return whole(self, part)
-fitting.SecondPass.__call__ = slow
-fit(linear(GDADensity()), sys.argv[1], "y", **SMALL, work=Path(sys.argv[2]))
-"""
-
-
 @pytest.mark.slow
-def test_a_driver_that_is_killed_goes_on_with_the_same_model(frame, tmp_path):
-    folder, work = written(frame, tmp_path / "parts", 6), tmp_path / "work"
-    arguments = [sys.executable, "-c", DRIVER, folder, work]
-    with subprocess.Popen(
-        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parent
-    ) as driver:
-        assert driver.stdout.readline() == b"adding\n"
-        driver.kill()
-    assert len(list(work.glob("*.part"))) == 6 + 3
-    read = []
-    again = LocalEngine()
-    again.map = lambda function, tasks: (
-        read.append(function) or one for one in LocalEngine.map(again, function, tasks)
-    )
-    model = linear(GDADensity())
-    found = fit(model, folder, "y", **SMALL, work=work, engine=again).classifier
-    assert len([function for function in read if isinstance(function, PASSES)]) == 3
-    X = frame[list("badc")]
-    expected = fit(model, folder, "y", **SMALL).classifier
-    np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
-    np.testing.assert_array_equal(found.score_samples(X), expected.score_samples(X))
-
-
-@pytest.mark.slow
-def test_two_workers_of_ray_may_die_at_once(frame, whole, tmp_path, ray_engine):
+def test_ray_makes_no_difference(frame, whole, tmp_path, ray_engine):
     folder = written(frame, tmp_path / "parts", 6)
-    marks = [tmp_path / f"died-{name}" for name in ("000", "001")]
-
-    def deadly(function):
-        """Kills its worker, once, at two parts, when both are worked on."""
-
-        def run(part):
-            mark = tmp_path / f"died-{part.name}"
-            if mark in marks and not mark.exists():
-                mark.touch()
-                while not all(one.exists() for one in marks):
-                    time.sleep(0.01)
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(part)
-
-        return run
-
-    class Deadly:
-        def map(self, function, tasks):
-            return ray_engine.map(deadly(function), tasks)
-
-    found = fit(linear(), folder, "y", **SMALL, engine=Deadly(), work=tmp_path / "work")
-    assert all(mark.exists() for mark in marks)
+    found = fit(linear(), folder, "y", **SMALL, engine=ray_engine, work=tmp_path / "work")
     assert_same(found.classifier, whole.classifier, frame)
     assert found.learned == ROWS - 100
-
-
-class Deadly(FirstPass):
-    """Of one part no worker survives the rows."""
-
-    def __call__(self, part):
-        if part.name == "001":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().__call__(part)
-
-
-@pytest.mark.slow
-def test_a_part_that_kills_its_workers_is_a_trouble(frame, tmp_path, ray_engine, monkeypatch):
-    monkeypatch.setattr(engines, "_RETRIES", 0)
-    folder = written(frame, tmp_path / "parts", 2)
-    found = dict(ray_engine.map(Deadly(Reading("y"), 500, 100, ROWS), parts_of(folder)))
-    assert [found[i].rows for i in range(2)] == [600, 0]
-    ((name, why),) = found[1].troubles
-    assert name == "001" and "its worker died again and again" in why and "partitions" in why
 
 
 def test_bad_rows_are_refused_and_counted(frame, tmp_path):

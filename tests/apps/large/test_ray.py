@@ -84,10 +84,6 @@ def test_ray_maps_each_task_once_by_a_function_that_is_held(ray_engine):
         last[pid] = max(calls, last.get(pid, 0))
     assert sum(last.values()) == 8 and os.getpid() not in last
     assert list(ray_engine.map(inverse, [])) == []
-
-
-@pytest.mark.slow
-def test_errors_of_a_function_come_as_they_are(ray_engine):
     with pytest.raises(ZeroDivisionError, match=r"^division by zero$"):
         list(ray_engine.map(inverse, [1, 0]))
 

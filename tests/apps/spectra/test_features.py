@@ -1,4 +1,4 @@
-"""Features of spectra: each transformer against plain loops and scikit-learn, and their pipeline."""
+"""Features of spectra: each transformer against plain loops, and their pipeline."""
 
 import math
 import tracemalloc

@@ -59,15 +59,6 @@ def test_a_wide_gap_stays_one(rng):
     assert np.isnan(line[100:120]).all() and np.isfinite(line[:80]).all()
 
 
-def test_the_thinned_raw_line_reaches_as_high_and_as_low_everywhere(rng):
-    flux = rng.normal(size=3000).clip(-1, 1)
-    x, y = data_of(spectra_plots.spectrum_plot(GRID, flux).lines[0])
-    assert len(x) < 1000
-    for low, high in pairwise(np.linspace(3900, 9000, 11)):
-        ours, all_of_it = y[(x >= low) & (x < high)], flux[(low <= GRID) & (high > GRID)]
-        assert (ours.min(), ours.max()) == pytest.approx((all_of_it.min(), all_of_it.max()))
-
-
 @pytest.mark.parametrize("redshift", [0.0, 0.3, 2.4])
 def test_lines_are_where_the_redshift_puts_them(rng, redshift):
     ax = spectra_plots.spectrum_plot(GRID, rng.normal(size=3000), redshift=redshift)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +27,7 @@ class _Job:
     served: Served
     X: Any
     options: dict[str, Any]
-    future: asyncio.Future[Answers]
+    future: Future[Answers] = field(default_factory=Future)
 
 
 class Batcher:
@@ -46,14 +46,13 @@ class Batcher:
 
     async def answers(self, served: Served, X: Any, options: dict[str, Any]) -> Answers:
         """Return the answers to all rows of X; given up if the caller is cancelled."""
-        loop = asyncio.get_running_loop()
         pieces = [X[i : i + _PASS_ROWS] for i in range(0, len(X), _PASS_ROWS)]
-        jobs = [_Job(served, piece, options, loop.create_future()) for piece in pieces]
+        jobs = [_Job(served, piece, options) for piece in pieces]
         self._jobs.extend(jobs)
         for _ in jobs:
             self._thread.submit(self._answer_next)
         try:
-            return Answers.concatenate([await job.future for job in jobs])
+            return Answers.concatenate([await asyncio.wrap_future(job.future) for job in jobs])
         finally:
             for job in jobs:
                 job.future.cancel()
@@ -86,31 +85,23 @@ class Batcher:
 
     def _answer(self, batch: Sequence[_Job]) -> None:
         """Answer jobs in one pass; if it fails, each job alone, so that none fails by another."""
-        served, loop = batch[0].served, batch[0].future.get_loop()
+        served = batch[0].served
         try:
             X = stack_inputs([job.X for job in batch])
             answers = served.answers(X, **batch[0].options)
         except Exception as error:
-            if len(batch) == 1:
-                loop.call_soon_threadsafe(_settle, batch, [error])
-            for job in batch if len(batch) > 1 else ():
-                self._answer([job])
+            if len(batch) > 1:
+                for job in batch:
+                    self._answer([job])
+            elif batch[0].future.set_running_or_notify_cancel():
+                batch[0].future.set_exception(error)
             return
         ends = np.cumsum([len(job.X) for job in batch])
-        parts = [answers[end - len(job.X) : end] for job, end in zip(batch, ends, strict=True)]
-        loop.call_soon_threadsafe(_settle, batch, parts)
+        for job, end in zip(batch, ends, strict=True):
+            # Nobody waits for one that was cancelled.
+            if job.future.set_running_or_notify_cancel():
+                job.future.set_result(answers[end - len(job.X) : end])
         self._observe(served, X, answers)
-
-
-def _settle(batch: Sequence[_Job], results: Sequence[Answers | Exception]) -> None:
-    """Give jobs their results, in the thread of the loop, unless nobody waits for them any more."""
-    for job, result in zip(batch, results, strict=True):
-        if job.future.done():
-            continue
-        if isinstance(result, Answers):
-            job.future.set_result(result)
-        else:
-            job.future.set_exception(result)
 
 
 def stack_inputs(parts: Sequence[Any]) -> Any:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["spectrum_plot", "spectrum_title", "trusted_spectra"]
 
-#: Steps across the figure; of each, the raw curve keeps the smallest and largest value.
-_STEPS = 420
 #: Share of the height for the names of lines, and for the connecting lines.
 _NAMES, _BENDS = 0.21, 0.06
 _SIZE = 7.5
@@ -56,8 +54,7 @@ def spectrum_plot(
     Returns
     -------
     Axes
-        The raw line is thinned to visible points, and its largest spikes are cut; the smoothed
-        line is complete.
+        The largest spikes of the raw line are cut.
 
     Raises
     ------
@@ -82,8 +79,7 @@ def spectrum_plot(
     ax = axes_or_new(ax)
     low, high = _limits(values, line)
     # Cut spikes, so that they do not cross the names above the spectrum.
-    raw = _outline(pixels, np.clip(values, low, high))
-    ax.plot(*raw, color=ink(), alpha=0.25, linewidth=0.6)
+    ax.plot(pixels, np.clip(values, low, high), color=ink(), alpha=0.25, linewidth=0.6)
     ax.plot(pixels, line, color=COLORS[0], linewidth=1.3)
     ax.set(xlabel="wavelength in Å", ylabel="flux", xlim=(pixels[0], pixels[-1]))
     ax.set_ylim(low, high)
@@ -232,19 +228,6 @@ def _smoothed(values: np.ndarray, sigma: float) -> np.ndarray:
     weight = gaussian_filter1d(known.astype(np.float64), sigma, mode="constant")
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(weight > 1e-4, total / weight, np.nan))
-
-
-def _outline(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The curve; with many points, only the lowest and highest of each step."""
-    p = len(x)
-    if p <= 2 * _STEPS:
-        return x, values
-    starts = np.arange(_STEPS) * p // _STEPS
-    filled = np.isfinite(values)
-    low = np.minimum.reduceat(np.where(filled, values, np.inf), starts)
-    high = np.maximum.reduceat(np.where(filled, values, -np.inf), starts)
-    ends = np.stack([low, high], axis=1).ravel()
-    return np.repeat(x[starts], 2), np.where(np.isfinite(ends), ends, np.nan)
 
 
 def _name_lines(ax: Axes, lines: Mapping[str, float]) -> None:
