@@ -2,11 +2,11 @@
 
     python benchmarks/compare_libraries.py --python pyod=PATH mapie=PATH ...
 
-Each library runs in an interpreter of its own, given as LIBRARY=PATH, ``--jobs`` of them at once (1
-where nothing else runs); install there what INSTALL names (torch for the CPU first, where a library
-needs torch; scikit-learn beside it). dipedl runs in this one. Set OMP_NUM_THREADS=1. The snippets
-lie under benchmarks/compare: every line of them but the docstring and the names of the methods is
-counted. Facts: benchmarks/compare/facts.toml.
+Each library runs in an interpreter of its own, given as LIBRARY=PATH, ``--libraries_at_once`` of
+them (1 where nothing else runs); install there what INSTALLED names (torch for the CPU first, where
+a library needs torch; scikit-learn beside it). dipedl runs in this one. Set OMP_NUM_THREADS=1. The
+snippets lie under benchmarks/compare: every line of them but the docstring and the names of the
+methods is counted. Facts: benchmarks/compare/facts.toml.
 
 Task: scikit-learn's digits 0 to 7, split anew for each seed; 8 and 9 are unknown. Every method is
 given the training rows, answers with labels, scores and flags, and sees no unknown row before.
@@ -28,8 +28,9 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from dipedl.datasets import load_digits
 
 HERE = Path(__file__).parent
-SEEDS, RATE = range(5), 0.05
-INSTALL = {
+SEEDS, FALSE_ALARM_RATE, THREADS = (0, 1, 2, 3, 4), 0.05, os.environ.get("OMP_NUM_THREADS")
+FACTS_CHECKED = tomllib.loads((HERE / "compare" / "facts.toml").read_text())["checked"]
+INSTALLED = {
     "dipedl": "dipedl",
     "probly": "probly==0.9.1",
     "torch_uncertainty": "torch-uncertainty[cpu]==0.13.0",
@@ -41,31 +42,22 @@ INSTALL = {
 SNIPPETS = {"dipedl": ["plain", "dipedl", "dipedl_network"], "uncertainty_toolbox": []}
 
 
-def measure(python: tuple[str, ...] = (), jobs: int = 1) -> harness.Measured:
+def measure(python: tuple[str, ...] = (), libraries_at_once: int = 1) -> harness.Values:
     load = os.getloadavg()
     pythons = {"dipedl": sys.executable} | dict(pair.split("=", 1) for pair in python)
-    if missing := [f"{name}=PATH" for name in INSTALL if name not in pythons]:
+    if missing := [f"{name}=PATH" for name in INSTALLED if name not in pythons]:
         raise SystemExit(f"no interpreter for some libraries: add --python {' '.join(missing)}")
     with tempfile.TemporaryDirectory() as folder:
         labels = [save_split(Path(folder), seed) for seed in SEEDS]
-        with ThreadPoolExecutor(jobs) as pool:
-            runs = pool.map(lambda name: answers(name, pythons[name], Path(folder)), INSTALL)
-            found = dict(zip(INSTALL, runs, strict=True))
+        with ThreadPoolExecutor(libraries_at_once) as pool:
+            runs = pool.map(lambda name: answers(name, pythons[name], Path(folder)), INSTALLED)
+            found = dict(zip(INSTALLED, runs, strict=True))
     about = ("version", "python", "licence", "facts")
-    values = {
+    return {
         "libraries": {name: {key: run[key] for key in about} for name, run in found.items()},
         "task": {k: v for run in found.values() for k, v in of_task(run, labels).items()},
         "load_average": {"start": load, "end": os.getloadavg(), "cores": os.cpu_count()},
     }
-    config = {
-        "seeds": list(SEEDS),
-        "false_alarm_rate": RATE,
-        "installed": INSTALL,
-        "facts_checked": tomllib.loads((HERE / "compare" / "facts.toml").read_text())["checked"],
-        "threads": os.environ.get("OMP_NUM_THREADS"),
-        "libraries_at_once": jobs,
-    }
-    return config, values
 
 
 def save_split(folder: Path, seed: int) -> np.ndarray:
@@ -78,7 +70,7 @@ def save_split(folder: Path, seed: int) -> np.ndarray:
 
 def answers(name: str, python: str, folder: Path) -> dict:
     task, out = folder / f"{name}.task.json", folder / f"{name}.out.json"
-    package = INSTALL[name].partition("==")[0].partition("[")[0]
+    package = INSTALLED[name].partition("==")[0].partition("[")[0]
     about = {"library": name, "package": package, "snippets": SNIPPETS.get(name, [name])}
     task.write_text(json.dumps(about | {"data": [str(folder / f"{s}.npz") for s in SEEDS]}))
     print("==", name, flush=True)
@@ -121,7 +113,7 @@ def of_seed(answer: dict, y: np.ndarray) -> dict[str, float]:
         "auroc": roc_auc_score(is_unknown, scores),
         "false_alarms": float(np.mean(alarms)),
         "flagged": float(np.mean(flags)),
-        "flagged_at_rate": float(np.interp(RATE, rates, shares)),
+        "flagged_at_rate": float(np.interp(FALSE_ALARM_RATE, rates, shares)),
     }
 
 

@@ -26,19 +26,15 @@ from threadpoolctl import threadpool_limits
 
 from dipedl import DIPClassifier
 
-FEATURES, CLASSES, ROWS, REPEATS = 20, 3, 2000, 7
+FEATURES, CLASSES, PREDICTED_ROWS, REPEATS = 20, 3, 2000, 7
 #: Rows and repetitions of the calls whose percentiles are measured.
 BATCHES, CALLS = (1, 100), 200
-TRAINING_ROWS = (1_000, 10_000, 100_000)
+ROWS = (1_000, 10_000, 100_000)
 CLASSIFIERS = {
     "LR": LogisticRegression(max_iter=1000),
     "RF": RandomForestClassifier(random_state=0),
     "HGB": HistGradientBoostingClassifier(random_state=0),
 }
-#: Held-out rows after which the default fits no further fold.
-ENOUGH = 5_000
-#: Seconds that a fit may take beside 1.5 x (folds + 1) fits of the bare classifier.
-FREE = 1.5
 
 
 def cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -78,18 +74,15 @@ def percentiles(bare: Callable[[], Any], ours: Callable[[], Any]) -> dict[str, f
 @threadpool_limits.wrap(limits=1)
 def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """One classifier on the first n rows, in one thread; the last rows are new to it."""
-    new, labels = X[-ROWS:], y[-ROWS:]
+    new, labels = X[-PREDICTED_ROWS:], y[-PREDICTED_ROWS:]
     bare, ours = CLASSIFIERS[name].fit(X[:n], y[:n]), DIPClassifier(CLASSIFIERS[name])
     bare_s, fit_s = median_fits(lambda: bare.fit(X[:n], y[:n]), lambda: ours.fit(X[:n], y[:n]))
-    folds = min(5, -(-ENOUGH * 5 // n))
     frozen = DIPClassifier(FrozenEstimator(bare))
     frozen_s, _ = cpu_seconds(lambda: frozen.fit(X[:n], y[:n], calibration=(new, labels)))
     return {
         "fit": {
             "bare_s": round(bare_s, 3),
             "ours_s": round(fit_s, 3),
-            "allowed_s": round(1.5 * (folds + 1) * bare_s + FREE, 3),
-            "folds": folds,
             "frozen_s": round(frozen_s, 3),
         },
         "rows": paired(lambda: bare.predict_proba(new), lambda: ours.predict_proba(new), REPEATS),
@@ -103,23 +96,13 @@ def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
 
 
 def measure(
-    rows: tuple[int, ...] = TRAINING_ROWS, only: tuple[str, ...] = tuple(CLASSIFIERS)
-) -> harness.Measured:
-    config = {
-        "features": FEATURES,
-        "classes": CLASSES,
-        "rows": TRAINING_ROWS,
-        "predicted_rows": ROWS,
-        "classifiers": {name: repr(model) for name, model in CLASSIFIERS.items()},
-        "repeats": REPEATS,
-        "calls": CALLS,
-        "threads": 1,
-    }
+    rows: tuple[int, ...] = ROWS, only: tuple[str, ...] = tuple(CLASSIFIERS)
+) -> harness.Values:
     X, y = make_classification(
-        max(TRAINING_ROWS) + ROWS, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
+        max(ROWS) + PREDICTED_ROWS, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
     )
     cases = itertools.product(rows, only)
-    return config, {f"{name}, {n} rows": partial(timed, name, n, X, y) for n, name in cases}
+    return {f"{name}, {n} rows": partial(timed, name, n, X, y) for n, name in cases}
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 
 import harness
 import numpy as np
+from pandas import DataFrame
 from river import drift as river_drift
 from scipy import stats
 from sklearn.datasets import load_digits
@@ -32,9 +33,11 @@ NULLS = {
     "5,000 reference rows": (5_000, 300, 1),
     "1,000 reference rows, three years": (1_000, 100, 3),
 }
-CROSS_FITTED, CROSS_FITTED_ROWS = 20, 50_000
-STREAMS, BEFORE, AFTER, QUIET = 10, 5_000, 10_000, 20_000
-RAMP = 10_000
+#: Streams, and rows of each.
+CROSS_FITTED = (20, 50_000)
+#: How many; rows before a change, after it, without one; and until it is whole.
+STREAMS = (10, 5_000, 10_000, 20_000, 10_000)
+RIVER = version("river")
 #: Rows that streams without a change are drawn from, with replacement, and those of a day.
 DRAWN, DAY = 200_000, 1_000
 
@@ -46,20 +49,14 @@ def null_alarms(n: int, streams: int, years: int) -> dict[str, Any]:
     rng = np.random.default_rng([SEED, n, years])
     clf, _, _, usual = table_streams()
     X = usual(DRAWN, rng)
-    answers, alarms = clf.answers(X), []
+    answers, alarms = clf.answers(X), 0
     for _ in range(streams):
         monitor = DriftMonitor(RATE).fit(clf, X[rng.integers(DRAWN, size=n)], columns=())
         for _ in range(years * YEAR // DAY):
-            report = monitor.update_answers(some(answers, rng.integers(DRAWN, size=DAY)))
-        alarms.append(report.alarms)
-    found = sum(map(bool, alarms))
-    return {
-        "streams": streams,
-        "years_each": years,
-        "alarms": found,
-        "by_test": {name: sum(name in of for of in alarms) for name in report.evidence},
-        "upper_95": upper_limit(found, streams),
-    }
+            report = monitor.update_answers(answers[rng.integers(DRAWN, size=DAY)])
+        alarms += bool(report.alarms)
+    limit = upper_limit(alarms, streams)
+    return {"streams": streams, "years_each": years, "alarms": alarms, "upper_95": limit}
 
 
 def upper_limit(alarms: int, streams: int) -> float:
@@ -67,46 +64,47 @@ def upper_limit(alarms: int, streams: int) -> float:
     return float(stats.beta.ppf(0.95, alarms + 1, max(streams - alarms, 1)))
 
 
-CENTRES = np.random.default_rng(5).normal(size=(5, 8)) * 1.5
+_CENTRES = np.random.default_rng(5).normal(size=(5, 8)) * 1.5
 
 
 def table_rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     y = rng.integers(0, 4, n)
-    return CENTRES[y] + rng.normal(size=(n, 8)), y
+    return _CENTRES[y] + rng.normal(size=(n, 8)), y
 
 
 def cross_fitted_alarms() -> dict[str, Any]:
     """Default models on tables of 1,000 rows, with their cross-fitted rows as the reference."""
-    alarms = np.zeros(CROSS_FITTED, dtype=bool)
-    for seed in range(CROSS_FITTED):
+    streams, rows = CROSS_FITTED
+    alarms = 0
+    for seed in range(streams):
         rng = np.random.default_rng([SEED, 1, seed])
         clf = DIPClassifier(random_state=0).fit(*table_rows(1_000, rng))
         monitor = DriftMonitor(RATE).fit(clf)
-        for _ in range(CROSS_FITTED_ROWS // 10_000):
+        for _ in range(rows // 10_000):
             report = monitor.update(clf, table_rows(10_000, rng)[0])
-        alarms[seed] = report.alarm
-    n = int(alarms.sum())
-    limit = upper_limit(n, len(alarms))
-    return {"streams": len(alarms), "rows_each": CROSS_FITTED_ROWS, "alarms": n, "upper_95": limit}
+        alarms += report.alarm
+    limit = upper_limit(alarms, streams)
+    return {"streams": streams, "rows_each": rows, "alarms": alarms, "upper_95": limit}
 
 
 def table_streams() -> tuple[DIPClassifier, np.ndarray, dict[str, Draw], Draw]:
-    """Model, reference rows, streams after a change and the one before it."""
+    """Return a model, reference rows, streams after a change and the one before it."""
 
     def usual(n: int, rng: np.random.Generator) -> np.ndarray:
         return table_rows(n, rng)[0]
 
-    def new_class(n: int, rng: np.random.Generator) -> np.ndarray:
-        new = CENTRES[4] + rng.normal(size=(n, 8))
-        return np.where(rng.random((n, 1)) < 0.05, new, usual(n, rng))
-
-    def gradual(n: int, rng: np.random.Generator) -> np.ndarray:
-        part = np.minimum(np.arange(n) / RAMP, 1)[:, None]
-        return usual(n, rng) + part * np.eye(8)[0]
-
     rng = np.random.default_rng([SEED, 2])
     clf = DIPClassifier(random_state=0).fit(*table_rows(1_000, rng))
-    return clf, usual(1_000, rng), {"new class": new_class, "gradual": gradual}, usual
+    return (
+        clf,
+        usual(1_000, rng),
+        changes(
+            usual,
+            new=lambda n, rng: _CENTRES[4] + rng.normal(size=(n, 8)),
+            moved=lambda X, part: X + part * np.eye(8)[0],
+        ),
+        usual,
+    )
 
 
 def digit_streams() -> tuple[DIPClassifier, np.ndarray, dict[str, Draw], Draw]:
@@ -119,34 +117,37 @@ def digit_streams() -> tuple[DIPClassifier, np.ndarray, dict[str, Draw], Draw]:
     def usual(n: int, rng: np.random.Generator) -> np.ndarray:
         return pool[rng.integers(0, len(pool), n)]
 
+    clf = DIPClassifier(random_state=0).fit(X[fit], y[fit])
+    return (
+        clf,
+        usual(1_000, rng),
+        changes(
+            usual,
+            new=lambda n, rng: others[rng.integers(0, len(others), n)],
+            moved=lambda X, part: X * (1 - 0.15 * part),  # contrast falls to 85 %
+        ),
+        usual,
+    )
+
+
+def changes(usual: Draw, new: Draw, moved: Callable[..., np.ndarray]) -> dict[str, Draw]:
+    """Return streams in which a new class makes up 5 % of the rows, or rows move step by step."""
+
     def new_class(n: int, rng: np.random.Generator) -> np.ndarray:
-        new = others[rng.integers(0, len(others), n)]
-        return np.where(rng.random((n, 1)) < 0.05, new, usual(n, rng))
+        unknown = new(n, rng)
+        return np.where(rng.random((n, 1)) < 0.05, unknown, usual(n, rng))
 
     def gradual(n: int, rng: np.random.Generator) -> np.ndarray:
-        """Contrast falls to 85 %."""
-        part = np.minimum(np.arange(n) / RAMP, 1)[:, None]
-        return usual(n, rng) * (1 - 0.15 * part)
+        return moved(usual(n, rng), np.minimum(np.arange(n) / STREAMS[4], 1)[:, None])
 
-    clf = DIPClassifier(random_state=0).fit(X[fit], y[fit])
-    return clf, usual(1_000, rng), {"new class": new_class, "gradual": gradual}, usual
-
-
-def some(answers: Answers, rows: Any) -> Answers:
-    return Answers(
-        answers.labels[rows],
-        answers.dirichlet[rows],
-        answers.p_values[rows],
-        answers.flagged[rows],
-        answers.confidence[rows],
-    )
+    return {"new class": new_class, "gradual": gradual}
 
 
 def of_monitor(clf: DIPClassifier, reference: np.ndarray, answers: Answers) -> int | None:
     """Row of the first alarm."""
     monitor = DriftMonitor(RATE).fit(clf, reference, columns=())
     for first in range(0, len(answers.p_values), BATCH):
-        if monitor.update_answers(some(answers, slice(first, first + BATCH))).alarm:
+        if monitor.update_answers(answers[first : first + BATCH]).alarm:
             return first + BATCH
     return None
 
@@ -167,32 +168,18 @@ def of_windows(reference: np.ndarray, answers: Answers) -> int | None:
     return None
 
 
-def first_alarms(
-    clf: DIPClassifier, reference: np.ndarray, p: np.ndarray, X: np.ndarray
-) -> dict[str, int | None]:
-    answers = clf.answers(X)
-    return {
-        "DriftMonitor": of_monitor(clf, reference, answers),
-        "ADWIN": of_river(river_drift.ADWIN(), answers),
-        "Page-Hinkley": of_river(river_drift.PageHinkley(), answers),
-        "KS per window": of_windows(p, answers),
-    }
-
-
 def summary(found: list[dict[str, int | None]], change: int | None) -> dict[str, Any]:
     """Count by detector the streams with an alarm before the change; median delay of the others."""
     made = {}
-    for name in found[0]:
-        at = np.array([np.inf if one[name] is None else one[name] for one in found])
+    for name, at in DataFrame(found, dtype=float).items():
         if change is None:
-            made[name] = {"false_alarms": int(np.isfinite(at).sum()), "streams": len(at)}
+            made[name] = {"false_alarms": int(at.notna().sum()), "streams": len(at)}
             continue
-        delays = at[at > change] - change
-        caught = delays[np.isfinite(delays)]
-        median = float(np.median(delays)) if len(delays) else np.inf
+        delays = at.fillna(np.inf)[~(at <= change)] - change
+        median = delays.median()
         made[name] = {
             "too_early": int((at <= change).sum()),
-            "caught": len(caught),
+            "caught": int(np.isfinite(delays).sum()),
             "streams": len(at),
             "median_delay": median if np.isfinite(median) else None,
         }
@@ -203,20 +190,29 @@ def detection(streams: Callable[[], Any], seed: int) -> Iterator[tuple[str, Any]
     clf, reference, changes, usual = streams()
 
     def replay(draw: Callable[[np.random.Generator], np.ndarray], kind: int) -> list[Any]:
-        rngs = [np.random.default_rng([SEED, seed, kind, i]) for i in range(STREAMS)]
+        rngs = [np.random.default_rng([SEED, seed, kind, i]) for i in range(STREAMS[0])]
         # Each stream has a reference of its own: a false alarm is one over its draw too.
         references = [usual(len(reference), rng) for rng in rngs]
-        return [
-            first_alarms(clf, r, clf.p_value(r), draw(rng))
-            for r, rng in zip(references, rngs, strict=True)
-        ]
+        found = []
+        for r, rng in zip(references, rngs, strict=True):
+            answers = clf.answers(draw(rng))
+            found.append(
+                {
+                    "DriftMonitor": of_monitor(clf, r, answers),
+                    "ADWIN": of_river(river_drift.ADWIN(), answers),
+                    "Page-Hinkley": of_river(river_drift.PageHinkley(), answers),
+                    "KS per window": of_windows(clf.p_value(r), answers),
+                }
+            )
+        return found
 
-    yield "no change", summary(replay(lambda rng: usual(QUIET, rng), 0), None)
+    yield "no change", summary(replay(lambda rng: usual(STREAMS[3], rng), 0), None)
     for kind, (name, change) in enumerate(changes.items(), 1):
         after = replay(
-            lambda rng, change=change: np.vstack([usual(BEFORE, rng), change(AFTER, rng)]), kind
+            lambda rng, change=change: np.vstack([usual(STREAMS[1], rng), change(STREAMS[2], rng)]),
+            kind,
         )
-        yield name, summary(after, BEFORE)
+        yield name, summary(after, STREAMS[1])
 
 
 def parts() -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -227,19 +223,9 @@ def parts() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"no change, {name}", lambda setting=setting: null_alarms(*setting)
 
 
-def measure() -> harness.Measured:
-    config = {
-        "rate": RATE,
-        "seed": SEED,
-        "nulls": {name: list(setting) for name, setting in NULLS.items()},
-        "cross_fitted": [CROSS_FITTED, CROSS_FITTED_ROWS],
-        "streams": [STREAMS, BEFORE, AFTER, QUIET, RAMP],
-        "batch": BATCH,
-        "window": WINDOW,
-        "river": version("river"),
-    }
+def measure() -> harness.Values:
     warnings.simplefilter("ignore", UserWarning)
-    return config, dict(parts())
+    return dict(parts())
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def heavy(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
 
 
 #: What is done to rows of `normal`.
-CHANGES = {
+_CHANGES = {
     "normal": lambda rng, X: X,
     "outlying rows": outlying_rows,
     "sentinels": lambda rng, X: np.where(
@@ -68,19 +68,19 @@ CHANGES = {
     "redundant": redundant,
     "units": lambda rng, X: X * 10.0 ** rng.integers(-6, 10, X.shape[1]) + rng.choice([0.0, 1e4]),
 }
-KINDS = [*CHANGES, "mixed"]
+KINDS = [*_CHANGES, "mixed"]
 
 
 def rows_of(kind: str, rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     if kind == "mixed":
         return mixed(rng, n, p, k)
     X, y = normal(rng, n, p, k)
-    return CHANGES[kind](rng, X), y
+    return _CHANGES[kind](rng, X), y
 
 
 def mixed(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     """Each column from another kind."""
-    kinds, columns = list(CHANGES), []
+    kinds, columns = list(_CHANGES), []
     seed = rng.integers(2**31)
     for j in range(p):
         # The same labels throughout; the columns differ by the state of the generator after.
@@ -177,14 +177,13 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def measure(fits: int = 10_000) -> harness.Measured:
+def measure(fits: int = 10_000) -> harness.Values:
     rows = []
     for seed in range(fits):
         rows.append(row := outcome(seed))
         if (row.get("missed") or row.get("low")) and not row["said"]:
             print("silent:", row, flush=True)
-    config = {"fits": fits, "distances": DISTANCES, "kinds": KINDS}
-    return config | {"rows": "60 to 399"}, summary(rows)
+    return summary(rows)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,14 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from harness import paired_seconds
-from score_scale import CLASSES, FEATURES, FILE, FOLDER, ROWS, WORKERS, cost, write_rows
+from score_scale import CLASSES, FOLDER, ROWS, WORKERS, cost, write_rows
+from score_scale import FEATURES as FEATURES  # of the receipt
+from score_scale import ROWS_PER_FILE as ROWS_PER_FILE
 from threadpoolctl import threadpool_limits
 
 from dipedl.density import GDADensity
 
-WIDE, WIDE_ROWS, BATCH = 256, 200_000, 20_000
+WIDE, BATCH = (200_000, 256), 20_000
 
 
 def fitted(folder: Path, n: int) -> dict[str, float]:
@@ -46,8 +48,8 @@ def sums(folder: Path) -> dict[str, float]:
     file = folder / "wide.parquet"
     if not file.exists():
         rng = np.random.default_rng(0)
-        rows = rng.normal(size=(WIDE_ROWS, WIDE)).astype(np.float32)
-        pd.DataFrame(rows, columns=[f"x{j}" for j in range(WIDE)]).to_parquet(file, index=False)
+        rows = rng.normal(size=WIDE).astype(np.float32)
+        pd.DataFrame(rows, columns=[f"x{j}" for j in range(WIDE[1])]).to_parquet(file, index=False)
     y = np.arange(BATCH) % CLASSES
 
     def added() -> None:
@@ -56,7 +58,7 @@ def sums(folder: Path) -> dict[str, float]:
             density.partial_fit(X, y[: len(X)], classes=np.arange(CLASSES))
 
     def multiplied() -> None:
-        total = np.zeros((WIDE, WIDE))
+        total = np.zeros((WIDE[1], WIDE[1]))
         for X in batches(file):
             wide = X.astype(np.float64)
             total += wide.T @ wide
@@ -65,12 +67,10 @@ def sums(folder: Path) -> dict[str, float]:
         return paired_seconds({"sums": added, "product": multiplied}, 5, time.process_time)
 
 
-def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Measured:
-    config = {"features": FEATURES, "classes": CLASSES, "rows_per_file": FILE, "workers": WORKERS}
-    config |= {"rows": ROWS, "wide": [WIDE_ROWS, WIDE], "batch": BATCH}
+def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Values:
     folder.mkdir(parents=True, exist_ok=True)
     parts = {f"fit, {n} rows": partial(fitted, folder, n) for n in rows}
-    return config, parts | {"sums of a wide table": partial(sums, folder)}
+    return parts | {"sums of a wide table": partial(sums, folder)}
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from dipedl.networks import MaskedAutoregressive
 
 FEATURES = 784
-REPEATS = 15
+REPEATS, THREADS = 15, torch.get_num_threads()
+PEERS = {name: version(name) for name in ("nflows", "zuko")}
 #: The same number of layers of the same widths in all libraries.
 PLAIN = {"transforms": 5, "hidden": (512, 512), "batch": 128}
 RESIDUAL = {"transforms": 3, "hidden": (512,) * 4, "batch": 128}
@@ -73,7 +74,7 @@ def step(flow: nn.Module, batch: int) -> Callable[[], None]:
     return call
 
 
-def measured(name: str, config: dict, flows: dict[str, nn.Module]) -> dict[str, float]:
+def compare(name: str, config: dict, flows: dict[str, nn.Module]) -> dict[str, float]:
     sizes = {key: weights(flow) for key, flow in flows.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"the architectures differ: {sizes}")
@@ -85,7 +86,7 @@ def measured(name: str, config: dict, flows: dict[str, nn.Module]) -> dict[str, 
     }
 
 
-def measure() -> harness.Measured:
+def measure() -> harness.Values:
     torch.manual_seed(0)
     plain = {
         "ours": ours(PLAIN, False),
@@ -95,12 +96,8 @@ def measure() -> harness.Measured:
         ),
     }
     residual = {"ours": ours(RESIDUAL, True), "nflows": by_nflows(RESIDUAL, True)}
-    values = measured("plain", PLAIN, plain) | measured("residual", RESIDUAL, residual)
-    config = {"features": FEATURES, "plain": PLAIN, "residual": RESIDUAL, "repeats": REPEATS}
-    config |= {"warmup": 1, "optimizer": "fused Adam", "threads": torch.get_num_threads()}
-    config |= {"peers": {name: version(name) for name in ("nflows", "zuko")}}
-    values = {name: round(value, 3) for name, value in values.items()}
-    return config, values
+    values = compare("plain", PLAIN, plain) | compare("residual", RESIDUAL, residual)
+    return {name: round(value, 3) for name, value in values.items()}
 
 
 if __name__ == "__main__":

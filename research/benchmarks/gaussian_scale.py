@@ -20,8 +20,8 @@ from typing import Any
 import harness
 import numpy as np
 import torch
-from harness import in_new_process, paired_seconds, peak_kib
-from head_speed import pytorch_ood
+from harness import in_new_process, paired_seconds, peak_kib, rounded
+from matplotlib.figure import Figure
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
@@ -49,7 +49,8 @@ GRID = [*dict.fromkeys(problem for line in LINES.values() for problem in line), 
 MEMORY = (1_000_000, 64, 10)
 LONG_PEERS = (OURS, OURS32, DDU, EIGEN)
 ACCURACY = [(16, 1.0), (16, 1e4), (256, 1.0), (256, 1e4), (256, 1e7)]
-SCORED, REPEATS = 8192, 3
+SCORED, REPEATS, THREADS = 8192, 3, torch.get_num_threads()
+CLOCK = "CPU" if THREADS == 1 else "wall"
 #: From so many n p p on, a third of the repetitions.
 LARGE = 1e9
 
@@ -77,7 +78,7 @@ def times(problem: tuple[int, int, int]) -> dict[str, Any]:
     calls = fits(X, y, k)
     if problem == LONG:
         calls = {name: calls[name] for name in LONG_PEERS}
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    clock = time.process_time if CLOCK == "CPU" else time.perf_counter
     repeats = REPEATS if n * p * p < LARGE else max(1, REPEATS // 3)
     found: dict[str, Any] = {"fit": paired_seconds(calls, repeats, clock)}
     if problem != LONG:
@@ -126,11 +127,9 @@ def fits(X: np.ndarray, y: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
         for name, detector in pytorch_ood().items()
     }
     if find_spec("pyod") and find_spec("numba"):
-        mixture, knn = (
-            getattr(import_module(f"pyod.models.{m.lower()}"), m) for m in ("GMM", "KNN")
-        )
-        calls[PYOD] = lambda: one_step(mixture(k, max_iter=1, init_params="random"), X)
-        calls[KNN] = lambda: knn().fit(X)
+        models = {m: getattr(import_module(f"pyod.models.{m.lower()}"), m) for m in ("GMM", "KNN")}
+        calls[PYOD] = lambda: one_step(models["GMM"](k, max_iter=1, init_params="random"), X)
+        calls[KNN] = lambda: models["KNN"]().fit(X)
     if find_spec("river"):
         calls[RIVER] = lambda: with_river(X, y, k)
     size = X.size * X.shape[1]
@@ -194,14 +193,22 @@ def with_river(X: np.ndarray, y: np.ndarray, k: int) -> list[Any]:
     return found
 
 
+def pytorch_ood() -> dict[str, Any]:
+    """Return its detectors of features, to be fitted; none where it is not installed."""
+    names = {"tied": "Mahalanobis", "full": "GMM"} if find_spec("pytorch_ood") else {}
+    return {
+        f"{form} / pytorch-ood {name}": getattr(
+            import_module(f"pytorch_ood.detector.{name.lower()}"), name
+        )(None)
+        for form, name in names.items()
+    }
+
+
 def shrunk(density: GDADensity) -> tuple[np.ndarray, np.ndarray]:
     """Means (k, p) and covariances (k, p, p) that a fitted density uses."""
     parts = zip(density.moments_, density.shrinkage_, density.target_, strict=True)
-    eye = np.eye(density.n_features_in_)
-    return (
-        np.stack([m.mean for m in density.moments_]),
-        np.stack([(1 - s) * m.covariance + s * t * eye for m, s, t in parts]),
-    )
+    eye, means = np.eye(density.n_features_in_), [m.mean for m in density.moments_]
+    return np.stack(means), np.stack([(1 - s) * m.covariance + s * t * eye for m, s, t in parts])
 
 
 def in_torch(density: GDADensity, Q: np.ndarray) -> Callable[[], Any]:
@@ -293,36 +300,25 @@ def summary(values: dict[str, Any]) -> dict[str, Any]:
     """Return exponents of a fit along each line, and its share of the machine's rate."""
     growth, share = {}, {}
     for along, problems in LINES.items():
-        there = [problem for problem in problems if key(problem) in values]
-        if len(there) < 3:
-            continue
-        at = [problem["npk".index(along)] for problem in there]
+        at = [problem["npk".index(along)] for problem in problems]
         for name in (OURS, DDU, QDA, EIGEN):
-            seconds = [values[key(problem)]["fit"].get(name) for problem in there]
-            if None not in seconds:
+            seconds = [seconds_of(values, problem, name) for problem in problems]
+            if np.isfinite(seconds).all():
                 slope = np.polyfit(np.log(at), np.log(seconds), 1)[0]
                 growth[f"{name}, {along}"] = round(float(slope), 2)
-    for problem in GRID:
-        if (of := values.get(key(problem))) is None:
-            continue
-        n, p, k = problem
-        share[key(problem)] = {"fit": n * p * p / of["fit"][OURS] / of["gemm"]["float64"]}
-        for name, dtype in ((OURS, "float64"), (OURS32, "float32")):
-            if "score" in of:
-                rate = SCORED * k * p * p / of["score"][name]
-                share[key(problem)][f"score, {dtype}"] = rate / of["gemm"][dtype]
+    for n, p, k in GRID:
+        of = values[key((n, p, k))]
+        share[key((n, p, k))] = {"fit": n * p * p / of["fit"][OURS] / of["gemm"]["float64"]}
+        for name, dtype in ((OURS, "float64"), (OURS32, "float32")) if "score" in of else ():
+            rate = SCORED * k * p * p / of["score"][name]
+            share[key((n, p, k))][f"score, {dtype}"] = rate / of["gemm"][dtype]
     return {"exponents of a fit": growth, "share of the rate of a matrix product": share}
 
 
 def draw(values: dict[str, Any], file: Path) -> None:
     """Seconds of a fit along each line."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    names = (OURS, DDU, EIGEN, QDA, LDA)
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
+    names, figure = (OURS, DDU, EIGEN, QDA, LDA), Figure(figsize=(10, 3.4), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
     for axis, (along, problems) in zip(axes, LINES.items(), strict=True):
         at = [problem["npk".index(along)] for problem in problems]
         for name, style in zip(names, ("o-", "s--", "^--", "v--", "x:"), strict=True):
@@ -336,30 +332,19 @@ def draw(values: dict[str, Any], file: Path) -> None:
     axes[0].set_ylabel("seconds of a fit")
     axes[0].legend(names, frameon=False, fontsize="small")
     figure.savefig(file, dpi=120)
-    plt.close(figure)
 
 
 def seconds_of(values: dict[str, Any], problem: tuple[int, int, int], name: str) -> float:
     return float(values.get(key(problem), {}).get("fit", {}).get(name, np.nan))
 
 
-def rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: rounded(part) for name, part in value.items()}
-    return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def measure() -> harness.Measured:
-    threads = torch.get_num_threads()
-    config = {"grid": GRID, "scored": SCORED, "memory": MEMORY, "accuracy": ACCURACY}
-    config |= {"repeats": REPEATS, "warmup": 1, "threads": threads, "large": LARGE}
-    config |= {"clock": "CPU" if threads == 1 else "wall"}
+def measure() -> harness.Values:
     values: dict[str, Any] = {"load": 0.0}
     for name, part in parts().items():
         load = round(os.getloadavg()[0], 1)
         values |= {name: rounded(part()), "load": max(values["load"], load)}
     draw(values, harness.ROOT / "docs" / "images" / "gaussian_scale.png")
-    return config, values | rounded(summary(values))
+    return values | rounded(summary(values))
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from dipedl import DIPClassifier
 from dipedl.density import GDADensity, KNNDensity, RelativeDensity
 from dipedl.pretrained import DIPModule
 
-#: Inputs for each model: drawn, at the threshold, and in each step of the search.
-RANDOM, AT_THRESHOLD, SEARCHED, STEPS = 46_000, 2_000, 200, 20
+#: Inputs for each model: drawn, at the threshold, and in all steps of a search.
+RANDOM, AT_THRESHOLD, SEARCHED, STEPS = 46_000, 2_000, 4_000, 20
 CHUNK, SEED = 2_000, 7
 #: Rounding of float64, and of a network in float32.
 ROUNDING, SINGLE = 1e-12, 1e-6
@@ -141,7 +141,10 @@ def counts(ask: Ask, X: np.ndarray, rounding: float) -> np.ndarray:
 def tally(ask: Ask, X: np.ndarray, rounding: float, rng: np.random.Generator) -> np.ndarray:
     """Add up the counts of one model, fitted on rows X (n, d), over all inputs, (3,)."""
     parts = [wild(X, CHUNK, rng) for _ in range(RANDOM // CHUNK)]
-    parts += [at_threshold(ask, X, AT_THRESHOLD, rng), *searched(ask, X, SEARCHED, STEPS, rng)]
+    parts += [
+        at_threshold(ask, X, AT_THRESHOLD, rng),
+        *searched(ask, X, SEARCHED // STEPS, STEPS, rng),
+    ]
     return np.sum([counts(ask, part, rounding) for part in parts], axis=0)
 
 
@@ -173,17 +176,14 @@ def models(X: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, Ask, float]]:
         yield f"module, {score}", of_module(module, network), SINGLE
 
 
-def measure() -> harness.Measured:
+def measure() -> harness.Values:
     (X, y), found = rows(), {}
     for name, ask, rounding in models(X, y):
         found[name] = tally(ask, X, rounding, np.random.default_rng(SEED))
         print(name, found[name], flush=True)
     found["all"] = np.sum(list(found.values()), axis=0)
     names = ("inputs", "flagged", "violations")
-    values = {model: dict(zip(names, of.tolist(), strict=True)) for model, of in found.items()}
-    config = {"random": RANDOM, "at_threshold": AT_THRESHOLD, "searched": SEARCHED * STEPS}
-    config |= {"rounding": [ROUNDING, SINGLE], "seed": SEED}
-    return config, values
+    return {model: dict(zip(names, of.tolist(), strict=True)) for model, of in found.items()}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Measurements with receipts: calls timed in turn, values written with what makes them again.
 
-A script has a function that returns its configuration and its values, and ends with
+A script has a function that returns its values, and ends with
 
     harness.main(__file__, measure)
 
-`python benchmarks/NAME.py` then writes results/NAME.json; ``--dry`` prints the values only. Where
-the values are functions, one for each part, those parts are kept that the receipt has of the same
+`python benchmarks/NAME.py` then writes results/NAME.json; ``--dry`` prints the values only. Their
+configuration is the script's constants in capitals, and options that are numbers. Where the values
+are functions, one for each part, those parts are kept that the receipt has of the same
 configuration and commit: a long measurement can be stopped and taken up again.
 """
 
@@ -24,12 +25,12 @@ from typing import Any
 from dipedl import __version__
 
 ROOT = Path(__file__).parent.parent
-#: Configuration, and values or a function for each part of them.
-Measured = tuple[dict[str, Any], dict[str, Any]]
+RESULTS = ROOT / "results"
+Values = dict[str, Any]
 
 
 def median_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
-    """Median wall seconds of `repeats` calls after one warm-up."""
+    """Return the median wall seconds of `repeats` calls after one warm-up."""
     return paired_seconds({"": call}, repeats)[""]
 
 
@@ -38,7 +39,7 @@ def paired_seconds(
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Median seconds of each call, run in turn: a drifting machine is fair to all."""
+    """Return the median seconds of each call, run in turn: a drifting machine is fair to all."""
     seconds = seconds_in_turn(calls, repeats, clock)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
@@ -48,7 +49,7 @@ def seconds_in_turn(
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of `repeats` runs of each call, run in turn after one warm-up of each."""
+    """Return seconds of `repeats` runs of each call, run in turn after one warm-up of each."""
     for call in calls.values():
         call()
     seconds: dict[str, list[float]] = {name: [] for name in calls}
@@ -61,22 +62,29 @@ def seconds_in_turn(
 
 
 def in_new_process(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Result of a call in a process of its own, for peaks of memory."""
+    """Return the result of a call in a process of its own, for peaks of memory."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(call, *arguments).result()
 
 
 def peak_kib() -> int:
-    """Largest resident memory of this process; ``ru_maxrss`` would begin with the parent's."""
+    """Return the peak of this process's resident memory; ``ru_maxrss`` begins with the parent's."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
-def main(file: str, measure: Callable[..., Measured]) -> None:
+def rounded(value: Any, digits: int = 4) -> Any:
+    """Round every number of a nested dict to so many significant digits."""
+    if isinstance(value, dict):
+        return {name: rounded(part, digits) for name, part in value.items()}
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+
+def main(file: str, measure: Callable[..., Values]) -> None:
     """Measure, print, and write results/NAME.json for the script NAME.py unless ``--dry``.
 
-    `measure` returns the configuration, and values or a function for each part of them. Its
-    arguments are options of the command; each has a default, of several values a tuple.
+    `measure` returns values or a function for each part of them. Its arguments are options of the
+    command; each has a default, of several values a tuple.
     """
     name, parser = Path(file).stem, argparse.ArgumentParser()
     for option, argument in signature(measure).parameters.items():
@@ -84,9 +92,11 @@ def main(file: str, measure: Callable[..., Measured]) -> None:
         kind = type(default[0] if many and default else "" if many else default)
         parser.add_argument(f"--{option}", type=kind, nargs="+" if many else None, default=default)
     parser.add_argument("--dry", action="store_true", help="print, and write no receipt")
-    given = vars(parser.parse_args())
-    dry, start = given.pop("dry"), time.perf_counter()
-    config, found = measure(**given)
+    options = vars(parser.parse_args())
+    dry, start = options.pop("dry"), time.perf_counter()
+    numbers = {key: value for key, value in options.items() if isinstance(value, int | float)}
+    config = constants_of(measure) | numbers
+    found = measure(**options)
     values, seconds = found, time.perf_counter() - start
     if found and all(map(callable, found.values())):
         values, seconds = ({}, 0.0) if dry else unfinished(name, config)
@@ -101,8 +111,18 @@ def main(file: str, measure: Callable[..., Measured]) -> None:
     print(json.dumps(values, indent=1, sort_keys=True))
 
 
+def constants_of(measure: Callable[..., Values]) -> Values:
+    """Return the constants in capitals of the script that holds a function, by name in small."""
+    found = {
+        name.lower(): value
+        for name, value in measure.__globals__.items()
+        if name.isupper() and name[0] != "_" and not isinstance(value, Path)
+    }
+    return json.loads(json.dumps(found, default=repr))
+
+
 def commit() -> str:
-    """Commit of this tree, with "-dirty" where anything but a result has changed."""
+    """Return the commit of this tree, with "-dirty" where anything but a result has changed."""
     head = _git("rev-parse", "--short=12", "HEAD") or "unknown"
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
     return f"{head}-dirty" if changed else head
@@ -114,8 +134,8 @@ def _git(*arguments: str) -> str:
     ).stdout.strip()
 
 
-def unfinished(name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-    """Values and seconds of the receipt, if it is of this configuration and this commit.
+def unfinished(name: str, config: Mapping[str, Any]) -> tuple[Values, float]:
+    """Return values and seconds of the receipt, if it is of this configuration and this commit.
 
     None are kept of a tree with uncommitted changes.
     """
@@ -148,7 +168,7 @@ def write(name: str, config: Mapping[str, Any], values: Mapping[str, Any], secon
     write_file(path, json.dumps(row, indent=1, sort_keys=True) + "\n")
 
 
-def receipt(name: str) -> dict[str, Any]:
+def receipt(name: str) -> Values:
     """Return the receipt results/<name>.json."""
     path = ROOT / "results" / f"{name}.json"
     if not path.exists():
@@ -157,7 +177,7 @@ def receipt(name: str) -> dict[str, Any]:
 
 
 def where(row: Mapping[str, Any]) -> str:
-    """Command, machine and configuration; the version too, where it is not that of today."""
+    """Return command, machine and configuration; the version too, where it is not that of today."""
     made = row["versions"]["dipedl"]
     older = "" if made == __version__ else f", dipedl {made}"
     return f"`{row['command']}` on {row['device']}, configuration {row['config_hash']}{older}."

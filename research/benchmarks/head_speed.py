@@ -7,12 +7,10 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
 
 import harness
 import torch
+from gaussian_scale import pytorch_ood, shrunk
 from harness import in_new_process, median_seconds, paired_seconds, peak_kib
 from torch import Tensor
 
@@ -21,13 +19,13 @@ from dipedl.networks import LeNet5, WideResNet
 from dipedl.pretrained import ClassGaussians, DIPModule
 
 K = 10
-FORMS = ("full", "tied", "diagonal", "low-rank")
-NETWORKS = {
+FORMS = ("full", "tied", "low-rank")
+_NETWORKS = {
     "wrn-28-10": (WideResNet(), (3, 32, 32), 640, (32,)),
     "lenet5": (LeNet5(), (1, 28, 28), 500, (32, 256)),
 }
 PEERS = {"p": 640, "rows": 256, "n_fit": 10_000}
-LOADER, REPEATS = 8192, 7
+LOADER, REPEATS, THREADS = 8192, 7, torch.get_num_threads()
 LARGE = {"k": 1000, "p": 2048, "rows": 256, "n_fit": 16_384, "forms": ("tied", "low-rank")}
 
 
@@ -46,43 +44,27 @@ def fitted(form: str, X: Tensor, y: Tensor, k: int = K) -> ClassGaussians:
 
 
 def overheads() -> dict[str, float]:
-    """Share that each form adds to the forward pass: (network + head) / network - 1.
-
-    The head by itself over the network says the same with less noise where that share is small.
-    """
+    """Return seconds of the forward pass, and of each form alone as a share of them."""
     values: dict[str, float] = {}
-    for name, (backbone, shape, p, batches) in NETWORKS.items():
+    for name, (backbone, shape, p, batches) in _NETWORKS.items():
         network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
         densities = {form: fitted(form, *problem(PEERS["n_fit"], p, K)) for form in FORMS}
         for rows in batches:
             pixels = torch.rand(rows, *shape, generator=torch.Generator().manual_seed(0)).flatten(1)
-            times = paired_seconds(passes(network, densities, pixels), REPEATS)
-            alone = times.pop("network")
-            values[f"{name}, {rows} rows: network s"] = alone
-            for call, seconds in times.items():
-                share = seconds / alone - (call in FORMS)
-                values[f"{name}, {rows} rows: {call}"] = share
+            features = network.features(pixels)
+            calls = {form: partial(density, features) for form, density in densities.items()}
+            times = paired_seconds({"network": partial(network, pixels), **calls}, REPEATS)
+            values[f"{name}, {rows} rows: network s"] = times["network"]
+            for form in FORMS:
+                share = times[form] / times["network"]
+                values[f"{name}, {rows} rows: {form} alone"] = share
     return values
-
-
-def passes(
-    network: torch.nn.Module, densities: dict[str, ClassGaussians], X: Tensor
-) -> dict[str, Callable[[], object]]:
-    features = network.features(X)
-
-    def both(density: ClassGaussians) -> tuple[Tensor, Tensor]:
-        features = network.features(X)
-        return network.head(features), density(features)
-
-    calls: dict[str, Callable[[], object]] = {"network": lambda: network(X)}
-    calls |= {form: partial(both, densities[form]) for form in ("full", "tied")}
-    return calls | {f"{f} alone": partial(density, features) for f, density in densities.items()}
 
 
 def loader_passes() -> dict[str, float]:
     """Seconds of `fit_density` over a loader, over those of the network's passes alone."""
     values = {}
-    for name, (backbone, shape, _, (batch, *_)) in NETWORKS.items():
+    for name, (backbone, shape, _, (batch, *_)) in _NETWORKS.items():
         network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
         some = torch.randn(LOADER, math.prod(shape), generator=torch.Generator().manual_seed(0))
         loader = [(X, torch.arange(len(X)) % K) for X in some.split(batch)]
@@ -111,8 +93,7 @@ def peers() -> dict[str, float]:
     torch.testing.assert_close(
         full(Q).double(), torch.from_numpy(reference.score_samples(Q.numpy())), rtol=1e-5, atol=0
     )
-    covariances = torch.stack([_covariance(reference, c) for c in range(K)]).float()
-    means = torch.stack([torch.from_numpy(m.mean) for m in reference.moments_]).float()
+    means, covariances = (torch.from_numpy(part).float() for part in shrunk(reference))
     normal = torch.distributions.MultivariateNormal(means, covariances)
     factors = torch.linalg.cholesky(covariances)
     # Some builds of MKL fail in a batched `torch.linalg.inv`.
@@ -128,15 +109,7 @@ def peers() -> dict[str, float]:
     outside = {name: d.fit_features(X, y) for name, d in pytorch_ood().items()}
     calls |= {name: partial(d.predict_features, Q) for name, d in outside.items()}
     times = paired_seconds(calls, REPEATS)
-    values = {f"{form} s": times.pop(form) for form in ("full", "tied")}
-    for name, seconds in times.items():
-        values[name] = seconds / values[f"{name.split(' / ')[0]} s"]
-    return values
-
-
-def _covariance(density: GDADensity, c: int) -> Tensor:
-    m, s, t = density.moments_[c], density.shrinkage_[c], density.target_[c]
-    return torch.from_numpy((1 - s) * m.covariance) + s * t * torch.eye(len(m.offset))
+    return {name: times[name] / times[name.split(" / ")[0]] for name in times if " / " in name}
 
 
 def dense(X: Tensor, stacked: Tensor, bias: Tensor) -> Tensor:
@@ -148,19 +121,6 @@ def solved(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
     rows = (X - means[:, None]).mT
     whitened = torch.linalg.solve_triangular(factors, rows, upper=False)
     return torch.linalg.vector_norm(whitened, dim=1).square().logsumexp(0)
-
-
-def pytorch_ood() -> dict[str, Any]:
-    """Return its detectors of features, to be fitted; none where it is not installed."""
-    if find_spec("pytorch_ood") is None:
-        return {}
-    detectors = {"tied": "Mahalanobis", "full": "GMM"}
-    return {
-        f"{form} / pytorch-ood {name}": getattr(
-            import_module(f"pytorch_ood.detector.{name.lower()}"), name
-        )(None)
-        for form, name in detectors.items()
-    }
 
 
 def large(form: str) -> dict[str, float]:
@@ -177,21 +137,18 @@ def large(form: str) -> dict[str, float]:
         begin = time.perf_counter()
         density.update(X, y, k)
         seconds += time.perf_counter() - begin
-    begin = time.perf_counter()
     density.finish()
-    finish = time.perf_counter() - begin
     with torch.no_grad():
         score = median_seconds(lambda: density(Q))
     name = f"1000 x 2048 {form}: "
     return {
         name + "peak GiB": (peak_kib() - before) / 2**20,
         name + "fit rows per s": n_fit / seconds,
-        name + "finish s": finish,
         name + "score rows per s": rows / score,
     }
 
 
-def measure() -> harness.Measured:
+def measure() -> harness.Values:
     values: dict[str, float] = {}
     with torch.inference_mode():
         values |= overheads() | peers()
@@ -199,11 +156,7 @@ def measure() -> harness.Measured:
         values |= loader_passes()
     for form in LARGE["forms"]:
         values |= in_new_process(large, form)
-    config = {"repeats": REPEATS, "warmup": 1, "threads": torch.get_num_threads()}
-    config |= {"dtype": "float32", "k": K, "loader": LOADER, "peers": PEERS}
-    config["large"] = {k: v for k, v in LARGE.items() if k != "forms"}
-    config["pytorch-ood"] = "there" if "full / pytorch-ood GMM" in values else "not installed"
-    return config, {name: round(value, 4) for name, value in values.items()}
+    return {name: round(value, 4) for name, value in values.items()}
 
 
 if __name__ == "__main__":

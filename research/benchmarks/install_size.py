@@ -8,7 +8,6 @@ from pathlib import Path
 
 import harness
 
-ROOT = Path(__file__).parent.parent
 INSTALLS = {"core": ".", "core_report": ".[report]", "core_report_cli": ".[report,cli]"}
 
 
@@ -16,7 +15,7 @@ def megabytes(folder: Path) -> float:
     return sum(f.lstat().st_size for f in folder.rglob("*") if f.is_file()) / 1e6
 
 
-def measure() -> harness.Measured:
+def measure() -> harness.Values:
     values = {}
     for name, what in INSTALLS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -24,10 +23,12 @@ def measure() -> harness.Measured:
             python = Path(folder) / "bin" / "python"
             pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q"]
             began = time.perf_counter()
-            subprocess.run([*pip, "-c", "constraints.txt", what], check=True, cwd=ROOT.parent)
+            subprocess.run(
+                [*pip, "-c", "constraints.txt", what], check=True, cwd=harness.ROOT.parent
+            )
             values[f"{name}_install_s"] = round(time.perf_counter() - began, 1)
             values[f"{name}_mb"] = round(megabytes(Path(folder)), 1)
-    return {"installs": INSTALLS}, values
+    return values
 
 
 if __name__ == "__main__":

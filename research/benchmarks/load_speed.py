@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from dipedl import DIPClassifier, load, save
 
 TREES, REPEATS = 200, 9
-DATA = {"iris": load_iris, "digits": load_digits}
+_DATA = {"iris": load_iris, "digits": load_digits}
 
 
 def models(X: np.ndarray, y: np.ndarray):
@@ -44,14 +44,13 @@ def loading(model, folder: Path) -> dict[str, float]:
     }
 
 
-def measure() -> harness.Measured:
+def measure() -> harness.Values:
     values = {}
-    for name, data in DATA.items():
+    for name, data in _DATA.items():
         for kind, model in models(*data(return_X_y=True)).items():
             with tempfile.TemporaryDirectory() as folder:
                 values[f"{kind}, {name}"] = loading(model, Path(folder))
-    config = {"trees": TREES, "repeats": REPEATS, "warmup": 1, "clock": "process_time"}
-    return config, values
+    return values
 
 
 if __name__ == "__main__":

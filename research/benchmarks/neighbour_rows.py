@@ -28,8 +28,8 @@ from dipedl.density import (
 )
 from dipedl.metrics import ood_auroc
 
-NEIGHBOUR_ROWS = 8_000
-N, NEW, SEEDS, WEIGHTS = 60_000, 1000, (0, 1), {"even": None, "skewed": [0.8, 0.1, 0.05, 0.05]}
+ROWS, KEPT, NEW, SEEDS = 60_000, 8_000, 1000, (0, 1)
+CLASS_WEIGHTS = {"even": None, "skewed": [0.8, 0.1, 0.05, 0.05]}
 
 
 def densities(max_rows: int | None) -> dict[str, Any]:
@@ -65,12 +65,12 @@ def measure_seed(seed: int, weights: list[float] | None) -> dict[str, list[float
         random_state=seed,
     )
     unseen, X, y = X[y == 3][:NEW], X[y < 3], y[y < 3]
-    new = X[N : N + NEW]
-    made = make_pseudo_outliers(new, y[N : N + NEW], n=300)
+    new = X[ROWS : ROWS + NEW]
+    made = make_pseudo_outliers(new, y[ROWS : ROWS + NEW], n=300)
     rows: dict[str, list[float]] = {}
-    for max_rows in (None, NEIGHBOUR_ROWS):
+    for max_rows in (None, KEPT):
         for name, density in densities(max_rows).items():
-            clf = DIPClassifier(LogisticRegression(max_iter=300), density).fit(X[:N], y[:N])
+            clf = DIPClassifier(LogisticRegression(max_iter=300), density).fit(X[:ROWS], y[:ROWS])
             doubt = -clf.score_samples(new)
             by_kind = [ood_auroc(doubt, -clf.score_samples(Z)) for Z in made.values()]
             rows.setdefault(name, []).extend(
@@ -79,22 +79,16 @@ def measure_seed(seed: int, weights: list[float] | None) -> dict[str, list[float
     return rows
 
 
-def measure() -> harness.Measured:
+def measure() -> harness.Values:
     values = {}
-    for name, weights in WEIGHTS.items():
+    for name, weights in CLASS_WEIGHTS.items():
         runs = [measure_seed(seed, weights) for seed in SEEDS]
         for density in runs[0]:
             means = np.mean([run[density] for run in runs], axis=0).round(4).tolist()
             keys = ("pseudo_all", "unseen_all", "pseudo_kept", "unseen_kept")
             values[f"{density}, {name}"] = dict(zip(keys, means, strict=True))
             print(density, name, means, flush=True)
-    config = {
-        "rows": N,
-        "kept": NEIGHBOUR_ROWS,
-        "seeds": SEEDS,
-        "class_weights": {name: weights or "equal" for name, weights in WEIGHTS.items()},
-    }
-    return config, values
+    return values
 
 
 if __name__ == "__main__":

@@ -9,10 +9,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+from harness import RESULTS
 from jinja2 import Template
+from matplotlib.figure import Figure
 from pandas import DataFrame
+from write_pages import verify_metrics
 
 from dipedl_bench.report.figures import (
     arrays_from_parts,
@@ -53,7 +57,6 @@ __all__ = ["draw", "measures_and_summary", "page_of"]
 Blocks = Iterator[str]
 #: Costs of a line in the units of prose: minutes, millions.
 COSTS = {"train_cpu_seconds": 60, "train_seconds": 60, "n_parameters": 1e6}
-RECEIPTS = Path(__file__).parents[1] / "results"
 #: Coverage against the level of intervals, from the folder of the pages; users' docs show it too.
 COVERAGE = "../../docs/images/intervals.png"
 #: Columns of the summary of a crossed suite, and its pairs by when their OOD sets were looked at.
@@ -64,6 +67,7 @@ COMPARED = {
     "ID Brier": ("brier_id", "max-softmax"),
     "NLL, of temperature scaling": ("nll", "temperature"),
 }
+SWEPT = {"ablation": "kept", "gamma": "gamma", "sigma": "sd of the noise"}
 KINDS_OF_PAIRS = ("timid", "others")
 PARTS = {"by design": "of the design", "later": "looked at later", "never": "never looked at"}
 #: The released code was not run. A training takes three times the operations of a forward pass for
@@ -91,11 +95,10 @@ class Source:
     def tables(self) -> dict[str, BenchTable]:
         """Tables by profile, with the detectors without a model where they were published."""
         made = {profile: bench_table(rows) for profile, rows in self.rows.items()}
-        stores = {profile: self.store(profile) for profile in made}
-        trivial = {p: s for p, s in stores.items() if (s.folder / "trivial.json").exists()}
-        return made | {
-            p: replace(made[p], trivial=stored_trivial_lines(trivial[p])) for p in trivial
-        }
+        for profile in made:
+            if (store := self.store(profile)).folder.joinpath("trivial.json").exists():
+                made[profile] = replace(made[profile], trivial=stored_trivial_lines(store))
+        return made
 
     def read_derived(self, profile: str, file: str) -> dict[str, Any]:
         """Return what a file beside the rows holds; {} without one."""
@@ -108,31 +111,47 @@ class Source:
         rows = [row for row in self.rows[profile] if parts_file(store, row).exists()]
         return {row["seed"]: parts_of(store, row) for row in rows}
 
-    def mean(self, cell: str, digits: int = 3, *, seed: int | None = None) -> str:
+    def mean(
+        self,
+        cell: str,
+        digits: int = 3,
+        *,
+        seed: int | None = None,
+        of: Literal["ours", "paper", "difference"] = "ours",
+    ) -> str:
         """Return a number for prose, "?" without rows: of a profile, a method, and a metric.
 
         ``"gpu max-softmax auroc/cifar100"`` is the mean over seeds, and of a published sweep
-        ``"paper sigma=2 auroc/cifar100"``.
+        ``"paper sigma=2 auroc/cifar100"``. `of` gives the paper's number in its place, or by how
+        much they differ.
         """
         profile, name, metric = cell.split(" ")
         kind, _, step = name.partition("=")
         try:
             if step:
-                sweeps = self.read_derived(profile, "sweeps.json")["sweeps"]
-                value = sweeps[kind][step][metric]["mean"]
+                found = self.read_derived(profile, "sweeps.json")["sweeps"][kind][step][metric]
+                value = {**found, "ours": found["mean"]}[of]
+                value = value["mean"] if of == "paper" else value
             elif seed is not None:
                 by_seed = {row["seed"]: row for row in self.rows[profile] if row["method"] == name}
                 value = by_seed[seed]["metrics"][metric]
             else:
                 table = self.tables[profile]
-                lines = {line.name: line for line in (*table.lines, *table.trivial)}
+                line = {line.name: line for line in (*table.lines, *table.trivial)}[name]
                 if metric in COSTS:
-                    value = lines[name].cost[metric] / COSTS[metric]
+                    value = line.cost[metric] / COSTS[metric]
                 else:
-                    value = lines[name].cells[metric].mean
+                    found = line.cells[metric]
+                    paper = found.paper.mean if found.paper else 0.0
+                    value = {"ours": found.mean, "paper": paper, "difference": found.difference}[of]
         except (KeyError, TypeError):
             return "?"
-        return f"{value:.{digits}f}".removeprefix("0")
+        return f"{abs(value):.{digits}f}".removeprefix("0")
+
+    def seconds(self, profile: str) -> list[float]:
+        """Return wall seconds of the training of DIP-EDL's network, by seed, the fewest first."""
+        rows = [row for row in self.rows.get(profile, ()) if row["method"] == "dip-edl"]
+        return sorted(row["parts"]["classifier"]["seconds"]["train"] for row in rows) or [np.nan]
 
     def standardised(self, metric: str) -> float:
         """Return a metric of DIP-EDL if z had mean 0 and standard deviation 1 on the test rows.
@@ -146,7 +165,7 @@ class Source:
             other = replace(parts, z=scaled)
             scores = score_dirichlets(other, other.dirichlets()) | {"sd": z.std()}
             found.append(scores[metric])
-        return fmean(found or [float("nan")])
+        return fmean(found or [np.nan])
 
     def lines(self, cell: str) -> Any:
         """Return a metric of a method on every line of a crossed suite; () without rows."""
@@ -169,8 +188,11 @@ def page_of(suite: str, root: Path) -> str:
         f"$ python benchmarks/publish.py {suite} FOLDER   # its rows, and this page",
         *(f"$ dipedl-bench table {suite} --profile {p} --out results/bench" for p in source.rows),
     ][:3]
+    receipts_of_suite = RESULTS.glob(f"verify_{suite.replace('-', '_')}*.json")
+    changes = verify_metrics(receipts_of_suite).groupby("kind")["by"].max()
     known = {"m": source.mean, "of": source.lines, "standardised": source.standardised}
-    known["moved"] = largest_changes(suite)
+    known |= {"seconds": source.seconds}
+    known["moved"] = {kind.strip("/"): f"{by:.4f}".lstrip("0") for kind, by in changes.items()}
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
     blocks.append("\n".join(["```console", *commands, "```"]))
     if missing := [profile for profile in page.profiles if profile not in source.rows]:
@@ -185,16 +207,6 @@ def page_of(suite: str, root: Path) -> str:
         lines = (f"{what}: {', '.join(of)}" for what, of in receipts(rows).items())
         blocks += ["## Receipts", *bullets(lines)]
     return "\n\n".join(blocks) + "\n"
-
-
-def largest_changes(suite: str) -> dict[str, str]:
-    """Return the largest change of rows that were trained again, by kind of metric."""
-    found: dict[str, float] = {}
-    for path in RECEIPTS.glob(f"verify_{suite.replace('-', '_')}*.json"):
-        for name, of in (item for row in read_file(path) for item in row["metrics"].items()):
-            kind = name.partition("/")[0]
-            found[kind] = max(found.get(kind, 0.0), abs(of["again"] - of["published"]))
-    return {kind: f"{by:.4f}".lstrip("0") for kind, by in found.items()}
 
 
 def bullets(sentences: Iterable[str]) -> Blocks:
@@ -243,31 +255,26 @@ def findings(source: Source, section: Section, profile: str) -> Blocks:
     return bullets([*headline(table), *trivial_sentences(table)])
 
 
-def sweep(name: str, head: str) -> Callable[..., Blocks]:
-    """Return the section of one published sweep: its metrics by what was changed."""
-
-    def blocks(source: Source, section: Section, profile: str) -> Blocks:
-        derived = source.read_derived(profile, "sweeps.json")
-        if not derived:
-            return
-        lines = derived["sweeps"][name].values()
-        named = titles(source.suite)
-        frame = DataFrame({head: [of["title"] for of in lines]})
-        for metric in section.columns:
-            frame[metric_title(metric, **named)] = [sweep_cell(of, metric) for of in lines]
-        yield grid(frame)
-        seeds, hashes = (", ".join(map(str, derived[key])) for key in ("seeds", "hashes"))
-        yield f"Means over seeds {seeds}, configuration {hashes}."
-        if name == "ablation":
-            aurocs = [metric for metric in section.columns if metric.startswith("auroc/")]
-            rounded = (
-                f"{of['title']} {', '.join(sweep_cell(of, metric) for metric in aurocs)}"
-                for of in derived["sweeps"]["float32"].values()
-            )
-            of_all = "AUROC by sums in float32, in the order of the columns"
-            yield f"{of_all}: {'; '.join(rounded)}."
-
-    return of_each(blocks)
+def sweep(source: Source, section: Section, profile: str) -> Blocks:
+    """Return one published sweep: its metrics by what was changed."""
+    derived, named = source.read_derived(profile, "sweeps.json"), titles(source.suite)
+    if not derived:
+        return
+    lines = derived["sweeps"][section.kind].values()
+    frame = DataFrame({SWEPT[section.kind]: [of["title"] for of in lines]})
+    for metric in section.columns:
+        frame[metric_title(metric, **named)] = [sweep_cell(of, metric) for of in lines]
+    yield grid(frame)
+    seeds, hashes = (", ".join(map(str, derived[key])) for key in ("seeds", "hashes"))
+    yield f"Means over seeds {seeds}, configuration {hashes}."
+    if section.kind == "ablation":
+        aurocs = [metric for metric in section.columns if metric.startswith("auroc/")]
+        rounded = (
+            f"{of['title']} {', '.join(sweep_cell(of, metric) for metric in aurocs)}"
+            for of in derived["sweeps"]["float32"].values()
+        )
+        of_all = "AUROC by sums in float32, in the order of the columns"
+        yield f"{of_all}: {'; '.join(rounded)}."
 
 
 def sweep_cell(line: Mapping[str, Any], metric: str) -> str:
@@ -288,23 +295,23 @@ def histograms(source: Source, section: Section, profile: str) -> Blocks:
 
 def draw(suite: str, root: Path, folder: Path) -> None:
     """Draw confidence beside vacuity, all published seeds together, and coverage where known."""
-    import matplotlib.pyplot as plt
-
     source, page = Source(suite, root), captions_of(suite).page
-    drawn = [s.profiles or page.profiles for s in page.sections if s.kind == "histograms"]
+    shown = {
+        p for s in page.sections if s.kind == "histograms" for p in s.profiles or page.profiles
+    }
     for profile, table in source.tables.items():
         if table.crossed and with_intervals(table):
             file = folder.parent / COVERAGE
             coverage_figure(table).savefig(file, dpi=110, metadata={"Software": None})
         runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]
-        if runs and any(profile in profiles for profiles in drawn):
-            figure, axes = plt.subplots(1, 2, figsize=(9, 3.7), layout="constrained")
+        if runs and profile in shown:
+            figure = Figure(figsize=(9, 3.7), layout="constrained")
+            axes = figure.subplots(1, 2)
             histogram(confidence(runs), "confidence", axes[0])
             histogram(vacuity(runs), "vacuity", axes[1])
             named = axes[0].get_legend_handles_labels()
             figure.legend(*named, loc="outside upper center", ncols=4, frameon=False)
             figure.savefig(folder / f"{suite}_{profile}_confidence.png", dpi=150)
-            plt.close(figure)
 
 
 def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Blocks:
@@ -328,11 +335,11 @@ def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Block
     yield from without_evidence(lines, source.read_derived(published, "diagnosis.json"))
 
 
-def without_evidence(lines: Sequence[CollapseLine], measured: Mapping[str, Any]) -> Blocks:
+def without_evidence(lines: Sequence[CollapseLine], diagnoses: Mapping[str, Any]) -> Blocks:
     """Classes that get no evidence on any row, as measured on the predictions of collapsed runs."""
     found, tied = [], []
     for line in lines:
-        of = measured.get(line.name, {}).values()
+        of = diagnoses.get(line.name, {}).values()
         counts = [seed.get("silent_classes", 0) for seed in of]
         if any(counts):
             none = all(seed.get("no_evidence") == 1 for seed in of)
@@ -427,9 +434,7 @@ KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "text": lambda source, section, profiles: iter(()),
     "summary": of_each(summary),
     "findings": of_each(findings),
-    "ablation": sweep("ablation", "kept"),
-    "gamma": sweep("gamma", "gamma"),
-    "sigma": sweep("sigma", "sd of the noise"),
+    **dict.fromkeys(SWEPT, of_each(sweep)),
     "histograms": of_each(histograms),
     "collapse": collapse,
     "time": of_each(cost),

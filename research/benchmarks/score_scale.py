@@ -27,11 +27,11 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import make_classification
 
-FEATURES, CLASSES, LEARNED, FILE, WORKERS = 20, 3, 100_000, 50_000, 2
+FEATURES, CLASSES, LEARNED, ROWS_PER_FILE, WORKERS = 20, 3, 100_000, 50_000, 2
 ROWS = (100_000, 1_000_000, 10_000_000)
 ENGINES = ("local", "ray")
 FOLDER = Path(tempfile.gettempdir()) / "dipedl-scale"
-BARE = """
+_BARE = """
 import sys
 from pathlib import Path
 import pandas as pd
@@ -65,9 +65,9 @@ def write_rows(folder: Path, n: int, *, labelled: bool = False) -> None:
     beside = folder.with_suffix(".part")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    for i in range(-(-n // FILE)):
+    for i in range(-(-n // ROWS_PER_FILE)):
         rng = np.random.default_rng(i)
-        at = rng.integers(0, len(X), min(FILE, n - i * FILE))
+        at = rng.integers(0, len(X), min(ROWS_PER_FILE, n - i * ROWS_PER_FILE))
         table = as_table(X[at] + 0.1 * X.std(axis=0) * rng.normal(size=(len(at), FEATURES)))
         labels = {"y": np.array(list("abc"))[y[at]]} if labelled else {}
         table.assign(**labels).to_parquet(beside / f"{i:05d}.parquet", index=False)
@@ -107,7 +107,7 @@ def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
     write_rows(new, n)
     shutil.rmtree(out, ignore_errors=True)
     if engine == "bare":
-        return cost(["-c", BARE, model, new, out], n)
+        return cost(["-c", _BARE, model, new, out], n)
     options = ["--engine", engine, "--workers", WORKERS, "--reasons", "none", "--quiet"]
     found = cost(["-m", "dipedl", "score", model, new, "--out", out, *options], n)
     rows = sum(len(pd.read_parquet(f, columns=["row"])) for f in out.glob("*.parquet"))
@@ -116,20 +116,10 @@ def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
     return found
 
 
-def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Measured:
-    config = {
-        "features": FEATURES,
-        "classes": CLASSES,
-        "learned": LEARNED,
-        "rows_per_file": FILE,
-        "workers": WORKERS,
-        "rows": ROWS,
-    }
+def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Values:
     folder.mkdir(parents=True, exist_ok=True)
     cases = itertools.product(rows, ("bare", *ENGINES))
-    return config, {
-        f"{engine}, {n} rows": partial(scored, folder, n, engine) for n, engine in cases
-    }
+    return {f"{engine}, {n} rows": partial(scored, folder, n, engine) for n, engine in cases}
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ CLIENTS = (1, 8, 64)
 ROWS, SEED = 200, 0
 #: Of the mixed load, one request in so many is malformed or reads the model again.
 ODD, RELOAD = 5, 500
-BARE = """
+_BARE = """
 import sys
 import numpy as np, uvicorn
 from fastapi import FastAPI
@@ -48,7 +48,7 @@ def ready() -> dict:
     return {}
 uvicorn.run(app, port=int(sys.argv[2]), log_level="warning", access_log=False)
 """
-MALFORMED = (b"{", b"[]", b'{"matrix": [[1, 2]]}', b'{"matrix": [["x"]]}', b'{"rows": 5}', b"\xff")
+_MALFORMED = (b"{", b"[]", b'{"matrix": [[1, 2]]}', b'{"matrix": [["x"]]}', b'{"rows": 5}', b"\xff")
 
 
 def request(body: bytes, path: str = "/v1/predict", method: str = "POST") -> bytes:
@@ -154,7 +154,7 @@ async def mixed(
                 status, _ = await line.ask(request(b"", "/v1/models/digits/reload"))
                 counts[f"reload {status}"] += 1
             elif n % ODD == 0:
-                status, _ = await line.ask(request(MALFORMED[n % len(MALFORMED)]))
+                status, _ = await line.ask(request(_MALFORMED[n % len(_MALFORMED)]))
                 counts[f"malformed {status}"] += 1
             else:
                 status, body = await line.ask(bodies[n % len(bodies)])
@@ -190,7 +190,7 @@ def same(found: dict[str, Any], expected: tuple[str, float, float]) -> bool:
     return bool(close and (one["label"], one["p_value"]) == expected[:2])
 
 
-async def measured(folder: Path, seconds: float, minutes: float) -> dict[str, Any]:
+async def compare(folder: Path, seconds: float, minutes: float) -> dict[str, Any]:
     data = datasets.load_digits()
     clf = dipedl.DIPClassifier(RandomForestClassifier(50, random_state=SEED), random_state=SEED)
     path = folder / "digits.dipedl"
@@ -206,7 +206,7 @@ async def measured(folder: Path, seconds: float, minutes: float) -> dict[str, An
         )
     )
     bodies = [request(json.dumps({"matrix": [row]}).encode()) for row in X.tolist()]
-    (folder / "bare.py").write_text(BARE)
+    (folder / "bare.py").write_text(_BARE)
     values: dict[str, Any] = {}
     servers = {
         "bare": (8471, str(folder / "bare.py"), str(path), "8471"),
@@ -224,10 +224,9 @@ async def measured(folder: Path, seconds: float, minutes: float) -> dict[str, An
     return values
 
 
-def measure(seconds: float = 10.0, mixed: float = 600.0) -> harness.Measured:
-    config = {"clients": CLIENTS, "rows": ROWS, "seconds": seconds, "mixed": mixed, "seed": SEED}
+def measure(seconds: float = 10.0, mixed: float = 600.0) -> harness.Values:
     with tempfile.TemporaryDirectory() as folder:
-        return config, asyncio.run(measured(Path(folder), seconds, mixed))
+        return asyncio.run(compare(Path(folder), seconds, mixed))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import sys
 import harness
 from harness import median_seconds
 
-FIRST_RESULT = """
+_FIRST_RESULT = """
 from dipedl import DIPClassifier, datasets
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
@@ -15,7 +15,7 @@ clf = DIPClassifier(RandomForestClassifier(random_state=0), features=PCA(50, ran
 clf.fit(data.X_train[:1000], data.y_train[:1000])
 clf.predict_proba(data.X_test); clf.uncertainty(data.X_test); clf.predict_ood(data.ood["kmnist"])
 """
-SNIPPETS = {
+_SNIPPETS = {
     "python": "pass",
     "import_dipedl": "import dipedl",
     "import_classifier": "from dipedl import DIPClassifier",
@@ -30,22 +30,22 @@ SNIPPETS = {
         "clf = DIPClassifier().fit(d.X_train, d.y_train);"
         "clf.predict_proba(d.X_test); clf.uncertainty(d.X_test); clf.predict_ood(d.ood['held_out'])"
     ),
-    "first_result_mini_mnist": FIRST_RESULT,
+    "first_result_mini_mnist": _FIRST_RESULT,
 }
 
 
-def measure() -> harness.Measured:
+def measure() -> harness.Values:
     medians = {
         name: median_seconds(
             lambda code=code: subprocess.run([sys.executable, "-c", code], check=True)
         )
-        for name, code in SNIPPETS.items()
+        for name, code in _SNIPPETS.items()
     }
     values = {f"{name}_s": round(s, 3) for name, s in medians.items()}
     values["import_dipedl_beyond_python_ms"] = round(
         1000 * (medians["import_dipedl"] - medians["python"]), 1
     )
-    return {"repeats": 5, "warmup": 1}, values
+    return values
 
 
 if __name__ == "__main__":

@@ -6,30 +6,32 @@ A template is Markdown with expressions of Jinja; `receipt(NAME)` is results/NAM
 """
 
 import ast
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness import ROOT, receipt, where
+from harness import RESULTS, ROOT, receipt, where
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pandas import DataFrame
 
 from dipedl.writing import write_file
+from dipedl_bench import read_rows
+from dipedl_bench.results.files import read_file
 from dipedl_bench.running.verify import ACROSS, EXACT
 from dipedl_bench.studies.toys import load_toys
 from dipedl_bench.tables.provenance import receipts
 
+DOCS, FOR_USERS = ROOT / "docs", ROOT.parent / "docs"
 #: Pages by template.
 PAGES = {
-    "measurements.md": ROOT / "docs" / "measurements.md",
-    "protocol.md": ROOT / "docs" / "protocol.md",
-    "how-good.md": ROOT.parent / "docs" / "how-good.md",
-    "comparison.md": ROOT / "docs" / "comparison.md",
-    "users-comparison.md": ROOT.parent / "docs" / "comparison.md",
+    "measurements.md": DOCS / "measurements.md",
+    "protocol.md": DOCS / "protocol.md",
+    "how-good.md": FOR_USERS / "how-good.md",
+    "comparison.md": DOCS / "comparison.md",
+    "users-comparison.md": FOR_USERS / "comparison.md",
 }
 #: Libraries of the comparison, as the page calls them; a snippet is of the library of its name.
 NAMES = {
@@ -56,10 +58,12 @@ def page(template: str, **values: Any) -> str:
     )
     environment.filters |= {"f": format, "natural": natural}
     environment.tests["startswith"] = str.startswith
-    environment.globals |= {"receipt": receipt, "where": where, "exact": EXACT}
-    environment.globals |= {"mean": mean, "tolerances": tolerances(), "verified": verified()}
-    environment.globals |= {"names": NAMES, "facts": FACTS, "calls": calls}
-    environment.globals |= {"label": label, "verdict": verdict}
+    tolerances = {t: [name for name, of in ACROSS.items() if of == t] for t in ACROSS.values()}
+    environment.globals |= {
+        **{"receipt": receipt, "where": where, "mean": mean, "names": NAMES, "facts": FACTS},
+        **{"calls": calls, "label": label, "verdict": verdict, "exact": EXACT},
+        **{"verified": verified(), "tolerances": sorted(tolerances.items())},
+    }
     return environment.get_template(template).render(values)
 
 
@@ -73,25 +77,23 @@ def page_of_toys(root: Path) -> str:
 
 
 @cache
-def rows(suite: str) -> list[dict[str, Any]]:
-    """Published rows of the profile of a suite that runs on two CPU cores."""
+def metrics_of(suite: str) -> DataFrame:
+    """Return metrics of the profile on two CPU cores, an index of methods and classifiers."""
     profile = "scarce" if suite == "spectra" else "cpu"
-    file = ROOT / "results" / "bench" / suite / profile / "rows.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    rows = read_rows(RESULTS / "bench" / suite / profile)
+    return rows.set_index(["method", "classifier"]).filter(regex=r"^metrics\.")
 
 
 def mean(
     suite: str, method: str, metric: str, classifiers: list[str] | None = None
 ) -> dict[str, float]:
-    """Mean and number of the values of a metric; ``auroc/*`` takes every OOD set of each row."""
-    values = [
-        value
-        for row in rows(suite)
-        if row["method"] == method and (classifiers is None or row["classifier"] in classifiers)
-        for name, value in row["metrics"].items()
-        if fnmatch(name, metric) and value is not None
-    ]
-    return {"n": len(values), "mean": sum(values) / max(1, len(values))}
+    """Return mean and number of the values of a metric; ``auroc/*`` takes every OOD set."""
+    found = metrics_of(suite).filter(regex=f"^metrics.{metric.replace('*', '.*')}$")
+    found = found[found.index.isin([method], level="method")]
+    if classifiers is not None:
+        found = found[found.index.isin(classifiers, level="classifier")]
+    values = found.melt()["value"].dropna()
+    return {"n": len(values), "mean": float(values.mean()) if len(values) else 0.0}
 
 
 def natural(names: Iterable[str]) -> list[str]:
@@ -104,32 +106,28 @@ def natural(names: Iterable[str]) -> list[str]:
     return sorted(names, key=key)
 
 
-def tolerances() -> list[tuple[float, list[str]]]:
-    """Names of metrics by the tolerance of `dipedl-bench verify`, the strictest first."""
-    found: dict[float, list[str]] = {}
-    for name, tolerance in ACROSS.items():
-        found.setdefault(tolerance, []).append(name)
-    return sorted(found.items())
+def verify_metrics(files: Iterable[Path]) -> DataFrame:
+    """Return metrics of receipts of `dipedl-bench verify`: "kind", "agrees", moved "by"."""
+    rows = [of for path in files for row in read_file(path) for of in row["metrics"].items()]
+    kinds = [name.partition("/")[0] + "/" * ("/" in name) for name, _ in rows]
+    found = DataFrame([of for _, of in rows], columns=["published", "again", "agrees"])
+    return found.assign(kind=kinds, by=(found["again"] - found["published"]).abs())
 
 
 def verified() -> Iterator[dict[str, Any]]:
     """Of each receipt of `dipedl-bench verify`: how many metrics agree, and how far some moved."""
-    for path in sorted((ROOT / "results").glob("verify_*.json")):
-        rows = json.loads(path.read_text())
-        metrics = [(name, of) for row in rows for name, of in row["metrics"].items()]
-        moved = [(name, abs(of["again"] - of["published"])) for name, of in metrics]
+    for path in sorted(RESULTS.glob("verify_*.json")):
+        rows, of = read_file(path), verify_metrics([path])
+        machines = ({row[at].partition(", threads")[0] for row in rows} for at in ("then", "now"))
+        then, now = ("; ".join(sorted(names)) for names in machines)
+        largest = of.groupby("kind")["by"].max()
         yield {
             "name": path.stem.removeprefix("verify_").replace("_same_cpu", ", same_cpu"),
-            "rows": len(rows),
-            "then": "; ".join(sorted({row["then"].partition(", threads")[0] for row in rows})),
-            "now": "; ".join(sorted({row["now"].partition(", threads")[0] for row in rows})),
-            "metrics": len(metrics),
-            "agree": sum(of["agrees"] for _, of in metrics),
-            "equal": sum(by <= EXACT for _, by in moved),
-            "accuracy": max(by for name, by in moved if name == "accuracy"),
+            **{"rows": len(rows), "then": then, "now": now, "metrics": len(of)},
+            **{"agree": int(of["agrees"].sum()), "equal": int((of["by"] <= EXACT).sum())},
             **{
-                kind: max((by for name, by in moved if name.startswith(f"{kind}/")), default=0.0)
-                for kind in ("auroc", "brier_ood")
+                kind.removesuffix("/"): largest.get(kind, 0.0)
+                for kind in ("accuracy", "auroc/", "brier_ood/")
             },
         }
 
@@ -141,8 +139,7 @@ def calls(shown: dict[str, dict[str, str]]) -> Iterator[str]:
     """
     for fact in (shown[about] for about in FACTS["questions"] if about in shown):
         if fact["answer"] != "no" and not re.search(r"holds\(|mentions\(", fact["shows"]):
-            steps = [step for step in ast.parse(fact["shows"]).body if not is_name(step)]
-            last = steps[-1]
+            *_, last = (step for step in ast.parse(fact["shows"]).body if not is_name(step))
             yield last.names[0].name if isinstance(last, ast.ImportFrom) else ast.unparse(last)
 
 

@@ -75,13 +75,13 @@ def test_parts_are_kept_and_a_dry_run_writes_nothing(tmp_path, monkeypatch, caps
     monkeypatch.setattr(harness, "commit", lambda: "0123")
     ran = []
 
-    def measure():
-        return {"n": 1}, {name: lambda name=name: ran.append(name) or len(ran) for name in "ab"}
+    def measure(n=1):
+        return {name: lambda name=name: ran.append(name) or len(ran) for name in "ab"}
 
     monkeypatch.setattr(sys, "argv", ["x.py", "--dry"])
     harness.main("x.py", measure)
     assert ran == ["a", "b"] and not (tmp_path / "results").exists()
-    harness.write("x", {"n": 1}, {"a": 7}, 1.0)
+    harness.write("x", harness.constants_of(measure) | {"n": 1}, {"a": 7}, 1.0)
     monkeypatch.setattr(sys, "argv", ["x.py"])
     harness.main("x.py", measure)
     assert ran == ["a", "b", "b"] and harness.receipt("x")["values"] == {"a": 7, "b": 3}

@@ -40,7 +40,7 @@ def load_toys(root: str | os.PathLike[str]) -> Toys:
 
     def rows(name: str) -> Rows:
         path = folder / name
-        return read_file(path, "run: dipedl-bench toys") if path.exists() else []  # type: ignore[no-any-return]
+        return read_file(path, "run: dipedl-bench toys") if path.exists() else []
 
     folder = Path(root) / FOLDER
     drawing = folder / _DRAWING

@@ -160,7 +160,11 @@ def _fitted(
         seconds[name] = round(time.perf_counter() - start, 3)
 
     def as_published(network: Any, density: Any, normalizer: Any) -> DIPClassifier:
-        steps = {"calibrator": "passthrough", "features": "passthrough", "cv": "in-sample"}
+        steps: dict[str, Any] = {
+            "calibrator": "passthrough",
+            "features": "passthrough",
+            "cv": "in-sample",
+        }
         return DIPClassifier(network, density, normalizer=normalizer, **steps)
 
     models: dict[str, Any] = {}
