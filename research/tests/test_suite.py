@@ -115,10 +115,10 @@ def test_a_profile_overrides_key_by_key_and_its_training_everywhere():
 
 def test_a_table_that_names_another_class_replaces_the_old_one():
     suite = tiny(
-        "resamples = 0", "[profiles.smoke.classifiers.net]\nbackbone = { name = 'SmallCNN' }"
+        "resamples = 0", "[profiles.smoke.classifiers.net]\nbackbone = { name = 'LeNet5' }"
     )
     net = planned(suite)[0].below["classifier"]
-    assert net.table["arguments"]["backbone"] == {"name": "SmallCNN"}
+    assert net.table["arguments"]["backbone"] == {"name": "LeNet5"}
     other = tiny("resamples = 0", "[profiles.smoke.densities.gaussian]\nestimator = 'KNNDensity'")
     assert planned(other)[0].below["density"].table == {"estimator": "KNNDensity", "arguments": {}}
 

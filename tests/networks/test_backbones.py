@@ -22,7 +22,6 @@ from dipedl.networks import (  # noqa: E402
     LeNet5,
     PoolCNN,
     ResNet18,
-    SmallCNN,
     TorchClassifier,
     Training,
     WhitenedCNN,
@@ -41,7 +40,6 @@ BACKBONES = [
     FastCNN(),
     ResNet18(width=8),
     ResNet18(width=8, spectral_norm=True),
-    SmallCNN(),
     PoolCNN(width=8, features=12),
     WhitenedCNN(8, 12, residual=True),
     BranchCNN((3, 5), channels=4, hidden=(8, 6)),
@@ -456,7 +454,6 @@ ERRORS = [
     (partial(MLP, (4, 0)), ValueError, "hidden must hold integers"),
     (partial(BranchCNN, hidden=()), ValueError, "hidden must hold integers >= 1"),
     *((partial(BranchCNN, k), ValueError, "kernels must hold") for k in [(), (3, 4), (0,)]),
-    (partial(SmallCNN, n_features=0), ValueError, f"n_features {INTEGER} 0"),
     (partial(ConvLin, features="all"), ValueError, r"features must be one of \['conv', 'hidden'\]"),
     (partial(WideResNet, depth=27), ValueError, "depth must be 4 more .* got 27; such as 10"),
     (partial(WideResNet, depth=4), ValueError, "at least 10, got 4"),
@@ -479,7 +476,7 @@ ERRORS = [
         for name, classes in {
             "width": (FastCNN, ResNet18, PoolCNN, WhitenedCNN, WideResNet, VGG16),
             "features": (PoolCNN, WhitenedCNN),
-            "channels": (SmallCNN, BranchCNN),
+            "channels": (BranchCNN,),
         }.items()
         for cls in classes
     ),
@@ -498,7 +495,6 @@ def test_settings_are_checked(make, error, message):
         (LeNet5(), 12, 1),
         (ConvLin(), 8, 1),
         (FastCNN(), 4, 1),
-        (SmallCNN(), 4, 1),
         (PoolCNN(), 9, 1),
         (WhitenedCNN(), 9, 3),
         (WideResNet(10, 1), 4, 3),

@@ -23,12 +23,6 @@ CPU = torch.device("cpu")
 READS = ("item", "tolist", "__bool__", "__float__", "__int__")
 
 
-@pytest.fixture
-def deferred(monkeypatch):
-    """Treat the CPU as a device on which reading a number costs a wait."""
-    monkeypatch.setattr(training, "_ASYNCHRONOUS", ("cpu",))
-
-
 @contextmanager
 def counted_reads(monkeypatch):
     """Every way in which Python learns the value of a tensor."""
@@ -42,16 +36,7 @@ def counted_reads(monkeypatch):
         yield found
 
 
-def test_losses_read_late_change_nothing(tmp_path, monkeypatch):
-    at_once = run(None)
-    monkeypatch.setattr(training, "_ASYNCHRONOUS", ("cpu",))
-    assert_same_run(run(None), at_once)
-    with pytest.raises(Stop):
-        run(tmp_path / "run.pt", progress=stop_after(2))
-    assert_same_run(run(tmp_path / "run.pt"), at_once)
-
-
-def test_no_step_reads_a_number(monkeypatch, deferred):
+def test_no_step_reads_a_number(monkeypatch):
     def reads(n):
         settings = Training(epochs=2, batch_size=4, clip_norm=1.0, device="cpu", n_jobs=1)
         with counted_reads(monkeypatch) as found:
@@ -66,14 +51,11 @@ def test_no_step_reads_a_number(monkeypatch, deferred):
 
     few, many = reads(16), reads(160)
     assert few == many and 0 < len(few) <= 8
-    # and the counter sees what it must: a loss that is read at once is read at every step
-    monkeypatch.setattr(training, "_ASYNCHRONOUS", ())
-    assert len(reads(160)) - len(reads(16)) == 2 * (40 - 4)
 
 
 @pytest.mark.parametrize("bad", [math.nan, -math.inf])
 @pytest.mark.parametrize("place", [7, 8, 9])
-def test_a_loss_that_is_not_finite_is_found_at_the_end_of_its_epoch(deferred, bad, place):
+def test_a_loss_that_is_not_finite_is_found_at_the_end_of_its_epoch(bad, place):
     module, good, calls = net(), {}, []
 
     def loss(outputs, targets, epoch):

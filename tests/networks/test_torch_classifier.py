@@ -17,7 +17,6 @@ from dipedl.networks import (  # noqa: E402
     MLP,
     FastCNN,
     ResNet18,
-    SmallCNN,
     TorchClassifier,
     Training,
 )
@@ -34,7 +33,7 @@ def toy(rng, n=60):
 
 
 def quick(backbone=None, training=QUICK, **options):
-    return TorchClassifier(backbone or SmallCNN(4, 16), training, **options)
+    return TorchClassifier(backbone or FastCNN(4), training, **options)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def test_features_are_those_before_the_head(fitted):
     clf, X, _ = fitted
     F = clf.transform(X)
     assert F.shape == (60, 16) and F.dtype == np.float64
-    head = clf.module_.head
+    head = clf.module_.head[-1]
     logits = F @ head.weight.detach().numpy().T + head.bias.detach().numpy()
     np.testing.assert_allclose(clf.logits(X), logits, rtol=1e-9, atol=1e-12)
 
@@ -98,12 +97,12 @@ def test_resumes_from_its_checkpoint(rng, tmp_path):
     assert epochs == [3, 4]
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
     with pytest.raises(ValueError, match=r"of another run: weights of body\.0\.weight"):
-        quick(SmallCNN(5, 16)).fit(X, y, checkpoint=path)
+        quick(FastCNN(5)).fit(X, y, checkpoint=path)
     # threads are free to differ, also where the description of the model names them
     quick(training=replace(QUICK, n_jobs=2, device="auto")).fit(X, y, checkpoint=path)
 
 
-@pytest.mark.parametrize("backbone", [SmallCNN(4, 16), ResNet18(spectral_norm=True, width=8)])
+@pytest.mark.parametrize("backbone", [FastCNN(4), ResNet18(spectral_norm=True, width=8)])
 def test_what_was_learned_before_an_interruption_is_there(rng, backbone):
     X, y = toy(rng)
     training = replace(QUICK, epochs=3)
@@ -136,7 +135,7 @@ def test_what_was_learned_before_the_loss_was_nan_is_there(rng):
         def _loss(self, outputs, target, *, epoch):
             return super()._loss(outputs, target, epoch=epoch) * (np.nan if epoch == 2 else 1)
 
-    clf = Breaks(SmallCNN(4, 16), QUICK)
+    clf = Breaks(FastCNN(4), QUICK)
     with pytest.raises(FloatingPointError, match="in epoch 3, step 1 of 8; the module holds"):
         clf.fit(X, y)
     whole = quick(training=replace(QUICK, epochs=2)).fit(X, y)
@@ -177,7 +176,7 @@ def test_inputs_that_are_no_images(rng):
         ({"image_shape": (28, 28)}, r"X must have 1 \* 28 \* 28 = 784 columns.*got 64; pass the"),
         ({"image_shape": (8, 0)}, "image_shape must be .height, width. or .*got .8, 0."),
         ({"image_shape": (2, 2, 4, 4)}, "image_shape must be"),
-        ({"image_shape": (2, 32)}, "SmallCNN needs images of at least 4 x 4 pixels.*use MLP"),
+        ({"image_shape": (2, 32)}, "FastCNN needs images of at least 4 x 4 pixels.*use MLP"),
         ({"precision": "float16"}, r"precision must be one of \['float32', 'float64'\]"),
         ({"label_smoothing": 1.0}, r"label_smoothing must be in \[0, 1\), got"),
         ({"label_smoothing": np.nan}, r"label_smoothing must be in \[0, 1\), got"),

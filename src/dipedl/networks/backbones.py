@@ -27,7 +27,6 @@ __all__ = [
     "LeNet5",
     "PoolCNN",
     "ResNet18",
-    "SmallCNN",
     "WhitenedCNN",
     "WideResNet",
 ]
@@ -170,16 +169,6 @@ def initialise(network: Network, generator: torch.Generator) -> Network:
     return network
 
 
-def he_initialise(network: Network, generator: torch.Generator) -> Network:
-    """He's uniform weights, for ReLU, and zero biases, drawn from `generator`."""
-    for layer in network.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
-    return network
-
-
 def image_shape(setting: Any, d: int) -> Shape:
     """(channels, height, width) for rows of d pixels.
 
@@ -252,55 +241,6 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "s
 
 
 @dataclass(frozen=True)
-class SmallCNN(Architecture):
-    """Two convolutions and one hidden layer, for small grey images such as digits.
-
-    Inputs are pixels in [0, 1].
-
-    Parameters
-    ----------
-    channels : int, default=16
-        Channels of the first convolution; the second has twice as many.
-    n_features : int, default=64
-        Width of the hidden layer, the features.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dipedl.networks import SmallCNN
-    >>> network = SmallCNN().build((1, 28, 28), 10, torch.Generator().manual_seed(0))
-    >>> network.features(torch.zeros(2, 784)).shape, network(torch.zeros(2, 784)).shape
-    (torch.Size([2, 64]), torch.Size([2, 10]))
-    """
-
-    least: ClassVar[int] = 4
-
-    channels: int = 16
-    n_features: int = 64
-
-    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
-        c, flat = self.channels, 2 * self.channels * (shape[1] // 4) * (shape[2] // 4)
-        body = _two_convolutions(
-            empty(nn.Conv2d, shape[0], c, 3, padding=1),
-            empty(nn.Conv2d, c, 2 * c, 3, padding=1),
-            empty(nn.Linear, flat, self.n_features),
-        )
-        return body, empty(nn.Linear, self.n_features, k), self.n_features
-
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        # He's, not PyTorch's default, whose features separated OOD images less well
-        he_initialise(network, generator)
-
-
-def _two_convolutions(first: nn.Module, second: nn.Module, hidden: nn.Module) -> list[nn.Module]:
-    """Return both convolutions, each with ReLU and pooling, and the hidden layer with ReLU."""
-    layers = [nn.Flatten(), hidden, nn.ReLU()]
-    for layer in (second, first):
-        layers = [layer, nn.ReLU(), nn.MaxPool2d(2), *layers]
-    return layers
-
-
-@dataclass(frozen=True)
 class LeNet5(Architecture):
     """Two 5 x 5 convolutions and a hidden layer of 500, for 28 x 28 images of pixels in [0, 1].
 
@@ -329,11 +269,10 @@ class LeNet5(Architecture):
 
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
         flat = 50 * ((shape[1] // 2 - 4) // 2) * ((shape[2] // 2 - 4) // 2)
-        body = _two_convolutions(
-            empty(nn.Conv2d, shape[0], 20, 5, padding=2),
-            empty(nn.Conv2d, 20, 50, 5),
-            empty(nn.Linear, flat, 500),
-        )
+        body: list[nn.Module] = []
+        for layer in (empty(nn.Conv2d, shape[0], 20, 5, padding=2), empty(nn.Conv2d, 20, 50, 5)):
+            body += [layer, nn.ReLU(), nn.MaxPool2d(2)]
+        body += [nn.Flatten(), empty(nn.Linear, flat, 500), nn.ReLU()]
         return body, dropped(self.dropout, 500, k), 500
 
 
@@ -529,7 +468,12 @@ class PoolCNN(Architecture):
         return body, dropped(self.dropout, self.features, k), self.features
 
     def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        he_initialise(network, generator)
+        # He's uniform weights, and zero biases.
+        for layer in network.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
 
 
 class _Centre(nn.Module):

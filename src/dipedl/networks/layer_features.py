@@ -49,9 +49,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
     estimator_ : TorchEstimator
         The trained network.
     widths_ : list of int
-        Columns of each layer.
-    blocks_ : list of slice
-        Their columns, for `dipedl.density.BlockSumDensity`.
+        Columns of each layer, as `dipedl.density.BlockSumDensity` takes them.
     n_features_in_ : int
         Number of inputs d.
 
@@ -100,9 +98,6 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         shapes = self._shapes(np.asarray(X)[:1])
         self._check_layers(shapes)
         self.widths_ = [shapes[name][0] for name in self.layers]
-        ends = np.cumsum(self.widths_).tolist()
-        pairs = zip(ends, self.widths_, strict=True)
-        self.blocks_ = [slice(end - width, end) for end, width in pairs]
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -342,7 +342,7 @@ class TorchClassifier(TorchEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.networks`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin`, `SmallCNN` take pixels
+        One of `dipedl.networks`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin` take pixels
         in [0, 1] only; `MLP`, and for rows of ordered numbers, such as spectra,
         `BranchCNN` and `ConvLin1d`, take any numbers. None is ``MLP()``.
     training : Training, optional

@@ -296,8 +296,7 @@ def train(
     Raises
     ------
     FloatingPointError
-        If the loss, the score or a weight is NaN or infinite; on CUDA losses are checked after the
-        epoch, so that no step waits.
+        If the loss, the score or a weight is NaN or infinite; they are checked after the epoch.
     ValueError
         If data, device or checkpoint do not match, or the module has no weights that the optimiser
         trains; the message says what differs.
@@ -504,11 +503,11 @@ class Run:
         start, epoch = time.perf_counter(), self.history.epochs
         self.module.train()
         batches = self.feed.batches(self.settings.batch_size, self.shuffler)
-        losses = EpochLosses([len(rows) for rows in batches], self.device, epoch)
+        losses = []
         for i, rows in enumerate(batches):
             rate = learning_rate(self.settings, epoch * len(batches) + i, len(batches))
-            losses.add(self._step(self.feed.take(rows), rate, epoch))
-        mean = losses.mean()
+            losses.append(self._step(self.feed.take(rows), rate, epoch).detach())
+        mean = _mean_loss(losses, batches, epoch)
         if not bool(torch.stack([p.isfinite().all() for p in self.parameters]).all()):
             raise _not_finite("a weight", epoch, float("nan"), ", after its last step")
         score = self._validate(epoch)
@@ -624,6 +623,17 @@ def _optimizer(
     return OPTIMIZERS[settings.optimizer](parameters, fused=device.type in _FAST, **options)
 
 
+def _mean_loss(losses: list[Tensor], batches: list[Tensor], epoch: int) -> float:
+    """Return the mean over the rows of an epoch; FloatingPointError if a loss is not finite."""
+    total = 0.0
+    # One transfer, the only wait for a GPU in an epoch.
+    for step, (loss, rows) in enumerate(zip(torch.stack(losses).tolist(), batches, strict=True), 1):
+        if not math.isfinite(loss):
+            raise _not_finite("loss", epoch, loss, f", step {step} of {len(losses)}")
+        total += loss * len(rows)
+    return total / sum(map(len, batches))
+
+
 def _not_finite(what: str, epoch: int, value: float, where: str) -> FloatingPointError:
     return FloatingPointError(
         f"{what} is {value} in epoch {epoch + 1}{where}; the module holds the weights of the end "
@@ -668,8 +678,6 @@ SCHEDULES: dict[str, Callable[[Training, int, int, int], float]] = {
 #: Share of the free GPU memory before training that the data may take; the rest is for weights,
 #: optimiser and activations.
 _SHARE = 0.5
-#: Devices on which reading a number waits for all pending work.
-_ASYNCHRONOUS = ("cuda",)
 
 
 class Feed:
@@ -696,38 +704,6 @@ class Feed:
             # a copy from pinned memory runs during the computation
             return [part.pin_memory().to(self.device, non_blocking=True) for part in parts]
         return [part.to(self.device) for part in parts]
-
-
-class EpochLosses:
-    """Losses of the steps of one epoch: read at once on a CPU, after the epoch on a GPU.
-
-    `lengths` are the rows of each batch. NaN or an infinite loss raises FloatingPointError.
-    """
-
-    def __init__(self, lengths: list[int], device: torch.device, epoch: int) -> None:
-        self.lengths, self.epoch, self.losses = lengths, epoch, list[Any]()
-        self.deferred = device.type in _ASYNCHRONOUS
-
-    def add(self, loss: Tensor) -> None:
-        self.losses.append(loss.detach() if self.deferred else loss.item())
-        if not self.deferred:
-            self._check(len(self.losses) - 1)
-
-    def mean(self) -> float:
-        if self.deferred:
-            # one transfer, the only wait for the GPU in an epoch
-            self.losses = torch.stack(self.losses).tolist()
-            for step in range(len(self.losses)):
-                self._check(step)
-        total = 0.0
-        for value, length in zip(self.losses, self.lengths, strict=True):
-            total += value * length
-        return total / sum(self.lengths)
-
-    def _check(self, step: int) -> None:
-        if not math.isfinite(self.losses[step]):
-            where = f", step {step + 1} of {len(self.lengths)}"
-            raise _not_finite("loss", self.epoch, self.losses[step], where)
 
 
 def _fits(data: tuple[Tensor, ...], device: torch.device) -> bool:
