@@ -53,8 +53,10 @@ class ExactMoments:
     @property
     def place(self) -> tuple[np.ndarray, np.ndarray]:
         """Two arrays (k, p) whose sum is the means."""
-        origin, offset = zip(*((m.origin, m.offset) for m in self.moments), strict=True)
-        return np.stack(origin), np.stack(offset)
+        # Those of a tied covariance are arrays already.
+        parts = self.moments if self.covariance_type != "tied" else [self.moments]
+        origin, offset = zip(*((m.origin, m.offset) for m in parts), strict=True)
+        return np.vstack(origin), np.vstack(offset)
 
     def factors(self, shrinkage: Shrinkage) -> Any:
         """Return the factor of each class, or the one of all for a tied covariance."""
