@@ -164,7 +164,7 @@ FIT = {
         COMMA,
         "--types fare=text",
         1,
-        """a name with a comma is one key: --types '"fare, net=text"'""",
+        """a name with a comma is one entry: --types '"fare, net=text"'""",
     ),
     "a column to drop with a line break in its name": (
         csv(),

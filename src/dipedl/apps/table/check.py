@@ -21,7 +21,6 @@ from .columns import (
     TEXT,
     ColumnSpec,
     as_inputs,
-    check_forced,
     check_target,
     check_usable,
     describe_gap_words,
@@ -77,7 +76,7 @@ def read_labelled(
     types = types or {}
     check_target(target, table)
     check_columns("drop", drop, table.names, table.path)
-    check_forced(types, table.names)
+    check_columns("types", types, table.names, table.path)
     kinds, named = split_types(types, target)
     some = sample_rows(table, rows, seed)
     values = some.frame[target]

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...writing.spelling import spellings, versions
-from .errors import UsageError, UserError, list_names, suggest_name
+from .errors import UsageError, UserError, check_columns, list_names, suggest_name
 from .formats import CSV, is_utf8
 from .reading import RejectedRow, Table
 
@@ -406,7 +406,7 @@ def _level_kind(values: pd.Series, name: str) -> ColumnSpec:
 
 def infer_columns(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[ColumnSpec, ...]:
     """The columns of the rows to learn from, `forced` kinds by name before guessed ones."""
-    check_forced(forced, frame.columns)
+    check_columns("types", forced, map(str, frame.columns), "the data")
     return tuple(infer_column(frame, name, forced) for name in frame.columns)
 
 
@@ -418,19 +418,6 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
         if not has_decimal_commas(frame):
             raise
         return _column(frame[name], str(name), forced.get(str(name)), comma=True)
-
-
-def check_forced(forced: Mapping[str, str], names: Iterable[str]) -> None:
-    """Refuse a kind of a column that is not there, and a kind that does not exist."""
-    known = [str(name) for name in names]
-    for name, kind in forced.items():
-        if name not in known:
-            near, comma = suggest_name(name, known), [one for one in known if "," in one][:1]
-            entry = f"; a name with a comma is one key: types={dict.fromkeys(comma, kind)}"
-            entry *= bool(comma)
-            raise UserError(f"`types` names the column {name!r}, which is not there: {near}{entry}")
-        if kind not in KINDS:
-            raise UsageError(f"types={ {name: kind} }: a kind must be one of {list_names(KINDS)}")
 
 
 def _column(values: pd.Series, name: str, forced: str | None, comma: bool = False) -> ColumnSpec:
@@ -573,6 +560,9 @@ def check_target(target: str, table: Table) -> None:
 
 def split_types(types: Mapping[str, str], target: str) -> tuple[dict[str, str], bool]:
     """Kinds of all columns but the target, and whether its numbers were said to be classes."""
+    for name, of in types.items():
+        if of not in KINDS:
+            raise UsageError(f"types={ {name: of} }: a kind must be one of {list_names(KINDS)}")
     kind = types.get(target)
     if kind not in (None, CATEGORY):
         raise UsageError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 _MOST_NAMED = 8
@@ -39,6 +39,9 @@ def check_columns(argument: str, names: Iterable[str], known: Iterable[str], pat
     known = list(known)
     for name in names:
         if name not in known:
-            near, comma = suggest_name(name, known), [one for one in known if "," in one][:1]
-            entry = f"; a name with a comma is one entry: {argument}={comma}" if comma else ""
+            entry = ""
+            for comma in [one for one in known if "," in one][:1]:
+                one = {comma: names[name]} if isinstance(names, Mapping) else [comma]
+                entry = f"; a name with a comma is one entry: {argument}={one}"
+            near = suggest_name(name, known)
             raise UserError(f"`{argument}` names {name!r}, which is not in {path}: {near}{entry}")

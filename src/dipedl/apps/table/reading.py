@@ -204,7 +204,10 @@ def open_table(
         )
     for at, name in enumerate(names, start=1):
         if not name.strip():
-            raise UserError(f"{path} has no name for column {at}: write one into its first line")
+            index = "; an index of pandas is left out by to_csv(index=False)" if at == 1 else ""
+            raise UserError(
+                f"{path} has no name for column {at}: write one into its first line{index}"
+            )
     if table.format.kind == formats.CSV and not numbers and all(map(_is_number, names)):
         raise UserError(
             f"{path} begins with numbers ({list_names(names)}), not with names of columns: "
