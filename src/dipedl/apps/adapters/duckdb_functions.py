@@ -48,14 +48,14 @@ def register_duckdb(
     ValueError
         In a query: an entry cannot be read, or is a gap that the model does not take.
     """
-    asked = model if isinstance(model, TableAnswers) else TableAnswers(model)
-    given = ["DOUBLE" if kind == NUMERIC else "VARCHAR" for kind in asked.kinds.values()]
-    columns = ", ".join('"{}"'.format(name.replace('"', '""')) for name in asked.kinds)
+    answers = model if isinstance(model, TableAnswers) else TableAnswers(model)
+    types = ["DOUBLE" if kind == NUMERIC else "VARCHAR" for kind in answers.kinds.values()]
+    columns = ", ".join('"{}"'.format(name.replace('"', '""')) for name in answers.kinds)
     for field, type_ in _TYPES.items():
         connection.create_function(
             f"{prefix}_{field}",
-            _function(asked, field),
-            given,
+            _function(answers, field),
+            types,
             type_,
             type="arrow",
             null_handling="special",
@@ -63,13 +63,13 @@ def register_duckdb(
     return [f"{prefix}_{field}({columns})" for field in _TYPES]
 
 
-def _function(asked: TableAnswers, field: str) -> Callable[..., pa.Array]:
+def _function(answers: TableAnswers, field: str) -> Callable[..., pa.Array]:
     def answer(*columns: pa.ChunkedArray) -> pa.Array:
-        parts = zip(asked.kinds, columns, strict=True)
+        parts = zip(answers.kinds, columns, strict=True)
         frame = pd.DataFrame({name: part.to_pandas() for name, part in parts})
-        return pa.array(asked.answers(frame, (field,))[field])
+        return pa.array(answers.answers(frame, (field,))[field])
 
     # DuckDB counts the parameters.
-    places = [Parameter(f"c{j}", Parameter.POSITIONAL_ONLY) for j in range(len(asked.kinds))]
+    places = [Parameter(f"c{j}", Parameter.POSITIONAL_ONLY) for j in range(len(answers.kinds))]
     answer.__signature__ = Signature(places)  # type: ignore[attr-defined]
     return answer

@@ -80,8 +80,8 @@ class TableAnswers:
 def _table_model(model: DIPClassifier) -> TableModel:
     if is_of_table(model):
         return table_model(model, Path("the model"))
-    seen = model.evidence_.columns_
-    return plain_model(model, texts=() if seen is None else seen.text_columns())
+    columns = model.evidence_.columns_
+    return plain_model(model, texts=() if columns is None else columns.text_columns())
 
 
 def _load_pyfunc(path: str) -> TableAnswers:

@@ -55,8 +55,8 @@ def explain(
         echo_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])
     else:
         for one in cards:
-            said = str(one.card) if details else one.card.summary()
-            echo(f"Row {one.row}{', ' * bool(one.file)}{one.file}\n{said}\n")
+            text = str(one.card) if details else one.card.summary()
+            echo(f"Row {one.row}{', ' * bool(one.file)}{one.file}\n{text}\n")
     if refused:
         list_rejected(refused, len(refused))
         raise typer.Exit(PARTIAL)

@@ -247,9 +247,9 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
         f"(--model {facts['model']})"
     )
     if "held_out_how" in facts:
-        held = facts["rows"] - facts["learned"] - learned.refused_rows
+        held_out = facts["rows"] - facts["learned"] - learned.refused_rows
         echo(
-            f"Rows:     {facts['rows']:,} = {facts['learned']:,} learned + {held:,} held out + "
+            f"Rows:     {facts['rows']:,} = {facts['learned']:,} learned + {held_out:,} held out + "
             f"{learned.refused_rows:,} refused"
         )
     echo(_held_out(numbers, facts))

@@ -51,11 +51,11 @@ def _print_table(table: dict[str, Any] | None) -> None:
     from ..table.table_model import describe_inputs, describe_rows_learned
 
     facts = table["facts"]
-    held = facts["held_out"]
+    held_out = facts["held_out"]
     echo(f"Target:    {one_line(table['target'])}")
     echo(f"Fitted on: {facts['file']} ({facts['format']}), {describe_rows_learned(facts)}")
     echo(f"Model:     {facts['model_title']}")
-    echo(f"Held out:  accuracy {held['accuracy']:.3f}, Brier score {held['brier']:.3f}")
+    echo(f"Held out:  accuracy {held_out['accuracy']:.3f}, Brier score {held_out['brier']:.3f}")
     kinds = {column["name"]: column["kind"] for column in table["columns"]}
     for name, kind in describe_inputs(kinds, facts).items():
         echo(f"  {one_line(name):<20} {kind}")

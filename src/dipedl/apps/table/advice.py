@@ -20,27 +20,27 @@ _MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW, _SEEN = 0.05, 0.5, 2.0, 200, 0.05
 def headline(found: Evaluation) -> str:
     """The result in a few sentences."""
     n, flagged = len(found.test), found.test.answers.flagged.mean()
-    said = []
+    sentences = []
     if found.scores:
         safe = found.trust[0]
-        said.append(f"{found.scores['accuracy']:.1%} of {n:,} test rows are answered rightly.")
+        sentences.append(f"{found.scores['accuracy']:.1%} of {n:,} test rows are answered rightly.")
         if safe.right is not None:
-            said.append(
+            sentences.append(
                 f"Of the {safe.share:.0%} that are like the training rows and leave one class open,"
                 f" {safe.right:.1%} are."
             )
     else:
-        said.append(f"{n:,} rows were answered; without classes nothing is known of mistakes.")
-    said.append(
+        sentences.append(f"{n:,} rows were answered; without classes nothing is known of mistakes.")
+    sentences.append(
         f"{flagged:.1%} are flagged as unlike the training rows, where "
         f"{found.p_values.rate:.0%} would be by chance."
     )
-    said += [
+    sentences += [
         f"Of {one.rows:,} {one.name} {one.flagged:.1%} are flagged ({one.flagged_by_entropy:.1%} "
         "by the classifier's own entropy, with as many false alarms)."
         for one in found.unknown
     ]
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def next_steps(found: Evaluation) -> list[str]:
@@ -102,15 +102,15 @@ def _calibration(scores: Mapping[str, float]) -> str:
     off, bare = scores["ece"], scores["classifier_ece"]
     modest = scores["confidence"] <= scores["accuracy"]
     word = "is too modest" if modest else "claims too much"
-    said = f"The confidence is off by {off:.3f} on average and {word}"
+    sentence = f"The confidence is off by {off:.3f} on average and {word}"
     again = "fit again with newer rows, or do not read probabilities as frequencies."
     if bare >= off:
-        return f"{said}: {again}"
+        return f"{sentence}: {again}"
     why = ", because dipedl lowers it where evidence is little" if modest else ""
-    said += f"{why}; the classifier's own probabilities are off by {bare:.3f}"
+    sentence += f"{why}; the classifier's own probabilities are off by {bare:.3f}"
     if bare > _MISCALIBRATED:
-        return f"{said} too: {again}"
-    return f"{said}. For frequencies take those (in Python: classifier_proba)."
+        return f"{sentence} too: {again}"
+    return f"{sentence}. For frequencies take those (in Python: classifier_proba)."
 
 
 def _model(found: Evaluation) -> Iterator[str]:

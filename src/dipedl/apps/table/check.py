@@ -134,8 +134,8 @@ def check_table(
     found += [one for look in (*_CHECKS, describe_columns) for one in look(read)]
     for test in tables[1:]:
         found.append(_overlap(read, test, rows))
-    seen = f"{len(read.sample.frame):,} of {read.sample.total:,} rows of {tables[0].path}"
-    return Diagnosis(tuple(found), seen)
+    source = f"{len(read.sample.frame):,} of {read.sample.total:,} rows of {tables[0].path}"
+    return Diagnosis(tuple(found), source)
 
 
 def describe_columns(read: LabelledTable) -> Iterator[Finding]:

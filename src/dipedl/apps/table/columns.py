@@ -173,8 +173,8 @@ def _date(column: ColumnSpec, values: pd.Series) -> tuple[dict[str, Any], np.nda
 
 def read_dates(values: pd.Series, date: str) -> pd.Series:
     """Dates of a column, missing where an entry is none."""
-    given = values if values.dtype.kind == "M" else values.astype(object)
-    found = pd.to_datetime(given, format=date or "ISO8601", errors="coerce", utc=True)
+    entries = values if values.dtype.kind == "M" else values.astype(object)
+    found = pd.to_datetime(entries, format=date or "ISO8601", errors="coerce", utc=True)
     return pd.Series(found).reset_index(drop=True)
 
 
@@ -507,8 +507,8 @@ def as_inputs(
 
 def describe_gap_words(target: str, classes: Iterable[str], columns: Iterable[ColumnSpec]) -> str:
     """Return words for a gap that are classes or levels, with the remedy; "" without any."""
-    held = {target: classes, **{c.name: c.levels for c in columns if c.kind == CATEGORY}}
-    found = {name: [str(one) for one in of if one in GAP_WORDS] for name, of in held.items()}
+    levels = {target: classes, **{c.name: c.levels for c in columns if c.kind == CATEGORY}}
+    found = {name: [str(one) for one in of if one in GAP_WORDS] for name, of in levels.items()}
     words = list(dict.fromkeys(word for of in found.values() for word in of))
     if not words:
         return ""

@@ -65,10 +65,10 @@ def column_drifts(
 
 def p_value_drift(p: np.ndarray, clf: DIPClassifier) -> PValueDrift:
     """Return how far the p-values lie below an even distribution."""
-    held, rate = clf.evidence_.held_out_.total, float(clf.evidence_.false_alarm_rate)
+    held_out, rate = clf.evidence_.held_out_.total, float(clf.evidence_.false_alarm_rate)
     distance = float(stats.kstest(p, "uniform", alternative="greater").statistic)
     return PValueDrift(
-        float((p <= rate).mean()), rate, distance, _notable(distance, len(p), int(held), _LEVEL)
+        float((p <= rate).mean()), rate, distance, _notable(distance, len(p), int(held_out), _LEVEL)
     )
 
 

@@ -159,14 +159,14 @@ def notes_of_warnings(caught: Sequence[warnings.WarningMessage], rows: np.ndarra
 
 def held_out_scores(clf: DIPClassifier) -> dict[str, float]:
     """Accuracy, Brier score and calibration error on held-out rows."""
-    held = clf.evidence_.held_out_
-    proba, y = np.asarray(clf.held_out_dirichlet().mean), np.asarray(held.labels)
+    held_out = clf.evidence_.held_out_
+    proba, y = np.asarray(clf.held_out_dirichlet().mean), np.asarray(held_out.labels)
     return {
         "held_out_rows": float(len(y)),
         "accuracy": float(accuracy(y, proba)),
         "brier": float(brier_score(y, proba)),
         "ece": float(ece(y, proba)),
-        "classifier_ece": float(ece(y, np.asarray(held.proba))),
+        "classifier_ece": float(ece(y, np.asarray(held_out.proba))),
         "share_of_largest_class": float(np.bincount(y).max() / len(y)),
     }
 

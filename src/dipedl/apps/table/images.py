@@ -166,11 +166,11 @@ def _network(path: Path) -> Callable[[Path], np.ndarray]:
         raise
     except Exception as error:
         raise UserError(f"`extractor` {path} is no ONNX network: {error}") from error
-    (given, *_) = session.get_inputs()
-    _, channels, *size = given.shape if len(given.shape) == 4 else (0, 0, 0, 0)
+    (entry, *_) = session.get_inputs()
+    _, channels, *size = entry.shape if len(entry.shape) == 4 else (0, 0, 0, 0)
     if channels not in (1, 3) or not all(isinstance(side, int) and side > 0 for side in size):
         raise UserError(
-            f"`extractor` {path} takes inputs of shape {given.shape}: it must be (n, 1 or 3, "
+            f"`extractor` {path} takes inputs of shape {entry.shape}: it must be (n, 1 or 3, "
             "height, width), with height and width fixed"
         )
     height, width = size
@@ -179,7 +179,7 @@ def _network(path: Path) -> Callable[[Path], np.ndarray]:
     def features(file: Path) -> np.ndarray:
         image = _resized(file, mode, (width, height)).reshape(height, width, channels)
         batch = np.ascontiguousarray(image.transpose(2, 0, 1)[None])
-        return np.asarray(session.run(None, {given.name: batch})[0], np.float64).ravel()
+        return np.asarray(session.run(None, {entry.name: batch})[0], np.float64).ravel()
 
     return features
 

@@ -122,9 +122,9 @@ def _answer(
 
 def _fitted(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier:
     order, names = np.argsort(classes), list(X.columns)
-    given = _GivenProbabilities([classes[c] for c in order]).fit(X)
-    seen = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])
-    clf = DIPClassifier(FrozenEstimator(given), features=seen, random_state=0)
+    classifier = _GivenProbabilities([classes[c] for c in order]).fit(X)
+    features = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])
+    clf = DIPClassifier(FrozenEstimator(classifier), features=features, random_state=0)
     arranged = X[[names[c] for c in order] + names[len(classes) :]]
     fitted, caught, _ = fit_with_warnings(lambda: clf.fit(arranged, y))
     for message in (one.message for one in caught):
@@ -224,9 +224,9 @@ def _wrong_proba(P: pd.DataFrame, rows: np.ndarray) -> dict[int, RejectedRow]:
     reasons = {}
     for row, total in zip(rows[wrong].tolist(), sums[wrong], strict=True):
         percent = ": divide percent by 100" if 99 < total < 101 else ""
-        told = f"probabilities must be >= 0 and sum to one, and sum to {total:.4g}{percent}"
+        reason = f"probabilities must be >= 0 and sum to one, and sum to {total:.4g}{percent}"
         missing = "a probability is missing"
-        reasons[row] = RejectedRow(row, "", missing if np.isnan(total) else told)
+        reasons[row] = RejectedRow(row, "", missing if np.isnan(total) else reason)
     return reasons
 
 

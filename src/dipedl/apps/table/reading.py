@@ -384,7 +384,7 @@ def _rows_expected(table: Table) -> float:
         bare = sample.split(b'"')[::2] if table.format.kind == formats.CSV else [sample]
         lines = sum(part.count(b"\n") for part in bare)
         raw = getattr(stream, "fileobj", None) or stream
-        return max(lines * table.path.stat().st_size / max(raw.tell(), 1), 1.0)
+        return max(float(lines * table.path.stat().st_size / max(raw.tell(), 1)), 1.0)
 
 
 def _json_pieces(table: Table) -> Iterator[Piece]:
@@ -526,8 +526,8 @@ def join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     kinds = [{name: dtype.kind for name, dtype in frame.dtypes.items()} for frame in frames]
     mixed = {name for some in kinds for name in some if len({k.get(name) for k in kinds}) > 1}
     exact = {name for f in frames for name in mixed.intersection(f) if _is_large(f[name])}
-    kept = [f.astype(dict.fromkeys(exact.intersection(f), object)) for f in frames]
-    return pd.concat(kept, ignore_index=True)
+    exactly = [f.astype(dict.fromkeys(exact.intersection(f), object)) for f in frames]
+    return pd.concat(exactly, ignore_index=True)
 
 
 def _is_large(values: pd.Series) -> bool:

@@ -63,7 +63,7 @@ class ScoreRequest:
 def answer_columns(
     answers: Answers, classes: Sequence[str], fields: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Return the wanted fields of answers as columns of a table, by name."""
+    """Return the requested fields of answers as columns of a table, by name."""
     made: dict[str, dict[str, np.ndarray]] = {
         "label": {"label": answers.labels},
         "probabilities": dict(zip(probability_names(classes), answers.proba.T, strict=True)),
@@ -86,25 +86,25 @@ def score_table(
     model: TableModel,
     table: Table,
     out: Path,
-    wanted: ScoreRequest,
+    request: ScoreRequest,
     progress: Progress | None = None,
 ) -> ScoreResult:
     """Write an answer for each row of a table, and the refused rows with reasons beside it."""
     check_known(model.columns, table.names, table.path)
-    check_columns("columns", wanted.columns, table.names, table.path)
-    check_copied_columns(wanted, model.classes)
+    check_columns("columns", request.columns, table.names, table.path)
+    check_copied_columns(request, model.classes)
     lines = (
         (made, [*piece.refused, *odd], piece.done)
         for piece in table.pieces()
-        for made, odd in [answer_rows(model, piece.frame, piece.rows, wanted)]
+        for made, odd in [answer_rows(model, piece.frame, piece.rows, request)]
     )
     return write_answers(lines, out, progress)
 
 
-def check_copied_columns(wanted: ScoreRequest, classes: Sequence[str]) -> None:
+def check_copied_columns(request: ScoreRequest, classes: Sequence[str]) -> None:
     """Refuse a column to copy of a name that an answer has too."""
-    own = {"row", *wanted.fields, *probability_names(classes)} - {"probabilities"}
-    for name in wanted.columns:
+    own = {"row", *request.fields, *probability_names(classes)} - {"probabilities"}
+    for name in request.columns:
         if name in own:
             raise UserError(f"`columns` {name}: an answer has a column of that name; rename yours")
 
@@ -127,8 +127,8 @@ def write_answers(
                 progress(count.rows, done)
         if count.answered == 0:
             why = refused_rows[0] if refused_rows else None
-            told = f"; {why}" if why else ""
-            raise UserError(f"no row can be answered{told}. Nothing was written")
+            first = f"; {why}" if why else ""
+            raise UserError(f"no row can be answered{first}. Nothing was written")
         if refused_rows:
             with table_writer(listed_at) as write_refused:
                 write_refused(pd.DataFrame(sorted(refused_rows)))
@@ -138,35 +138,37 @@ def write_answers(
 
 
 def answer_rows(
-    model: TableModel, frame: pd.DataFrame, rows: np.ndarray, wanted: ScoreRequest
+    model: TableModel, frame: pd.DataFrame, rows: np.ndarray, request: ScoreRequest
 ) -> tuple[pd.DataFrame, list[RejectedRow]]:
     """Answers to the rows of a piece with these numbers, and those that are refused."""
     X, fine, refused = model.inputs(frame, rows)
     if not len(X):
         return pd.DataFrame(), refused
     of_images = [FILE] if model.of_images else []
-    copied = [*of_images, *(name for name in wanted.columns if name not in of_images)]
-    kept = frame.loc[fine, copied].reset_index(drop=True)
-    made = answer_frame(model.classifier, X, rows[fine], kept, wanted)
+    copied = [*of_images, *(name for name in request.columns if name not in of_images)]
+    own = frame.loc[fine, copied].reset_index(drop=True)
+    made = answer_frame(model.classifier, X, rows[fine], own, request)
     return made[[*of_images, *made.columns.drop(of_images)]], refused
 
 
 def answer_frame(
-    clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, wanted: ScoreRequest
+    clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, request: ScoreRequest
 ) -> pd.DataFrame:
     """One line per row: number, columns of the input, label, probabilities, evidence, reason."""
     names = [str(name) for name in clf.classes_]
     made: dict[str, Any] = {"row": rows}
     made |= {name: kept[name] for name in kept}
-    return pd.DataFrame(made | answer_columns(answer_inputs(clf, X, wanted), names, wanted.fields))
+    return pd.DataFrame(
+        made | answer_columns(answer_inputs(clf, X, request), names, request.fields)
+    )
 
 
-def answer_inputs(clf: DIPClassifier, X: Any, wanted: ScoreRequest) -> Answers:
+def answer_inputs(clf: DIPClassifier, X: Any, request: ScoreRequest) -> Answers:
     """Answers to inputs X (n, d), a table or an array, with labels as texts."""
     answers: Answers = clf.answers(
         X,
-        coverage=wanted.coverage if "set" in wanted.fields else None,
-        reasons=wanted.reasons if "reason" in wanted.fields else None,
+        coverage=request.coverage if "set" in request.fields else None,
+        reasons=request.reasons if "reason" in request.fields else None,
     )
     return replace(answers, labels=answers.labels.astype(str).astype(object))
 
