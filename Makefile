@@ -82,7 +82,7 @@ ifdef HASHES
 	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/demo.txt
 	$(PIP) install -q --no-deps --no-build-isolation -e .
 else
-	$(PIP) install -q -c constraints.txt -e ".[cli,report]"
+	$(PIP) install -q -c constraints.txt -e ".[tables]"
 endif
 	touch $@
 

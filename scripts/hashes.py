@@ -19,7 +19,7 @@ FOLDER = ROOT / ".ci" / "hashes"
 #: What builds the package: with it there, nothing is fetched for a build on the side.
 BUILD = ["hatchling", "editables"]
 SETS = {
-    "demo": ["-e", ".[cli,report]", *BUILD],
+    "demo": ["-e", ".[tables]", *BUILD],
     "dev": [
         *("-e", ".[torch,flows,data,onnx,spectra,tables]", "-e", "research"),
         *("--group", "test", "--group", "lint", *BUILD),
