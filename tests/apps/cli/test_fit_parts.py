@@ -215,46 +215,36 @@ def test_all_refused_rows_are_counted_and_files_that_cannot_be_read_named(days, 
     assert [path.name for path in work.iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--model", "boosting"), "--model cannot be given with --like"),
-        (("--density", "default"), "--density cannot be given with --like"),
-        (("--types", "c=text"), "--types cannot be given with --like"),
-        (("--false-alarms", "0.05"), "--false-alarms cannot be given with --like"),
-        (("--seed", "0"), "--seed cannot be given with --like"),
-        (("--target", "c"), "that model predicts 'y'"),
-    ],
-)
-def test_what_the_model_of_like_decides_is_refused(days, fitted, tmp_path, words, told):
-    out = tmp_path / "no.dipedl"
-    said = run("fit", days / "two", "--like", fitted, *words, "--out", out, code=2)
+ONE = ("ONE", "--target", "y")
+#: Words of the command line, exit code, message; ONE is a folder of tables, FITTED their model.
+WRONG = [
+    *(
+        (("ONE", "--like", "FITTED", f"--{option}", value), 2, f"--{option} cannot be given with")
+        for option, value in {
+            "model": "boosting", "density": "default", "types": "c=text", "false-alarms": "0.05",
+            "seed": "0",
+        }.items()
+    ),
+    (("ONE", "--like", "FITTED", "--target", "c"), 2, "that model predicts 'y'"),
+    ((*ONE, "--drop", "nope"), 1, "--drop names 'nope', which is not in part 0: it has a, b, c, y"),
+    (("ONE",), 2, "--target must be given"),
+    ((*ONE, "--density", "kde"), 2, "--density must be one of"),
+    ((*ONE, "--time-column", "7"), 2, "--time-column is for a fit in memory"),
+    ((*ONE, "--rows", "7"), 2, "--rows is for a fit in memory; in parts --reservoir says"),
+    ((*ONE, "--gaps", "7"), 2, "--gaps is for a fit in memory"),
+    ((*ONE, "--delimiter", "7"), 2, "--delimiter is for a CSV file"),
+    ((*ONE, "--extractor", "7"), 2, "--extractor is for --images"),
+    (("ONE", "--images", "--engine", "local"), 2, "--engine is for tables in parts"),
+    (("ONE", "--images", "--resume"), 2, "--resume is for tables in parts"),
+    (("ONE", "--images", "--key", "a"), 2, "--key is for tables in parts"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "code", "told"), WRONG)
+def test_options_that_do_not_fit_are_refused(days, fitted, tmp_path, words, code, told):
+    paths, out = {"ONE": days / "one", "FITTED": fitted}, tmp_path / "no.dipedl"
+    said = run("fit", *(paths.get(word, word) for word in words), "--out", out, code=code)
     assert told in " ".join(said.split()) and not out.exists()
-
-
-def test_a_column_to_drop_that_is_in_no_part_is_named(days, tmp_path):
-    words = ("--target", "y", "--drop", "nope", "--workers", "1", "--out", tmp_path / "m.dipedl")
-    said = run("fit", days / "one", *words, code=1)
-    assert "--drop names 'nope', which is not in part 0: it has a, b, c, y" in said
-
-
-def test_options_that_do_not_fit_are_refused(days):
-    assert "--target must be given" in run("fit", days / "one", code=2)
-    assert "--density must be one of" in run(
-        "fit", days / "one", "--target", "y", "--density", "kde", code=2
-    )
-    for option, why in (
-        ("--time-column", "--time-column is for a fit in memory"),
-        ("--rows", "--rows is for a fit in memory; in parts --reservoir says"),
-        ("--gaps", "--gaps is for a fit in memory"),
-        ("--delimiter", "--delimiter is for a CSV file"),
-        ("--extractor", "--extractor is for --images"),
-    ):
-        said = run("fit", days / "one", "--target", "y", option, "7", code=2)
-        assert why in " ".join(said.split())
-    for option in (("--engine", "local"), ("--resume",), ("--key", "a")):
-        said = run("fit", days, "--images", *option, code=2)
-        assert f"{option[0]} is for tables in parts" in " ".join(said.split())
 
 
 def test_what_verbose_says_is_no_result(days, tmp_path):

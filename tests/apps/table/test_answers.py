@@ -547,20 +547,6 @@ def test_held_out_rows_that_are_not_used_are_told(features, run, other_system):
     assert "not used; row 5 is left out: a probability is missing" in done.stderr
 
 
-def test_mistakes_in_given_probabilities(run, other_system):
-    folder, written = other_system
-    proba = written(20, "new")
-    proba.assign(yes=proba["yes"] * 2).to_csv(folder / "new_p.csv", index=False)
-    done = run(*given(folder))
-    assert "must be >= 0 and sum to one" in done.stderr and done.exit_code in (1, 3)
-    proba[:7].to_csv(folder / "new_p.csv", index=False)
-    done = run(*given(folder))
-    assert done.exit_code == 1 and "has 20 rows and" in done.stderr
-    done = run(*given(folder, "--target", "true"))
-    assert done.exit_code == 1 and "no column 'true' of true classes" in done.stderr
-    assert run("score", "--proba", folder / "new_p.csv").exit_code == 2
-
-
 #: Names of two classes in held-out rows, and in new ones.
 CLASSES = [
     (["1", "2"], ["1.0", "2.0"]),

@@ -362,6 +362,15 @@ def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_features_of_other_rows_than_the_probabilities_are_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, table in {"p": P, "f": P[:7], "held": HELD, "g": P}.items():
+        table.to_csv(f"{name}.csv", index=False)
+    words = "--proba p.csv --features f.csv --held-out-proba held.csv --held-out-features g.csv"
+    one_sentence(run("score", *words.split()), 1, "f.csv has 7 rows and p.csv 40: row i of both")
+    assert run("score", "--proba", "p.csv").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("row", "code", "message"),
     [
