@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import get_ident
@@ -21,9 +21,9 @@ from .torch_classifier import TorchEstimator
 
 __all__ = ["LayerFeatures"]
 
-POOLS: dict[str, Callable[[Tensor], Tensor]] = {
-    "average": lambda maps: maps.flatten(2).mean(2),
-    "max": lambda maps: maps.flatten(2).amax(2),
+POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "average": lambda x, dim: x.mean(dim),
+    "max": lambda x, dim: x.amax(dim),
 }
 
 
@@ -103,15 +103,12 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Pooled outputs of the layers on inputs X (n, d), shape (n, sum of `widths_`)."""
         check_is_fitted(self, "estimator_")
-        pool, layers = POOLS[self.pool], list(self.layers)
+        layers = list(self.layers)
         # where a network averages views, its body need not run on those before the image itself
         of_body = all(name.partition(".")[0] == "body" for name in layers)
 
         def pooled(network: Network, chunk: Tensor) -> Tensor:
-            def keep(output: Tensor) -> Tensor:
-                return pool(output) if output.ndim > 2 else output.clone()
-
-            with capture_outputs(network, layers, keep) as captured:
+            with capture_outputs(network, layers, partial(copy_rows, pool=self.pool)) as captured:
                 Network.features(network, chunk) if of_body else network(chunk)
             return torch.cat([captured[name] for name in layers], dim=1)
 
@@ -144,11 +141,9 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
 
         def shapes(network: nn.Module, chunk: Tensor) -> Tensor:
             names = [name for name, _ in network.named_modules() if name]
-            with capture_outputs(network, names, lambda output: output) as captured:
+            with capture_outputs(network, names, shape_of_one) as captured:
                 answer: Tensor = network(chunk)
-            result.update(
-                (name, tuple(captured[name].shape[1:])) for name in names if name in captured
-            )
+            result.update((name, captured[name]) for name in names if name in captured)
             return answer
 
         self.estimator_.apply_network(row, shapes)
@@ -168,18 +163,49 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
 
 @contextmanager
 def capture_outputs(
-    network: nn.Module, names: Sequence[str], keep: Callable[[Tensor], Tensor]
-) -> Iterator[dict[str, Tensor]]:
-    """Context with a dictionary that collects ``keep(output)`` of each named module."""
-    captured: dict[str, Tensor] = {}
+    network: nn.Module, names: Sequence[str], keep: Callable[[Tensor], Any]
+) -> Iterator[dict[str, Any]]:
+    """Context with a dictionary that collects ``keep(output)`` of named modules as they run."""
+    captured: dict[str, Any] = {}
     mine = get_ident()
 
     def store(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        if isinstance(output, Tensor) and get_ident() == mine:
-            captured[name] = keep(output)
+        tensor = first_tensor(output)
+        if tensor is not None and get_ident() == mine:
+            captured.pop(name, None)
+            captured[name] = keep(tensor)
 
     modules = dict(network.named_modules())
     with ExitStack() as hooks:
         for name in dict.fromkeys(names):
             hooks.enter_context(modules[name].register_forward_hook(partial(store, name)))
         yield captured
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """Return a tensor or the first of a tuple or mapping; None for no tensor or a ragged one."""
+    if isinstance(output, Mapping):
+        output = next(iter(output.values()), None)
+    elif isinstance(output, tuple | list) and output:
+        output = output[0]
+    # nn.TransformerEncoder packs padded rows into a nested tensor, which has no shape.
+    return output if isinstance(output, Tensor) and not output.is_nested else None
+
+
+def shape_of_one(output: Tensor) -> tuple[int, ...]:
+    """Return the shape of one input's output."""
+    return tuple(output.shape[1:])
+
+
+def pool_rows(values: Tensor, pool: str | None) -> Tensor:
+    """Return one row an input of maps or sequences; None, and rows, stay as they are."""
+    if pool is None or values.ndim < 3:
+        return values
+    # (n, tokens, channels), or (n, channels, height, width) and deeper.
+    return POOLS[pool](values, 1) if values.ndim == 3 else POOLS[pool](values.flatten(2), 2)
+
+
+def copy_rows(output: Tensor, pool: str | None) -> Tensor:
+    """Return pooled rows that survive a next layer that works in place (ReLU(inplace=True))."""
+    rows = pool_rows(output, pool)
+    return rows.clone() if rows is output else rows

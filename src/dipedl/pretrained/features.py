@@ -31,15 +31,19 @@ from ..networks.batches import (
 )
 from ..networks.checks import check_class_indices, check_finite_rows
 from ..networks.device import memory_errors
+from ..networks.layer_features import (
+    POOLS,
+    capture_outputs,
+    copy_rows,
+    first_tensor,
+    pool_rows,
+    shape_of_one,
+)
 
 __all__ = []
 
 PENULTIMATE = "penultimate"
 _SHOWN = 30
-POOLS: dict[str, Callable[[Tensor, int], Tensor]] = {
-    "average": lambda x, dim: x.mean(dim),
-    "max": lambda x, dim: x.amax(dim),
-}
 
 
 class FeatureSource(nn.Module):
@@ -243,37 +247,18 @@ def _names(network: nn.Module, features: Any) -> list[str]:
 
 def _observe(
     network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[dict[str, tuple[int, ...]], list[tuple[str, nn.Linear]], Any]:
+) -> tuple[dict[str, tuple[int, ...]], list[tuple[str, Any]], Any]:
     """Output shapes by module in the order they ran, the linear layers that ran, the output."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    linears: list[tuple[str, nn.Linear]] = []
-
-    def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-            tensor = first_tensor(output)
-            if tensor is not None and tensor.ndim:
-                shapes.pop(name, None)
-                shapes[name] = tuple(tensor.shape[1:])
-            if isinstance(module, nn.Linear):
-                linears.append((name, module))
-
-        return hook
-
-    modules = [(name, module) for name, module in network.named_modules() if name]
+    modules = {name: module for name, module in network.named_modules() if name}
     if isinstance(network, nn.Linear):
-        modules = [("", network)]
-    handles = [module.register_forward_hook(note(name)) for name, module in modules]
-    try:
+        modules = {"": network}
+    with capture_outputs(network, list(modules), shape_of_one) as shapes:
         output = network(*args, **kwargs)
-    finally:
-        for handle in handles:
-            handle.remove()
+    linears = [(name, modules[name]) for name in shapes if isinstance(modules[name], nn.Linear)]
     return shapes, linears, output
 
 
-def _last_linear(
-    linears: list[tuple[str, nn.Linear]], k: int, shapes: dict[str, tuple[int, ...]]
-) -> str:
+def _last_linear(linears: list[tuple[str, Any]], k: int, shapes: dict[str, tuple[int, ...]]) -> str:
     remedy = (
         "name the module whose output the density should see, such as "
         "DIPModule(network, features='...', pool='average'); modules that ran, with shapes: "
@@ -317,26 +302,7 @@ class Capture:
     def keep_output(self, module: nn.Module, args: Any, output: Any) -> None:
         tensors, tensor = self.activations.tensors, first_tensor(output)
         if tensors is not None and tensor is not None:
-            rows = pool_rows(tensor, self.pool)
-            # The next layer may work in place (ReLU(inplace=True)).
-            tensors[self.name] = rows.clone() if rows is tensor else rows
-
-
-def first_tensor(output: Any) -> Tensor | None:
-    """Return a tensor or the first of a tuple or mapping; None for no tensor or a ragged one."""
-    if isinstance(output, Mapping):
-        output = next(iter(output.values()), None)
-    elif isinstance(output, tuple | list) and output:
-        output = output[0]
-    # nn.TransformerEncoder packs padded rows into a nested tensor, which has no shape.
-    return output if isinstance(output, Tensor) and not output.is_nested else None
-
-
-def pool_rows(values: Tensor, pool: str | None) -> Tensor:
-    if pool is None or values.ndim < 3:
-        return values
-    # (n, tokens, channels), or (n, channels, height, width) and deeper.
-    return POOLS[pool](values, 1) if values.ndim == 3 else POOLS[pool](values.flatten(2), 2)
+            tensors[self.name] = copy_rows(tensor, self.pool)
 
 
 @dataclass(frozen=True, eq=False)

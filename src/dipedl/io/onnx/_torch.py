@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ...networks.batches import Arguments, as_call, device_of, move_tensors
-from ...networks.layer_features import POOLS, LayerFeatures, capture_outputs
+from ...networks.layer_features import LayerFeatures, capture_outputs, pool_rows
 from ...networks.torch_classifier import TorchClassifier, TorchEstimator
 from ...plugins import explain_missing
 from ._check import largest_gap, session
@@ -463,8 +463,8 @@ def _logits_and_features(
     if layers is None:
         both: tuple[Tensor, Tensor] = network.outputs_and_features(X)
         return both
-    pool, names = POOLS[layers.pool], list(layers.layers)
-    with capture_outputs(network, names, lambda out: pool(out) if out.ndim > 2 else out) as outputs:
+    names = list(layers.layers)
+    with capture_outputs(network, names, lambda out: pool_rows(out, layers.pool)) as outputs:
         logits = network(X)
     return logits, torch.cat([outputs[name] for name in names], dim=1)
 
