@@ -40,12 +40,9 @@ def test_the_first_seed_of_all_comes_before_the_second_of_any():
     assert found == [(*pair, seed) for seed in (1, 2) for pair in pairs]
 
 
-def test_a_data_set_or_a_profile_may_have_seeds_of_its_own_and_the_call_decides():
-    suite = tiny(**{'title = "Wine"': 'title = "Wine"\nseeds = [7]'})
-    assert {c.seed for c in cells(suite, datasets=["wines"])} == {7}
-    assert {c.seed for c in cells(suite, datasets=["flowers"])} == {1, 2}
-    assert {c.seed for c in cells(suite, "net")} == {3}
-    assert {c.seed for c in cells(suite, seeds=[5])} == {5}
+def test_a_profile_may_have_seeds_of_its_own_and_the_call_decides():
+    assert {c.seed for c in cells(tiny(), "net")} == {3}
+    assert {c.seed for c in cells(tiny(), seeds=[5])} == {5}
 
 
 def test_the_tightest_limit_counts():

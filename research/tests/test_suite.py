@@ -35,7 +35,6 @@ def planned(suite, methods=("dip-edl",), profile="smoke"):
         ('"mini-mnist"', '"mini-mnst"', "profiles.smoke.dataset: unknown data set 'mini-mnst'"),
         ('ood = ["kmnist"]', 'ood = ["kmnits"]', "ood: unknown OOD set 'kmnits', did you mean 'km"),
         ("train = 200", "train = 0", "profiles.smoke.limit.train: .* got 0"),
-        ("= 0.25", '= "a"', "validation_fraction: .* got 'a'"),
         ("resamples = 0", "[profiles.smoke.methods.edll]\nx = 1", "unknown name 'edll', did you m"),
         ("resamples = 0", 'without = ["edll"]', "smoke.without: unknown method 'edll', did you me"),
         ("[suite]", "[suite", "tiny.toml: not TOML"),
@@ -91,9 +90,7 @@ def test_methods_share_a_part_by_its_config():
     assert one.digest != other.digest  # a method depends on its parts
 
 
-@pytest.mark.parametrize(
-    "change", [("train = 200", "train = 100"), ("0.25", "0.5"), ('["kmnist"]', '["omniglot"]')]
-)
+@pytest.mark.parametrize("change", [("train = 200", "train = 100"), ('["kmnist"]', '["omniglot"]')])
 def test_the_data_is_part_of_every_hash(change):
     before, after = planned(tiny())[0], planned(tiny(*change))[0]
     for role in ("classifier", "density"):

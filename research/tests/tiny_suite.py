@@ -14,7 +14,6 @@ TINY = """
 name = "tiny"
 title = "Tiny"
 ood = ["kmnist"]
-validation_fraction = 0.25
 seeds = [1, 2]
 
 [profiles.smoke]

@@ -12,7 +12,7 @@ import numpy as np
 import pooch
 import pytest
 
-from dipedl_bench.datasets import files, images
+from dipedl_bench.datasets import files
 
 FULL = os.environ.get("DIPEDL_DATA")
 
@@ -89,9 +89,7 @@ def tiny(monkeypatch, tmp_path, put):
                 put(f"{name}/{part}-{kind}-ubyte.gz", gzip.compress(idx_bytes(array)))
     put("omniglot/images_evaluation.zip", tiny_zip(arrays))
     monkeypatch.setitem(files.TABLES["omniglot"], "sha256", arrays["omniglot_sha256"])
-    images.read_drawings.cache_clear()
-    yield tmp_path / "data", arrays
-    images.read_drawings.cache_clear()
+    return tmp_path / "data", arrays
 
 
 def tiny_zip(arrays):

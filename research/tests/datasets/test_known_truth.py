@@ -62,8 +62,3 @@ def test_errors_name_the_argument():
 def test_settings_without_a_truth_are_refused(family, settings, told):
     with pytest.raises(ValueError, match=told):
         load_known_truth(family, settings, n_samples=50)
-
-
-@pytest.mark.parametrize("family", ["moons", "checker", "rings"])
-def test_every_family_has_settings_of_its_own(family):
-    assert load_known_truth(family, n_samples=100, n_test=20).truth["test"].shape[1] >= 2

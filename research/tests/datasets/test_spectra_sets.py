@@ -2,6 +2,7 @@ import io
 
 import numpy as np
 import pytest
+from small_spectra import small_ingredients
 
 from dipedl_bench.datasets import (
     lamost_spectra,
@@ -11,7 +12,6 @@ from dipedl_bench.datasets import (
 )
 from fits_writers import write_paper
 
-STAR_KINDS = ("B", "A", "F", "G", "K", "M", "WD")
 P = 60
 WAVELENGTH = np.linspace(3900.0, 9000.0, P)
 
@@ -23,25 +23,9 @@ def npz(**content):
 
 
 def ingredients():
-    rng = np.random.default_rng(0)
-    content = {"wavelength": WAVELENGTH, "noise_shape": np.full((4, P), 2, np.float32)}
-    content["noise_shape"][:, P // 2 :] = 1
-    for name, m in (("GALAXY", 40), ("QSO", 30)):
-        grid = 3 + 1e-3 * np.arange(960)
-        content |= {
-            f"{name}_c": rng.normal(size=(m, 10)),
-            f"{name}_z": rng.uniform(0.1, 1, m),
-            f"{name}_amp": rng.uniform(0.1, 0.2, m),
-            f"{name}_poly": np.tile([1.0, 0.1, 0.0], (m, 1)),
-            f"{name}_sn": rng.uniform(5, 50, m),
-            f"{name}_key": np.array([f"{name}-{i}" for i in range(m)]),
-            f"{name}_E": np.cos(np.outer(1 + np.arange(10), 5 * grid)),
-            f"{name}_grid": grid,
-        }
-    for kind in STAR_KINDS:
-        content[f"STAR_{kind}_B"] = 1 + rng.uniform(0, 0.1, (5, P))
-        content[f"STAR_{kind}_C"] = rng.uniform(0.5, 1, (6, 5))
-    return content
+    shape = np.full((4, P), 2, np.float32)
+    shape[:, P // 2 :] = 1
+    return small_ingredients(P) | {"noise_shape": shape}
 
 
 def observed():

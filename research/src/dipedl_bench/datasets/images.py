@@ -14,7 +14,6 @@ import pickle
 import struct
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,16 +127,14 @@ def _load(name: str, ood: Iterable[str]) -> Dataset:
             f"ood must be names out of {sorted(table['ood'])}, got {unknown}; pass () for none"
         )
     train, test = (read_part(name, part) for part in ("train", "test"))
-    attached = {}
-    for other in others:
-        base = other.removesuffix("_inverted")
-        X = _unit(read_part(base, "test").images)
-        attached[other] = X if base == other else 1 - X
+    bases = dict.fromkeys(other.removesuffix("_inverted") for other in others)
+    of_base = {base: _unit(read_part(base, "test").images) for base in bases}
+    inverted = {f"{base}_inverted": 1 - X for base, X in of_base.items()}
     return Dataset(
         name,
         *(_unit(train.images), train.labels),
         *(_unit(test.images), test.labels),
-        ood=attached,
+        ood={other: (of_base | inverted)[other] for other in others},
         target_names=tuple(train.names),
         image_shape=tuple(table["shape"]),
     )
@@ -227,34 +224,25 @@ def _read_sheet(paths: Sequence[Path], table: dict[str, Any]) -> Images:
 
 
 def _read_drawings(paths: Sequence[Path], table: dict[str, Any]) -> Images:
-    """Read a zip of drawings, one folder per class: the form of Omniglot."""
-    images, files = read_drawings(paths[0], paths[0].stat().st_mtime_ns)
-    digest = hashlib.sha256(images.tobytes()).hexdigest()
+    """Read a zip of drawings, one folder per class, in order of their paths: Omniglot's form."""
+    from PIL import Image
+
+    images, characters = [], []
+    with zipfile.ZipFile(paths[0]) as archive:
+        for name in sorted(name for name in archive.namelist() if name.endswith(".png")):
+            with Image.open(io.BytesIO(archive.read(name))) as image:
+                small = image.convert("L").resize((28, 28), Image.Resampling.BILINEAR)
+            images.append(np.asarray(small))
+            characters.append(name.rpartition("/")[0].partition("/")[2])
+    drawings = np.stack(images)
+    digest = hashlib.sha256(drawings.tobytes()).hexdigest()
     if digest != table["sha256"]:  # resized here, by the Pillow that is installed
         raise ValueError(
             f"the drawings of {str(paths[0])!r} must have the SHA-256 {table['sha256']} once "
             f"resized, got {digest}: is Pillow another build?"
         )
-    characters = [file.rpartition("/")[0].partition("/")[2] for file in files]
     names, labels = np.unique(characters, return_inverse=True)
-    return Images(images, labels, [str(name) for name in names])
-
-
-@lru_cache(maxsize=1)  # the time of change is part of the key; 10 MB
-def read_drawings(path: Path, mtime_ns: int) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """Read the drawings (n, 28, 28) of a zip and their paths, in order of the paths."""
-    with zipfile.ZipFile(path) as archive:
-        files = tuple(sorted(name for name in archive.namelist() if name.endswith(".png")))
-        images = np.stack([_resize(archive.read(name)) for name in files])
-    images.flags.writeable = False
-    return images, files
-
-
-def _resize(png: bytes) -> NDArray[np.uint8]:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(png)) as image:
-        return np.asarray(image.convert("L").resize((28, 28), Image.Resampling.BILINEAR))
+    return Images(drawings, labels, [str(name) for name in names])
 
 
 READERS: dict[str, Callable[[Sequence[Path], dict[str, Any]], Images]] = {

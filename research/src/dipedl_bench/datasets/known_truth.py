@@ -36,12 +36,6 @@ _ARC = 400
 _FEWEST, _ATTEMPTS = 4, 200
 #: Share of all rows that training and test rows come from.
 _NEAR = 2 / 3
-#: Settings that a family cannot do without.
-_USUAL: dict[str, dict[str, Any]] = {
-    **{family: {"k": 3, "d": 5} for family in ("gaussians", "logistic", "additive")},
-    "moons": {"noise": 0.2, "flip": 0.1},
-    "taught": {"inputs": "digits", "teacher": "logistic"},
-}
 #: Share of the uniform distribution in what a teacher says: no label is certain.
 _UNSURE = 0.05
 
@@ -90,7 +84,7 @@ def _teachers(d: int) -> dict[str, Any]:
 
 
 def load_known_truth(
-    family: str = "gaussians",
+    family: str,
     settings: Mapping[str, Any] | None = None,
     *,
     n_samples: int = 1000,
@@ -104,11 +98,11 @@ def load_known_truth(
 
     Parameters
     ----------
-    family : str, default="gaussians"
+    family : str
         "gaussians", "logistic", "additive", "moons", "checker" or "rings"; or "taught": real inputs
         with the probabilities that a classifier, fitted to all of them, gives.
     settings : mapping, optional
-        Of the family, such as ``{"k": 3, "d": 5}`` (classes and inputs); each has a default. Those
+        Of the family, such as ``{"k": 3, "d": 5}`` (classes and inputs). Those
         of "taught" are ``inputs``, "digits", "covertype", "mnist" or "spectra", and ``teacher``,
         "logistic", "forest", "mlp" or "kernel".
     n_samples, n_test : int, default=1000
@@ -133,7 +127,7 @@ def load_known_truth(
     >>> data.truth["test"].shape
     (1000, 2)
     """
-    settings = dict(_USUAL.get(family, {}) if settings is None else settings)
+    settings = dict(settings or {})
     refuse_unknown("family", [family], ["taught", *FAMILIES])
     problem = taught(**settings) if family == "taught" else None
     for attempt in range(_ATTEMPTS):

@@ -108,11 +108,6 @@ def make_features(config: Mapping[str, Any], seed: int) -> tuple[Rows, Rows]:
 
 def split_spectra(every: Spectra, config: Mapping[str, Any], seed: int) -> Rows:
     """Draw the rows of each split of the known spectra, and of the stars."""
-    share = config.get("validation_fraction", _TEST_SHARE)
-    if share != _TEST_SHARE:
-        raise ValueError(
-            f"validation_fraction must be {_TEST_SHARE} for spectra, the paper's split, got {share}"
-        )
     label = np.asarray(every.label)
     mine = np.flatnonzero(label < _STAR)
     if set(range(_STAR)) - set(label[mine].tolist()):

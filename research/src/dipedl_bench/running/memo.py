@@ -6,13 +6,13 @@ found would have cost; here methods share the fitted objects, and each is charge
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
@@ -82,19 +82,19 @@ class Memory:
     def fit(self, estimator: Any, X: Any, y: Any, w: Any = None) -> Any:
         """A copy of the classifier, fitted on X, y and weights, if any."""
         weights = weight_argument(estimator, w)
-        key = " ".join([f"fit {estimator!r}", *map(_digest, (X, y, *weights.values()))])
+        key = " ".join([f"fit {estimator!r}", *map(joblib.hash, (X, y, *weights.values()))])
         model, spent = self._compute_once(key, lambda: clone(estimator).fit(X, y, **weights))
         self.fitting = self.fitting + spent
         return model
 
     def predict(self, model: Any, method: str, X: Any) -> np.ndarray:
         """A copy of what a method of a fitted model, which is stored elsewhere, gives for X."""
-        key = _question(model, method, X)
+        key = f"{method} {id(model)} {joblib.hash(X)}"
         return np.array(self._compute_once(key, lambda: getattr(model, method)(X))[0])
 
     def keep(self, model: Any, method: str, X: Any, answer: np.ndarray) -> None:
         """Give `predict` the answer, of which the time is not known."""
-        self.known[_question(model, method, X)] = answer, Seconds()
+        self.known[f"{method} {id(model)} {joblib.hash(X)}"] = answer, Seconds()
 
     def _compute_once(self, key: str, make: Callable[[], Any]) -> tuple[Any, Seconds]:
         with self.here.counted():
@@ -162,14 +162,3 @@ class SharedClassifier(ClassifierMixin, BaseEstimator):
         self.model_, self.classes_ = model, model.classes_
         self.n_features_in_ = model.n_features_in_
         return self
-
-
-def _question(model: Any, method: str, X: Any) -> str:
-    return f"{method} {id(model)} {_digest(X)}"
-
-
-def _digest(array: Any) -> str:
-    rows = np.ascontiguousarray(array)
-    found = hashlib.blake2b(f"{rows.dtype}{rows.shape}".encode())
-    found.update(rows.data)
-    return found.hexdigest()

@@ -79,8 +79,7 @@ def run(
     methods : iterable of str, optional
         Names of the suite's methods; default: all of the profile.
     seeds : iterable of int, optional
-        For every method; default: those that the method, the profile, the data set or the suite
-        has.
+        For every method; default: those that the method, the profile or the suite has.
     out : path-like, optional
         Folder of all results; default: ``DIPEDL_BENCH``, else ``./bench-results``.
     budget : float, optional

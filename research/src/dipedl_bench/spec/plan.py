@@ -19,6 +19,8 @@ from .suite import SPLITS, Data, Method, PartEntry, Profile, Suite, choose, gath
 from .toml import Frozen, read_model
 
 Table = dict[str, Any]
+#: Share of the official training set that is held out for validation, another one each seed.
+VALIDATION = 0.2
 Names = Iterable[str] | None
 #: Cells without their seed, and the seeds of their own that they have.
 Seeded = Iterator[tuple["Cell", tuple[int, ...] | None]]
@@ -102,7 +104,7 @@ def plan(
     """The cells, all with their first seed before any gets its second; everything is checked.
 
     None stands for all methods, data sets and classifiers of the profile, and for the seeds of
-    method, profile, data set or suite. A ValueError names file and key.
+    method, profile or suite. A ValueError names file and key.
     """
     if seeds is not None:
         seeds = tuple(dict.fromkeys(seeds))
@@ -183,7 +185,7 @@ def _crossed_cells(
                 run = replace(part, role="methods", below={"classifier": part})
                 parts = (part, run) if part.table.get("frozen") else (run,)
                 cell = Cell(-1, tuple(heads), parts, data.resamples, mine)
-                yield cell, setting.seeds or data.seeds
+                yield cell, None
 
 
 def build_method(method: Method, where: str, **given: Any) -> Any:
@@ -212,7 +214,7 @@ def _crossed_part(suite: Suite, profile: Profile, dataset: str, name: str, where
         "arguments": to_lists(data.arguments),
         "leave_out": data.leave_out,
         "ood": list(data.ood),
-        "validation_fraction": data.validation_fraction,
+        "validation_fraction": VALIDATION,
         "limit": rows,
         **({"standardise": True} if data.standardise else {}),
         **({"selected": list(data.selected)} if data.selected else {}),
@@ -252,7 +254,7 @@ def data_config(suite: Suite, profile: Profile) -> Table:
     return {
         "dataset": profile.dataset,
         "ood": list(suite.ood_of(profile)),
-        "validation_fraction": suite.validation_fraction,
+        "validation_fraction": VALIDATION,
         "limit": {split: profile.limit.get(split) for split in SPLITS},
         **({"shifted": list(profile.shifted)} if profile.shifted else {}),
     }

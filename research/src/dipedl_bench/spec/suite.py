@@ -149,10 +149,7 @@ class Data(Frozen):
     leave_out: int | None = Field(default=None, ge=0)
     ood: tuple[str, ...]
     classifiers: tuple[str, ...]
-    #: Share of the training rows that a network is not trained on.
-    validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     limit: Limits = {}
-    seeds: tuple[int, ...] | None = None
     #: Whether the default was designed with a look at its OOD sets, or fixed before any was scored.
     looked_at: Literal["by design", "later", "never"] = "later"
     #: Whether inputs get mean 0 and standard deviation 1 over the training rows, for all methods.
@@ -226,8 +223,6 @@ class Suite(Frozen):
     title: str
     #: A crossed suite names them with each data set.
     ood: tuple[Name, ...] = ()
-    #: Share of the official training set that is held out for validation, another one each seed.
-    validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     seeds: tuple[int, ...] = Field(min_length=1)
     profiles: dict[Name, Profile]
     datasets: dict[Name, Data] = {}
