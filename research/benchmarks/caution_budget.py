@@ -18,7 +18,7 @@ BUDGET, CONFIDENCES, SHARPNESS, TRAINING_ROWS, CLASSES = 0.02, (0.5, 0.95), 2.0,
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def drawn(rng: np.random.Generator, m: int) -> Rows:
+def draw_rows(rng: np.random.Generator, m: int) -> Rows:
     """Scores (m,), probabilities (m, 4) and labels (m,) drawn from them."""
     weights = np.exp(SHARPNESS * rng.normal(size=(m, CLASSES)))
     proba = weights / weights.sum(axis=1, keepdims=True)
@@ -40,7 +40,7 @@ def costs(m: int, confidence: float, new: Rows, rng: np.random.Generator) -> np.
     unit = min(full, brier(proba, y, 0.0) - full)
     found = []
     for _ in range(REPETITIONS):
-        held_out, p, labels = drawn(rng, m)
+        held_out, p, labels = draw_rows(rng, m)
         caution = CautionBudget(BUDGET, confidence=confidence)
         caution.fit(held_out, proba=p, y=labels, n=TRAINING_ROWS, prior=np.ones(CLASSES))
         found.append((brier(proba, y, TRAINING_ROWS * np.exp(caution.transform(s))) - full) / unit)
@@ -49,7 +49,7 @@ def costs(m: int, confidence: float, new: Rows, rng: np.random.Generator) -> np.
 
 def measure() -> harness.Values:
     rng, values = np.random.default_rng(SEED), {}
-    new = drawn(rng, NEW)
+    new = draw_rows(rng, NEW)
     for confidence in CONFIDENCES:
         for m in HELD_OUT:
             cost = costs(m, confidence, new, rng)

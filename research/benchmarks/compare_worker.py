@@ -25,11 +25,11 @@ def main(task_path: str, out: str) -> None:
     task = json.loads(Path(task_path).read_text())
     found = {"python": platform.python_version(), "version": version(task["package"])}
     found |= {"facts": facts_shown(task["library"]), "licence": licence(task["package"])}
-    found["snippets"] = {name: measured(name, task) for name in task["snippets"]}
+    found["snippets"] = {name: run_snippet(name, task) for name in task["snippets"]}
     Path(out).write_text(json.dumps(found))
 
 
-def measured(name: str, task: dict) -> dict:
+def run_snippet(name: str, task: dict) -> dict:
     path = HERE / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"snippet_{name}", path)
     snippet = importlib.util.module_from_spec(spec)
@@ -45,7 +45,7 @@ def of_method(snippet, method: str, kind: str, data: list[dict]) -> dict:
     """Answers to the known and unknown rows of each seed; seconds beside the bare classifier's."""
     answers = []
     for seed, parts in enumerate(data):
-        model = fitted(snippet, method, parts, seed)
+        model = fit_snippet(snippet, method, parts, seed)
         answers.append(
             {key: as_lists(snippet.answer(model, parts[key])) for key in ("known", "unknown")}
         )
@@ -56,7 +56,7 @@ def of_method(snippet, method: str, kind: str, data: list[dict]) -> dict:
     }
 
 
-def fitted(snippet, method: str, parts: dict, seed: int):
+def fit_snippet(snippet, method: str, parts: dict, seed: int):
     np.random.seed(seed)  # noqa: NPY002  what clones without a seed draw from
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
@@ -71,8 +71,8 @@ def as_lists(answer) -> list[list]:
 def seconds(snippet, method: str, kind: str, parts: dict) -> dict[str, float]:
     X, y, known = parts["X"], parts["y"], parts["known"]
     fit, predict = BARE[kind]()
-    bare, model = fit(X, y), fitted(snippet, method, parts, 0)
-    calls = {"bare_fit": lambda: fit(X, y), "fit": lambda: fitted(snippet, method, parts, 0)}
+    bare, model = fit(X, y), fit_snippet(snippet, method, parts, 0)
+    calls = {"bare_fit": lambda: fit(X, y), "fit": lambda: fit_snippet(snippet, method, parts, 0)}
     found = paired_seconds(calls, REPEATS)
     calls = {
         "bare_answer": lambda: predict(bare, known),
@@ -96,10 +96,10 @@ def bare_perceptron():
 
 def bare_network():
     import torch
-    from compare.network import trained
+    from compare.network import train
 
     predict = torch.no_grad()(lambda net, X: net(torch.tensor(X)).softmax(dim=1))
-    return lambda X, y: trained(torch.tensor(X), torch.tensor(y), 0), predict
+    return lambda X, y: train(torch.tensor(X), torch.tensor(y), 0), predict
 
 
 BARE = {"forest": bare_forest, "perceptron": bare_perceptron, "network": bare_network}

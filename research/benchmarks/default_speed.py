@@ -50,7 +50,7 @@ def in_turn(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> n
     return 1000 * np.array(list(seconds.values()))
 
 
-def paired(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> dict[str, float]:
+def medians(bare: Callable[[], Any], ours: Callable[[], Any], repeats: int) -> dict[str, float]:
     """Median milliseconds of both calls, run in turn, and of what ours takes above."""
     times = in_turn(bare, ours, repeats)
     a, b, above = np.median([*times, times[1] - times[0]], axis=1).round(2)
@@ -72,7 +72,7 @@ def percentiles(bare: Callable[[], Any], ours: Callable[[], Any]) -> dict[str, f
 
 
 @threadpool_limits.wrap(limits=1)
-def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def time_classifier(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """One classifier on the first n rows, in one thread; the last rows are new to it."""
     new, labels = X[-PREDICTED_ROWS:], y[-PREDICTED_ROWS:]
     bare, ours = CLASSIFIERS[name].fit(X[:n], y[:n]), DIPClassifier(CLASSIFIERS[name])
@@ -85,7 +85,7 @@ def timed(name: str, n: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
             "ours_s": round(fit_s, 3),
             "frozen_s": round(frozen_s, 3),
         },
-        "rows": paired(lambda: bare.predict_proba(new), lambda: ours.predict_proba(new), REPEATS),
+        "rows": medians(lambda: bare.predict_proba(new), lambda: ours.predict_proba(new), REPEATS),
         "batches": {
             str(n): percentiles(
                 partial(bare.predict_proba, new[:n]), partial(ours.predict_proba, new[:n])
@@ -102,7 +102,7 @@ def measure(
         max(ROWS) + PREDICTED_ROWS, FEATURES, n_informative=10, n_classes=CLASSES, random_state=0
     )
     cases = itertools.product(rows, only)
-    return {f"{name}, {n} rows": partial(timed, name, n, X, y) for n, name in cases}
+    return {f"{name}, {n} rows": partial(time_classifier, name, n, X, y) for n, name in cases}
 
 
 if __name__ == "__main__":

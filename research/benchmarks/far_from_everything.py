@@ -115,7 +115,7 @@ def far_inputs(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     return np.vstack([starts + t * spread * directions for t in DISTANCES])
 
 
-def answered(model: Any, X: np.ndarray) -> np.ndarray:
+def is_answered(model: Any, X: np.ndarray) -> np.ndarray:
     """Mark rows of X that the bare classifier answers: trees refuse what float32 cannot hold."""
 
     def answers(x: np.ndarray) -> bool:
@@ -146,20 +146,14 @@ def outcome(seed: int) -> dict[str, Any]:
     warned = [str(w.message)[:300] for w in caught if issubclass(w.category, UserWarning)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        usable = answered(clf.estimator_, far)
-        far, distances = far[usable], np.repeat(DISTANCES, len(far) // len(DISTANCES))[usable]
+        far = far[is_answered(clf.estimator_, far)]
         missed = clf.predict_ood(far) == 1
         low = clf.predict_dirichlet(far).vacuity <= LEAST_VACUITY
-    density = clf.density_
     return row | {
-        "choice": density.choice_,
-        "failed": sorted(density.failed_),
         "missed": int(missed.sum()),
         "low": int(low.sum()),
         "queries": len(far),
-        "farthest": float(distances[missed | low].max(initial=0.0)),
         "said": [s for s in warned if "far" in s],
-        "false_alarms": float((clf.predict_ood(X) == -1).mean()),
     }
 
 

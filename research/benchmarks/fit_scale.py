@@ -28,7 +28,7 @@ from dipedl.density import GDADensity
 WIDE, BATCH = (200_000, 256), 20_000
 
 
-def fitted(folder: Path, n: int) -> dict[str, float]:
+def fit_table(folder: Path, n: int) -> dict[str, float]:
     """Return the cost of the command on n rows."""
     new, out = folder / f"labelled-{n}", folder / "fitted.dipedl"
     write_rows(new, n, labelled=True)
@@ -52,24 +52,24 @@ def sums(folder: Path) -> dict[str, float]:
         pd.DataFrame(rows, columns=[f"x{j}" for j in range(WIDE[1])]).to_parquet(file, index=False)
     y = np.arange(BATCH) % CLASSES
 
-    def added() -> None:
+    def add_moments() -> None:
         density = GDADensity("tied")
         for X in batches(file):
             density.partial_fit(X, y[: len(X)], classes=np.arange(CLASSES))
 
-    def multiplied() -> None:
+    def multiply() -> None:
         total = np.zeros((WIDE[1], WIDE[1]))
         for X in batches(file):
             wide = X.astype(np.float64)
             total += wide.T @ wide
 
     with threadpool_limits(1):
-        return paired_seconds({"sums": added, "product": multiplied}, 5, time.process_time)
+        return paired_seconds({"sums": add_moments, "product": multiply}, 5, time.process_time)
 
 
 def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Values:
     folder.mkdir(parents=True, exist_ok=True)
-    parts = {f"fit, {n} rows": partial(fitted, folder, n) for n in rows}
+    parts = {f"fit, {n} rows": partial(fit_table, folder, n) for n in rows}
     return parts | {"sums of a wide table": partial(sums, folder)}
 
 

@@ -204,7 +204,7 @@ def pytorch_ood() -> dict[str, Any]:
     }
 
 
-def shrunk(density: GDADensity) -> tuple[np.ndarray, np.ndarray]:
+def means_and_covariances(density: GDADensity) -> tuple[np.ndarray, np.ndarray]:
     """Means (k, p) and covariances (k, p, p) that a fitted density uses."""
     parts = zip(density.moments_, density.shrinkage_, density.target_, strict=True)
     eye, means = np.eye(density.n_features_in_), [m.mean for m in density.moments_]
@@ -212,20 +212,20 @@ def shrunk(density: GDADensity) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_torch(density: GDADensity, Q: np.ndarray) -> Callable[[], Any]:
-    means, covariances = (torch.from_numpy(part.astype(Q.dtype)) for part in shrunk(density))
-    normal, rows = torch.distributions.MultivariateNormal(means, covariances), torch.from_numpy(Q)
+    parts = (torch.from_numpy(part.astype(Q.dtype)) for part in means_and_covariances(density))
+    normal, rows = torch.distributions.MultivariateNormal(*parts), torch.from_numpy(Q)
 
     def score() -> torch.Tensor:
         with torch.no_grad():
             # In chunks: its n x k x p numbers would not fit otherwise.
             parts = [normal.log_prob(c[:, None, :]) for c in rows.split(256)]
-            return torch.logsumexp(torch.cat(parts), dim=1) - np.log(len(means))
+            return torch.logsumexp(torch.cat(parts), dim=1) - np.log(normal.loc.shape[0])
 
     return score
 
 
 def as_mixture(density: GDADensity) -> GaussianMixture:
-    means, covariances = shrunk(density)
+    means, covariances = means_and_covariances(density)
     mixture = GaussianMixture(len(means))
     mixture.means_, mixture.weights_ = means, np.full(len(means), 1 / len(means))
     lower = np.linalg.cholesky(covariances)
@@ -248,7 +248,7 @@ def errors(p: int, condition: float, n: int = 4000, rows: int = 64) -> dict[str,
     Q = Q32.astype(np.float64)
     density = GaussianDensity(shrinkage=None).fit(X)
     by_class = GDADensity(shrinkage=None).fit(X, np.zeros(n, int))
-    exact = extended(X, Q)
+    exact = exact_log_density(X, Q)
     calls = {
         OURS: lambda: density.score_samples(Q),
         OURS32: lambda: density.score_samples(Q32),
@@ -266,7 +266,7 @@ def errors(p: int, condition: float, n: int = 4000, rows: int = 64) -> dict[str,
     return found
 
 
-def extended(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
+def exact_log_density(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
     """Log-densities of rows Q under the Gaussian fitted to X, all in 64-bit mantissas."""
     X, Q = X.astype(np.longdouble), Q.astype(np.longdouble)
     mean = X.mean(axis=0)

@@ -111,7 +111,7 @@ def at_threshold(ask: Ask, X: np.ndarray, n: int, rng: np.random.Generator) -> n
     return np.vstack([inside, outside])
 
 
-def searched(
+def search(
     ask: Ask, X: np.ndarray, n: int, steps: int, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
     """Flagged inputs that are moved, step by step, to where they are surer."""
@@ -143,7 +143,7 @@ def tally(ask: Ask, X: np.ndarray, rounding: float, rng: np.random.Generator) ->
     parts = [wild(X, CHUNK, rng) for _ in range(RANDOM // CHUNK)]
     parts += [
         at_threshold(ask, X, AT_THRESHOLD, rng),
-        *searched(ask, X, SEARCHED // STEPS, STEPS, rng),
+        *search(ask, X, SEARCHED // STEPS, STEPS, rng),
     ]
     return np.sum([counts(ask, part, rounding) for part in parts], axis=0)
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import harness
 import torch
-from gaussian_scale import pytorch_ood, shrunk
+from gaussian_scale import means_and_covariances, pytorch_ood
 from harness import in_new_process, median_seconds, paired_seconds, peak_kib
 from torch import Tensor
 
@@ -36,7 +36,7 @@ def problem(n: int, p: int, k: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     return torch.randn(n, p, generator=generator) + means[y], y
 
 
-def fitted(form: str, X: Tensor, y: Tensor, k: int = K) -> ClassGaussians:
+def fit_density(form: str, X: Tensor, y: Tensor, k: int = K) -> ClassGaussians:
     density = ClassGaussians(form)
     for rows in torch.arange(len(X)).split(256):
         density.update(X[rows], y[rows], k)
@@ -48,7 +48,7 @@ def overheads() -> dict[str, float]:
     values: dict[str, float] = {}
     for name, (backbone, shape, p, batches) in _NETWORKS.items():
         network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
-        densities = {form: fitted(form, *problem(PEERS["n_fit"], p, K)) for form in FORMS}
+        densities = {form: fit_density(form, *problem(PEERS["n_fit"], p, K)) for form in FORMS}
         for rows in batches:
             pixels = torch.rand(rows, *shape, generator=torch.Generator().manual_seed(0)).flatten(1)
             features = network.features(pixels)
@@ -88,12 +88,13 @@ def peers() -> dict[str, float]:
     """Seconds of each peer over ours, on the same features."""
     X, y = problem(PEERS["n_fit"], PEERS["p"], K)
     Q, _ = problem(PEERS["rows"], PEERS["p"], K, seed=2)
-    full, tied = fitted("full", X, y), fitted("tied", X, y)
+    full, tied = fit_density("full", X, y), fit_density("tied", X, y)
     reference = GDADensity().fit(X.numpy(), y.numpy())
     torch.testing.assert_close(
         full(Q).double(), torch.from_numpy(reference.score_samples(Q.numpy())), rtol=1e-5, atol=0
     )
-    means, covariances = (torch.from_numpy(part).float() for part in shrunk(reference))
+    parts = means_and_covariances(reference)
+    means, covariances = (torch.from_numpy(part).float() for part in parts)
     normal = torch.distributions.MultivariateNormal(means, covariances)
     factors = torch.linalg.cholesky(covariances)
     # Some builds of MKL fail in a batched `torch.linalg.inv`.
@@ -103,8 +104,8 @@ def peers() -> dict[str, float]:
         "full": lambda: full(Q),
         "tied": lambda: tied(Q),
         "full / torch MultivariateNormal": lambda: normal.log_prob(Q[:, None]).logsumexp(1),
-        "full / dense product": lambda: dense(Q, stacked, bias),
-        "full / solve_triangular": lambda: solved(Q, factors, means),
+        "full / dense product": lambda: by_dense_product(Q, stacked, bias),
+        "full / solve_triangular": lambda: by_solve_triangular(Q, factors, means),
     }
     outside = {name: d.fit_features(X, y) for name, d in pytorch_ood().items()}
     calls |= {name: partial(d.predict_features, Q) for name, d in outside.items()}
@@ -112,12 +113,12 @@ def peers() -> dict[str, float]:
     return {name: times[name] / times[name.split(" / ")[0]] for name in times if " / " in name}
 
 
-def dense(X: Tensor, stacked: Tensor, bias: Tensor) -> Tensor:
+def by_dense_product(X: Tensor, stacked: Tensor, bias: Tensor) -> Tensor:
     whitened = torch.nn.functional.linear(X, stacked, -bias).view(len(X), K, -1)
     return torch.linalg.vector_norm(whitened, dim=2).square().logsumexp(1)
 
 
-def solved(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
+def by_solve_triangular(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
     rows = (X - means[:, None]).mT
     whitened = torch.linalg.solve_triangular(factors, rows, upper=False)
     return torch.linalg.vector_norm(whitened, dim=1).square().logsumexp(0)

@@ -109,13 +109,13 @@ def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any
 
 def keep_diagnoses(stores: Sequence[Store], file: Path) -> None:
     """Keep diagnoses; one stays as it is where the predictions that it was made of are gone."""
-    if made := diagnosed(stores):
+    if made := diagnose_rows(stores):
         kept = read_file(file) if file.exists() else {}
         found = {name: {**kept.get(name, {}), **made.get(name, {})} for name in {**kept, **made}}
         write_file(file, json.dumps(found, indent=1, allow_nan=False) + "\n")
 
 
-def diagnosed(stores: Sequence[Store]) -> dict[str, dict[str, dict[str, Any]]]:
+def diagnose_rows(stores: Sequence[Store]) -> dict[str, dict[str, dict[str, Any]]]:
     """Diagnoses by method and seed, of every row whose arrays are there."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for store in stores:

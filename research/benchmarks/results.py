@@ -403,7 +403,7 @@ def measures_and_summary(table: BenchTable) -> Blocks:
         names = [name for name, data in datasets.items() if data.looked_at == when]
         part = table.pairs[table.pairs.index.isin(names, level="dataset") | (when == "")]
         if len(part):
-            rows.append({"pairs": title, **dict(compared(table, part))})
+            rows.append({"pairs": title, **dict(compare_pairs(table, part))})
     yield grid(DataFrame(rows))
     seeds = sorted({len(line.seeds) for line in table.lines if line.seeds})
     few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
@@ -416,7 +416,7 @@ def measures_and_summary(table: BenchTable) -> Blocks:
     yield grid(frame[frame.pop("group").isin(["bare", "ours", "baseline"])])
 
 
-def compared(table: BenchTable, part: DataFrame) -> Iterator[tuple[str, str]]:
+def compare_pairs(table: BenchTable, part: DataFrame) -> Iterator[tuple[str, str]]:
     """Yield the number of pairs, means of another method and ours, and where ours is worse."""
     yield "lines", str(len(part))
     for title, (metric, other) in COMPARED.items():

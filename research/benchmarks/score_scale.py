@@ -74,7 +74,7 @@ def write_rows(folder: Path, n: int, *, labelled: bool = False) -> None:
     beside.rename(folder)
 
 
-def fitted(folder: Path) -> Path:
+def fit_model(folder: Path) -> Path:
     model = folder / "model.dipedl"
     if not model.exists():
         X, y = base_rows()
@@ -101,9 +101,9 @@ def cost(command: list[Any], n: int) -> dict[str, float]:
     }
 
 
-def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
+def score_table(folder: Path, n: int, engine: str) -> dict[str, float]:
     """Return the cost of the bare classifier, or of `dipedl score` with an engine, on n rows."""
-    model, new, out = fitted(folder), folder / f"new-{n}", folder / "out"
+    model, new, out = fit_model(folder), folder / f"new-{n}", folder / "out"
     write_rows(new, n)
     shutil.rmtree(out, ignore_errors=True)
     if engine == "bare":
@@ -119,7 +119,7 @@ def scored(folder: Path, n: int, engine: str) -> dict[str, float]:
 def measure(rows: tuple[int, ...] = ROWS, folder: Path = FOLDER) -> harness.Values:
     folder.mkdir(parents=True, exist_ok=True)
     cases = itertools.product(rows, ("bare", *ENGINES))
-    return {f"{engine}, {n} rows": partial(scored, folder, n, engine) for n, engine in cases}
+    return {f"{engine}, {n} rows": partial(score_table, folder, n, engine) for n, engine in cases}
 
 
 if __name__ == "__main__":

@@ -104,7 +104,9 @@ async def server(port: int, *command: str) -> AsyncIterator[int]:
         process.wait(30)
 
 
-async def timed(port: int, clients: int, seconds: float, bodies: list[bytes]) -> dict[str, float]:
+async def time_requests(
+    port: int, clients: int, seconds: float, bodies: list[bytes]
+) -> dict[str, float]:
     """Requests per second and quantiles of their milliseconds, after a second of warming up."""
     spent: list[float] = []
     start = time.perf_counter() + 1
@@ -215,7 +217,7 @@ async def compare(folder: Path, seconds: float, minutes: float) -> dict[str, Any
     for name, (port, *command) in servers.items():
         async with server(port, *command) as pid:
             for clients in CLIENTS:
-                values[f"{name}_{clients}"] = await timed(port, clients, seconds, bodies)
+                values[f"{name}_{clients}"] = await time_requests(port, clients, seconds, bodies)
             if name == "service" and minutes:
                 values["mixed"] = await mixed(port, pid, minutes, bodies, right)
     for clients in CLIENTS:

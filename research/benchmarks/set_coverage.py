@@ -27,7 +27,7 @@ FOLDS = (5, 20)
 LINES = {"two classes": (2, 3.0), "three": (3, 3.0), "three, hard": (3, 1.5)}
 
 
-def drawn(means: np.ndarray, m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(means: np.ndarray, m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     y = rng.integers(len(means), size=m)
     return means[y] + rng.standard_normal((m, means.shape[1])), y
 
@@ -62,7 +62,7 @@ def alone(
 def one_fit(classes: int, apart: float, seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     means = rng.standard_normal((classes, COLUMNS)) * apart / np.sqrt(COLUMNS)
-    (X, y), (new, labels) = drawn(means, ROWS, rng), drawn(means, NEW, rng)
+    (X, y), (new, labels) = draw_rows(means, ROWS, rng), draw_rows(means, NEW, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf = DIPClassifier().fit(X, y)

@@ -28,7 +28,7 @@ def classifiers(seed: int) -> dict:
     }
 
 
-def corrupted(X: np.ndarray, kind: str, train: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def corrupt(X: np.ndarray, kind: str, train: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if kind == CORRUPTIONS[0]:
         return X + rng.normal(size=X.shape) * train.std(axis=0) / 2
     return np.where(rng.random(X.shape) < 1 / 3, train.mean(axis=0), X)
@@ -53,7 +53,7 @@ def measure() -> harness.Values:
             rng = np.random.default_rng(seed)
             ood = {"unknown class": next(iter(data.ood.values()))}
             for kind in CORRUPTIONS:
-                ood[kind] = corrupted(data.X_test, kind, data.X_train, rng)
+                ood[kind] = corrupt(data.X_test, kind, data.X_train, rng)
             for model in classifiers(seed).values():
                 clf = DIPClassifier(model, random_state=seed).fit(data.X_train, data.y_train)
                 rows.append(aurocs(clf, data.X_test, data.y_test, ood))

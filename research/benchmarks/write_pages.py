@@ -62,7 +62,7 @@ def page(template: str, **values: Any) -> str:
     environment.globals |= {
         **{"receipt": receipt, "where": where, "mean": mean, "names": NAMES, "facts": FACTS},
         **{"calls": calls, "label": label, "verdict": verdict, "exact": EXACT},
-        **{"verified": verified(), "tolerances": sorted(tolerances.items())},
+        **{"verified": verify_rows(), "tolerances": sorted(tolerances.items())},
     }
     return environment.get_template(template).render(values)
 
@@ -114,7 +114,7 @@ def verify_metrics(files: Iterable[Path]) -> DataFrame:
     return found.assign(kind=kinds, by=(found["again"] - found["published"]).abs())
 
 
-def verified() -> Iterator[dict[str, Any]]:
+def verify_rows() -> Iterator[dict[str, Any]]:
     """Of each receipt of `dipedl-bench verify`: how many metrics agree, and how far some moved."""
     for path in sorted(RESULTS.glob("verify_*.json")):
         rows, of = read_file(path), verify_metrics([path])

@@ -34,10 +34,10 @@ def predictions(diagnosis, alpha, prior=1.0):
 def test_diagnoses_of_a_store_are_those_of_its_arrays(tmp_path, diagnosis):
     options = {"suite": "spectra", "ood": ["stars"], "classes": 2, "n_resamples": 0}
     store = write_synthetic_store(tmp_path, methods=["dip-edl", "edl"], **options)
-    found = diagnosis.diagnosed([store])
+    found = diagnosis.diagnose_rows([store])
     assert found.keys() == {"dip-edl", "edl"} and found["edl"].keys() == {"10", "20"}
     assert sum(found["edl"]["10"]["said"]) == 50
     empty = write_synthetic_store(tmp_path / "rows", methods=["edl"], **options)
     for file in empty.folder.rglob("*.npz"):
         file.unlink()
-    assert diagnosis.diagnosed([empty]) == {}
+    assert diagnosis.diagnose_rows([empty]) == {}

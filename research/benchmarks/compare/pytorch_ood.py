@@ -1,7 +1,7 @@
 """pytorch-ood: detectors on a trained network; the threshold is the user's own."""
 
 import torch
-from compare.network import trained
+from compare.network import train
 from pytorch_ood.detector import KNN, EnergyBased, Mahalanobis, MaxSoftmax
 from sklearn.model_selection import train_test_split
 
@@ -22,7 +22,7 @@ DETECTORS = {
 def fit(X, y, method, seed):
     X, X_held, y, _ = train_test_split(X, y, test_size=0.25, stratify=y, random_state=seed)
     X, X_held, y = map(torch.tensor, (X, X_held, y))
-    network = trained(X, y, seed)
+    network = train(X, y, seed)
     detector = DETECTORS[method](network).to("cpu")
     detector.fit([(X, y)])
     with torch.no_grad():

@@ -1,15 +1,15 @@
 """torch-uncertainty: an ensemble, or dropout, and its OOD criteria; a threshold of the user's."""
 
 import torch
-from compare.network import trained
+from compare.network import train
 from sklearn.model_selection import train_test_split
 from torch_uncertainty.methods import deep_ensembles, mc_dropout
 from torch_uncertainty.ood_criteria import get_ood_criterion
 
 METHODS = {"ensemble of 5": "network", "dropout, 16 passes": "network"}
 MODELS = {
-    "ensemble of 5": lambda X, y, s: deep_ensembles([trained(X, y, 5 * s + i) for i in range(5)]),
-    "dropout, 16 passes": lambda X, y, seed: mc_dropout(trained(X, y, seed), 16),
+    "ensemble of 5": lambda X, y, s: deep_ensembles([train(X, y, 5 * s + i) for i in range(5)]),
+    "dropout, 16 passes": lambda X, y, seed: mc_dropout(train(X, y, seed), 16),
 }
 
 

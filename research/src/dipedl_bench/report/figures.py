@@ -15,7 +15,6 @@ from dipedl.plots.page import COLORS, LINES, Entry, Panel, panel, panel_axes
 
 from ..results.known_truth import LEVELS
 from ..results.store import Arrays
-from ..studies import toy_vacuity
 from ..studies.sweeps import Parts
 from ..tables.formatting import metric_title, set_title
 from ..tables.pairs import candidates, coverage_of, pair_title, values, with_intervals
@@ -74,12 +73,6 @@ def histogram_panels(runs: Mapping[str, list[Arrays]]) -> Iterator[Panel]:
             yield panel(f"{title}: vacuity", ax, f"{title}: histogram of vacuity", f"vac-{i}")
         ax = histogram(confidence(of_method), "confidence", panel_axes())
         yield panel(f"{title}: confidence", ax, f"{title}: histogram of confidence", f"con-{i}")
-
-
-def toy_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
-    """Draw vacuity of training points against nu."""
-    ax = toy_vacuity.plot(rows, panel_axes())
-    return panel("Vacuity against nu", ax, "Vacuity at training points against nu", "toy")
 
 
 def coverage_figure(table: BenchTable) -> Figure:

@@ -32,7 +32,6 @@ from .figures import (
     pairs_figure,
     set_legend,
     sweep_panels,
-    toy_panel,
 )
 
 #: Whose ablation, sweeps and histograms are shown.
@@ -143,7 +142,6 @@ def _of_sets(store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable)
         "histograms": list(histogram_panels(runs)),
         "no_histograms": [ln.title for ln in table.lines if ln.paper and ln.title not in runs],
         "toys": toys,
-        "toy": toy_panel(toys.vacuity) if toys.vacuity else "",
         "vacuity": vacuity_frame(toys.vacuity),
         "moons": Markup(toys.drawing),
     }

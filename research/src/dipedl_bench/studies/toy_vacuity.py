@@ -18,10 +18,9 @@ from ..results.receipt import receipt
 
 if TYPE_CHECKING:
     import torch
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
-__all__ = ["NUS", "plot", "run", "vacuity_frame"]
+__all__ = ["NUS", "run", "vacuity_frame"]
 
 #: The released code's values; the paper prints all but 1000.
 NUS = (1, 5, 10, 50, 100, 500, 1000)
@@ -83,34 +82,6 @@ def vacuity_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
         }
 
     return DataFrame(map(texts, rows))
-
-
-def plot(rows: Sequence[Mapping[str, Any]], ax: Axes | None = None) -> Axes:
-    """Vacuity of the training points against nu, and the theory's line.
-
-    Bars reach from the smallest to the largest vacuity.
-    """
-    from matplotlib.figure import Figure
-
-    from dipedl.plots.page import COLORS
-
-    ax = ax or Figure(figsize=(4.5, 3.4), layout="constrained").add_subplot()
-    nu = np.array([row["nu"] for row in rows])
-    line = np.geomspace(nu.min() / 1.5, nu.max() * 1.5, 200)
-    ax.plot(line, 2 / (2 + line), color="0.5", linewidth=1, linestyle=":", label="2 / (2 + nu)")
-    mean, low, high = (np.array([row[name] for row in rows]) for name in ("mean", "min", "max"))
-    ends = np.abs(np.stack([mean - low, high - mean]))
-    ax.errorbar(nu, mean, ends, color=COLORS[0], fmt="o", ms=4, lw=1, label="at training points")
-    far = [row["far"] for row in rows]
-    ax.plot(
-        nu, far, color=COLORS[1], linestyle="", marker="^", ms=5, label="far from all data (median)"
-    )
-    printed = [(row["nu"], row["paper"]["mean"]) for row in rows if row["paper"]]
-    if printed:
-        ax.plot(*zip(*printed, strict=True), "x", color="0.2", ms=6, label="paper")
-    ax.set(xscale="log", yscale="log", xlabel="nu", ylabel="vacuity")
-    ax.legend()
-    return ax
 
 
 def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict[str, Any]:
