@@ -137,13 +137,8 @@ _NOT = {
 def _numeric(column: ColumnSpec, values: pd.Series) -> tuple[dict[str, Any], np.ndarray]:
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif pd.api.types.infer_dtype(values) == "string":
-        numbers = to_numbers(values, column.decimal)
     else:
-        entries = values.astype(object).reset_index(drop=True)
-        texts = entries.map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)
-        numbers = to_numbers(entries.mask(texts)).copy()
-        numbers[texts] = to_numbers(entries[texts], column.decimal)
+        numbers = to_numbers(values, column.decimal)
     odd = np.isnan(numbers) & values.notna().to_numpy()
     return {column.name: numbers}, odd | np.isinf(numbers)
 
@@ -207,10 +202,11 @@ def _text(value: object) -> str:
 def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
     """Texts as float64, NaN where one is no number."""
     texts = pd.Series(values, dtype=None if isinstance(values, pd.Series) else object)
-    if decimal == ",":
-        # In a file of decimal commas a point is no decimal mark.
-        texts = texts.where(~texts.str.contains(".", regex=False, na=False))
-        texts = texts.str.replace(",", ".", regex=False)
+    if decimal == "," and pd.api.types.infer_dtype(texts) in ("string", "mixed", "mixed-integer"):
+        # In a file of decimal commas a point is no decimal mark; what is no text stays.
+        points = texts.str.contains(".", regex=False, na=False)
+        read = texts.where(~points).str.replace(",", ".", regex=False)
+        texts = read.where(read.notna() | points, texts) if texts.dtype == object else read
     try:
         numbers = pa.array(texts, pa.string(), from_pandas=True).cast(pa.float64())
         return np.asarray(numbers.to_numpy(zero_copy_only=False))
@@ -353,14 +349,10 @@ class UnclearMark(UserError):
 
 def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
     row = int(np.flatnonzero(values.astype(str) == odd)[0]) + 1
-    if is_signed(odd):
-        return UserError(
-            f"column {name!r} holds {numbers} different numbers, and {odd!r} in row {row}: "
-            f"{_WRITE_PLAIN}"
-        )
+    remedy = f"; if that is a gap: gaps={[odd]}, if these are codes: types={ {name: CATEGORY} }"
     return UserError(
-        f"column {name!r} has mixed types: {numbers} different numbers, and {odd!r} in row {row}; "
-        f"if that is a gap: gaps={[odd]}, if these are codes: types={ {name: CATEGORY} }"
+        f"column {name!r} has mixed types: {numbers} different numbers, and {odd!r} in row {row}"
+        + (f": {_WRITE_PLAIN}" if is_signed(odd) else remedy)
     )
 
 
@@ -405,26 +397,20 @@ def _level_kind(values: pd.Series, name: str) -> ColumnSpec:
 
 
 def infer_columns(frame: pd.DataFrame, forced: Mapping[str, str]) -> tuple[ColumnSpec, ...]:
-    """The columns of the rows to learn from, `forced` kinds by name before guessed ones."""
+    """Return the columns of the rows to learn from, `forced` kinds by name before guessed ones."""
     check_columns("types", forced, map(str, frame.columns), "the data")
     return tuple(infer_column(frame, name, forced) for name in frame.columns)
 
 
 def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> ColumnSpec:
-    """A column of the rows to learn from; a comma in it is what it is in the other columns."""
+    """Return a column of the rows to learn from; its commas are those of the other columns."""
+    values, kind = frame[name], forced.get(str(name))
     try:
-        return _column(frame[name], str(name), forced.get(str(name)))
+        column = _forced_or_guessed(values, str(name), kind)
     except UnclearMark:
         if not has_decimal_commas(frame):
             raise
-        return _column(frame[name], str(name), forced.get(str(name)), comma=True)
-
-
-def _column(values: pd.Series, name: str, forced: str | None, comma: bool = False) -> ColumnSpec:
-    if forced is None:
-        column = guess(values, name, comma)
-    else:
-        column = _forced(values, name, forced, comma)
+        column = _forced_or_guessed(values, str(name), kind, comma=True)
     gaps = with_gaps(values).isna()
     if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
         gaps |= gap_words(values)
@@ -432,7 +418,11 @@ def _column(values: pd.Series, name: str, forced: str | None, comma: bool = Fals
     return with_usual(column, values) if column.used else column
 
 
-def _forced(values: pd.Series, name: str, kind: str, comma: bool) -> ColumnSpec:
+def _forced_or_guessed(
+    values: pd.Series, name: str, kind: str | None, comma: bool = False
+) -> ColumnSpec:
+    if kind is None:
+        return guess(values, name, comma)
     column = guess(values, name, comma) if kind in (NUMERIC, DATE) else ColumnSpec(name, kind)
     column = replace(column if column.kind == kind else ColumnSpec(name, kind), why="as asked")
     levels = texts_of(values).nunique() if kind == CATEGORY else 0
