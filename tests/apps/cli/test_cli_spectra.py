@@ -1,5 +1,4 @@
 import csv
-import io
 import os
 import runpy
 import subprocess
@@ -265,13 +264,11 @@ def test_every_bad_file_has_its_line_whatever_its_name(fitted, tmp_path, monkeyp
     assert "\x1b" not in done.stderr and done.stderr.count("\n") == 1 + 5 + 1
 
 
-def test_classes_that_look_like_formulas_are_only_shown():
-
-    stream = io.StringIO()
-    classification.Table(stream, ["=A", "B"]).add(
-        classification.Row("n", "f", "=A", -1.0, (1.0, 0.0), "=A", 0.1, 0.5, False)
-    )
-    head, line = csv.reader(io.StringIO(stream.getvalue()))
+def test_classes_that_look_like_formulas_are_only_shown(tmp_path):
+    with classification.table_file(tmp_path / "t.csv", ["=A", "B"]) as made:
+        row = classification.Row("n", "f", "=A", -1.0, (1.0, 0.0), "=A", 0.1, 0.5, False)
+        made.writerow(row.cells())
+    head, line = csv.reader((tmp_path / "t.csv").read_text("utf-8").splitlines())
     assert head[4:6] == ["p_=A", "p_B"]
     assert line[2:8] == ["'=A", "-1.00", "1.000000", "0.000000", "'=A", "0.100000"]
 

@@ -84,12 +84,6 @@ def test_fields_of_a_request_are_named(client, body, status, field):
     check_refused(client.post("/v1/predict", json={"model": "people", **body}), status, field)
 
 
-@pytest.mark.parametrize("field", [{"rows": 5}, {"coverage": 1}, {"fields": []}, {"model": 1}])
-def test_a_wrong_field_is_refused_with_an_example(client, field):
-    reply = client.post("/v1/predict", json={"model": "people", "rows": [ROW], **field})
-    assert reply.status_code == 422 and ", such as " in reply.json()["reason"]
-
-
 @pytest.mark.parametrize(
     ("method", "path", "content", "headers", "status", "field"),
     [

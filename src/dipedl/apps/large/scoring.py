@@ -133,10 +133,28 @@ def score(
     elif resume:
         raise UserError("a stream cannot be resumed: its batches come once; write it as Parquet")
     manifest = {"model": _checksum(model), "wanted": asdict(wanted), "parts": known}
+    # By the numbers of the parts: in whatever order they finish, the sum is the same.
+    found: dict[int, Accounting] = {}
     with folder.open(manifest, overwrite):
-        found = _all_answered(fitted, parts, folder, wanted, engine, progress)
-        folder.total(asdict(found))
-    return found
+        numbers: Sequence[int] = range(sys.maxsize)
+        todo, total, rows = parts, 0, 0
+        if isinstance(parts, list):
+            with ThreadPoolExecutor(8) as pool:
+                for i, record in enumerate(pool.map(folder.record, parts)):
+                    if record is not None:
+                        first = [RejectedRow(*one) for one in record.pop("first_refused")]
+                        found[i] = replace(Accounting(**record, first_refused=first), resumed=1)
+            numbers = [i for i in range(len(parts)) if i not in found]
+            todo = [parts[i] for i in numbers]
+            total = sum(part.rows for part in todo)
+        for at, one in engine.map(Scorer(fitted, folder, wanted), todo):
+            found[numbers[at]] = one
+            rows += one.rows
+            if progress is not None:
+                progress(rows, rows / total if total else 0.0)
+        whole = sum((found[i] for i in sorted(found)), Accounting())
+        folder.total(asdict(whole))
+    return whole
 
 
 class PartFails(Exception):
@@ -216,35 +234,6 @@ class Scorer:
         if X.shape[1] != len(names):
             raise UserError(f"the rows have {X.shape[1]} columns, and the model knows {len(names)}")
         return pd.DataFrame(X, columns=names)
-
-
-def _all_answered(
-    model: TableModel,
-    parts: list[Part] | PartStream,
-    folder: AnswersFolder,
-    wanted: ScoreRequest,
-    engine: Engine,
-    progress: Progress | None,
-) -> Accounting:
-    todo: list[Part] | PartStream = parts
-    # By the numbers of the parts: in whatever order they finish, the sum is the same.
-    found: dict[int, Accounting] = {}
-    numbers: Sequence[int] = range(sys.maxsize)
-    if isinstance(parts, list):
-        with ThreadPoolExecutor(8) as pool:
-            for i, record in enumerate(pool.map(folder.record, parts)):
-                if record is not None:
-                    first = [RejectedRow(*one) for one in record.pop("first_refused")]
-                    found[i] = replace(Accounting(**record, first_refused=first), resumed=1)
-        numbers = [i for i in range(len(parts)) if i not in found]
-        todo = [parts[i] for i in numbers]
-    total, rows = sum(part.rows for part in todo) if isinstance(todo, list) else 0, 0
-    for at, one in engine.map(Scorer(model, folder, wanted), todo):
-        found[numbers[at]] = one
-        rows += one.rows
-        if progress is not None:
-            progress(rows, rows / total if total else 0.0)
-    return sum((found[i] for i in sorted(found)), Accounting())
 
 
 def fitted_table(model: str | Path | TableModel | DIPClassifier) -> TableModel:

@@ -205,10 +205,9 @@ class Service:
         body = await self._body(request)
         async with self._in_time(504, "the answers took longer than allowed; send fewer rows"):
             as_arrow = _content_type(request) == STREAM
-            read = self._read_arrow if as_arrow else self._read_json
             # A stream of Arrow may hold far more than its bytes tell.
-            size = _SMALL if as_arrow else len(body)
-            served, query, inputs = await self._away(size, read, body, request.query_params)
+            size, parameters = _SMALL if as_arrow else len(body), request.query_params
+            served, query, inputs = await self._away(size, self._read, as_arrow, body, parameters)
             X, rows, rejected = inputs
             self._log_rows(request, served, inputs)
             options = {
@@ -218,10 +217,10 @@ class Service:
             answers = await _blame_rows(self._batcher.answers(served, X, options))
             request.state.facts["flagged"] = int(answers.flagged.sum())
             accept = request.headers.get("accept", "")
-            write = _arrow if STREAM in accept or (as_arrow and JSON not in accept) else _json
+            wanted = STREAM in accept or (as_arrow and JSON not in accept), query.fields
             cells = len(rows) * (len(served.model.classes) + len(FIELDS))
             await self._away(cells, self.telemetry.count, served.name, answers, len(rejected))
-            return await self._away(cells, write, served, rows, rejected, answers, query.fields)
+            return await self._away(cells, _write, served, rows, rejected, answers, *wanted)
 
     async def explain(self, request: Request) -> Response:
         """Return explanation cards of the rows of a request."""
@@ -349,18 +348,16 @@ class Service:
             return work(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
 
-    def _read_json(
-        self, body: bytes, _: Mapping[str, str]
+    def _read(
+        self, as_arrow: bool, body: bytes, parameters: Mapping[str, str]
     ) -> tuple[Served, PredictRequest, Inputs]:
+        """Return the model, the request and its inputs out of a body of Arrow, or of JSON."""
+        if as_arrow:
+            served = self.models.find(parameters.get("model"))
+            return served, parse_query(parameters), arrow_inputs(served, body, self.settings)
         query = parse_json(PredictRequest, body, self.settings.rows)
         served = self.models.find(query.model)
         return served, query, json_inputs(served, query)
-
-    def _read_arrow(
-        self, body: bytes, parameters: Mapping[str, str]
-    ) -> tuple[Served, PredictRequest, Inputs]:
-        served = self.models.find(parameters.get("model"))
-        return served, parse_query(parameters), arrow_inputs(served, body, self.settings)
 
     def _log_rows(self, request: Request, served: Served, inputs: Inputs) -> None:
         """Add the model and its rows to the line of a request in the log."""
@@ -398,14 +395,20 @@ def _reply(
     return Response(text, media_type=JSON)
 
 
-def _json(
+def _write(
     served: Served,
     rows: np.ndarray,
     rejected: list[RejectedRow],
     answers: Answers,
+    as_arrow: bool,
     fields: list[str],
 ) -> Response:
+    """Return the answers to rows of these numbers as a stream of Arrow, or as JSON."""
     classes = served.model.classes
+    if as_arrow:
+        table = {"row": rows} | answer_columns(answers, classes, fields)
+        facts = {"model": served.name, "version": served.version}
+        return Response(write_stream(table, facts, rejected), media_type=STREAM)
     columns: dict[str, Any] = {
         "label": answers.labels.tolist(),
         "probabilities": [dict(zip(classes, p, strict=True)) for p in answers.proba.tolist()],
@@ -420,15 +423,3 @@ def _json(
     values = zip(rows.tolist(), *(columns[field] for field in fields), strict=True)
     entries = [dict(zip(("row", *fields), row, strict=True)) for row in values]
     return _reply(served, "answers", entries, rejected)
-
-
-def _arrow(
-    served: Served,
-    rows: np.ndarray,
-    rejected: list[RejectedRow],
-    answers: Answers,
-    fields: list[str],
-) -> Response:
-    columns = {"row": rows} | answer_columns(answers, served.model.classes, fields)
-    facts = {"model": served.name, "version": served.version}
-    return Response(write_stream(columns, facts, rejected), media_type=STREAM)

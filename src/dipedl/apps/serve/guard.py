@@ -77,11 +77,13 @@ class Guard:
             except Problem as problem:
                 await problem.response(number)(scope, receive, send_on)
                 return
-            self._count(heavy)
+            self._running += heavy
+            self._telemetry.running.set(self._running)
             try:
                 await self._app(scope, receive, send_on)
             finally:
-                self._count(-heavy)
+                self._running -= heavy
+                self._telemetry.running.set(self._running)
         except ClientDisconnect:
             statuses.append(_GONE)
         except Exception:
@@ -91,10 +93,6 @@ class Guard:
                 await failure.response(number)(scope, receive, send_on)
         finally:
             self._log_request(request, (statuses or [_GONE])[0], time.perf_counter() - start)
-
-    def _count(self, more: int) -> None:
-        self._running += more
-        self._telemetry.running.set(self._running)
 
     def _check(self, request: Request) -> None:
         """Problem for what is refused by the head of the request alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from codecs import StreamWriter, getwriter
+from codecs import getwriter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +50,14 @@ class Row(NamedTuple):
     p_value: float
     unknown: bool
 
+    def cells(self) -> list[str]:
+        """Return the line of the table."""
+        facts = map(_cell, (self.name, self.file, self.header_class))
+        snr = "" if np.isnan(self.snr) else f"{self.snr:.2f}"
+        *shares, vacuity, p = (f"{x:.6f}" for x in (*self.proba, self.vacuity, self.p_value))
+        unknown = "yes" if self.unknown else "no"
+        return [*facts, snr, *shares, _cell(self.predicted), vacuity, p, unknown, ""]
+
 
 def rows_of(model: Pipeline, spectra: Spectra, files: Sequence[str], rate: float) -> Iterator[Row]:
     """One row per spectrum; unknown where the p-value does not exceed the false-alarm rate."""
@@ -72,36 +80,14 @@ def rows_of(model: Pipeline, spectra: Spectra, files: Sequence[str], rate: float
 
 
 @contextmanager
-def table_file(path: Path, classes: Sequence[str]) -> Iterator[Table]:
-    """A table that appears at `path` once it is complete."""
+def table_file(path: Path, classes: Sequence[str]) -> Iterator[Any]:
+    """Yield the writer of a CSV table that appears at `path` once it is complete."""
+    shares = probability_names(classes)
+    last = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
     with whole_file(path) as file:
-        yield Table(getwriter("utf-8")(file), classes)
-
-
-class Table:
-    """Lines of CSV with one spectrum each."""
-
-    def __init__(self, stream: StreamWriter, classes: Sequence[str]) -> None:
-        self.classes = classes
-        self._writer = csv.writer(stream, lineterminator="\n")
-        shares = probability_names(classes)
-        last = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
-        self._writer.writerow(map(_cell, ["name", "file", "header_class", "snr", *shares, *last]))
-
-    def add(self, row: Row) -> None:
-        """Write a spectrum."""
-        known = "yes" if row.unknown else "no"
-        shares = [f"{p:.6f}" for p in row.proba]
-        numbers = [f"{row.vacuity:.6f}", f"{row.p_value:.6f}"]
-        snr = "" if np.isnan(row.snr) else f"{row.snr:.2f}"
-        facts = map(_cell, (row.name, row.file, row.header_class))
-        self._writer.writerow([*facts, snr, *shares, _cell(row.predicted), *numbers, known, ""])
-
-    def fail(self, failure: Failure) -> None:
-        """Write the name of an unusable file, and why."""
-        empty = [""] * (len(self.classes) + 6)
-        name, file = _cell(Path(failure.file).name), _cell(failure.file)
-        self._writer.writerow([name, file, *empty, _cell(failure.reason)])
+        table = csv.writer(getwriter("utf-8")(file), lineterminator="\n")
+        table.writerow(map(_cell, ["name", "file", "header_class", "snr", *shares, *last]))
+        yield table
 
 
 def _cell(text: str) -> str:
@@ -124,33 +110,28 @@ def read_labels(path: Path) -> dict[str, str]:
     """Class of each spectrum by its name, out of a CSV file with the columns name and class."""
     if not path.is_file():
         raise ValueError(f"`labels` must name a CSV file, but {str(path)!r} is none")
+    found: dict[str, str] = {}
     try:
-        return _labels_in(path)
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            lines = csv.DictReader(stream)
+            columns: Sequence[Any] = lines.fieldnames or []
+            named = next((name for name in _NAME_COLUMNS if name in columns), None)
+            if named is None or "class" not in columns:
+                raise ValueError(
+                    f"`labels` must be a CSV file with the columns name (or file) and class, got "
+                    f"{list(columns)} in {str(path)!r}; write them into its first line"
+                )
+            for line in lines:
+                name, kind = Path(line[named] or "").name, (line["class"] or "").strip()
+                where = f"{str(path)!r}, line {lines.line_num}"
+                if not name or not kind:
+                    raise ValueError(f"{where}: name and class must not be empty")
+                if found.setdefault(stem(name), kind) != kind:
+                    raise ValueError(f"{where}: {name} has two classes")
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"`labels` must name a CSV file in UTF-8, but {str(path)!r} is none: {error}"
         ) from error
-
-
-def _labels_in(path: Path) -> dict[str, str]:
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        lines = csv.DictReader(stream)
-        columns: Sequence[Any] = lines.fieldnames or []
-        named = next((name for name in _NAME_COLUMNS if name in columns), None)
-        if named is None or "class" not in columns:
-            raise ValueError(
-                f"`labels` must be a CSV file with the columns name (or file) and class, got "
-                f"{list(columns)} in {str(path)!r}; write them into its first line"
-            )
-        found: dict[str, str] = {}
-        for line in lines:
-            name, kind = Path(line[named] or "").name, (line["class"] or "").strip()
-            if not name or not kind:
-                raise ValueError(
-                    f"{str(path)!r}, line {lines.line_num}: name and class must not be empty"
-                )
-            if found.setdefault(stem(name), kind) != kind:
-                raise ValueError(f"{str(path)!r}, line {lines.line_num}: {name} has two classes")
     return found
 
 
@@ -287,9 +268,10 @@ def read_model(path: Path) -> Pipeline:
 
 
 def classify_all(
-    model: Pipeline, batches: Iterator[Batch], rate: float, table: Table
+    model: Pipeline, batches: Iterator[Batch], rate: float, table: Any
 ) -> tuple[list[Row], list[Failure]]:
-    """Write one line per file, in order; returns what was classified and what failed."""
+    """Write one line per file to a `table_file`; returns what was classified and what failed."""
+    empty = [""] * (len(model[-1].classes_) + 6)
     rows: list[Row] = []
     failures: list[Failure] = []
     for files, spectra in batches:
@@ -302,10 +284,11 @@ def classify_all(
         lines = rows_of(model, good, [read[i] for i in kept], rate) if kept else ()
         by_file = {row.file: row for row in lines}
         for file in files:
-            if file in failed:
-                table.fail(failed[file])
+            if file in by_file:
+                table.writerow(by_file[file].cells())
             else:
-                table.add(by_file[file])
+                reason = failed[file].reason
+                table.writerow([_cell(Path(file).name), _cell(file), *empty, _cell(reason)])
         rows += by_file.values()
         failures += failed.values()
     return rows, failures

@@ -15,6 +15,7 @@ from sklearn.utils import Tags, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...maths.arrays import check_integer
+from .resampling import increasing_grid
 from .spectra import LINES, PAPER_LINES, paper_grid
 
 __all__ = [
@@ -418,8 +419,21 @@ class LineMeans(_FluxTransformer):
         if not 0 <= self.half_width < np.inf:
             raise ValueError(f"half_width must be finite and >= 0, got {self.half_width!r}")
         rows = _flux_rows(self, X, reset=True)
-        grid = _check_grid(self.wavelength, rows.shape[1])
-        at = np.array([_wavelength_of(line) for line in self.lines])
+        grid = paper_grid()
+        if self.wavelength is not None:
+            grid = increasing_grid("wavelength", self.wavelength)
+        if len(grid) != rows.shape[1]:
+            own = self.wavelength is not None
+            by_default = "" if own else " (wavelength=None means the paper's grid)"
+            raise ValueError(
+                f"wavelength must hold one wavelength for each of the {rows.shape[1]} pixels of X, "
+                f"got {len(grid)}{by_default}; give wavelength= the grid of X, or resample X"
+            )
+        unknown = [line for line in self.lines if isinstance(line, str) and line not in LINES]
+        if unknown:
+            raise ValueError(f"lines must be out of {list(LINES)} or wavelengths, got {unknown}")
+        named = (LINES[line] if isinstance(line, str) else line for line in self.lines)
+        at = np.fromiter(named, np.float64, len(self.lines))
         first = np.searchsorted(grid, at - self.half_width, side="left")
         after = np.searchsorted(grid, at + self.half_width, side="right")
         if len(at) == 0 or (first == after).any():
@@ -444,28 +458,6 @@ class LineMeans(_FluxTransformer):
         """``line_`` and the name or the wavelength of each line."""
         check_is_fitted(self)
         return np.array([f"line_{line}" for line in self.lines], dtype=object)
-
-
-def _check_grid(wavelength: Any, pixels: int) -> np.ndarray:
-    """The wavelengths (p,), checked against the number of pixels."""
-    grid = paper_grid() if wavelength is None else np.asarray(wavelength, dtype=np.float64)
-    if grid.shape != (pixels,):
-        given = "wavelength=None means the paper's grid" if wavelength is None else "wavelength"
-        raise ValueError(
-            f"wavelength must hold one wavelength for each of the {pixels} pixels of X, got shape "
-            f"{grid.shape} ({given}); give wavelength= the grid of X, or resample X"
-        )
-    if not (np.isfinite(grid).all() and (np.diff(grid) > 0).all()):
-        raise ValueError("wavelength must be finite and increasing; sort the pixels")
-    return grid
-
-
-def _wavelength_of(line: Any) -> float:
-    if isinstance(line, str):
-        if line not in LINES:
-            raise ValueError(f"lines must be out of {list(LINES)} or wavelengths, got {line!r}")
-        return float(LINES[line])
-    return float(line)
 
 
 class BlockStatistics(_FluxTransformer):

@@ -98,8 +98,7 @@ def read_spectrum(path: PathLike) -> Spectra:
     file = Path(path)
     one = _read(file)
     filled = fill_gaps(one.flux.copy(), ~np.isfinite(one.flux), one.wavelength)
-    row = _Row(file, one, filled, one.ivar, one.bad)
-    return _spectra([row], one.wavelength, ())
+    return _spectra([file], [one._replace(flux=filled)], ())
 
 
 def read_spectra(
@@ -155,20 +154,12 @@ def read_spectra(
     if not 0 < min_coverage <= 1:
         raise ValueError(f"min_coverage must be in (0, 1], got {min_coverage!r}; 0.9 is usual")
     grid = paper_grid() if wavelength is None else increasing_grid("wavelength", wavelength)
-    rows: list[_Row] = []
+    usable: dict[Path, _OneSpectrum] = {}
     failures: list[Failure] = []
     for path in fits_files(paths):
         with _list_failures(failures, on_error):
-            rows.append(_on_grid(path, grid, min_coverage))
-    return _spectra(rows, grid, tuple(failures))
-
-
-class _Row(NamedTuple):
-    file: Path
-    facts: _OneSpectrum
-    flux: NDArray[Any]
-    ivar: NDArray[Any]
-    mask: NDArray[np.bool_]
+            usable[path] = _on_grid(path, grid, min_coverage)
+    return _spectra(usable, list(usable.values()), tuple(failures), grid)
 
 
 def _read(path: Path) -> _OneSpectrum:
@@ -176,7 +167,7 @@ def _read(path: Path) -> _OneSpectrum:
         return _one_spectrum(hdus)
 
 
-def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row:
+def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _OneSpectrum:
     one = _read(path)
     low, high = one.wavelength[[0, -1]]
     span = f"{grid[0]:.0f}-{grid[-1]:.0f} Angstrom"
@@ -202,22 +193,28 @@ def _on_grid(path: Path, grid: NDArray[np.float64], min_coverage: float) -> _Row
     if not (np.isfinite(flux).all() and np.isfinite(ivar).all()):
         largest = np.abs(pixels.flux).max()
         raise _unusable(path, f"flux up to {largest:g} or its ivar is too large for float32")
-    return _Row(path, one, flux, ivar, pixels.mask)
+    return one._replace(wavelength=grid, flux=flux, ivar=ivar, bad=pixels.mask)
 
 
-def _spectra(rows: list[_Row], grid: NDArray[np.float64], failures: tuple[Failure, ...]) -> Spectra:
+def _spectra(
+    files: Iterable[Path],
+    rows: list[_OneSpectrum],
+    failures: tuple[Failure, ...],
+    grid: NDArray[np.float64] | None = None,
+) -> Spectra:
+    grid = rows[0].wavelength if grid is None else grid
     shape = (len(rows), len(grid))
-    known = (CLASSES.index(r.facts.kind) if r.facts.kind in CLASSES else -1 for r in rows)
+    known = (CLASSES.index(row.kind) if row.kind in CLASSES else -1 for row in rows)
     return Spectra(
-        np.array([r.flux for r in rows], np.float32).reshape(shape),
+        np.array([row.flux for row in rows], np.float32).reshape(shape),
         grid,
         label=np.fromiter(known, np.int64, len(rows)),
         target_names=CLASSES,
-        snr=np.array([r.facts.snr for r in rows], np.float64),
-        redshift=np.array([r.facts.redshift for r in rows], np.float64),
-        name=np.array([stem(r.file.name) for r in rows], np.str_),
-        ivar=np.array([r.ivar for r in rows], np.float32).reshape(shape),
-        mask=np.array([r.mask for r in rows], np.bool_).reshape(shape),
+        snr=np.array([row.snr for row in rows], np.float64),
+        redshift=np.array([row.redshift for row in rows], np.float64),
+        name=np.array([stem(file.name) for file in files], np.str_),
+        ivar=np.array([row.ivar for row in rows], np.float32).reshape(shape),
+        mask=np.array([row.bad for row in rows], np.bool_).reshape(shape),
         failures=failures,
     )
 
@@ -226,11 +223,11 @@ def _spectra(rows: list[_Row], grid: NDArray[np.float64], failures: tuple[Failur
 
 
 class _OneSpectrum(NamedTuple):
-    """A spectrum on the grid of its file; arrays (m,)."""
+    """A spectrum on the grid of its file, or on another; arrays (m,)."""
 
     wavelength: NDArray[np.float64]
-    flux: NDArray[np.float64]
-    ivar: NDArray[np.float64]
+    flux: NDArray[Any]
+    ivar: NDArray[Any]
     bad: NDArray[np.bool_]
     snr: float
     redshift: float

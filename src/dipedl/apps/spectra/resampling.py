@@ -208,11 +208,12 @@ def _check_any_good(bad: NDArray[np.bool_], old: Floats, new: Floats) -> None:
 
 
 def increasing_grid(name: str, values: Any) -> Floats:
-    """The wavelengths (p,), if they increase and are two or more."""
+    """The wavelengths (p,), if they are finite, increase, and are two or more."""
     grid = np.asarray(values, dtype=np.float64)
-    if grid.ndim != 1 or len(grid) < 2 or not np.all(np.diff(grid) > 0):
+    increases = grid.ndim == 1 and np.isfinite(grid).all() and np.all(np.diff(grid) > 0)
+    if not increases or len(grid) < 2:
         raise ValueError(
-            f"{name} must be an increasing array of at least 2 wavelengths, got shape "
+            f"{name} must be an increasing array of at least 2 finite wavelengths, got shape "
             f"{grid.shape}; sort the pixels"
         )
     return grid
