@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
 import pytest
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner

@@ -53,8 +53,8 @@ class AnswersFolder:
     def finish(self, part: Part, record: Mapping[str, Any]) -> None:
         """Record that a part is finished: last of all, so that a kill leaves it to be done."""
         files = self._files(part.name)
-        kept = {**record, "files": files.checksums(), "part": identity(part)}
-        write_file(_in_folder(files.record), _sealed(kept))
+        content = {**record, "files": files.checksums(), "part": identity(part)}
+        write_file(_in_folder(files.record), _sealed(content))
 
     def record(self, part: Part) -> dict[str, Any] | None:
         """The record of a part; None if it is not finished, was another, or a file is damaged."""
@@ -107,8 +107,8 @@ class AnswersFolder:
             )
 
     def _begin(self, manifest: dict[str, Any]) -> None:
-        kept = self.path / _MANIFEST
-        if kept.is_file():
+        path = self.path / _MANIFEST
+        if path.is_file():
             old, new = self._manifest(), manifest["parts"]
             why = _difference(old, manifest)
             if why:
@@ -120,7 +120,7 @@ class AnswersFolder:
         for left_over in self.path.rglob(".dipedl-*.part"):
             left_over.unlink()
         (self.path / _TOTAL).unlink(missing_ok=True)
-        write_file(kept, _sealed(manifest))
+        write_file(path, _sealed(manifest))
 
     def _manifest(self) -> dict[str, Any]:
         """Return the manifest of an earlier run; UserError if it is damaged."""
@@ -177,8 +177,8 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     ]
     if {of[2] for of in parts[0].values()} == {of[2] for of in parts[1].values()}:
         return "" if parts[0] == parts[1] else "the data are cut into parts of another size"
-    odd = sorted(n for n in {**parts[0], **parts[1]} if parts[0].get(n) != parts[1].get(n))
-    return f"the data have changed since, first in {odd[0]!r}"
+    changed = sorted(n for n in {**parts[0], **parts[1]} if parts[0].get(n) != parts[1].get(n))
+    return f"the data have changed since, first in {changed[0]!r}"
 
 
 def _file(origin: str) -> str:

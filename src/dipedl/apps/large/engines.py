@@ -231,13 +231,13 @@ class RayEngine:
             )
         ray, workers = self._ray, self.workers if tasks else 0
         # In a tuple the reference comes itself, and a worker that has it takes it once.
-        held = (ray.put(function),)
-        call = ray.remote(num_cpus=1, max_retries=_RETRIES)(_call_held)
+        stored = (ray.put(function),)
+        call = ray.remote(num_cpus=1, max_retries=_RETRIES)(_call_stored)
         waiting = iter(enumerate(tasks))
         running: dict[Any, tuple[int, Any]] = {}
         while True:
             for number, task in islice(waiting, workers - len(running)):
-                running[call.remote(held, task)] = number, task
+                running[call.remote(stored, task)] = number, task
             if not running:
                 return
             (done,), _ = ray.wait(list(running), num_returns=1)
@@ -268,8 +268,8 @@ class RayEngine:
         self.close()
 
 
-def _call_held(held: tuple[Any], task: Any) -> Any:
-    return _function_of(held[0])(task)
+def _call_stored(stored: tuple[Any], task: Any) -> Any:
+    return _function_of(stored[0])(task)
 
 
 @lru_cache(maxsize=1)

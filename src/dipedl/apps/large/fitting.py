@@ -202,15 +202,15 @@ def fit(
     else:
         check_known(columns, first.columns, "the data")
     X, y, numbers, _ = _inputs(columns, drawn, classes)
-    *held, _, odd = _inputs(columns, first.held, classes)
+    *held_out, _, unreadable = _inputs(columns, first.held, classes)
     clf = clone(model) if isinstance(model, DIPClassifier) else model(X)
-    clf.fit(X, y, calibration=tuple(held))
+    clf.fit(X, y, calibration=tuple(held_out))
     unread = frozenset(part for part, _ in first.troubles)
     added = passes.run(SecondPass.of(reading, columns, first.rule, clf, X, y, classes, unread))
-    _with_all_rows(clf, added, classes, held)
+    _with_all_rows(clf, added, classes, held_out)
     if _adds_up(clf):
         clf.stream_ = _stream(clf, first.held, columns, calibration)
-    refused = first.refused + added.refused + odd
+    refused = first.refused + added.refused + unreadable
     return LargeFit(
         classifier=clf,
         columns=columns,
@@ -533,12 +533,12 @@ def _inputs(
     scale = min(1.0, _COPIES * max(sample.most, len(sample)) / sample.counts.sum())
     times = np.maximum(1, np.round(scale * sample.counts)).astype(int)
     frame, numbers = sample.rows["frame"], sample.rows["number"]
-    X, fine, odd = as_inputs(columns, frame, numbers)
-    check_usable(fine, odd, "the sample")
-    at = np.arange(len(X)).repeat(times[fine])
+    X, valid, unreadable = as_inputs(columns, frame, numbers)
+    check_usable(valid, unreadable, "the sample")
+    at = np.arange(len(X)).repeat(times[valid])
     X = X.iloc[at].reset_index(drop=True)
-    refused = Refusals(int(sample.counts[~fine].sum()), tuple(("", one) for one in odd))
-    return X, _as_classes(sample.labels[fine][at], classes), numbers[fine][at], refused
+    refused = Refusals(int(sample.counts[~valid].sum()), tuple(("", one) for one in unreadable))
+    return X, _as_classes(sample.labels[valid][at], classes), numbers[valid][at], refused
 
 
 # The second pass: sums over all rows that are not held out
@@ -598,20 +598,20 @@ class SecondPass:
     def _of(self, part: str, batch: Batch) -> SecondResult:
         kept = ~self.rule(self.reading.keys(batch)[1])
         frame = batch.frame.loc[kept].reset_index(drop=True)
-        X, fine, odd = as_inputs(self.columns, frame, batch.numbers[kept])
-        y = _as_classes(batch.labels[kept][fine], self.classes)
+        X, valid, unreadable = as_inputs(self.columns, frame, batch.numbers[kept])
+        y = _as_classes(batch.labels[kept][valid], self.classes)
         sums = None
         if len(y):
             Z = compute_features(self.features, X)
             near = ~outside_of(*self.fence, Z).any(axis=1)
             sums = Sums.of(Z[near], y[near], self.classes, self.forms) if near.any() else None
-        return SecondResult(len(y), sums, Refusals.of(part, odd))
+        return SecondResult(len(y), sums, Refusals.of(part, unreadable))
 
 
 def _with_all_rows(
-    clf: DIPClassifier, added: SecondResult, classes: np.ndarray, held: list[Any]
+    clf: DIPClassifier, added: SecondResult, classes: np.ndarray, held_out: list[Any]
 ) -> None:
-    """Put the sums of all rows in place of those of the reservoir, and learn from `held` again."""
+    """Put sums of all rows in place of those of the reservoir; learn from `held_out` again."""
     evidence = copy(clf.evidence_)
     evidence.n_ = float(added.rows)
     if added.sums is not None:
@@ -621,7 +621,7 @@ def _with_all_rows(
             width = np.where(width > 0, width, 1.0)
             density.reach_ = replace(density.reach_, low=added.sums.low, width=width)
     clf.evidence_ = evidence
-    clf.calibrate(*held)
+    clf.calibrate(*held_out)
 
 
 def _adds_up(clf: DIPClassifier) -> bool:
@@ -634,10 +634,10 @@ def _stream(
 ) -> Stream:
     """Return the stream that a merge with another model needs."""
     evidence = clf.evidence_
-    X, fine, _ = as_inputs(columns, held.rows["frame"], held.rows["number"])
+    X, valid, _ = as_inputs(columns, held.rows["frame"], held.rows["number"])
     rows = {"Z": evidence.transform(X), "P": clf.fitted_classifier().proba(X)}
-    labels = _as_classes(held.labels[fine], clf.classes_)
-    parts = (held.keys[fine], labels, held.counts[fine], rows, most)
+    labels = _as_classes(held.labels[valid], clf.classes_)
+    parts = (held.keys[valid], labels, held.counts[valid], rows, most)
     sample = RowSample(*parts, share=HELD_SHARE)
     return Stream(evidence.density_, evidence.features_, sample, evidence.n_, False)
 

@@ -161,17 +161,17 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
 
 def _drawn(parts: list[Part], reading: Reading) -> tuple[pd.DataFrame, int]:
     """Labelled rows of some of the parts, and how many of the others were found corrupt."""
-    step, wanted = max(1, len(parts) // _FROM), min(_FROM, len(parts))
+    step, most = max(1, len(parts) // _FROM), min(_FROM, len(parts))
     frames, corrupt = [], 0
     for i in sorted(range(len(parts)), key=lambda i: i % step):
-        some = replace(parts[i], rows=min(parts[i].rows, _SAMPLE // wanted))
+        some = replace(parts[i], rows=min(parts[i].rows, _SAMPLE // most))
         try:
             batch = next(reading.batches(some))
         except Unreadable:
             corrupt += 1
             continue
         frames.append(batch.frame.assign(**{reading.target: batch.labels}))
-        if len(frames) == wanted:
+        if len(frames) == most:
             break
     if not frames:
         raise UserError(f"none of the {len(parts):,} parts can be read")

@@ -107,8 +107,8 @@ class DriftReport:
             ("Reference", self.reference),
         ]
         lines += [
-            (f"Evidence, {told}", f"{self.evidence[n]:.1f} nats, alarm at {self.limits[n]:.1f}")
-            for n, told in _NAMES.items()
+            (f"Evidence, {title}", f"{self.evidence[n]:.1f} nats, alarm at {self.limits[n]:.1f}")
+            for n, title in _NAMES.items()
         ]
         lines += self._window_lines()
         estimates = {
@@ -132,9 +132,9 @@ class DriftReport:
             return []
         changed = ", ".join(f"{name} (PSI {psi:.2f})" for name, psi in w.changed[:5]) or "none"
         more = f" and {len(w.changed) - 5} more" if len(w.changed) > 5 else ""
-        told = f"KS distance {w.distance:.3f}{', differs' if w.differs else ''}"
+        distance = f"KS distance {w.distance:.3f}{', differs' if w.differs else ''}"
         return [
             ("Windows that differ", f"{self.windows_differ} of {self.windows}"),
-            ("Last window", f"rows {w.first:,} to {w.last:,}: p-values: {told}"),
+            ("Last window", f"rows {w.first:,} to {w.last:,}: p-values: {distance}"),
             ("Columns changed", changed + more),
         ]

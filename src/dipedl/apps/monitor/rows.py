@@ -54,18 +54,18 @@ def rows_of_model(model: Any, X: Any) -> Rows:
 
 def held_out_rows(model: Any) -> Rows:
     """Return the held-out rows of a model, each with its rank in place of its p-value."""
-    held, given = model.held_out_rows(), model.held_out_proba()
-    P = to_numpy(model.answer_proba(given, held.scores))
+    held, proba = model.held_out_rows(), model.held_out_proba()
+    P = to_numpy(model.answer_proba(proba, held.scores))
     if hasattr(model, "held_out_dirichlet"):
         u = to_numpy(model.held_out_dirichlet().vacuity)
         # Without a calibrator, and in files of before 0.2.0, there are no others.
         bare = held.bare_proba
-        full = given if bare is None else model.evidence_.calibrate_in_full(bare)
+        full = proba if bare is None else model.evidence_.calibrate_in_full(bare)
         confidence = full.max(axis=1)
     else:
         u, confidence = 1 - P.max(axis=1), P.max(axis=1)
     known = held.labels is not None and held.origin != "in-sample"
-    right = model.label_indices(given, held.scores) == held.labels if known else None
+    right = model.label_indices(proba, held.scores) == held.labels if known else None
     order = np.argsort(held.scores, kind="stable")
     below = np.empty(len(order))
     below[order] = np.cumsum(held.counts[order])

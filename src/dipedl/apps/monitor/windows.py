@@ -120,19 +120,19 @@ def _normal(
 def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
     if labels is None:
         return np.zeros(4)
-    given = np.asarray(labels, dtype=object).ravel()
-    if len(given) != len(rows):
+    entries = np.asarray(labels, dtype=object).ravel()
+    if len(entries) != len(rows):
         raise ValueError(
-            f"labels must have one entry per row, got {len(given)} for {len(rows)} rows; put None "
-            "where a label is not known"
+            f"labels must have one entry per row, got {len(entries)} for {len(rows)} rows; put "
+            "None where a label is not known"
         )
-    known = ~missing_entries(given)
-    if known.any() and are_texts(given[known]) != are_texts(np.asarray(classes)):
+    known = ~missing_entries(entries)
+    if known.any() and are_texts(entries[known]) != are_texts(np.asarray(classes)):
         raise ValueError(
-            f"labels have dtype {np.asarray(given[known].tolist()).dtype}, the classes of the "
+            f"labels have dtype {np.asarray(entries[known].tolist()).dtype}, the classes of the "
             f"model {np.asarray(classes).dtype}: give labels of the type of the classes"
         )
-    labels = given[known]
+    labels = entries[known]
     if known.any() and are_texts(labels):
         labels = np.array(spellings(labels, [str(one) for one in classes]), dtype=object)
     # A label that the model does not know is never right.
@@ -174,8 +174,8 @@ class ColumnBins:
         else:
             texts = _texts(values)
             levels, n = np.unique(spellings(texts, versions(texts)), return_counts=True)
-            kept = sorted(levels[np.argsort(-n, kind="stable")][:_MOST_LEVELS].tolist())
-            made = cls(name, np.zeros(0), tuple(kept), np.zeros(0))
+            common = sorted(levels[np.argsort(-n, kind="stable")][:_MOST_LEVELS].tolist())
+            made = cls(name, np.zeros(0), tuple(common), np.zeros(0))
         return cls(name, made.cuts, made.levels, made.count(values))
 
     def count(self, values: Any) -> np.ndarray:
