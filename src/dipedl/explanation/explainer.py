@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
+from ..columns import (
+    Columns,
+    by_row,
+    column,
+    column_texts,
+    first_gaps,
+    is_date,
+    is_frame,
+    missing_entries,
+    new_levels,
+)
 from ..decisions.p_values import conformal_p_values
 from ..decisions.pipelines import last_step_with
 from ..dirichlet import most_probable
-from ..features.pipelines import names_after
+from ..features.pipelines import (
+    input_sources,
+    known_levels,
+    names_after,
+    sources_after,
+    without_gaps,
+)
 from ..held_out import HeldOut
 from ..inputs import encode_table_rows, validate_rows
 from ..maths.scores import placements
 from ..writing.numbers import plain_labels
 from .cards import BaselineCard, Card, Cards
-from .user_columns import Reading, UserColumns, row_news, user_columns
+
+#: One row as one density sees it; "kind" says which entries there are.
+Reading = dict[str, Any]
 
 _PROBES = 200
 _OVERFLOW = "a value that classifier, features or density cannot compute with"
@@ -98,14 +119,14 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
     columns = evidence_side.columns_
-    user = user_columns(clf, rows, before, Z, evidence_side.features_, columns)
+    user = UserColumns(clf, rows, before, Z, evidence_side.features_, columns)
     found = _parts(clf, Z, proba)
     if rarest_only:
         parts = _rarest_gaussian(found, user, top)
     else:
         rows_of_all = np.arange(len(Z))
         parts = list(zip(*(part.read(user, rows_of_all, top) for part in found), strict=True))
-    news = row_news(columns, rows, before)
+    news = user.news()
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
     typical = held_out.quantile(0.5)
@@ -142,7 +163,7 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
     readable = getattr(clf, "readable_density", lambda rows: None)(arriving)
     if readable is not None:
         density, Z, features = readable
-        user = user_columns(clf, validate_rows(X), before, Z, features, None)
+        user = UserColumns(clf, validate_rows(X), before, Z, features, None)
         readings = read_rows(density, Z, list(user.tokens), user.features_for(top))
         parts = [(user.in_columns(row, i, top),) for i, row in enumerate(readings)]
     return [
@@ -161,6 +182,151 @@ def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> l
         )
         for i in range(len(P))
     ]
+
+
+class UserColumns:
+    """The inputs X (n, d) of the user, and how the features Z (n, p) of the density hang on them.
+
+    The steps `before` bring X to the model `clf`, and its `features` to Z; `columns` knows the
+    usual values of the columns that arrive at the model.
+    """
+
+    def __init__(
+        self,
+        clf: Any,
+        X: Any,
+        before: Any,
+        Z: np.ndarray,
+        features: Any,
+        columns: Columns | None,
+    ) -> None:
+        self.X, self.before, self.Z, self.known = X, before, Z, columns
+        fitted, p = clf if before is None else before, Z.shape[1]
+        #: Names of the columns, those of the fit where X has none; none for texts and sparse rows.
+        self.names: list[str] = []
+        if not sparse.issparse(X) and len(getattr(X, "shape", ())) == 2:
+            of_fit = None if is_frame(X) else getattr(fitted, "feature_names_in_", None)
+            self.names = column_texts(X) if of_fit is None else list(map(str, of_fit))
+        self.inputs = input_sources(len(self.names))
+        start = sources_after(before, self.inputs) if self.names else None
+        known = columns is not None and start is not None and len(columns.names) == len(start)
+        #: Sources of the columns that arrive at the model, if it knows them.
+        self.arriving = start if known and start is not None else []
+        self._place = {source.column: j for j, source in enumerate(self.arriving)}
+        last = None if start is None else sources_after(features, start)
+        self.sources = last if last is not None and len(last) == p else None
+        names = self.names if before is None else names_after(before, self.names or None)
+        names = names if features is None else names_after(features, names)
+        known_names = names is not None and len(names) == p
+        self.features = names if known_names and names else [f"feature {j}" for j in range(p)]
+        scaler = features[-1] if isinstance(features, Pipeline) else features
+        #: The last step before the density, which is undone for readers.
+        self.scaler = scaler if type(scaler) is StandardScaler else None
+        #: A name for each feature that stands for no other, and the place of the feature.
+        self.tokens = {f"feature {j}": j for j in range(p)}
+        self._values: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def features_for(self, top: int) -> int:
+        """Return how many features to read for the `top` columns: all, if a column has several."""
+        columns = [source.columns for source in self.sources or []]
+        return top if len(set(columns)) == len(columns) else max(top, len(columns))
+
+    def news(self) -> list[list[str]]:
+        """Return the values in each row that neither the fit nor the steps `before` saw."""
+        n, columns = self.X.shape[0], self.known
+        if self.before is None and columns is not None:
+            return columns.describe_new(self.X)
+        if self.before is None or not self.names:
+            return [[] for _ in range(n)]
+        news = [
+            new_levels(self.names[c], column(self.X, c), levels)
+            for c, levels in known_levels(self.before, self.inputs)
+        ]
+        gapless = set(without_gaps(self.before, self.inputs))
+        # Columns whose gaps would arrive, and of which none arrived in the fit.
+        shares = () if columns is None else columns.missing
+        for source, share in zip(self.arriving, shares, strict=False):
+            if source.column is not None and not source.filled and not share:
+                gapless.add(source.column)
+        news += [first_gaps(self.names[c], column(self.X, c)) for c in sorted(gapless)]
+        return by_row(news, n)
+
+    def in_columns(self, reading: Reading, i: int, top: int) -> Reading:
+        """Put a reading of row i, with tokens for names, in the `top` columns of the user."""
+        inner: Reading = {
+            k: self.in_columns(v, i, top) for k, v in reading.items() if k == "background"
+        }
+        if "blocks" in reading:
+            inner["blocks"] = [self.in_columns(block, i, top) for block in reading["blocks"][:top]]
+        if "neighbours" in reading:
+            inner["neighbours"] = reading["neighbours"][:top]
+        if "features" in reading:
+            entries = list(self._entries(reading["features"], i))
+            # A column of many levels adds much for any of them.
+            entries.sort(key=lambda entry: entry["expected"] - entry["contribution"])
+            inner["features"] = entries[:top]
+            others = (entry["contribution"] for entry in entries[top:])
+            inner["rest"] = sum(others, reading["rest"])
+        return reading | inner
+
+    def _entries(self, features: list[dict[str, Any]], i: int) -> Iterator[dict[str, Any]]:
+        """Yield features of row i that are no column, and columns with what their features add."""
+        sums: dict[int, tuple[float, float]] = {}
+        for entry in features:
+            j = self.tokens.get(entry.get("name", ""))
+            source = None if self.sources is None or j is None else self.sources[j]
+            if source is None or len(source.columns) != 1 or source.words:
+                yield self._feature(entry, i)
+            else:
+                (c,) = source.columns
+                contribution, expected = sums.get(c, (0.0, 0.0))
+                sums[c] = contribution + entry["contribution"], expected + 1.0
+        for c, (contribution, expected) in sums.items():
+            yield self._column(c, contribution, expected, i)
+
+    def _feature(self, entry: dict[str, Any], i: int) -> dict[str, Any]:
+        """Return the entry of a feature that is no column, before it was standardised."""
+        j, entry = self.tokens.get(entry.get("name", "")), entry | {"expected": 1.0}
+        if j is None:
+            return entry
+        entry |= {"name": self.features[j]}
+        if self.scaler is None:
+            return entry
+        mean, scale = float(self.scaler.mean_[j]), float(self.scaler.scale_[j])
+        return entry | {"value": float(self.Z[i, j]) * scale + mean, "mean": mean}
+
+    def _column(self, c: int, contribution: float, expected: float, i: int) -> dict[str, Any]:
+        if c not in self._values:
+            values = column(self.X, c)
+            self._values[c] = np.asarray(values), missing_entries(values)
+        values, gaps = self._values[c]
+        value = None if gaps[i] else _plain(values[i])
+        usual, share, unusual = "", None, False
+        if self.known is not None and c in self._place:
+            source, known = self.arriving[self._place[c]], self.known[self._place[c]]
+            unit = source.back or float
+            usual = known.describe_usual(unit)
+            # Of filled gaps nothing tells how many there were.
+            if not (source.filled and gaps[i]):
+                share, unusual = known.share(value), known.is_unusual(value, unit)
+        return {
+            "name": self.names[c],
+            "column": c,
+            "contribution": contribution,
+            "expected": expected,
+            "value": value,
+            "usual": usual,
+            "share": share,
+            "unusual": unusual,
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Return a number, a boolean or text; a date as text."""
+    if isinstance(value, np.datetime64):
+        return str(np.datetime_as_string(value, unit="auto"))
+    value = value.item() if isinstance(value, np.generic) else value
+    return str(value) if is_date(type(value)) else value
 
 
 def _names(clf: Any) -> tuple[str, ...]:

@@ -42,6 +42,11 @@ class Source:
     filled: bool = False
     words: bool = False
 
+    @property
+    def column(self) -> int | None:
+        """The one column whose value the feature has; None if it mixes or recodes columns."""
+        return self.columns[0] if len(self.columns) == 1 and self.back is not None else None
+
 
 Sources = list[Source]
 
@@ -69,8 +74,8 @@ def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[in
     """Columns that an encoder reads as they are, with the levels that it knows."""
     for leaf, read in _leaves(transformer, sources):
         for source, levels in zip(read, getattr(leaf, "categories_", []), strict=False):
-            if len(source.columns) == 1 and source.back is not None:
-                yield source.columns[0], list(levels)
+            if source.column is not None:
+                yield source.column, list(levels)
 
 
 def without_gaps(transformer: Any, sources: Sources | None) -> Iterator[int]:

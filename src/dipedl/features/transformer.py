@@ -102,7 +102,7 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     """
     dates = {j: c for j, (c, values) in enumerate(named_columns(X)) if holds_dates(values)}
     sources = _sources_of(X, parts) if dates else []
-    whole = {s.columns[0] for s in sources if len(s.columns) == 1 and s.back is not None}
+    whole = {source.column for source in sources}
     left = [name for j, name in dates.items() if j in whole]
     if not left and not is_frame(Z):
         left = [name for name, values in named_columns(Z) if holds_dates(values)]
