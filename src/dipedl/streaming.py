@@ -202,10 +202,15 @@ class Stream:
     def merge(self, other: Stream, classes: np.ndarray) -> Self:
         """Return the sum of both; rows that are held out no more are in the density."""
         held, freed = self.held.merge(other.held)
-        merged = replace(self, density=_sum(self, other), held=held, n=self.n + other.n)
-        if "Z" in freed.rows:
-            return merged._with_features(freed.rows["Z"], freed.labels, classes, freed.counts)
-        return merged.with_rows(freed.rows["X"], freed.labels, classes, freed.counts)
+        # A density of no rows adds nothing.
+        densities = [stream.density for stream in (self, other) if stream.n] or [other.density]
+        merged = replace(
+            self, density=reduce(merge_densities, densities), held=held, n=self.n + other.n
+        )
+        add_freed = merged._with_features if "Z" in freed.rows else merged.with_rows
+        return add_freed(
+            freed.rows.get("Z", freed.rows.get("X")), freed.labels, classes, freed.counts
+        )
 
     def same_rows(self, other: Stream) -> bool:
         """Return whether both have seen the same rows: as many, and the same are held out."""
@@ -227,14 +232,26 @@ class Stream:
                 f"too few rows came so far: {len(self.held)} are held out, and {self.n:g} are in "
                 "the density; give partial_fit more rows before the first prediction"
             )
-        evidence = copy(blank)
-        evidence.features_, evidence.density_ = self._features_and_density(names)
-        Z, P = self._held_out_features(evidence.features_, classifier)
+        evidence, rows = copy(blank), self.held.rows
+        evidence.features_, evidence.density_ = self.features, self.density
+        if self.standardised:
+            evidence.features_ = scaler = scaler_of(self.density)
+            if names is not None:
+                scaler.feature_names_in_ = names
+            evidence.density_ = _of_standardised(self.density, scaler)
         if not hasattr(evidence, "columns_"):
-            columns = Columns.learn(self.held.rows["X"])
+            columns = Columns.learn(rows["X"])
             if columns is not None and names is not None:
                 columns = replace(columns, names=list(names))
             evidence.columns_ = columns
+        if "Z" in rows:
+            Z, P = rows["Z"], rows["P"]
+        else:
+            with warnings.catch_warnings():
+                # A classifier that was given frames: columns are in the same order here.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+                Z = compute_features(evidence.features_, rows["X"])
+                P = classifier.proba(rows["X"])
         counts = self.held.counts
         held = HeldOut(
             log_density(evidence.density_, Z),
@@ -254,32 +271,6 @@ class Stream:
             return self
         density = add_rows(copy(self.density), Z, y, classes, None if (w == 1).all() else w)
         return replace(self, density=density, n=self.n + float(w.sum()))
-
-    def _features_and_density(self, names: Any) -> tuple[Any, Any]:
-        """Features and density of new inputs."""
-        if not self.standardised:
-            return self.features, self.density
-        scaler = scaler_of(self.density)
-        if names is not None:
-            scaler.feature_names_in_ = names
-        return scaler, _of_standardised(self.density, scaler)
-
-    def _held_out_features(
-        self, features: Any, classifier: FittedClassifier
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Features (m, p) and class probabilities (m, k) of the held-out rows."""
-        if "Z" in self.held.rows:
-            return self.held.rows["Z"], self.held.rows["P"]
-        X = self.held.rows["X"]
-        with warnings.catch_warnings():
-            # A classifier that was given frames: columns are in the same order here.
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            return compute_features(features, X), classifier.proba(X)
-
-
-def can_be_standardised(density: Any) -> bool:
-    """Return whether an unfitted density of inputs gives that of standardised ones."""
-    return isinstance(density, _GAUSSIANS) and density.shrinkage != "ledoit-wolf"
 
 
 def scaler_of(density: Any) -> StandardScaler:
@@ -310,13 +301,6 @@ def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
     if isinstance(density, GaussianDensity):
         return density.with_moments(moved)
     return density.with_moments(density.classes_, moved)
-
-
-def _sum(a: Stream, b: Stream) -> Any:
-    """The density of the rows of both; one of no rows adds nothing."""
-    if not a.n or not b.n:
-        return a.density if a.n else b.density
-    return merge_densities(a.density, b.density)
 
 
 def merge(model: Any, other: Any) -> Any:
@@ -362,19 +346,37 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
     rows = validate_fit_features(model, X, reset=first, dtype=FLOATS)
     labels = validate_labels(y)
     check_consistent_length(rows, labels)
-    given = check_weights(sample_weight, rows)
+    weights = check_weights(sample_weight, rows)
+    weights = np.ones(len(rows)) if weights is None else weights
     if first:
         _begin(model, labels if classes is None else np.unique(classes), rows.dtype)
-    _check_labels(model, labels, classes)
-    weights = np.ones(len(rows)) if given is None else given
-    stream, freed, fitted = _hold_out(model, rows, labels, weights)
-    for part in (freed, fitted):
-        stream = stream.with_rows(part.rows["X"], part.labels, model.classes_, part.counts)
+    unseen = np.setdiff1d(labels, model.classes_)
+    if len(unseen) or (classes is not None and len(np.setxor1d(classes, model.classes_))):
+        came = unseen if len(unseen) else np.unique(classes)
+        raise ValueError(
+            f"y or classes hold {came.tolist()} where the classes are "
+            f"{model.classes_.tolist()}: name every label in classes= at the first call of "
+            "partial_fit"
+        )
+    held = model.stream_.held
+    keys, counts = row_keys(rows, labels, seed(model.random_state) + KEY_SEED), weights > 0
+    batch = RowSample(keys, labels, weights, {"X": rows}, held.most, share=held.share)
+    candidates = in_share(keys, held.share)
+    kept, freed = held.merge(batch.take(np.flatnonzero(candidates & counts)))
+    fitted = batch.take(np.flatnonzero(~candidates & counts))
+    stream = replace(model.stream_, held=kept)
     if not isinstance(model.estimator_, FrozenEstimator):
         model.estimator_ = deepcopy(model.estimator_)
     for part in (freed, fitted):
+        stream = stream.with_rows(part.rows["X"], part.labels, model.classes_, part.counts)
         _teach(model, part, X)
-    _drop_learned(model)
+    # What was learned from held-out rows is forgotten: these are others now.
+    learned = vars(model).pop("evidence_", None)
+    if learned is not None and not learned.held_out_.source.endswith(BY_CONTENT):
+        warn_caller(
+            "what calibrate has learned is dropped: partial_fit learns from the rows that it "
+            "holds out itself; call calibrate after the last batch"
+        )
     model.stream_ = stream
     return model
 
@@ -388,19 +390,19 @@ def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
             f"classes must name at least 2 labels, got {model.classes_.tolist()}: name every "
             "label that will come in classes= at the first call of partial_fit"
         )
-    given = GDADensity() if model.density is None else model.density
-    density = as_density(given, model.random_state)
+    density = as_density(
+        GDADensity() if model.density is None else model.density, model.random_state
+    )
     frozen = isinstance(model.features, FrozenEstimator)
-    if not (
-        model.features is None
-        or frozen
-        or (isinstance(model.features, str) and model.features == "passthrough")
-    ):
+    passed = isinstance(model.features, str) and model.features == "passthrough"
+    if not (model.features is None or frozen or passed):
         raise ValueError(
             f"features must not learn from batches, got {model.features!r}: give None, "
             "'passthrough', or FrozenEstimator(...) of a fitted transformer"
         )
-    if model.features is None and not can_be_standardised(density):
+    # Gaussians of inputs give those of standardised ones; not so their shrinkage by Ledoit-Wolf.
+    moved = isinstance(density, _GAUSSIANS) and density.shrinkage != "ledoit-wolf"
+    if model.features is None and not moved:
         raise ValueError(
             f"features=None standardises by moments, which {density!r} does not hold: give "
             "features='passthrough' or a frozen transformer, or density=GDADensity()"
@@ -412,39 +414,6 @@ def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
     )
     features = model.features if frozen else None
     model.stream_ = Stream(density, features, held, 0.0, model.features is None)
-
-
-def _drop_learned(model: Any) -> None:
-    """Forget what was learned from held-out rows, which are others now."""
-    learned = vars(model).pop("evidence_", None)
-    if learned is not None and not learned.held_out_.source.endswith(BY_CONTENT):
-        warn_caller(
-            "what calibrate has learned is dropped: partial_fit learns from the rows that it "
-            "holds out itself; call calibrate after the last batch"
-        )
-
-
-def _check_labels(model: Any, labels: np.ndarray, classes: Any) -> None:
-    unseen = np.setdiff1d(labels, model.classes_)
-    if len(unseen) or (classes is not None and len(np.setxor1d(classes, model.classes_))):
-        came = unseen if len(unseen) else np.unique(classes)
-        raise ValueError(
-            f"y or classes hold {came.tolist()} where the classes are "
-            f"{model.classes_.tolist()}: name every label in classes= at the first call of "
-            "partial_fit"
-        )
-
-
-def _hold_out(
-    model: Any, X: np.ndarray, y: np.ndarray, w: np.ndarray
-) -> tuple[Stream, RowSample, RowSample]:
-    """The stream with new held-out rows; rows that are held out no more; and all others."""
-    held, keys = model.stream_.held, row_keys(X, y, seed(model.random_state) + KEY_SEED)
-    rows = RowSample(keys, y, w, {"X": X}, held.most, share=held.share)
-    candidate, counts = in_share(keys, held.share), w > 0
-    kept, freed = held.merge(rows.take(np.flatnonzero(candidate & counts)))
-    rest = rows.take(np.flatnonzero(~candidate & counts))
-    return replace(model.stream_, held=kept), freed, rest
 
 
 def _teach(model: Any, rows: RowSample, X: Any) -> None:

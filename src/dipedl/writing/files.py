@@ -13,18 +13,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
+#: Tests of the mode of what is no ordinary file, and what to call it.
 _NO_FILES = {
-    stat.S_IFDIR: "a folder; name a file in it",
-    stat.S_IFCHR: "a device; name a file",
-    stat.S_IFBLK: "a device; name a file",
-    stat.S_IFIFO: "a FIFO; name a file",
-    stat.S_IFSOCK: "a socket; name a file",
+    stat.S_ISDIR: "a folder; name a file in it",
+    stat.S_ISCHR: "a device; name a file",
+    stat.S_ISBLK: "a device; name a file",
+    stat.S_ISFIFO: "a FIFO; name a file",
+    stat.S_ISSOCK: "a socket; name a file",
 }
 _ANY_MAY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def writable_target(path: str | os.PathLike[str]) -> Path:
-    """The file that `path` names, links followed, if it may be written or replaced.
+    """Return the file that `path` names, links followed, if it may be written or replaced.
 
     Raises
     ------
@@ -32,16 +33,27 @@ def writable_target(path: str | os.PathLike[str]) -> Path:
         If it is a folder, device, FIFO or socket, or a link in a circle; if the file is read-only
         (also for root); if its folder does not exist or is not writable.
     """
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        found = None
-    except OSError as error:
-        _refuse(path, error.errno, error.strerror)
+
+    def refuse(code: int | None, why: str | None) -> NoReturn:
+        raise OSError(code, f"cannot save to {os.fspath(path)}: {why}")
+
     target = Path(os.path.realpath(path))
-    if found is not None:
-        _check_file(path, found, target)
-    _check_folder(path, target.parent)
+    mode = stat.S_IFREG | _ANY_MAY_WRITE
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        refuse(error.errno, error.strerror)
+    for is_kind, kind in _NO_FILES.items():
+        if is_kind(mode):
+            refuse(errno.EISDIR if is_kind is stat.S_ISDIR else errno.EINVAL, f"it is {kind}")
+    if not mode & _ANY_MAY_WRITE or (target.exists() and not os.access(target, os.W_OK)):
+        refuse(errno.EACCES, "it is read-only; name another file, or make it writable")
+    if not target.parent.is_dir():
+        refuse(errno.ENOENT, f"the folder {target.parent} does not exist; create it")
+    if not os.access(target.parent, os.W_OK):
+        refuse(errno.EACCES, f"the folder {target.parent} is not writable; name another")
     return target
 
 
@@ -52,26 +64,6 @@ def check_is_no_input(path: str | os.PathLike[str], inputs: Iterable[Path | None
     for given in inputs:
         if given is not None and given.exists() and os.path.samefile(path, given):
             raise ValueError(f"writing {path} would destroy the input {given}; choose another file")
-
-
-def _check_file(path: str | os.PathLike[str], found: os.stat_result, target: Path) -> None:
-    kind = stat.S_IFMT(found.st_mode)
-    if kind != stat.S_IFREG:
-        code = errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL
-        _refuse(path, code, f"it is {_NO_FILES.get(kind, 'no file')}")
-    if not found.st_mode & _ANY_MAY_WRITE or not os.access(target, os.W_OK):
-        _refuse(path, errno.EACCES, "it is read-only; name another file, or make it writable")
-
-
-def _check_folder(path: str | os.PathLike[str], folder: Path) -> None:
-    if not folder.is_dir():
-        _refuse(path, errno.ENOENT, f"the folder {folder} does not exist; create it")
-    if not os.access(folder, os.W_OK):
-        _refuse(path, errno.EACCES, f"the folder {folder} is not writable; name another")
-
-
-def _refuse(path: str | os.PathLike[str], code: int | None, why: str | None) -> NoReturn:
-    raise OSError(code, f"cannot save to {os.fspath(path)}: {why}")
 
 
 _FOLLOW_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
@@ -101,7 +93,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     # Nobody can know this name before, and so plant a link there.
     beside = os.path.join(target.parent, f".dipedl-{secrets.token_hex(16)}.part")
     try:
-        with _new_file(beside, _status(target)) as file:
+        with _new_file(beside, target.stat() if target.exists() else None) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -126,13 +118,6 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _status(target: Path) -> os.stat_result | None:
-    try:
-        return target.stat()
-    except FileNotFoundError:
-        return None
 
 
 def _new_file(beside: str, replaced: os.stat_result | None) -> IO[bytes]:
