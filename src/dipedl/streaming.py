@@ -207,10 +207,8 @@ class Stream:
         merged = replace(
             self, density=reduce(merge_densities, densities), held=held, n=self.n + other.n
         )
-        add_freed = merged._with_features if "Z" in freed.rows else merged.with_rows
-        return add_freed(
-            freed.rows.get("Z", freed.rows.get("X")), freed.labels, classes, freed.counts
-        )
+        part, add = ("Z", merged._with_features) if "Z" in freed.rows else ("X", merged.with_rows)
+        return add(freed.rows[part], freed.labels, classes, freed.counts)
 
     def same_rows(self, other: Stream) -> bool:
         """Return whether both have seen the same rows: as many, and the same are held out."""

@@ -167,22 +167,21 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     own = names_after(features, [str(label) for label in labels] if is_frame(X) else None)
     mixed = [None] * p if as_numbers(X) is None else [f"feature {j}" for j in range(p)]
     scaler = features[-1] if isinstance(features, Pipeline) else features
-    found = []
+
+    def unscale(j: int, value: float) -> float:
+        return value * float(scaler.scale_[j]) + float(scaler.mean_[j])
+
+    found: list[tuple[Any, Back]] = []
     for j in range(p):
         source = Source(()) if sources is None or len(sources) != p else sources[j]
         if source.back is not None:
             found.append((labels[source.columns[0]], source.back))
-        else:
-            named = len(source.columns) == 1 or mixed[j] is not None
-            name = own[j] if named and own is not None else mixed[j]
-            if source.words or levels.intersection(source.columns):
-                name = None
-            found.append((name, partial(_unscale, scaler, j)))
+            continue
+        named = len(source.columns) == 1 or mixed[j] is not None
+        name = own[j] if named and own is not None else mixed[j]
+        unknown = source.words or levels.intersection(source.columns)
+        found.append((None if unknown else name, partial(unscale, j)))
     return found
-
-
-def _unscale(scaler: StandardScaler, j: int, value: float) -> float:
-    return value * float(scaler.scale_[j]) + float(scaler.mean_[j])
 
 
 def _median(values: np.ndarray, w: np.ndarray | None) -> float:
