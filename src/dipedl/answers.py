@@ -513,7 +513,7 @@ class Decisions:
         return self.held_out_rows().threshold(check_rate(self.false_alarm_rate))
 
     def _as_answer(self, values: np.ndarray) -> np.ndarray:
-        """Numbers per input in the kind of array that the model answers with."""
+        """Return numbers per input in the kind of array that the model answers with."""
         return values
 
     def calibration_remedy(self) -> str:

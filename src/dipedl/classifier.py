@@ -190,7 +190,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         features: Any = "passthrough",
         gamma: float = 1.0,
     ) -> DIPClassifier:
-        """The released behaviour: ``alpha = 1 + n gamma exp(z) p``, z-scored on the training rows.
+        """Return the released behaviour: ``alpha = 1 + n gamma exp(z) p``, z-scored in-sample.
 
         `density` defaults to class-conditional Gaussians with full, unshrunk covariances and equal
         weights. research/docs/paper-and-code.md lists how it still differs from the released
@@ -327,7 +327,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         return fit_batch(self, X, y, classes, sample_weight)  # type: ignore[no-any-return]
 
     def __add__(self, other: Any) -> Self:
-        """The model that has seen the rows of both; settings are those of the first.
+        """Return the model that has seen the rows of both, with the settings of the first.
 
         Both must have been fitted by `partial_fit` or by `dipedl.apps.large.fit`, on the same
         features and with the same classifier: frozen, or fitted on the same rows.
@@ -338,7 +338,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     @on_snapshot
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable label under the posterior mean, shape (n,).
+        """Return the most probable label under the posterior mean, shape (n,).
 
         Far from the data the mean is the prior to the last bit; the classifier breaks such ties.
         """
@@ -354,7 +354,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         return np.asarray(np.log(self.predict_proba(X)))
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
-        """The Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
+        """Return the Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
         evidence, classifier, spread = self._fitted_parts()
         X = validate_inputs(self, X, evidence.columns_)
         _, P, scores = evidence.predict(X, classifier)
@@ -405,7 +405,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     @cached_property
     def evidence_(self) -> EvidenceModel:
-        """The fitted evidence side; after `partial_fit` it is learned when it is asked for."""
+        """Fitted evidence side; after `partial_fit` it is learned when it is asked for."""
         if "stream_" not in vars(self):
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with "
@@ -422,12 +422,12 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     @property
     def density_(self) -> Any:
-        """The fitted density."""
+        """Fitted density."""
         return self.evidence_.density_
 
     @property
     def normalizer_(self) -> Any:
-        """The fitted normaliser; its ``source_`` says which data its statistics came from."""
+        """Fitted normaliser; its ``source_`` says which data its statistics came from."""
         return self.evidence_.normalizer_
 
     @property
@@ -457,17 +457,17 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         return self._fitted_parts()[1]
 
     def evidence_model(self, prior: np.ndarray | None = None) -> EvidenceModel:
-        """The unfitted evidence side with this classifier's parameters and a prior (k,)."""
+        """Return the unfitted evidence side with this classifier's parameters and a prior (k,)."""
         names = set(EvidenceModel._get_param_names()) - {"prior"}
         return EvidenceModel(prior=prior, **{name: getattr(self, name) for name in names})
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse inputs are taken if the classifier takes them."""
+        """Return tags: sparse inputs are taken if the classifier takes them."""
         return sparse_by_default(super().__sklearn_tags__(), self.features, self.estimator)
 
 
 def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
-    """Tags of a model whose default `features` take sparse inputs, and whose classifier may."""
+    """Return tags: sparse inputs are taken by default `features`, if the classifier takes them."""
     classifier = LogisticRegression() if estimator is None else estimator
     known = hasattr(classifier, "__sklearn_tags__") and not isinstance(classifier, type)
     tags.input_tags.sparse = features is None and known and get_tags(classifier).input_tags.sparse

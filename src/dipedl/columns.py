@@ -112,7 +112,7 @@ def missing_entries(values: Any) -> np.ndarray:
 
 
 def present_entries(values: Any) -> list[Any]:
-    """The entries of a column that are not missing, as plain Python values."""
+    """Return the entries of a column that are not missing, as plain Python values."""
     return list(np.asarray(values)[~missing_entries(values)].tolist())
 
 
@@ -130,7 +130,7 @@ def numbers_of(values: Any) -> np.ndarray | None:
 
 
 def as_numbers(X: Any) -> np.ndarray | None:
-    """Rows X (n, d), a table or an array, as float64; None unless they hold numbers alone.
+    """Return rows X (n, d), a table or an array, as float64; None unless all are numbers.
 
     Categories, and numbers that are spelt out, are no numbers. None counts as NaN.
     """
@@ -523,7 +523,7 @@ def is_identifier(counts: Counter[Any]) -> bool:
 
 
 def categories(X: Any) -> dict[int, list[Any]]:
-    """The categories of each column of a DataFrame of pandas that has such a dtype."""
+    """Return the categories of each column of a DataFrame of pandas with such a dtype."""
     if not is_pandas(X):
         return {}
     parts = enumerate(values for _, values in named_columns(X))
@@ -531,7 +531,7 @@ def categories(X: Any) -> dict[int, list[Any]]:
 
 
 def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
-    """A DataFrame with the categories of the fit; a new one is missing, as no code stands for it.
+    """Return a DataFrame with the categories of the fit; a new one, which has no code, is missing.
 
     XGBoost would take the code of another category.
     """
@@ -546,7 +546,7 @@ def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
 
 
 def _levels(values: Any) -> dict[Any, float] | None:
-    """Share of the rows by level, the most frequent first; None for numbers, dates and nothing.
+    """Return the share of rows by level, most frequent first; None for numbers, dates, nothing.
 
     No level where hardly one comes twice.
     """
@@ -564,7 +564,7 @@ def _levels(values: Any) -> dict[Any, float] | None:
 
 
 def _range_of(values: Any) -> tuple[float, float]:
-    """The usual range of a column; NaN where it holds no numbers."""
+    """Return the usual range of a column; NaN where it holds no numbers."""
     if np.asarray(values).dtype.kind in "mM":
         return _UNKNOWN
     numbers = numbers_of(values)
@@ -574,7 +574,7 @@ def _range_of(values: Any) -> tuple[float, float]:
 
 
 def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The usual range of each column, from at most 10,000 rows spread over all."""
+    """Return the usual range of each column, from at most 10,000 rows spread over all."""
     rows = np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int)
     some = X[rows].astype(np.float64)
     if np.isfinite(some).all():
@@ -590,7 +590,7 @@ def _range_of_numbers(values: np.ndarray) -> tuple[float, float]:
 
 
 def replace_columns(X: Any, changed: Mapping[int, Any]) -> Any:
-    """A DataFrame of pandas with other columns, by their numbers: names may come twice."""
+    """Replace columns of a DataFrame of pandas by their numbers: names may come twice."""
     if not changed:
         return X
     X = X.copy()

@@ -123,7 +123,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
         return float(model.threshold(self.false_alarm_rate))
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse inputs are taken by the default features."""
+        """Return tags: sparse inputs are taken by the default features."""
         template = DIPClassifier() if self.estimator is None else self.estimator
         return sparse_by_default(super().__sklearn_tags__(), getattr(template, "features", None))
 

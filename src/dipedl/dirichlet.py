@@ -51,7 +51,7 @@ _MOST_SHOWN = 10
 
 
 def _frozen_property(method: Callable[[Any], Array]) -> cached_property[Array]:
-    """A property that is computed once, as an array that cannot be written to."""
+    """Return a property that is computed once, as an array that cannot be written to."""
 
     @wraps(method)
     def compute(self: Any) -> Array:
@@ -209,7 +209,7 @@ class Dirichlet:
         return int(self.concentration.shape[0])
 
     def __getitem__(self, rows: Any) -> Dirichlet:
-        """The Dirichlets of some rows: an int, a slice, a mask or an index array."""
+        """Return the Dirichlets of some rows: an int, a slice, a mask or an index array."""
         if isinstance(rows, int | np.integer):
             rows = [rows]
         some = self.concentration[rows], self.log_evidence[rows]
@@ -458,7 +458,7 @@ def log_or_minus_inf(x: Array) -> Array:
 
 
 def differential_entropy(alpha: Array) -> Array:
-    """Differential entropy with respect to the first k - 1 probabilities, shape (n,).
+    """Return the entropy with respect to the first k - 1 probabilities, shape (n,).
 
     A Dirichlet is k independent Gamma variables less their sum, so this is a difference of Gamma
     entropies.
@@ -482,7 +482,7 @@ def kl_divergence(a: Array, b: Array) -> Array:
 
 
 def leading_classes(P: np.ndarray, most: int) -> np.ndarray:
-    """Ascending classes of P (n, k), at most `most` with others left over: shape (m,).
+    """Return ascending classes of P (n, k), at most `most` with others left over: shape (m,).
 
     The first class of each row before any other, then those that are largest in some row. A
     single class is never left over.
@@ -510,7 +510,7 @@ def sum_other_classes(alpha: Array, classes: np.ndarray) -> Array:
 
 
 def most_probable(concentration: np.ndarray, proba: np.ndarray) -> np.ndarray:
-    """Index of the class with the largest concentration, shape (n,); `proba` breaks ties.
+    """Return the class with the largest concentration, shape (n,); `proba` breaks ties.
 
     Far from the data the concentration is the prior to the last bit.
     """
@@ -519,17 +519,17 @@ def most_probable(concentration: np.ndarray, proba: np.ndarray) -> np.ndarray:
 
 
 def max_prob(P: np.ndarray) -> np.ndarray:
-    """One minus the largest of the class probabilities P (n, k), shape (n,), in [0, 1 - 1/k]."""
+    """Return one minus the largest probability of P (n, k), shape (n,), in [0, 1 - 1/k]."""
     # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
     others = np.sort(P, axis=1)[:, :-1]
     return np.asarray(others.sum(axis=1))
 
 
 def confidence(P: np.ndarray) -> np.ndarray:
-    """Minus the logarithm of `max_prob`, in nats, shape (n,): higher is surer, at most 27.6."""
+    """Return ``-log(max_prob)`` in nats, shape (n,): higher is surer, at most 27.6."""
     return np.asarray(-np.log(np.maximum(max_prob(P), LEAST_DOUBT)))
 
 
 def entropy(P: np.ndarray) -> np.ndarray:
-    """Entropy in nats of the class probabilities P (n, k), shape (n,), in [0, log k]."""
+    """Return the entropy in nats of the rows of P (n, k), shape (n,), in [0, log k]."""
     return np.asarray(special.entr(P).sum(axis=1))

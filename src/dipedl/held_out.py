@@ -135,7 +135,7 @@ class HeldOut:
 
     @property
     def counts(self) -> np.ndarray:
-        """The weights, shape (m,); ones without weights."""
+        """Weights, shape (m,); ones without weights."""
         return np.ones(len(self.scores)) if self.weights is None else self.weights
 
     @property
@@ -160,15 +160,15 @@ class HeldOut:
         return float(finite.min()) if len(finite) else 0.0
 
     def average(self, values: np.ndarray) -> float:
-        """Weighted mean of one value per row."""
+        """Return the weighted mean of one value per row."""
         return float(np.average(values, weights=self.counts))
 
     def quantile(self, q: float) -> float:
-        """Lowest score with at least a share `q` of the inputs at or below it."""
+        """Return the lowest score with at least a share `q` of the inputs at or below it."""
         return weighted_quantile(self.scores, q, self.weights)
 
     def sorted(self) -> HeldOut:
-        """The rows of positive weight, by ascending score."""
+        """Return the rows of positive weight, by ascending score."""
         rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
         rows = rows[np.argsort(self.scores[rows], kind="stable")]
 
@@ -270,7 +270,7 @@ class Fold:
         return FoldPredictions(self.rows, scores, P, self.y, self.w, failed, pseudo_outliers)
 
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
-        """Components of pseudo-outliers made of the rows, by kind.
+        """Return components of pseudo-outliers made of the rows, by kind.
 
         With a warning, without the kinds that the features or the classifier refuse by any error:
         between two codes of a category there may be no third.
@@ -515,7 +515,7 @@ def warn_of_copies(X: Any, Z: np.ndarray, *, by_content: bool) -> bool:
 
 
 def _number_columns(X: Any, Z: np.ndarray) -> Iterable[np.ndarray]:
-    """Columns of numbers, (n,) each: of a table or an array, else of the features."""
+    """Return columns of numbers, (n,) each: of a table or an array, else of the features."""
     if is_frame(X):
         parts = (np.asarray(column(X, j)) for j in range(X.shape[1]))
         return [part for part in parts if part.dtype.kind in "iuf"]
@@ -524,7 +524,7 @@ def _number_columns(X: Any, Z: np.ndarray) -> Iterable[np.ndarray]:
 
 
 def _count_copies(keys: np.ndarray, columns: Iterable[np.ndarray]) -> int:
-    """Rows that repeat another one, by the continuous column that shows the most of them."""
+    """Count rows that repeat another one, by the continuous column that shows the most."""
     first, row = np.unique(keys, return_index=True, return_inverse=True)[1:]
     if len(first) == len(keys) or len(first) < _FEWEST_DISTINCT:
         return 0
@@ -532,7 +532,7 @@ def _count_copies(keys: np.ndarray, columns: Iterable[np.ndarray]) -> int:
 
 
 def _repeats(values: np.ndarray, row: np.ndarray) -> int:
-    """Repeats of rows with a value of their own; 0 if the column is not continuous.
+    """Count repeats of rows with a value of their own; 0 if the column is not continuous.
 
     `values` (m,) are those of the different rows, `row` (n,) says which of these each row is. Gaps,
     and what was put into them, are shared by rows that differ.
@@ -592,12 +592,12 @@ def less_sure_between(P: np.ndarray, between: np.ndarray, y: np.ndarray) -> bool
 
 
 def _nearest(Z: np.ndarray) -> np.ndarray:
-    """Number of the nearest other row of each, shape (n,)."""
+    """Return the number of the nearest other row of each, shape (n,)."""
     return np.asarray(NearestNeighbors(n_neighbors=1).fit(Z).kneighbors()[1][:, 0])
 
 
 def nearest_of_class(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Number of the nearest other row of the same class; of a class of one row itself."""
+    """Return the number of the nearest other row of the class; of a class of one row itself."""
     nearest = np.arange(len(Z))
     for c in np.unique(y):
         rows = np.flatnonzero(y == c)

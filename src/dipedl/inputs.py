@@ -94,7 +94,7 @@ class NotComputableError(ValueError):
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Weights (n,) as float64, 0 <= w <= 2**53 with a positive sum, or None if none were given."""
+    """Return weights (n,) as float64, 0 <= w <= 2**53 with a positive sum; None for None."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, str):
@@ -160,7 +160,7 @@ def from_arrow(X: Any) -> Any:
 
 
 def _missing_as_nan(X: Any) -> Any:
-    """X with NaN for pandas.NA, and dense columns, as most libraries need; else as it is.
+    """Return X with NaN for pandas.NA and dense columns, as most libraries need.
 
     Columns of a DataFrame of pandas with gaps become float64 if they are numbers or booleans of its
     nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64, and
@@ -206,7 +206,7 @@ def _are_texts(X: Any) -> bool:
 
 
 def validate_fit_inputs(model: Any, X: Any) -> Any:
-    """X to fit on, within float32; `model` learns the width and the column names."""
+    """Return X to fit on, within float32; `model` learns the width and the column names."""
     X = validate_data(model, validate_rows(X), skip_check_array=True)
     check_magnitude("X", X)
     return X
@@ -245,7 +245,7 @@ def _refuse_broken_texts(X: Any) -> None:
 
 
 def validate_inputs_and_labels(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """X and y, consistent with one another; `model` learns the width and the column names."""
+    """Return X and y, of one length; `model` learns the width and the column names."""
     if y is None:
         raise ValueError(
             f"{type(model).__name__} requires y to be passed, but the target y is None"
@@ -276,7 +276,7 @@ def explain_wide_weights(sample_weight: Any) -> Iterator[None]:
 
 
 def validate_labels(y: Any) -> np.ndarray:
-    """Labels y (n,) as an array, none of them missing."""
+    """Return labels y (n,) as an array, none of them missing."""
     y = drop_mask("y", y)
     dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "biu" and not y.isna().any():
@@ -307,7 +307,7 @@ def validate_labels(y: Any) -> np.ndarray:
 def validate_training_rows(
     model: Any, X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """X, y and weights of the rows of positive weight, checked, of two classes or more.
+    """Return X, y and weights of the rows of positive weight, checked, of two classes or more.
 
     Last the indices of these rows among the given ones; None if all are there.
     """
@@ -338,7 +338,7 @@ def validate_inputs(model: Any, X: Any, columns: Columns | None = None) -> Any:
 def validate_calibration_rows(
     model: Any, calibration: Any, classes: np.ndarray
 ) -> tuple[Any, np.ndarray | None]:
-    """Held-out inputs (m, d) and their labels, checked against the fitted inputs and classes."""
+    """Return held-out inputs (m, d) and labels, checked against the fitted inputs and classes."""
     if not (isinstance(calibration, tuple | list) and len(calibration) == 2):
         raise TypeError(
             f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
@@ -434,7 +434,7 @@ def _of_known_width(model: Any, X: Any) -> bool:
 
 
 def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
-    """The classes of a frozen classifier, which must know every label of y; else those of y."""
+    """Return the classes of a frozen classifier, which must know all of y; else those of y."""
     classes = np.unique(y)
     if not isinstance(estimator, FrozenEstimator):
         return classes
@@ -480,7 +480,7 @@ def check_class_counts(y: np.ndarray) -> None:
 
 
 def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.ndarray]:
-    """The keyword that passes sample weights to ``estimator.fit``, within `weights_passed`."""
+    """Return the keyword that passes weights to ``estimator.fit``, within `weights_passed`."""
     if weights is None or isinstance(estimator, FrozenEstimator):
         return {}
     prefix = ""
@@ -584,7 +584,7 @@ class FittedClassifier:
         return P
 
     def _align_columns(self, P: np.ndarray) -> np.ndarray:
-        """P (n, known classes) with rows that sum to one and a column for every class, (n, k)."""
+        """Return P (n, known classes) with rows of sum one and a column for every class, (n, k)."""
         known, P = self.labels(), np.asarray(P / P.sum(axis=1, keepdims=True))
         if np.array_equal(known, self.classes):
             return P
@@ -593,7 +593,7 @@ class FittedClassifier:
         return aligned
 
     def labels(self) -> np.ndarray:
-        """The label of each column of the estimator's probabilities."""
+        """Return the label of each column of the estimator's probabilities."""
         if self.known is not None:
             return self.known
         known = np.asarray(getattr(self.estimator, "classes_", self.classes))
@@ -602,7 +602,7 @@ class FittedClassifier:
         return self.classes if coded else known
 
     def indices(self, y: np.ndarray) -> np.ndarray:
-        """Index of each label among the columns, shape (n,)."""
+        """Return the index of each label among the columns, shape (n,)."""
         if not np.isin(y, self.classes).all():
             raise ValueError(
                 f"classes_ of the estimator are {np.unique(y).tolist()}, and y holds the labels "
@@ -670,7 +670,7 @@ def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -
 
 
 def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
-    """The error of a fit, with the remedy for what some classifiers refuse."""
+    """Return the error of a fit, with the remedy for what some classifiers refuse."""
     name = type(template).__name__
     levels = [column for column, values in named_columns(X) if holds_levels(values)]
     empty = [column for column, values in named_columns(X) if missing_entries(values).all()]
@@ -700,7 +700,7 @@ def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
 
 
 def one_thread(X: Any, *, blas: bool = False) -> AbstractContextManager[object]:
-    """BLAS and OpenMP on one thread around a fit to few rows X (n, d), or answers to them.
+    """Keep BLAS and OpenMP on one thread around a fit to few rows X (n, d), or their answers.
 
     Threads of OpenMP wait for one another by spinning: where another process has the core, a fit of
     boosted trees to some hundred rows takes a hundred times as long. A number of threads that an
@@ -795,7 +795,7 @@ def check_number(name: str, value: Any, expected: str) -> None:
 
 
 def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
-    """`rate` as a float, strictly between 0 and 1."""
+    """Return `rate` as a float; raise unless it lies strictly between 0 and 1."""
     check_number(name, rate, "strictly between 0 and 1")
     if not 0 < rate < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
@@ -810,7 +810,7 @@ def check_positive_number(name: str, value: Any) -> None:
 
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:
-    """The prior concentration as a (k,) array, checked."""
+    """Return the prior concentration as a (k,) array, checked."""
     prior = drop_mask("prior", prior)
     try:
         vector = np.asarray(prior, dtype=np.float64)

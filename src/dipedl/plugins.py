@@ -80,7 +80,7 @@ def public_names(folder: Path) -> dict[str, str]:
 
 
 def plugin_files(folder: Path) -> list[Path]:
-    """Files of a plug-in folder and its subfolders; none whose path below it has an underscore."""
+    """List the files of a plug-in folder and below, but for paths with an underscore in front."""
     files = folder.rglob("*.py")
     return sorted(
         p for p in files if not any(part[0] == "_" for part in p.relative_to(folder).parts)

@@ -45,7 +45,7 @@ class Normalizer(Protocol):
         ...
 
     def transform(self, log_density: np.ndarray, /) -> np.ndarray:
-        """Z, shape (n,)."""
+        """Return z, shape (n,)."""
         ...
 
 

@@ -58,7 +58,7 @@ _SPACE = 2.0**64
 
 
 def row_keys(X: Any, labels: np.ndarray, seed: int = 0) -> np.ndarray:
-    """A 64-bit key of each row and its label, uniform and equal for copies alone, shape (n,).
+    """Return a 64-bit key of each row and its label, uniform, equal for copies alone, (n,).
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class RowSample:
         each: int = 0,
         share: float = 1.0,
     ) -> Self:
-        """The sample of n rows."""
+        """Return the sample of n rows."""
         some = cls(keys, labels, np.ones(len(keys)), rows, most, each, share)
         return some._distinct().split()[0]
 
@@ -124,11 +124,11 @@ class RowSample:
         return len(self.keys)
 
     def __add__(self, other: Self) -> Self:
-        """The sample of the rows of both."""
+        """Return the sample of the rows of both."""
         return self.merge(other)[0]
 
     def merge(self, other: Self) -> tuple[Self, Self]:
-        """The sample of the rows of both, and the rows that are in it no more."""
+        """Return the sample of the rows of both, and the rows that are in it no more."""
         mine, theirs = ((s.most, s.each, s.share, [*s.rows]) for s in (self, other))
         if mine != theirs:
             raise ValueError(
@@ -145,21 +145,21 @@ class RowSample:
         return both._distinct().split()
 
     def split(self) -> tuple[Self, Self]:
-        """The rows that are kept of distinct ones, and the others."""
+        """Part distinct rows into those of the sample and the others."""
         kept = (np.arange(len(self)) < self.most) & in_share(self.keys, self.share)
         for label in np.unique(self.labels) if self.each else ():
             kept[np.flatnonzero(self.labels == label)[: self.each]] = True
         return self.take(np.flatnonzero(kept)), self.take(np.flatnonzero(~kept))
 
     def take(self, at: np.ndarray) -> Self:
-        """Some of the rows, by their places."""
+        """Return some of the rows, by their places."""
         rows = {name: _safe_indexing(part, at) for name, part in self.rows.items()}
         return replace(
             self, keys=self.keys[at], labels=self.labels[at], counts=self.counts[at], rows=rows
         )
 
     def _distinct(self) -> Self:
-        """The rows by ascending key, copies counted."""
+        """Return the rows by ascending key, copies counted."""
         keys, first, which = np.unique(self.keys, return_index=True, return_inverse=True)
         counts = np.bincount(which, self.counts, minlength=len(keys))
         return replace(self.take(first), keys=keys, counts=counts)
@@ -221,7 +221,7 @@ class Stream:
     def learn(
         self, blank: EvidenceModel, classifier: FittedClassifier, names: Any = None
     ) -> EvidenceModel:
-        """A copy of `blank` with this density, and what is learned from the held-out rows.
+        """Return a copy of `blank` with this density that has learned from the held-out rows.
 
         `names` (d,) are those of the inputs, if they have any.
         """
@@ -292,7 +292,7 @@ def same_content(a: Any, b: Any) -> bool:
 
 
 def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
-    """The density of inputs as that of what the scaler makes of them."""
+    """Return the density of inputs as that of what the scaler makes of them."""
     held, parts = density.moments_, (scaler.mean_, scaler.scale_)
     many = isinstance(held, list)
     moved: Any = [m.standardise(*parts) for m in held] if many else held.standardise(*parts)

@@ -96,7 +96,7 @@ class Card:
 
     @property
     def reason(self) -> str:
-        """The new or least usual values of the input in words; "" where no column stands out.
+        """New or least usual values of the input in words; "" where no column stands out.
 
         Levels that the fit never saw; else the values that few training rows had, of those that add
         most to the distance in the part that finds the input rarest; else, if the distance is
@@ -126,7 +126,7 @@ class Card:
         return replace(self, parts=tuple(_renumbered(part, rows) for part in self.parts))
 
     def summary(self) -> str:
-        """The answer, how rare the input is, and why or how much evidence there is: three lines."""
+        """Return three lines: the answer, how rare the input is, and why or how much evidence."""
         why = "flagged because" if self.flagged else "least usual:"
         reason = f"  {why} {self.reason}" if self.reason else _evidence(self)
         # Far from all data the mean ties, and the classifier decides.
@@ -135,7 +135,7 @@ class Card:
         return "\n".join([answer, _rarity_line(self), reason])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that ``json.dump`` takes; what is not finite becomes text."""
+        """Return plain values that ``json.dump`` takes; what is not finite becomes text."""
         names = "evidence n vacuity p_value held_out false_alarm_rate flagged score typical_score"
         values = {
             "label": self.label,
@@ -148,11 +148,11 @@ class Card:
         return dict(plain(values))
 
     def __str__(self) -> str:
-        """The card as text: its `summary`, then the details."""
+        """Return the card as text: its `summary`, then the details."""
         return "\n".join([self.summary(), *_details(self), *_all_parts(self)])
 
     def _repr_html_(self) -> str:
-        """The card for a notebook."""
+        """Return the card for a notebook."""
         return frame(_as_html(self))
 
 
@@ -194,7 +194,7 @@ class BaselineCard:
         return self.p_value <= self.false_alarm_rate
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that ``json.dump`` takes; what is not finite becomes text."""
+        """Return plain values that ``json.dump`` takes; what is not finite becomes text."""
         vacuity = {} if self.dirichlet is None else {"vacuity": float(self.dirichlet.vacuity[0])}
         names = "uncertainty typical_uncertainty p_value held_out false_alarm_rate flagged"
         values = {
@@ -208,7 +208,7 @@ class BaselineCard:
         return dict(plain(values))
 
     def __str__(self) -> str:
-        """The card as text: its `summary`, then the details."""
+        """Return the card as text: its `summary`, then the details."""
         lines = [self.summary()]
         if self.dirichlet is not None:
             lines.append(f"  {float(self.dirichlet.vacuity[0]):.1%} of the answer is the prior")
@@ -216,7 +216,7 @@ class BaselineCard:
         return "\n".join(lines + (reasons or [_ONLY_A_SCORE if self.parts else _NO_DENSITY]))
 
     def summary(self) -> str:
-        """The answer, how rare the input is, and the method's uncertainty: three lines."""
+        """Return three lines: the answer, how rare the input is, and the method's uncertainty."""
         return "\n".join(
             [
                 _answer_line(self.label, self.class_names, self.proba, np.argsort(-self.proba)),
@@ -242,7 +242,7 @@ class Cards(list[Card]):
     """Cards of several inputs: a list, of which a notebook shows the first."""
 
     def _repr_html_(self) -> str:
-        """The first cards, one below the other, for a notebook."""
+        """Return the first cards, one below the other, for a notebook."""
         head = self[:_MOST_CARDS]
         more = f"<p>The first {len(head)} of {len(self):,} cards.</p>"
         return frame(*map(_as_html, head), more * (len(self) > len(head)))
@@ -309,7 +309,7 @@ def _rarity_line(card: Card | BaselineCard) -> str:
 
 
 def _far(features: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Columns that add more than on average, by how much."""
+    """Yield columns that add more than on average, by how much."""
     entries = [entry for entry in features if "column" in entry]
     more = [entry["contribution"] - entry["expected"] for entry in entries]
     for entry, beyond in zip(entries, more, strict=True):
@@ -328,7 +328,7 @@ def _all_parts(card: Card) -> Iterator[str]:
 
 
 def _part_lines(part: dict[str, Any]) -> Iterator[str]:
-    """Lines about the reading of one part of a density."""
+    """Yield lines about the reading of one part of a density."""
     if part["kind"] == "gaussian":
         yield from _gaussian(part)
     for block in part.get("blocks", ()):

@@ -345,7 +345,7 @@ def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
 
 
 def _log10_rarity(held_out: HeldOut, score: float) -> float:
-    """log10 of the share of ID inputs below `score`; beyond all rows an exponential tail."""
+    """Return log10 of the share of ID inputs below `score`; an exponential tail beyond all."""
     inside = held_out.average(held_out.scores <= score)
     if inside > 0:
         return float(np.log10(inside))

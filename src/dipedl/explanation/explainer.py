@@ -341,7 +341,7 @@ class _Part:
     known: list[Reading]
 
     def rarity(self) -> np.ndarray:
-        """Normal score of each row, 0 where there is none, shape (n,)."""
+        """Return the normal score of each row, 0 where there is none, shape (n,)."""
         return np.array([known.get("normal_score") or 0.0 for known in self.known])
 
     def read(self, user: UserColumns, rows: np.ndarray, top: int) -> list[Reading]:
@@ -422,7 +422,7 @@ def read_rows(density: Any, Z: np.ndarray, names: list[str] | None, top: int) ->
 
 
 def _blocks(density: Any, Z: np.ndarray, names: list[str] | None, top: int) -> list[Reading]:
-    """The blocks that add least, each with its own reading."""
+    """Return the blocks that add least, each with its own reading."""
     scores = density.block_scores(Z)
     inside = [
         read_rows(part, Z[:, block], None if names is None else names[block], top)

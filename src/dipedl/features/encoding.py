@@ -49,7 +49,7 @@ _OPEN = 0.01
 
 
 def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
-    """An unfitted encoder of the columns of X (n, d); None for numbers without gaps.
+    """Return an unfitted encoder of the columns of X (n, d); None for numbers without gaps.
 
     Made of scikit-learn's transformers, without the labels. Gaps alone are encoded only for an
     `estimator`, at the end of a pipeline too, that takes them.
@@ -139,7 +139,7 @@ def _parts() -> list[tuple[str, Any, tuple[str, ...]]]:
 
 
 def _frequent(values: Any) -> list[Any]:
-    """The frequent levels of a column in order, and last what stands for a gap, if frequent."""
+    """Return the frequent levels of a column in order; last what stands for a gap, if frequent."""
     gaps, least = missing_entries(values), max(_RARE * len(values), _FEWEST)
     counts = Counter(present_entries(values))
     enough = [level for level, count in counts.items() if count >= least]

@@ -44,7 +44,7 @@ class Source:
 
     @property
     def column(self) -> int | None:
-        """The one column whose value the feature has; None if it mixes or recodes columns."""
+        """Column whose value the feature has; None if it mixes or recodes columns."""
         return self.columns[0] if len(self.columns) == 1 and self.back is not None else None
 
 
@@ -52,12 +52,12 @@ Sources = list[Source]
 
 
 def input_sources(d: int) -> Sources:
-    """The sources of d inputs: themselves."""
+    """Return the sources of d inputs: themselves."""
     return [Source((j,), float) for j in range(d)]
 
 
 def sources_after(transformer: Any, sources: Sources) -> Sources | None:
-    """Sources of what a fitted transformer makes of features with these; None if unknown.
+    """Return sources of what a fitted transformer makes of such features; None if unknown.
 
     A feature of a transformer that mixes them, such as PCA, comes from all of them.
     """
@@ -71,7 +71,7 @@ def sources_after(transformer: Any, sources: Sources) -> Sources | None:
 
 
 def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[int, list[Any]]]:
-    """Columns that an encoder reads as they are, with the levels that it knows."""
+    """Yield columns that an encoder reads as they are, with the levels that it knows."""
     for leaf, read in _leaves(transformer, sources):
         for source, levels in zip(read, getattr(leaf, "categories_", []), strict=False):
             if source.column is not None:
@@ -79,7 +79,7 @@ def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[in
 
 
 def without_gaps(transformer: Any, sources: Sources | None) -> Iterator[int]:
-    """Columns that had no gap in the fit, as far as encoders and indicators of gaps know."""
+    """Yield columns without a gap in the fit, as far as encoders and indicators of gaps know."""
     for leaf, read in _leaves(transformer, sources):
         for j, source in enumerate(read):
             if len(source.columns) == 1 and not source.filled and _gapless(leaf, j):
@@ -95,7 +95,7 @@ def _gapless(leaf: Any, j: int) -> bool:
 
 
 def _leaves(transformer: Any, sources: Sources | None) -> Iterator[tuple[Any, Sources]]:
-    """The transformers inside of a transformer, with the sources of what each of them reads."""
+    """Yield the transformers inside of a transformer, with the sources of what each reads."""
     if sources is None:
         return
     if isinstance(transformer, FrozenEstimator):
@@ -220,7 +220,7 @@ _RULES: list[tuple[Any, Callable[[Any, Sources], Sources | None]]] = [
 
 
 def steps_before_classifier(estimator: Any) -> Any:
-    """The steps of a pipeline before its classifier, as one transformer; None without any.
+    """Return the steps of a pipeline before its classifier as one transformer; None without.
 
     Those of a frozen pipeline are frozen. A search and a `CalibratedClassifierCV` are looked into.
     A `StandardScaler` at the end is left out: features are standardised after these steps anyway,
@@ -241,7 +241,7 @@ def steps_before_classifier(estimator: Any) -> Any:
 
 
 def classifier_inside(estimator: Any) -> Any:
-    """The classifier at the end of pipelines, searches, `CalibratedClassifierCV`, frozen or not."""
+    """Return the classifier inside of pipelines, searches and `CalibratedClassifierCV`."""
     if isinstance(estimator, FrozenEstimator | BaseSearchCV | CalibratedClassifierCV):
         return classifier_inside(estimator.estimator)
     return (
@@ -250,7 +250,7 @@ def classifier_inside(estimator: Any) -> Any:
 
 
 def clone_with_levels(fitted: Any) -> Any:
-    """An unfitted copy of fitted steps, with the levels, groups of levels and words that they know.
+    """Return an unfitted copy of fitted steps that knows their levels, groups of levels, words.
 
     Where a fold lacks a rare one there would be a feature less, and scores of densities of another
     number of features cannot be compared.
@@ -296,5 +296,5 @@ class DenseRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """X (n, p), sparse or not, as a dense array (n, p)."""
+        """Return X (n, p), sparse or not, as a dense array (n, p)."""
         return X.toarray() if sparse.issparse(X) else np.asarray(X)

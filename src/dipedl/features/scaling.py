@@ -185,7 +185,7 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
 
 
 def _median(values: np.ndarray, w: np.ndarray | None) -> float:
-    """Lower median of values (n,), each counted `w` times."""
+    """Return the lower median of values (n,), each counted `w` times."""
     if w is None:
         middle = (len(values) - 1) // 2
         return float(np.partition(values, middle)[middle])

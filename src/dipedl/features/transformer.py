@@ -47,7 +47,7 @@ def fit_feature_transformer(
     random_state: Any = None,
     estimator: Any = None,
 ) -> Any:
-    """A fitted copy of the features transformer; None stands for the default.
+    """Return a fitted copy of the features transformer; None stands for the default.
 
     The default is what the preprocessing of the classifier `estimator` gives, or the inputs; made
     dense if sparse, encoded if a table or with gaps, and standardised.
@@ -112,7 +112,7 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
 
 
 def _sources_of(X: Any, parts: Steps) -> Sources:
-    """Sources of what fitted parts make of X (n, d); none if unknown."""
+    """Return sources of what fitted parts make of X (n, d); none if unknown."""
     sources: Sources | None = input_sources(X.shape[1]) if len(X.shape) == 2 else None
     for _, part in parts:
         sources = None if sources is None else sources_after(part, sources)
@@ -120,7 +120,7 @@ def _sources_of(X: Any, parts: Steps) -> Sources:
 
 
 def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
-    """The parts, fitted one after the other, and what they make of X."""
+    """Fit the parts one after the other; return them, and what they make of X."""
     for _, part in parts:
         if isinstance(part, TruncatedSVD):
             # A fold may have fewer columns than all rows.

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[+-]?[\d.,]*\d(?:[eE][+-]?\d+)?%?")
 
 
 def cell(text: str) -> str:
-    """The text, behind an apostrophe where a spreadsheet could run it; numbers as they are.
+    """Return a text, behind an apostrophe where a spreadsheet could run it; numbers as they are.
 
     References
     ----------
@@ -21,7 +21,7 @@ def cell(text: str) -> str:
 
 
 def printable_name(name: str) -> str:
-    """The name of a file with a backslash and digits for each byte that is no UTF-8."""
+    """Return the name of a file with a backslash and digits for each byte that is no UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -58,7 +58,7 @@ def writable_target(path: str | os.PathLike[str]) -> Path:
 
 
 def check_is_no_input(path: str | os.PathLike[str], inputs: Iterable[Path | None]) -> None:
-    """ValueError if `path` names one of the files that are read, also through links."""
+    """Raise ValueError if `path` names one of the files that are read, also through links."""
     if not os.path.exists(path):
         return
     for given in inputs:
@@ -135,7 +135,7 @@ def _new_file(beside: str, replaced: os.stat_result | None) -> IO[bytes]:
 
 
 def sha256_of(path: Path) -> str:
-    """Hex digits of the SHA-256 of a file."""
+    """Return the hex digits of the SHA-256 of a file."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

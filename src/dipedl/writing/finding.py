@@ -47,14 +47,14 @@ class Finding:
             raise ValueError(f"severity must be one of {_SEVERITIES}, got {self.severity!r}")
 
     def __str__(self) -> str:
-        """The finding as a paragraph."""
+        """Return the finding as a paragraph."""
         lines = [f"[{self.severity}] {self.code}", *_wrapped(self.text)]
         if self.remedy:
             lines += _wrapped(f"Remedy: {self.remedy}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """The finding for a notebook."""
+        """Return the finding for a notebook."""
         from .notebook import frame
 
         return frame(_listed([self]))
@@ -64,7 +64,7 @@ class FindingWarning(UserWarning):
     """Warning of a finding, its only argument."""
 
     def __str__(self) -> str:
-        """The finding and its remedy."""
+        """Return the finding and its remedy."""
         return f"{self.args[0].text} {self.args[0].remedy}"
 
 
@@ -99,12 +99,12 @@ class Diagnosis:
         object.__setattr__(self, "findings", tuple(ordered))
 
     def of(self, severity: str) -> tuple[Finding, ...]:
-        """The findings of one severity."""
+        """Return the findings of one severity."""
         return tuple(f for f in self.findings if f.severity == severity)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that should change what is done."""
+        """Findings that should change what is done."""
         return self.of("warning")
 
     @property
@@ -113,15 +113,15 @@ class Diagnosis:
         return tuple(f.code for f in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that ``json.dump`` takes."""
+        """Return plain values that ``json.dump`` takes."""
         return {"source": self.source, "findings": [asdict(f) for f in self.findings]}
 
     def __str__(self) -> str:
-        """A page for readers."""
+        """Return a page for readers."""
         return "\n\n".join([f"{self._counts()}\nFrom: {self.source}", *map(str, self.findings)])
 
     def _repr_html_(self) -> str:
-        """The page for a notebook; checks that found nothing are folded away."""
+        """Return the page for a notebook; checks that found nothing are folded away."""
         from .notebook import frame
 
         passed = self.of("ok")

@@ -25,7 +25,7 @@ _STYLE = (
 
 
 def frame(*parts: str) -> str:
-    """Pieces of HTML with the style that they share."""
+    """Join pieces of HTML with the style that they share."""
     return f'<div class="dipedl"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """Values that ``json.dump`` takes: lists for tuples, text for what is not finite."""
+    """Return values that ``json.dump`` takes: lists for tuples, text for what is not finite."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
