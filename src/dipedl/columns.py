@@ -344,7 +344,7 @@ class Columns:
             low, high = _quantiles(X)
             return cls(names, low, high, np.isnan(X).mean(axis=0), {}, {})
         parts = [column(X, j) for j in range(d)]
-        levels = {j: found for j, part in enumerate(parts) if (found := _levels(part)) is not None}
+        levels = {j: of for j, part in enumerate(parts) if (of := _levels(part)) is not None}
         ends = np.array(
             [_range_of(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)]
         )

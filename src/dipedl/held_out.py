@@ -336,8 +336,8 @@ def fit_folds(
     many_copies = warn_of_copies(whole.X, whole.Z, by_content=by_content)
     if pairs is None:
         number = seed(evidence.random_state)
-        found, how = splits(evidence.cv, whole.X, y, None, number, together=many_copies)
-        pairs = first_folds(found) if isinstance(evidence.cv, str) else list(found)
+        every_pair, how = splits(evidence.cv, whole.X, y, None, number, together=many_copies)
+        pairs = first_folds(every_pair) if isinstance(evidence.cv, str) else list(every_pair)
     else:
         how = source_of(evidence.cv)
     selected = clone_with_selected(evidence.density_, evidence.density)

@@ -146,10 +146,10 @@ class RowSample:
 
     def split(self) -> tuple[Self, Self]:
         """Part distinct rows into those of the sample and the others."""
-        kept = (np.arange(len(self)) < self.most) & in_share(self.keys, self.share)
+        in_sample = (np.arange(len(self)) < self.most) & in_share(self.keys, self.share)
         for label in np.unique(self.labels) if self.each else ():
-            kept[np.flatnonzero(self.labels == label)[: self.each]] = True
-        return self.take(np.flatnonzero(kept)), self.take(np.flatnonzero(~kept))
+            in_sample[np.flatnonzero(self.labels == label)[: self.each]] = True
+        return self.take(np.flatnonzero(in_sample)), self.take(np.flatnonzero(~in_sample))
 
     def take(self, at: np.ndarray) -> Self:
         """Return some of the rows, by their places."""
@@ -251,7 +251,7 @@ class Stream:
                 Z = compute_features(evidence.features_, rows["X"])
                 P = classifier.proba(rows["X"])
         counts = self.held.counts
-        held = HeldOut(
+        held_out = HeldOut(
             log_density(evidence.density_, Z),
             f"{len(self.held)} {BY_CONTENT}",
             None if (counts == 1).all() else counts,
@@ -259,7 +259,7 @@ class Stream:
             classifier.indices(self.held.labels),
             origin="given",
         )
-        return evidence.learn(held, n=self.n)
+        return evidence.learn(held_out, n=self.n)
 
     def _with_features(
         self, Z: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray
@@ -293,9 +293,9 @@ def same_content(a: Any, b: Any) -> bool:
 
 def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
     """Return the density of inputs as that of what the scaler makes of them."""
-    held, parts = density.moments_, (scaler.mean_, scaler.scale_)
-    many = isinstance(held, list)
-    moved: Any = [m.standardise(*parts) for m in held] if many else held.standardise(*parts)
+    moments, scale = density.moments_, (scaler.mean_, scaler.scale_)
+    many = isinstance(moments, list)
+    moved: Any = [m.standardise(*scale) for m in moments] if many else moments.standardise(*scale)
     if isinstance(density, GaussianDensity):
         return density.with_moments(moved)
     return density.with_moments(density.classes_, moved)
@@ -350,9 +350,9 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
         _begin(model, labels if classes is None else np.unique(classes), rows.dtype)
     unseen = np.setdiff1d(labels, model.classes_)
     if len(unseen) or (classes is not None and len(np.setxor1d(classes, model.classes_))):
-        came = unseen if len(unseen) else np.unique(classes)
+        unknown = unseen if len(unseen) else np.unique(classes)
         raise ValueError(
-            f"y or classes hold {came.tolist()} where the classes are "
+            f"y or classes hold {unknown.tolist()} where the classes are "
             f"{model.classes_.tolist()}: name every label in classes= at the first call of "
             "partial_fit"
         )
@@ -360,9 +360,9 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
     keys, counts = row_keys(rows, labels, seed(model.random_state) + KEY_SEED), weights > 0
     batch = RowSample(keys, labels, weights, {"X": rows}, held.most, share=held.share)
     candidates = in_share(keys, held.share)
-    kept, freed = held.merge(batch.take(np.flatnonzero(candidates & counts)))
+    sample, freed = held.merge(batch.take(np.flatnonzero(candidates & counts)))
     fitted = batch.take(np.flatnonzero(~candidates & counts))
-    stream = replace(model.stream_, held=kept)
+    stream = replace(model.stream_, held=sample)
     if not isinstance(model.estimator_, FrozenEstimator):
         model.estimator_ = deepcopy(model.estimator_)
     for part in (freed, fitted):

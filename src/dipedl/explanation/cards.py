@@ -228,14 +228,14 @@ class BaselineCard:
 
 
 def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    made = dict(part)
+    renumbered = dict(part)
     if "blocks" in part:
-        made["blocks"] = [_renumbered(block, rows) for block in part["blocks"]]
+        renumbered["blocks"] = [_renumbered(block, rows) for block in part["blocks"]]
     if "background" in part:
-        made["background"] = _renumbered(part["background"], rows)
+        renumbered["background"] = _renumbered(part["background"], rows)
     if "neighbours" in part:
-        made["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
-    return made
+        renumbered["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
+    return renumbered
 
 
 class Cards(list[Card]):

@@ -174,10 +174,10 @@ def warn_of_identifiers(X: Any, steps: Any) -> None:
     if not is_frame(X):
         return
     encoded = {j for j, _ in known_levels(steps, input_sources(X.shape[1]))}
-    found = [j for j in sorted(encoded) if is_identifier(Counter(present_entries(column(X, j))))]
-    if found:
+    columns = [j for j in sorted(encoded) if is_identifier(Counter(present_entries(column(X, j))))]
+    if columns:
         _warn_of_columns(
-            [str(X.columns[j]) for j in found], "sees what the estimator's steps make of them"
+            [str(X.columns[j]) for j in columns], "sees what the estimator's steps make of them"
         )
 
 

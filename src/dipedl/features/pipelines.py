@@ -135,15 +135,15 @@ def _pipeline(model: Pipeline, sources: Sources | None) -> Sources | None:
 
 
 def _columns(model: ColumnTransformer, sources: Sources) -> Sources | None:
-    found: Sources = []
+    result: Sources = []
     # Without features there is no account of which part they come from.
-    made = getattr(model, "output_indices_", {})
+    places = getattr(model, "output_indices_", {})
     for name, transformer, chosen in _fitted_parts(model, sources):
-        width = made[name].stop - made[name].start if made else 0
+        width = places[name].stop - places[name].start if places else 0
         if width:
             part = sources_after(transformer, chosen)
-            found += (part or _mixed(chosen, width)) or []
-    return found
+            result += (part or _mixed(chosen, width)) or []
+    return result
 
 
 def _fitted_parts(model: ColumnTransformer, sources: Sources) -> Iterator[tuple[str, Any, Sources]]:
@@ -155,8 +155,8 @@ def _fitted_parts(model: ColumnTransformer, sources: Sources) -> Iterator[tuple[
 
 
 def _union(model: FeatureUnion, sources: Sources) -> Sources | None:
-    kept = [part for _, part in model.transformer_list if part != "drop"]
-    parts = [sources_after(part, sources) for part in kept]
+    used = [part for _, part in model.transformer_list if part != "drop"]
+    parts = [sources_after(part, sources) for part in used]
     return None if None in parts else [source for part in parts for source in part or []]
 
 
@@ -167,8 +167,8 @@ def _one_hot(model: OneHotEncoder, sources: Sources) -> Sources:
 
 def _imputer(model: SimpleImputer, sources: Sources) -> Sources:
     empty = np.array([is_missing(value) for value in model.statistics_.tolist()])
-    kept = [replace(s, filled=True) for s, none in zip(sources, empty, strict=True) if not none]
-    return kept + (_gaps(model.indicator_, sources) if model.add_indicator else [])
+    columns = [replace(s, filled=True) for s, none in zip(sources, empty, strict=True) if not none]
+    return columns + (_gaps(model.indicator_, sources) if model.add_indicator else [])
 
 
 def _gaps(model: MissingIndicator, sources: Sources) -> Sources:
@@ -176,9 +176,9 @@ def _gaps(model: MissingIndicator, sources: Sources) -> Sources:
 
 
 def _words(model: Any, sources: Sources) -> Sources:
-    found = replace(sources[0], back=None, words=True)
+    word = replace(sources[0], back=None, words=True)
     counted = isinstance(model, CountVectorizer)
-    return [found] * (len(model.vocabulary_) if counted else model.n_features)
+    return [word] * (len(model.vocabulary_) if counted else model.n_features)
 
 
 def _one_to_one(model: OneToOneFeatureMixin, sources: Sources) -> Sources:

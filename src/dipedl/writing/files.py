@@ -61,9 +61,11 @@ def check_is_no_input(path: str | os.PathLike[str], inputs: Iterable[Path | None
     """Raise ValueError if `path` names one of the files that are read, also through links."""
     if not os.path.exists(path):
         return
-    for given in inputs:
-        if given is not None and given.exists() and os.path.samefile(path, given):
-            raise ValueError(f"writing {path} would destroy the input {given}; choose another file")
+    for source in inputs:
+        if source is not None and source.exists() and os.path.samefile(path, source):
+            raise ValueError(
+                f"writing {path} would destroy the input {source}; choose another file"
+            )
 
 
 _FOLLOW_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none

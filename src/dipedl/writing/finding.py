@@ -132,9 +132,9 @@ class Diagnosis:
 
     def _counts(self) -> str:
         counts = [
-            f"{len(found)} {name}{'s' * (len(found) > 1 and name != 'ok')}"
+            f"{len(some)} {name}{'s' * (len(some) > 1 and name != 'ok')}"
             for name in _SEVERITIES
-            if (found := self.of(name))
+            if (some := self.of(name))
         ]
         return f"Diagnosis: {', '.join(counts) or 'nothing to say'}"
 
@@ -147,12 +147,12 @@ def _wrapped(text: str) -> list[str]:
 def _listed(findings: Sequence[Finding]) -> str:
     """Findings as a list of HTML."""
     entries = (
-        f"<dt><mark>{found.severity}</mark> <code>{escape(found.code)}</code></dt>"
-        f"<dd>{escape(found.text)}{_remedy(found)}</dd>"
-        for found in findings
+        f"<dt><mark>{finding.severity}</mark> <code>{escape(finding.code)}</code></dt>"
+        f"<dd>{escape(finding.text)}{_remedy(finding)}</dd>"
+        for finding in findings
     )
     return f"<dl>{''.join(entries)}</dl>"
 
 
-def _remedy(found: Finding) -> str:
-    return f"<br><em>Remedy:</em> {escape(found.remedy)}" if found.remedy else ""
+def _remedy(finding: Finding) -> str:
+    return f"<br><em>Remedy:</em> {escape(finding.remedy)}" if finding.remedy else ""

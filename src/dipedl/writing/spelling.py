@@ -76,8 +76,8 @@ def _digits(text: str) -> str:
 
 def spellings(texts: Iterable[str], known: Iterable[str] = ()) -> list[str]:
     """Return the `spelling` of each text; what is one of the `known` texts is written as that."""
-    kept = list(known)
-    names = {spelling(name): name for name in kept} | {name: name for name in kept}
+    known = list(known)
+    names = {spelling(name): name for name in known} | {name: name for name in known}
     spelled = ((text, spelling(text)) for text in map(str.strip, texts))
     return [names.get(text, names.get(plain, plain)) for text, plain in spelled]
 
