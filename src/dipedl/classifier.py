@@ -26,7 +26,6 @@ from .inputs import (
     FittedClassifier,
     check_weights,
     clone_classifier,
-    explain_wide_weights,
     known_classes,
     prior_vector,
     validate_calibration_rows,
@@ -228,33 +227,32 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
-        with explain_wide_weights(sample_weight):
-            X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
-            template = clone_classifier(self.estimator, self.random_state)
-            classes = known_classes(template, y)
-            evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
-            held_out = calibration
-            if held_out is not None:
-                held_out = validate_calibration_rows(self, held_out, classes)
-            check_spread(self.spread, held_out)
-            # Features first: where an entry is not finite, their error names its row and column.
-            Z = evidence.fit_features(X, y, weights, estimator=template)
-            watch = Stopwatch(self.verbose)
-            classifier = FittedClassifier.fit(template, classes, X, y, weights)
-            watch.say(f"classifier fitted on {len(y)} rows")
-            evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
-            if held_out is None:
-                pairs = splitter_pairs(self.cv, y, rows)
-                evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
-                evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
-                self.spread_ = evidence.fit_spread(
-                    self.spread, X, y, weights, classifier=classifier, pairs=pairs
-                )
-            else:
-                evidence.calibrate(*held_out, classifier=classifier)
-                self.spread_ = evidence.calibrate_spread(
-                    self.spread, None, *held_out, classifier=classifier
-                )
+        X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
+        template = clone_classifier(self.estimator, self.random_state)
+        classes = known_classes(template, y)
+        evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
+        held_out = calibration
+        if held_out is not None:
+            held_out = validate_calibration_rows(self, held_out, classes)
+        check_spread(self.spread, held_out)
+        # Features first: where an entry is not finite, their error names its row and column.
+        Z = evidence.fit_features(X, y, weights, estimator=template)
+        watch = Stopwatch(self.verbose)
+        classifier = FittedClassifier.fit(template, classes, X, y, weights)
+        watch.say(f"classifier fitted on {len(y)} rows")
+        evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
+        if held_out is None:
+            pairs = splitter_pairs(self.cv, y, rows)
+            evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
+            evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
+            self.spread_ = evidence.fit_spread(
+                self.spread, X, y, weights, classifier=classifier, pairs=pairs
+            )
+        else:
+            evidence.calibrate(*held_out, classifier=classifier)
+            self.spread_ = evidence.calibrate_spread(
+                self.spread, None, *held_out, classifier=classifier
+            )
         self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
         self.__dict__.pop("stream_", None)
         warn_of_held_out_rows(evidence.held_out_, self, after_fit=True)

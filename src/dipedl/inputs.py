@@ -70,7 +70,7 @@ from .writing.finding import warn_caller
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
-#: Weights further apart than this factor are named in the error of a fit.
+#: Weights further apart than this factor are refused.
 _WIDEST = 1e12
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
 TOO_LARGE = "too large for dtype"
@@ -256,25 +256,6 @@ def validate_inputs_and_labels(model: Any, X: Any, y: Any) -> tuple[Any, np.ndar
     return X, y
 
 
-@contextmanager
-def explain_wide_weights(sample_weight: Any) -> Iterator[None]:
-    """Name the weights in an error of a fit if they span more than float64 can add."""
-    try:
-        yield
-    except (ValueError, IndexError) as error:
-        if sample_weight is None or "sample_weight" in str(error):
-            raise
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        low, high = weights[weights > 0].min(initial=np.inf), weights.max()
-        if high <= _WIDEST * low:
-            raise
-        raise ValueError(
-            f"sample_weight spans {low:g} to {high:g}: beside the large ones the small ones vanish "
-            f"in every sum, and folds of small ones have none. Give weights within a factor of "
-            f"{_WIDEST:g}, or 0 to rows that shall not count. The error: {error}"
-        ) from error
-
-
 def validate_labels(y: Any) -> np.ndarray:
     """Return labels y (n,) as an array, none of them missing."""
     y = drop_mask("y", y)
@@ -316,6 +297,12 @@ def validate_training_rows(
     if weights is not None and (weights == 0).any():
         rows = np.flatnonzero(weights > 0)
         X, y, weights = _safe_indexing(X, rows), y[rows], weights[rows]
+    if weights is not None and weights.max() > _WIDEST * weights.min():
+        raise ValueError(
+            f"sample_weight spans {weights.min():g} to {weights.max():g}: beside the large ones "
+            "the small ones vanish in every sum, and folds of small ones have none. Give weights "
+            f"within a factor of {_WIDEST:g}, or 0 to rows that shall not count"
+        )
     check_class_counts(y)
     return X, y, weights, rows
 

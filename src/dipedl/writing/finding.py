@@ -42,10 +42,6 @@ class Finding:
     numbers: dict[str, Number] = field(default_factory=dict)
     remedy: str = ""
 
-    def __post_init__(self) -> None:
-        if self.severity not in _SEVERITIES:
-            raise ValueError(f"severity must be one of {_SEVERITIES}, got {self.severity!r}")
-
     def __str__(self) -> str:
         """Return the finding as a paragraph."""
         lines = [f"[{self.severity}] {self.code}", *_wrapped(self.text)]
