@@ -590,7 +590,7 @@ BAD_FITS = {
                 LogisticRegression(max_iter=500).fit(*load_iris(return_X_y=True))
             )
         ),
-        "give it the labels that it was fitted with",
+        "give both the same labels",
     ),
     "nan": (
         dict(X=lambda X: set_at(X, np.nan)),

@@ -111,8 +111,8 @@ def test_calibration_in_fit_is_fit_and_calibrate():
         ((X[:0], Y[:0]), ValueError, "calibration rows: X is empty"),
         ((X, Y[:-1]), ValueError, "inconsistent numbers of samples"),
         ((X[:, :2], Y), ValueError, "X has 2 features, but DIPClassifier is expecting 4"),
-        ((X, Y + 1), ValueError, r"holds labels \[3\] that fit has not seen.*drop those rows"),
-        ((X, NAMES), ValueError, r"has dtype <U10, that of fit int64: give both the same labels"),
+        ((X, Y + 1), ValueError, r"holds labels \[3\] that fit does not know.*drop those rows"),
+        ((X, NAMES), ValueError, r"labels of dtype <U10, fit those of dtype int64: give both"),
         ((X, None), ValueError, r"y is needed: normalizer CautionBudget.*QuantileEvidence\(\)"),
         ((X * np.nan, Y), ValueError, "must be finite, got NaN .*row 0, column 0"),
         ((X[:1], Y[:1]), ValueError, "calibration rows: 1 row cannot show how scores vary"),
@@ -132,7 +132,7 @@ def test_calibration_rows_of_one_class_or_very_few_say_what_they_cannot_do(rows)
     if len(rows) < 19:
         assert any("needs at least 19 held-out inputs, got 6" in str(w.message) for w in caught)
     else:
-        assert any("calibration rows are all of class [1]" in str(w.message) for w in caught)
+        assert any("held-out rows are of class 1" in str(w.message) for w in caught)
         with pytest.raises(ValueError, match=r"two classes at least.*are all of one class"):
             clf.predict_set(X)
 

@@ -18,7 +18,7 @@ from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
-from .held_out import HeldOut
+from .held_out import HeldOut, warn_of_held_out_rows
 from .inputs import check_rate, check_weights, validate_calibration_rows
 from .maths.scores import round_up
 from .writing.finding import warn_caller
@@ -167,6 +167,8 @@ class Decisions:
         source = f"{X.shape[0]} held-out inputs"
         weights = check_weights(sample_weight, X)
         self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sorted()
+        if indices is not None:
+            warn_of_held_out_rows(self.held_out_, self)
         return self
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -531,10 +533,16 @@ class Decisions:
         return np.asarray(held_out.proba)
 
     def _held_out_labels(self, method: str) -> np.ndarray:
+        """Return the held-out labels (m,); ValueError where no promise can come from them."""
         self.held_out_proba()
-        held_out = self.held_out_rows()
-        problem = _label_problem(held_out)
-        if held_out.labels is None or problem:
+        held_out, problem = self.held_out_rows(), ""
+        if held_out.labels is None:
+            problem = "have no labels"
+        elif held_out.origin == "in-sample":
+            problem = "are the ones that it was fitted on"
+        elif (held_out.labels == held_out.labels[0]).all():
+            problem = "are all of one class"
+        if problem:
             raise ValueError(
                 f"{method} needs held-out inputs with labels of two classes at least, and those of "
                 f"this model ({held_out.source}) {problem}; {self.calibration_remedy()}"
@@ -564,15 +572,6 @@ class Decisions:
                 f"more rows: {self.calibrated_by}"
             )
         return threshold
-
-
-def _label_problem(held_out: HeldOut) -> str:
-    """Return why no promise about labels can come from these rows, or nothing."""
-    if held_out.labels is None:
-        return "have no labels"
-    if held_out.origin == "in-sample":
-        return "are the ones that it was fitted on"
-    return "are all of one class" if (held_out.labels == held_out.labels[0]).all() else ""
 
 
 def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -129,8 +128,4 @@ class OODDetector(OutlierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether ``fit`` was called, or the classifier inside is fitted."""
-        try:
-            check_is_fitted(self, "evidence_")
-        except NotFittedError:
-            return hasattr(self.estimator, "evidence_")
-        return True
+        return hasattr(self, "evidence_") or hasattr(self.estimator, "evidence_")

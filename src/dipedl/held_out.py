@@ -171,19 +171,8 @@ class HeldOut:
         """Return the rows of positive weight, by ascending score."""
         rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
         rows = rows[np.argsort(self.scores[rows], kind="stable")]
-
-        def take(array: Any) -> Any:
-            return None if array is None else array[rows]
-
-        return replace(
-            self,
-            scores=self.scores[rows],
-            weights=take(self.weights),
-            proba=take(self.proba),
-            labels=take(self.labels),
-            components=take(self.components),
-            bare_proba=take(self.bare_proba),
-        )
+        arrays = {name: v[rows] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **arrays)
 
     def threshold(self, rate: float, name: str = "false_alarm_rate") -> float:
         """Return the score below which at most a share `rate` of new ID inputs lies.

@@ -66,7 +66,6 @@ from .maths.arrays import (
 )
 from .maths.seeds import seeded_clone
 from .plugins import optional
-from .writing.finding import warn_caller
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
 _MOST_COPIES = 2.0**53
@@ -124,15 +123,35 @@ def validate_rows(X: Any) -> Any:
     """Return X as an array, DataFrame, sparse matrix or array of texts (n,), gaps as None or NaN.
 
     A table of Arrow becomes a DataFrame of pandas. Raises TypeError or ValueError for anything
-    else, and for X without rows.
+    else, such as a lazy table, and for X without rows.
     """
     X = _missing_as_nan(drop_mask("X", from_arrow(X)))
     if sparse.issparse(X):
         return X.tocsr()
-    _refuse_other_frames(X)
-    _refuse_broken_texts(X)
-    if _are_texts(X):
-        return np.asarray(X, dtype=object)
+    if isinstance(X, np.matrix):
+        raise TypeError(
+            "X must be an array, got np.matrix, which scikit-learn does not support either: give "
+            "np.asarray(X)"
+        )
+    if hasattr(X, "columns") and not is_frame(X):
+        raise TypeError(
+            "X must be an array, a sparse matrix or a table of pandas, polars or Arrow, got "
+            f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
+            "X.to_pandas(), or X.collect() if it is lazy"
+        )
+    if isinstance(X, str):
+        raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
+    if hasattr(X, "__len__") and len(getattr(X, "shape", (1,))) == 1:
+        texts = [isinstance(row, str) for row in X]
+        if any(texts) and not all(texts):
+            place = texts.index(False)
+            raise ValueError(
+                f"X must hold texts alone, got {list(X)[place]!r} at position {place} (no text in "
+                f"{texts.count(False)} of {len(texts)} places); drop such rows, or put '' in their "
+                "place"
+            )
+        if any(texts):
+            return np.asarray(X, dtype=object)
     X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
     if isinstance(X, np.ndarray) and X.dtype.kind == "c":
         raise ValueError(
@@ -198,50 +217,11 @@ def _objects_with_nan(values: np.ndarray) -> np.ndarray:
     return np.where(np.reshape(gaps, values.shape), np.nan, values) if any(gaps) else values
 
 
-def _are_texts(X: Any) -> bool:
-    """Return whether X is a list, an array or a series of texts."""
-    if hasattr(X, "shape") and len(X.shape) != 1:
-        return False
-    return hasattr(X, "__len__") and len(X) > 0 and all(isinstance(text, str) for text in X)
-
-
 def validate_fit_inputs(model: Any, X: Any) -> Any:
     """Return X to fit on, within float32; `model` learns the width and the column names."""
     X = validate_data(model, validate_rows(X), skip_check_array=True)
     check_magnitude("X", X)
     return X
-
-
-def _refuse_other_frames(X: Any) -> None:
-    """Raise TypeError for np.matrix, and for any table but those of pandas, polars and Arrow.
-
-    A lazy table, whose rows are still to be read, is refused too.
-    """
-    if isinstance(X, np.matrix):
-        raise TypeError(
-            "X must be an array, got np.matrix, which scikit-learn does not support either: give "
-            "np.asarray(X)"
-        )
-    if hasattr(X, "columns") and not is_frame(X):
-        raise TypeError(
-            "X must be an array, a sparse matrix or a table of pandas, polars or Arrow, got "
-            f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
-            "X.to_pandas(), or X.collect() if it is lazy"
-        )
-
-
-def _refuse_broken_texts(X: Any) -> None:
-    """Raise ValueError for one text, and for a list of texts that holds something else."""
-    if isinstance(X, str):
-        raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
-    if not hasattr(X, "__len__") or len(getattr(X, "shape", (1,))) != 1:
-        return
-    others = [i for i, text in enumerate(X) if not isinstance(text, str)]
-    if others and len(others) < len(X):
-        raise ValueError(
-            f"X must hold texts alone, got {list(X)[others[0]]!r} at position {others[0]} (no text "
-            f"in {len(others)} of {len(X)} places); drop such rows, or put '' in their place"
-        )
 
 
 def validate_inputs_and_labels(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -344,23 +324,7 @@ def validate_calibration_rows(
         )
     if y is None:
         return X, None
-    if are_texts(y) != are_texts(np.asarray(classes)):
-        raise ValueError(
-            f"y of the calibration rows has dtype {y.dtype}, that of fit {classes.dtype}: "
-            "give both the same labels"
-        )
-    unseen = np.setdiff1d(y, classes)
-    if len(unseen):
-        raise ValueError(
-            f"y of the calibration rows holds labels {unseen.tolist()} that fit has not seen, the "
-            f"classes are {np.asarray(classes).tolist()}; drop those rows, or fit with them"
-        )
-    if len(np.unique(y)) < 2:
-        warn_caller(
-            f"the calibration rows are all of class {y[:1].tolist()}: temperature, evidence and "
-            "thresholds are learned for it alone, and inputs of other classes may be flagged as "
-            "OOD; give rows of every class"
-        )
+    _refuse_other_labels("y of the calibration rows", y, "fit", classes)
     return X, y
 
 
@@ -430,18 +394,23 @@ def known_classes(estimator: Any, y: np.ndarray) -> np.ndarray:
             f"the frozen estimator {estimator!r} has no classes_; fit it before it is frozen"
         )
     known = np.asarray(estimator.classes_)
-    if are_texts(known) != are_texts(classes):
+    _refuse_other_labels("y", classes, "the fitted estimator", known)
+    return known
+
+
+def _refuse_other_labels(name: str, y: np.ndarray, owner: str, known: np.ndarray) -> None:
+    """Raise ValueError if labels y (n,) are of another type than the `known` ones, or others."""
+    if are_texts(y) != are_texts(known):
         raise ValueError(
-            f"y holds labels of dtype {classes.dtype}, the fitted estimator of {known.dtype}: "
-            "give it the labels that it was fitted with"
+            f"{name} holds labels of dtype {y.dtype}, {owner} those of dtype {known.dtype}: give "
+            "both the same labels"
         )
-    unknown = np.setdiff1d(classes, known)
+    unknown = np.setdiff1d(y, known)
     if len(unknown):
         raise ValueError(
-            f"y holds labels {unknown.tolist()} that the fitted estimator does not know; "
-            f"it knows {known.tolist()}"
+            f"{name} holds labels {unknown.tolist()} that {owner} does not know; it knows "
+            f"{known.tolist()}: drop those rows, or fit with them"
         )
-    return known
 
 
 def are_texts(labels: np.ndarray) -> bool:

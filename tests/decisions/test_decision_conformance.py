@@ -259,7 +259,7 @@ def test_without_labels_a_baseline_has_p_values_and_names_what_sets_need(fitted)
     assert (model.calibrate(X).p_value(X) > 0).all()
     with pytest.raises(ValueError, match=r"predict_set needs held-out.*no labels.*calibrate"):
         model.predict_set(X)
-    with pytest.raises(ValueError, match=r"holds labels .* that fit has not seen"):
+    with pytest.raises(ValueError, match=r"holds labels .* that fit does not know"):
         model.calibrate(X, np.where(y == "ash", "oak", y))
 
 

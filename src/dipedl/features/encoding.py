@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -99,8 +99,13 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
         chosen.append(("levels", levels, list(frequent)))
     seen = [part for part in chosen if part[2]]
     if not seen:
-        numbers = [n for n, p in zip(names, parts, strict=True) if numbers_of(p) is not None]
-        _refuse_unseen(X, names, numbers)
+        as_text = [n for n, p in zip(names, parts, strict=True) if numbers_of(p) is not None]
+        what = "numbers stored as text or categories" if as_text else "levels"
+        remedy = _as_numbers(X, as_text) if as_text else "give numbers, or levels that come again"
+        raise ValueError(
+            f"X must have a column that a density can see, got {names} of {what}, none of which "
+            f"is frequent: {remedy}"
+        )
     _warn_of_levels(X, names, parts, kinds)
     return ColumnTransformer(seen, sparse_threshold=0)
 
@@ -179,16 +184,6 @@ def warn_of_identifiers(X: Any, steps: Any) -> None:
         _warn_of_columns(
             [str(X.columns[j]) for j in columns], "sees what the estimator's steps make of them"
         )
-
-
-def _refuse_unseen(X: Any, names: list[Any], as_text: list[Any]) -> NoReturn:
-    """Raise ValueError for columns of which none has a level that is frequent."""
-    what = "numbers stored as text or categories" if as_text else "levels"
-    remedy = _as_numbers(X, as_text) if as_text else "give numbers, or levels that come again"
-    raise ValueError(
-        f"X must have a column that a density can see, got {names} of {what}, none of which is "
-        f"frequent: {remedy}"
-    )
 
 
 def _as_numbers(X: Any, names: list[Any]) -> str:

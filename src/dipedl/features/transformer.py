@@ -101,22 +101,16 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     checked where it is encoded.
     """
     dates = {j: c for j, (c, values) in enumerate(named_columns(X)) if holds_dates(values)}
-    sources = _sources_of(X, parts) if dates else []
-    whole = {source.column for source in sources}
+    sources: Sources | None = input_sources(X.shape[1]) if dates else []
+    for _, part in parts:
+        sources = None if sources is None else sources_after(part, sources)
+    whole = {source.column for source in sources or []}
     left = [name for j, name in dates.items() if j in whole]
     if not left and not is_frame(Z):
         left = [name for name, values in named_columns(Z) if holds_dates(values)]
     if left:
         passed = ", which the steps of the estimator leave as they are" if parts else ""
         raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
-
-
-def _sources_of(X: Any, parts: Steps) -> Sources:
-    """Return sources of what fitted parts make of X (n, d); none if unknown."""
-    sources: Sources | None = input_sources(X.shape[1]) if len(X.shape) == 2 else None
-    for _, part in parts:
-        sources = None if sources is None else sources_after(part, sources)
-    return sources or []
 
 
 def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
