@@ -30,9 +30,9 @@ _MOST_REASONS = 2
 _COLUMNS = ("class", "95 % interval (mark: alone)", "with the evidence", "classifier alone")
 
 
-@dataclass(frozen=True, eq=False)
-class Card:
-    """The answer to one input, and the reasons for it.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnswerCard:
+    """Base of cards: the answer to one input, how rare the input is, and readings of a density.
 
     Attributes
     ----------
@@ -40,43 +40,81 @@ class Card:
         The classes.
     label : str
         The answer.
-    classifier_proba : ndarray, shape (k,)
-        Probabilities of the classifier alone.
-    dirichlet : Dirichlet
-        The whole answer, of one input.
-    evidence, n : float
-        Evidence in equivalent training samples, and the number of training samples.
     p_value : float
         Conformal p-value of "this input is like the training data".
     held_out : float
         Held-out inputs that the p-value was taken from.
     false_alarm_rate : float
         The input is flagged if the p-value is at most this.
-    score, typical_score : float
-        Score of the density (nats, for a log-density), and the median of held-out inputs.
     parts : tuple of dict
         Reading of each part of the density: for Gaussians the squared Mahalanobis distance to the
         nearest class and the columns that add most beyond what they add on average ("expected"),
         with their values, what is usual in the units of the inputs, the "share" of the training
         rows that had this level or gap, and whether the value is "unusual"; for neighbours the
         nearest training rows (numbered as in ``fit``) and their distances.
+    """
+
+    class_names: tuple[str, ...]
+    label: str
+    p_value: float
+    held_out: float
+    false_alarm_rate: float
+    parts: tuple[dict[str, Any], ...]
+
+    @property
+    def flagged(self) -> bool:
+        """True if the input is flagged as OOD."""
+        return self.p_value <= self.false_alarm_rate
+
+    def by_class(self, P: np.ndarray) -> dict[str, float]:
+        """Return probabilities P (k,) by the names of the classes."""
+        return dict(zip(self.class_names, P, strict=True))
+
+    def answer_and_rarity(self, P: np.ndarray, order: np.ndarray) -> list[str]:
+        """Return two lines: the answer with its first classes, and how rare the input is.
+
+        The classes have probabilities P (k,) and are named in this order.
+        """
+        first = ", ".join(f"{self.class_names[c]} {P[c]:.1%}" for c in order[:_MOST_CLASSES])
+        verdict = "flagged as OOD" if self.flagged else "not flagged"
+        fewer = self.p_value * (self.held_out + 1) - 1
+        held_out = f"{self.held_out:,.0f} held-out inputs"
+        among = (
+            f"none of {held_out} is less typical"
+            if fewer < 0.5
+            else f"{fewer:,.0f} of {held_out} are no more typical"
+        )
+        return [
+            f"Answer {self.label!r}: {first}",
+            f"  p-value {self.p_value:.3g}: {among} ({verdict} at {self.false_alarm_rate:.3g})",
+        ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Card(AnswerCard):
+    """The answer to one input, and the reasons for it; beside those of every card it has these.
+
+    Attributes
+    ----------
+    classifier_proba : ndarray, shape (k,)
+        Probabilities of the classifier alone.
+    dirichlet : Dirichlet
+        The whole answer, of one input.
+    evidence, n : float
+        Evidence in equivalent training samples, and the number of training samples.
+    score, typical_score : float
+        Score of the density (nats, for a log-density), and the median of held-out inputs.
     news : tuple of str
         Values that the fit never saw in any row: levels of a column, a gap in a column without
         gaps, a number that some part of the model cannot compute with.
     """
 
-    class_names: tuple[str, ...]
-    label: str
     classifier_proba: np.ndarray
     dirichlet: Dirichlet
     evidence: float
     n: float
-    p_value: float
-    held_out: float
-    false_alarm_rate: float
     score: float
     typical_score: float
-    parts: tuple[dict[str, Any], ...]
     news: tuple[str, ...] = ()
 
     @property
@@ -88,11 +126,6 @@ class Card:
     def vacuity(self) -> float:
         """Share of the prior in the answer."""
         return float(np.asarray(self.dirichlet.vacuity)[0])
-
-    @property
-    def flagged(self) -> bool:
-        """True if the input is flagged as OOD."""
-        return self.p_value <= self.false_alarm_rate
 
     @property
     def reason(self) -> str:
@@ -131,16 +164,15 @@ class Card:
         reason = f"  {why} {self.reason}" if self.reason else _evidence(self)
         # Far from all data the mean ties, and the classifier decides.
         order = np.lexsort((-self.classifier_proba, -self.mean.round(12)))
-        answer = _answer_line(self.label, self.class_names, self.mean, order)
-        return "\n".join([answer, _rarity_line(self), reason])
+        return "\n".join([*self.answer_and_rarity(self.mean, order), reason])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that ``json.dump`` takes; what is not finite becomes text."""
         names = "evidence n vacuity p_value held_out false_alarm_rate flagged score typical_score"
         values = {
             "label": self.label,
-            "proba": dict(zip(self.class_names, self.mean, strict=True)),
-            "classifier_proba": dict(zip(self.class_names, self.classifier_proba, strict=True)),
+            "proba": self.by_class(self.mean),
+            "classifier_proba": self.by_class(self.classifier_proba),
             **{name: getattr(self, name) for name in names.split()},
             "parts": self.parts,
             "news": self.news,
@@ -156,42 +188,27 @@ class Card:
         return frame(_as_html(self))
 
 
-@dataclass(frozen=True, eq=False)
-class BaselineCard:
-    """The answer of a baseline to one input, and the reasons for it.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BaselineCard(AnswerCard):
+    """The answer of a baseline to one input; beside those of every card it has these.
 
     Attributes
     ----------
     method : str
         Name of the method.
-    class_names, label, p_value, held_out, false_alarm_rate
-        As of a `Card`.
     proba : ndarray, shape (k,)
         Probabilities of the method.
     dirichlet : Dirichlet or None
         The whole answer, of one input, where the method gives one.
     uncertainty, typical_uncertainty : float
         Uncertainty by the method, higher is less sure, and the median of held-out inputs.
-    parts : tuple of dict
-        Reading of the method's density, as on a `Card`; empty where it has none.
     """
 
     method: str
-    class_names: tuple[str, ...]
-    label: str
     proba: np.ndarray
     dirichlet: Dirichlet | None
     uncertainty: float
     typical_uncertainty: float
-    p_value: float
-    held_out: float
-    false_alarm_rate: float
-    parts: tuple[dict[str, Any], ...]
-
-    @property
-    def flagged(self) -> bool:
-        """True if the input is flagged as OOD."""
-        return self.p_value <= self.false_alarm_rate
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that ``json.dump`` takes; what is not finite becomes text."""
@@ -200,7 +217,7 @@ class BaselineCard:
         values = {
             "method": self.method,
             "label": self.label,
-            "proba": dict(zip(self.class_names, self.proba, strict=True)),
+            "proba": self.by_class(self.proba),
             **vacuity,
             **{name: getattr(self, name) for name in names.split()},
             "parts": self.parts,
@@ -217,14 +234,9 @@ class BaselineCard:
 
     def summary(self) -> str:
         """Return three lines: the answer, how rare the input is, and the method's uncertainty."""
-        return "\n".join(
-            [
-                _answer_line(self.label, self.class_names, self.proba, np.argsort(-self.proba)),
-                _rarity_line(self),
-                f"  uncertainty by {self.method} {self.uncertainty:.4g}, "
-                f"typically {self.typical_uncertainty:.4g}",
-            ]
-        )
+        own = f"{self.uncertainty:.4g}, typically {self.typical_uncertainty:.4g}"
+        lines = self.answer_and_rarity(self.proba, np.argsort(-self.proba))
+        return "\n".join([*lines, f"  uncertainty by {self.method} {own}"])
 
 
 def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
@@ -286,26 +298,6 @@ def _details(card: Card) -> Iterator[str]:
     if card.reason:
         yield _evidence(card)
     yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
-
-
-def _answer_line(label: str, names: Sequence[str], P: np.ndarray, order: np.ndarray) -> str:
-    """Return the answer, with the first classes in this order and their probabilities P (k,)."""
-    return f"Answer {label!r}: " + ", ".join(
-        f"{names[c]} {P[c]:.1%}" for c in order[:_MOST_CLASSES]
-    )
-
-
-def _rarity_line(card: Card | BaselineCard) -> str:
-    """Say how rare the input of a card is, and whether it is flagged."""
-    verdict = "flagged as OOD" if card.flagged else "not flagged"
-    fewer = card.p_value * (card.held_out + 1) - 1
-    held_out = f"{card.held_out:,.0f} held-out inputs"
-    among = (
-        f"none of {held_out} is less typical"
-        if fewer < 0.5
-        else f"{fewer:,.0f} of {held_out} are no more typical"
-    )
-    return f"  p-value {card.p_value:.3g}: {among} ({verdict} at {card.false_alarm_rate:.3g})"
 
 
 def _far(features: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -155,10 +155,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
 def _baseline_cards(clf: Any, X: Any, arriving: Any, before: Any, top: int) -> list[BaselineCard]:
     held_out: HeldOut = clf.held_out_rows()
     P, scores = clf.proba_and_scores(arriving)
-    labels, typical = (
-        clf.predict(arriving),
-        held_out.quantile(0.5),
-    )
+    labels, typical = clf.predict(arriving), held_out.quantile(0.5)
     p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
     dirichlet = clf.predict_dirichlet(arriving) if hasattr(clf, "predict_dirichlet") else None
     parts: list[tuple[Reading, ...]] = [()] * len(P)

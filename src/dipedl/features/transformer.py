@@ -101,7 +101,7 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     checked where it is encoded.
     """
     dates = {j: c for j, (c, values) in enumerate(named_columns(X)) if holds_dates(values)}
-    sources: Sources | None = input_sources(X.shape[1]) if dates else []
+    sources = input_sources(X.shape[1]) if dates else None
     for _, part in parts:
         sources = None if sources is None else sources_after(part, sources)
     whole = {source.column for source in sources or []}
