@@ -24,7 +24,6 @@ from .encoding import table_encoding, warn_of_identifiers
 from .pipelines import (
     COMPONENTS,
     DenseRows,
-    Sources,
     clone_with_levels,
     input_sources,
     is_narrow,
