@@ -97,8 +97,8 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
 
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
-        if hasattr(self, "density_range_"):
-            del self.density_range_  # an interrupted fit must not predict with the old density
+        # An interrupted fit must not predict with the old density.
+        self.__dict__.pop("density_range_", None)
         return super().validate_fit(X, y, validation)
 
     def _after_training(self, X: Any, y: Any) -> None:

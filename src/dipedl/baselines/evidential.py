@@ -20,8 +20,6 @@ from ..networks.evidential_losses import (
 from ..networks.training import Training
 from .published import TRAINING, as_published
 
-_NON_NEGATIVE = {"lambda1", "kl_weight", "entropy_weight"}
-
 
 class Evidential:
     """A network with one Dirichlet per input: the network in float32, the Dirichlet in float64.
@@ -113,7 +111,7 @@ class Evidential:
     def _check_parameters(self) -> None:
         check_choice("evidence", self.evidence, ("exp", "relu", "softplus"))
         for name, value in self.get_params(deep=False).items():
-            if name in _NON_NEGATIVE:
+            if name in ("lambda1", "kl_weight", "entropy_weight"):
                 check_number(name, value, ">= 0", lambda x: x >= 0)
         length = self.annealing_epochs
         if isinstance(length, float):

@@ -110,7 +110,12 @@ class FeatureSource(nn.Module):
         if self.function is not None:
             return
         network = self._network[0]
-        self.shapes, linears, output = _observe(network, args, kwargs)
+        modules: dict[str, Any] = {name: m for name, m in network.named_modules() if name}
+        if isinstance(network, nn.Linear):
+            modules = {"": network}
+        with capture_outputs(network, list(modules), shape_of_one) as shapes:
+            output = network(*args, **kwargs)
+        self.shapes = shapes
         silent = [name for name in self.names if name not in self.shapes]
         if silent:
             raise ValueError(
@@ -118,8 +123,26 @@ class FeatureSource(nn.Module):
                 "one, as inside nn.TransformerEncoder, is none: build it with "
                 f"enable_nested_tensor=False); modules that did: {list_shapes(self.shapes)}"
             )
-        if not self.names and self._head is None:
-            self._capture_head(_last_linear(linears, logits_of(output).shape[1], self.shapes))
+        if self.names or self._head is not None:
+            return
+        remedy = (
+            "name the module whose output the density should see, such as "
+            "DIPModule(network, features='...', pool='average'); modules that ran, with shapes: "
+            f"{list_shapes(self.shapes)}"
+        )
+        linears = [name for name in self.shapes if isinstance(modules[name], nn.Linear)]
+        if not linears:
+            raise ValueError(
+                "features='penultimate' is the input of the last nn.Linear that runs, and none ran "
+                f"(a convolution as the head, or a scripted network); {remedy}"
+            )
+        columns, k = modules[linears[-1]].out_features, logits_of(output).shape[1]
+        if columns != k:
+            raise ValueError(
+                f"features='penultimate' found {linears[-1]!r}, the last nn.Linear that ran, but "
+                f"it gives {columns} columns and there are {k} logits: it is not the head; {remedy}"
+            )
+        self._capture_head(linears[-1])
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Features (n, p) and logits (n, k) of a batch, in one pass."""
@@ -243,39 +266,6 @@ def _names(network: nn.Module, features: Any) -> list[str]:
         hint = f"did you mean {near}?" if near else f"it has {known[-_SHOWN:]}"
         raise ValueError(f"features must name modules of the network, got {features!r}; {hint}")
     return list(dict.fromkeys(names))
-
-
-def _observe(
-    network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[dict[str, tuple[int, ...]], list[tuple[str, Any]], Any]:
-    """Output shapes by module in the order they ran, the linear layers that ran, the output."""
-    modules = {name: module for name, module in network.named_modules() if name}
-    if isinstance(network, nn.Linear):
-        modules = {"": network}
-    with capture_outputs(network, list(modules), shape_of_one) as shapes:
-        output = network(*args, **kwargs)
-    linears = [(name, modules[name]) for name in shapes if isinstance(modules[name], nn.Linear)]
-    return shapes, linears, output
-
-
-def _last_linear(linears: list[tuple[str, Any]], k: int, shapes: dict[str, tuple[int, ...]]) -> str:
-    remedy = (
-        "name the module whose output the density should see, such as "
-        "DIPModule(network, features='...', pool='average'); modules that ran, with shapes: "
-        f"{list_shapes(shapes)}"
-    )
-    if not linears:
-        raise ValueError(
-            "features='penultimate' is the input of the last nn.Linear that runs, and none ran (a "
-            f"convolution as the head, or a scripted network); {remedy}"
-        )
-    name, module = linears[-1]
-    if module.out_features != k:
-        raise ValueError(
-            f"features='penultimate' found {name!r}, the last nn.Linear that ran, but it gives "
-            f"{module.out_features} columns and there are {k} logits: it is not the head; {remedy}"
-        )
-    return name
 
 
 class Activations(threading.local):
