@@ -35,21 +35,16 @@ def resolve_device(name: str) -> torch.device:
     if kind == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if kind == "cuda":
-        _check_cuda(name)
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if int(name.partition(":")[2] or 0) >= count:
+            have = f"{count} of them" if count else "no CUDA device (or was built without CUDA)"
+            raise ValueError(
+                f"device={name!r} was asked for, but PyTorch {torch.__version__} sees {have}; "
+                "use device='auto' or 'cpu'"
+            )
     if kind == "mps" and not torch.backends.mps.is_available():
         raise ValueError("device='mps' was asked for, but there is none here; use device='auto'")
     return torch.device(name)
-
-
-def _check_cuda(name: str) -> None:
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    index = int(name.partition(":")[2] or 0)
-    if index >= count:
-        have = f"{count} of them" if count else "no CUDA device (or a PyTorch built without CUDA)"
-        raise ValueError(
-            f"device={name!r} was asked for, but PyTorch {torch.__version__} sees {have}; "
-            "use device='auto' or 'cpu'"
-        )
 
 
 @contextmanager

@@ -141,8 +141,49 @@ class SketchMoments:
         self.weight[c] += weight
 
     def factors(self, shrinkage: Shrinkage) -> Iterator[PrincipalParts]:
-        """Yield the parts of each class."""
-        return principal_parts(self, shrinkage)
+        """Yield ``C_c = U diag(l) U^T + psi (I - U U^T)`` of each class, shrunk as if it were full.
+
+        That is probabilistic principal component analysis at its maximum-likelihood solution; `psi`
+        is what the exact trace leaves for each direction that is not held. Tipping, Bishop,
+        "Probabilistic principal component analysis", JRSS B 61 (1999), eq. 7-8.
+        """
+        p, r = self.sketch.shape[2], self.rank
+        pooled = float(self.energy.sum() / self.weight.sum()) / p
+        rounding = 16 * np.finfo(self.sketch.dtype).eps
+        for c, n in enumerate(self.weight.tolist()):
+            rows = self.sketch[c, :r].astype(float)
+            values, energy = np.einsum("ij,ij->i", rows, rows) / n, float(self.energy[c]) / n
+            rest, level = energy - float(values.sum()), energy / p
+            # What rounding of the sketch may leave is nothing.
+            rest = rest if rest > rounding * energy else 0.0
+            intensity, target = 0.0 if shrinkage in (None, "oas") else float(shrinkage), level
+            if level == 0 and shrinkage not in (None, 0):
+                # As for a full covariance: all rows are the same point, which has no level.
+                intensity, target = 1.0, pooled
+            elif shrinkage == "oas" and p > 1:
+                across = rest * rest / (p - r) if rest else 0.0
+                mean_square = (float((values**2).sum()) + across) / energy**2
+                intensity = oas_intensity(mean_square, n, p)
+            inner = (1 - intensity) * values + intensity * target
+            outer = (1 - intensity) * rest / (p - r) + intensity * target if r < p else 0.0
+            # A direction that explains less than the average of the others was guessed, not found.
+            inner = inner.clip(outer)
+            outer = outer or float(inner.max())
+            low, high = min(float(inner.min()), outer), max(float(inner.max()), outer)
+            if high <= 0:
+                raise ValueError(
+                    f"class {c}: all samples are the same point (n_samples = {n:g}), so there is "
+                    "no spread; give it more distinct samples"
+                )
+            if low <= p * EPS * high:
+                raise ValueError(
+                    f"class {c}: the covariance of {p} features is singular (n_samples = {n:g}) "
+                    f"and shrinkage is {intensity:g}; use shrinkage='oas', or covariance='tied' or "
+                    "'diagonal'"
+                )
+            length = np.sqrt(values * n)[:, None]
+            basis = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+            yield PrincipalParts(basis, inner, outer)
 
 
 def leading_rows(rows: np.ndarray, size: int, rank: int) -> np.ndarray:
@@ -173,49 +214,3 @@ class PrincipalParts(NamedTuple):
     basis: np.ndarray
     inner: np.ndarray
     outer: float
-
-
-def principal_parts(moments: SketchMoments, shrinkage: Shrinkage) -> Iterator[PrincipalParts]:
-    """Yield ``C_c = U diag(l) U^T + psi (I - U U^T)`` of each class, shrunk as if it were full.
-
-    That is probabilistic principal component analysis at its maximum-likelihood solution; `psi` is
-    what the exact trace leaves for each direction that is not held. Tipping, Bishop, "Probabilistic
-    principal component analysis", JRSS B 61 (1999), eq. 7-8.
-    """
-    p, r = moments.sketch.shape[2], moments.rank
-    pooled = float(moments.energy.sum() / moments.weight.sum()) / p
-    rounding = 16 * np.finfo(moments.sketch.dtype).eps
-    for c, n in enumerate(moments.weight.tolist()):
-        rows = moments.sketch[c, :r].astype(float)
-        values, energy = np.einsum("ij,ij->i", rows, rows) / n, float(moments.energy[c]) / n
-        rest, level = energy - float(values.sum()), energy / p
-        # What rounding of the sketch may leave is nothing.
-        rest = rest if rest > rounding * energy else 0.0
-        intensity, target = 0.0 if shrinkage in (None, "oas") else float(shrinkage), level
-        if level == 0 and shrinkage not in (None, 0):
-            # As for a full covariance: all rows are the same point, which has no level.
-            intensity, target = 1.0, pooled
-        elif shrinkage == "oas" and p > 1:
-            across = rest * rest / (p - r) if rest else 0.0
-            mean_square = (float((values**2).sum()) + across) / energy**2
-            intensity = oas_intensity(mean_square, n, p)
-        inner = (1 - intensity) * values + intensity * target
-        outer = (1 - intensity) * rest / (p - r) + intensity * target if r < p else 0.0
-        # A direction that explains less than the average of the others was not found, but guessed.
-        inner = inner.clip(outer)
-        outer = outer or float(inner.max())
-        low, high = min(float(inner.min()), outer), max(float(inner.max()), outer)
-        if high <= 0:
-            raise ValueError(
-                f"class {c}: all samples are the same point (n_samples = {n:g}), so there is no "
-                "spread; give it more distinct samples"
-            )
-        if low <= p * EPS * high:
-            raise ValueError(
-                f"class {c}: the covariance of {p} features is singular (n_samples = {n:g}) and "
-                f"shrinkage is {intensity:g}; use shrinkage='oas', or covariance='tied' or "
-                "'diagonal'"
-            )
-        length = np.sqrt(values * n)[:, None]
-        basis = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
-        yield PrincipalParts(basis, inner, outer)
