@@ -116,25 +116,6 @@ def test_a_constant_spectrum_can_be_drawn(flux):
     assert low < flux[0] < high
 
 
-def test_a_spectrum_says_what_is_wrong():
-    flux = np.ones(3000)
-    for arguments, message in (
-        ((GRID, flux[:9]), "flux must have shape"),
-        ((GRID[::-1], flux), "increasing wavelengths"),
-        ((GRID, np.full(3000, np.nan)), "at least one finite pixel"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            spectra_plots.spectrum_plot(*arguments)
-    with pytest.raises(ValueError, match="mask must have shape"):
-        spectra_plots.spectrum_plot(GRID, flux, mask=[True])
-    with pytest.raises(ValueError, match="not masked"):
-        spectra_plots.spectrum_plot(GRID, flux, mask=np.ones(3000, dtype=bool))
-    with pytest.raises(ValueError, match="smoothing must be finite and >= 0"):
-        spectra_plots.spectrum_plot(GRID, flux, smoothing=-1)
-    with pytest.raises(ValueError, match="redshift must be > -1"):
-        spectra_plots.spectrum_plot(GRID, flux, redshift=-1.0)
-
-
 # ------------------------------------------------------------------------------------ gallery
 
 
@@ -162,16 +143,6 @@ def test_trusted_spectra_are_those_of_the_ends_of_the_ranking(rng):
     order = np.argsort(log_evidence)
     for ax, row in zip(axes.ravel(), [*order[::-1][:2], *order[:2]], strict=True):
         assert f"z {row / 7:.3f}" in ax.get_title(loc="left")
-
-
-def test_gallery_says_what_is_wrong(rng):
-    spectra = some_spectra(rng)
-    with pytest.raises(ValueError, match="one Dirichlet for each of the 8 spectra"):
-        spectra_plots.trusted_spectra(spectra, Dirichlet(np.ones((3, 2))))
-    with pytest.raises(ValueError, match=r"n must be in 1\.\.8"):
-        spectra_plots.trusted_spectra(spectra, Dirichlet(np.ones((8, 2))), n=9)
-    with pytest.raises(ValueError, match="class_names must hold 2 names, got 3"):
-        spectra_plots.spectrum_title([0.5, 0.5], 0.1, class_names=["a", "b", "c"])
 
 
 # --------------------------------------------------------------------------- vacuity against x
@@ -223,20 +194,6 @@ def test_a_few_points_at_the_end_leave_room_for_the_others(rng):
 def test_vacuity_at_the_ends_is_drawn(u):
     ax = plots.vacuity_against({"a": (np.arange(40.0), np.full(40, u))})
     assert np.isfinite(data_of(ax.lines[0])[1]).all()
-
-
-def test_vacuity_against_says_what_is_wrong():
-    for sets, message in (
-        ({}, "sets must hold at least one set"),
-        ({"a": ([1, 2], [0.1])}, r"sets\['a'\] must be two 1-d arrays of one length"),
-        ({"a": ([1, 2], [0.1, 1.1])}, r"a vacuity in \[0, 1\]"),
-        ({"a": ([1, 2], [0.1, np.nan])}, r"a vacuity in \[0, 1\]"),
-        ({"a": ([np.nan], [0.1])}, "at least one x that is finite"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            plots.vacuity_against(sets)
-    with pytest.raises(ValueError, match="finite and positive"):
-        plots.vacuity_against({"a": ([0.0], [0.1])}, log=True)
 
 
 # -------------------------------------------------------------------------------- unknown column
@@ -295,23 +252,49 @@ def test_matrix_shows_every_count_with_its_share(rng):
     assert strongest.get_center() == pytest.approx((j, i))
 
 
-def test_unknown_counts_say_what_is_wrong(rng):
-    y, P, u, held_out, _ = case(rng)
-    count = plots.unknown_counts
-    with pytest.raises(
-        ValueError, match=r"at least 99 uncertainties for a false-alarm rate of 0\.01"
-    ):
-        count(y, P, u, held_out=held_out[:98], false_alarm_rate=0.01)
-    assert count(y, P, u, held_out=held_out[:99], false_alarm_rate=0.01).n_held_out == 99
-    with pytest.raises(ValueError, match=r"false_alarm_rate must be in \(0, 1\)"):
-        count(y, P, u, held_out=held_out, false_alarm_rate=5)
-    with pytest.raises(ValueError, match=r"y must hold indices 0\.\.2"):
-        count(y + 1, P, u, held_out=held_out)
-    with pytest.raises(ValueError, match="one label in y each"):
-        count(y[:9], P, u, held_out=held_out)
-    with pytest.raises(ValueError, match="uncertainty must have shape"):
-        count(y, P, u[:9], held_out=held_out)
-    with pytest.raises(ValueError, match="class_names must hold 3 names, got 1"):
-        count(y, P, u, held_out=held_out, class_names=["A"])
-    with pytest.raises(ValueError, match=r"ood\['stars'\] must have 3 columns"):
-        count(y, P, u, held_out=held_out, ood={"stars": (np.ones((2, 2)), [1, 2])})
+# -------------------------------------------------------------------------------------- refusals
+
+ONES, MASK = np.ones(3000), np.ones(3000, dtype=bool)
+SPECTRA = some_spectra(np.random.default_rng(0))
+Y, P, U, HELD_OUT, _ = case(np.random.default_rng(0))
+
+
+def count(y=Y, P=P, u=U, held_out=HELD_OUT, **options):
+    return plots.unknown_counts(y, P, u, held_out=held_out, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: spectra_plots.spectrum_plot(GRID, ONES[:9]), "flux"),
+        (lambda: spectra_plots.spectrum_plot(GRID[::-1], ONES), "wavelengths"),
+        (lambda: spectra_plots.spectrum_plot(GRID, np.full(3000, np.nan)), "flux"),
+        (lambda: spectra_plots.spectrum_plot(GRID, ONES, mask=[True]), "mask"),
+        (lambda: spectra_plots.spectrum_plot(GRID, ONES, mask=MASK), "not masked"),
+        (lambda: spectra_plots.spectrum_plot(GRID, ONES, smoothing=-1), "smoothing"),
+        (lambda: spectra_plots.spectrum_plot(GRID, ONES, redshift=-1.0), "redshift"),
+        (lambda: spectra_plots.trusted_spectra(SPECTRA, Dirichlet(np.ones((3, 2)))), "Dirichlet"),
+        (lambda: spectra_plots.trusted_spectra(SPECTRA, Dirichlet(np.ones((8, 2))), n=9), "n must"),
+        (lambda: spectra_plots.spectrum_title([1, 0], 0.1, class_names="abc"), "class_names"),
+        (lambda: plots.vacuity_against({}), "sets"),
+        (lambda: plots.vacuity_against({"a": ([1, 2], [0.1])}), r"sets\['a'\]"),
+        (lambda: plots.vacuity_against({"a": ([1, 2], [0.1, 1.1])}), "vacuity"),
+        (lambda: plots.vacuity_against({"a": ([1, 2], [0.1, np.nan])}), "vacuity"),
+        (lambda: plots.vacuity_against({"a": ([np.nan], [0.1])}), "finite"),
+        (lambda: plots.vacuity_against({"a": ([0.0], [0.1])}, log=True), "positive"),
+        (lambda: count(held_out=HELD_OUT[:98], false_alarm_rate=0.01), "at least 99"),
+        (lambda: count(false_alarm_rate=5), "false_alarm_rate"),
+        (lambda: count(Y + 1), "y must"),
+        (lambda: count(Y[:9]), "label in y"),
+        (lambda: count(u=U[:9]), "uncertainty"),
+        (lambda: count(class_names=["A"]), "class_names"),
+        (lambda: count(ood={"stars": (np.ones((2, 2)), [1, 2])}), r"ood\['stars'\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(call, argument):
+    with pytest.raises(ValueError, match=argument):
+        call()
+
+
+def test_as_few_held_out_uncertainties_as_a_rate_needs():
+    assert count(held_out=HELD_OUT[:99], false_alarm_rate=0.01).n_held_out == 99
