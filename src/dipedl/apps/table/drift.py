@@ -57,9 +57,7 @@ def column_drifts(
     """Columns by their difference from the n rows of the fit, the largest first."""
     compared = [c for c in columns if c.shares and c.name in frame]
     level = _LEVEL / max(len(compared), 1)
-    found = [
-        (_levels if c.kind == CATEGORY else _numbers)(c, frame[c.name], n, level) for c in compared
-    ]
+    found = [_column_drift(c, frame[c.name], n, level) for c in compared]
     return tuple(sorted(found, key=lambda drift: (-drift.distance, drift.name)))
 
 
@@ -72,53 +70,35 @@ def p_value_drift(p: np.ndarray, clf: DIPClassifier) -> PValueDrift:
     )
 
 
-def _numbers(column: ColumnSpec, values: pd.Series, n: int, level: float) -> ColumnDrift:
+def _column_drift(column: ColumnSpec, values: pd.Series, n: int, level: float) -> ColumnDrift:
     made, _ = column.read(values)
-    numbers = made[column.name]
-    gaps = float(np.isnan(numbers).mean())
-    numbers = np.sort(numbers[np.isfinite(numbers)])
-    here = np.searchsorted(numbers, column.cuts, side="right") / max(len(numbers), 1)
-    distance = float(np.abs(here - column.shares).max()) if len(numbers) else 0.0
-    tested = max(distance, abs(gaps - column.missing))
+    entries, new = pd.Series(made[column.name]), list[str]()
+    gaps, slack = float(entries.isna().mean()), 0.0
+    if column.kind == CATEGORY:
+        now = entries.astype(object).value_counts(normalize=True)
+        before = pd.Series(column.shares, index=list(column.levels))
+        both = pd.concat([before, now], axis=1).fillna(0.0)
+        distance = float(both.diff(axis=1).iloc[:, 1].abs().sum() / 2)
+        # A sum over levels is further from zero by chance than one share.
+        slack = float(np.sqrt(len(both) / max(min(len(entries), n), 1)) / 2)
+        usual, here = _most(before), _most(now)
+        new = [str(name) for name in now.index if name not in column.levels]
+    else:
+        numbers = np.sort(entries[np.isfinite(entries)])
+        below = np.searchsorted(numbers, column.cuts, side="right") / max(len(numbers), 1)
+        distance = float(np.abs(below - column.shares).max()) if len(numbers) else 0.0
+        usual = _range(np.asarray(column.cuts)[np.searchsorted(column.shares, _ENDS)])
+        here = _range(observed_quantiles(numbers, _ENDS)) if len(numbers) else "only gaps"
+    distance = max(distance, abs(gaps - column.missing))
+    changed = _notable(distance - slack, len(entries), n, level)
+    names = (column.name, column.kind)
     return ColumnDrift(
-        column.name,
-        column.kind,
-        tested,
-        _notable(tested, len(values), n, level),
-        _range(np.asarray(column.cuts)[np.searchsorted(column.shares, _ENDS)]),
-        _range(observed_quantiles(numbers, _ENDS)) if len(numbers) else "only gaps",
-        gaps,
-        column.missing,
+        *names, distance, changed, usual, here, gaps, column.missing, tuple(new[:_MOST_NEW])
     )
 
 
 def _range(ends: np.ndarray) -> str:
     return " to ".join(number_text(end) for end in ends)
-
-
-def _levels(column: ColumnSpec, values: pd.Series, n: int, level: float) -> ColumnDrift:
-    made, _ = column.read(values)
-    texts = pd.Series(made[column.name]).astype(object)
-    gaps = float(texts.isna().mean())
-    here = texts.value_counts(normalize=True)
-    before = pd.Series(column.shares, index=list(column.levels))
-    both = pd.concat([before, here], axis=1).fillna(0.0)
-    distance = float(both.diff(axis=1).iloc[:, 1].abs().sum() / 2)
-    new = [str(name) for name in here.index if name not in column.levels]
-    tested = max(distance, abs(gaps - column.missing))
-    # A sum over levels is further from zero by chance than one share.
-    slack = np.sqrt(len(both) / max(min(len(texts), n), 1)) / 2
-    return ColumnDrift(
-        column.name,
-        column.kind,
-        tested,
-        _notable(tested - slack, len(texts), n, level),
-        _most(before),
-        _most(here),
-        gaps,
-        column.missing,
-        tuple(new[:_MOST_NEW]),
-    )
 
 
 def _most(shares: pd.Series) -> str:
