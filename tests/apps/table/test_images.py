@@ -12,7 +12,7 @@ from PIL import Image as pillow
 from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.fit import _notes_of_network
 from dipedl.apps.table.images import checksum, network_of, open_images
-from dipedl.apps.table.sampling import sample_rows
+from dipedl.apps.table.reading import sample_rows
 
 
 def drawn(folder, n=30, seed=0):

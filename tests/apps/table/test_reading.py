@@ -14,8 +14,7 @@ import pyarrow as pa
 from dipedl.apps.table import reading, writing
 from dipedl.apps.table.columns import as_inputs, infer_columns
 from dipedl.apps.table.errors import UserError
-from dipedl.apps.table.reading import open_table
-from dipedl.apps.table.sampling import sample_rows
+from dipedl.apps.table.reading import open_table, sample_rows
 from passengers import passengers
 
 PLAIN = passengers(50).assign(name=[f'{i}; "a,\nb"' for i in range(50)], port="ö")

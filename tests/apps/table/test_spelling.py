@@ -19,8 +19,7 @@ from dipedl.apps.table.columns import as_inputs, infer_columns
 from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.evaluate import evaluate
 from dipedl.apps.table.fit import FitRequest, fit_table
-from dipedl.apps.table.reading import open_table
-from dipedl.apps.table.sampling import sample_rows
+from dipedl.apps.table.reading import open_table, sample_rows
 from dipedl.apps.table.score import ScoreRequest, score_table
 from dipedl.apps.table.watch import start_monitor, watch
 from dipedl.writing.spelling import spelling

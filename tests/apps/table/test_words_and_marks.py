@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 from dipedl.apps.table.columns import GAP_WORDS, as_inputs, infer_columns
 from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.fit import FitRequest, fit_table
-from dipedl.apps.table.reading import open_table
-from dipedl.apps.table.sampling import sample_rows
+from dipedl.apps.table.reading import open_table, sample_rows
 from dipedl.apps.table.table_model import read_model, save_model
 
 N = 120

@@ -19,8 +19,7 @@ from .columns import as_inputs, check_known
 from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .errors import UserError, list_names
 from .images import FILE
-from .reading import Table
-from .sampling import sample_rows
+from .reading import Table, sample_rows
 from .score import ScoreRequest, answer_inputs
 from .table_model import TableModel
 

@@ -24,8 +24,7 @@ from .columns import DATE, NUMERIC, guess, read_dates, to_numbers
 from .errors import UserError, check_columns, list_names
 from .formats import IMAGES
 from .images import checksum
-from .reading import RejectedRow, Table
-from .sampling import Sample
+from .reading import RejectedRow, Sample, Table
 from .table_model import TableModel, attach_table
 
 T = TypeVar("T")

@@ -22,8 +22,7 @@ from ...writing.spelling import spellings, versions
 from .columns import NUMERIC, ColumnSpec, as_inputs, decimal_mark, texts_of
 from .errors import UserError, list_names, suggest_name
 from .fit import fit_with_warnings
-from .reading import RejectedRow, Table
-from .sampling import Sample, sample_rows
+from .reading import RejectedRow, Sample, Table, sample_rows
 from .score import Progress, ScoreRequest, ScoreResult, answer_frame, write_answers
 
 _SUM, _TINY, _AT_ONCE, _FEWEST = 1e-3, 1e-6, 20_000, 20

@@ -13,8 +13,7 @@ from ...plots.canvas import COLORS
 from ..monitor import ColumnBins, DriftMonitor, DriftReport
 from .columns import CATEGORY, ColumnSpec, as_inputs, check_known
 from .errors import UsageError, UserError
-from .reading import RejectedRow, Table
-from .sampling import sample_rows
+from .reading import RejectedRow, Table, sample_rows
 from .score import Progress
 from .table_model import TableModel
 
