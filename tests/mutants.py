@@ -679,7 +679,7 @@ MUTANTS = [
     ),
     Mutant(
         "exported trees compare float64",
-        "src/dipedl/io/onnx/_trees.py",
+        "src/dipedl/io/onnx/_estimators.py",
         "return X.cast(np.float32).cast(np.float64)",
         "return X",
         "tests/io/onnx/test_onnx_classifiers.py::test_probabilities_are_those_of_the_classifier[scaled-forest-3]",

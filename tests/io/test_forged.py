@@ -23,7 +23,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    NearestNeighbors,
+    RadiusNeighborsClassifier,
+)
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -103,6 +107,14 @@ ATTRIBUTES = [
     (SVC(), {"_n_support": np.array([-5, 30, 35], np.int32)}, "_n_support of SVC"),
     (SVC(), {"probability": True}, "have no probabilities"),
     (SVC(), {"kernel": "precomputed"}, "kernel of SVC"),
+    *(
+        (NearestNeighbors(), change, "of NearestNeighbors")
+        for change in (
+            *({"n_features_in_": 20_000}, {"n_neighbors": 1_000_000}, {"n_samples_fit_": 5}),
+            *({"_fit_method": "brute"}, {"metric": "mahalanobis"}),
+            {"effective_metric_": "wminkowski"},
+        )
+    ),
     (KNeighborsClassifier(), {"_fit_X": X[:, :1].copy()}, "_fit_X of KNeighborsClassifier"),
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, np.nan)}, "NaN or infinite"),
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, 1e308)}, r"beyond 1e\+100"),

@@ -19,7 +19,7 @@ from dipedl.evidence import (
 )
 from dipedl.evidence_model import calibrate_in_share
 from dipedl.io.onnx import _nodes as ops
-from dipedl.io.onnx._evidence import calibrate, dirichlet, log_evidence, normalise
+from dipedl.io.onnx._model import calibrate, dirichlet, log_evidence, normalise
 
 RNG = np.random.default_rng(0)
 SCORES = np.concatenate([RNG.normal(-5, 2, size=300), [-40.0, -5.0, -5.0]])

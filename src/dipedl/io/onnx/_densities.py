@@ -21,12 +21,12 @@ from ...density.kde import KernelDensity
 from ...density.knn import KNNDensity
 from ...density.mixture import GaussianMixtureDensity
 from ...dirichlet import LEAST_DOUBT
+from ...evidence import RankNormal
 from ...features.scaling import RANGES
 from ...gaussians.factor import BasisFactors, GaussianFactor
 from ...maths.arrays import LOG_2PI
 from ._estimators import Data, last_step
-from ._evidence import normal_scores
-from ._nodes import Tensor, log_ndtr, log_sum_exp, stack_columns
+from ._nodes import Tensor, interpolate, log_ndtr, log_sum_exp, stack_columns
 
 
 def gaussian(density: GaussianDensity, Z: Tensor) -> Tensor:
@@ -222,6 +222,18 @@ def _fused(density: FusedDensity, seen: Seen) -> Tensor:
     objections = log_ndtr(z.columns(voting) + margin[voting]) * weights[voting]
     total = (objections.reduce("Sum", 1) * -2.0).at_least(0.0)
     return z.reduce("Mean", 1) * TIE_BREAK - total.apply("Sqrt")
+
+
+def normal_scores(scores: Tensor, normalizers: Sequence[RankNormal]) -> Tensor:
+    """Normal scores (n, c): each column of `scores` (n, c) by its own table."""
+    inside = interpolate(
+        scores, [n.knots_ for n in normalizers], [n.normal_scores_ for n in normalizers]
+    )
+    low, high = (np.array([n.knots_[end] for n in normalizers]) for end in (0, -1))
+    scale = np.array([n.scale_ for n in normalizers])
+    # Each clipped on its own side, so that an infinite score meets no inf - inf.
+    below, above = scores.at_most(low) - low, scores.at_least(high) - high
+    return inside + below / scale + above / scale
 
 
 def _component(density: FusedDensity, name: str, seen: Seen) -> Tensor:

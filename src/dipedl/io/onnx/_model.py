@@ -1,4 +1,9 @@
-"""A fitted `DIPClassifier` or `OODDetector` as one graph."""
+"""A fitted `DIPClassifier` or `OODDetector` as one graph.
+
+What exports: ``calibrator`` `dipedl.calibration.Temperature` (of probabilities) and "passthrough";
+``normalizer`` `CautionBudget`, `QuantileEvidence`, `ZScore`, `RobustZScore`, `RankNormal` and
+`Identity`. Anything else is refused by name.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,17 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from ...calibration.rehearsal import Rehearsal
+from ...calibration.temperature import Temperature
 from ...density.base import takes_proba
+from ...dirichlet import DISPLAYED
+from ...evidence import CautionBudget, Identity, QuantileEvidence, RankNormal, RobustZScore, ZScore
 from ...inputs import FittedClassifier
 from ...maths.arrays import TOLERANCE
-from ._densities import Seen, log_density
+from ._check import evidence_owner, is_shared, kind_of
+from ._densities import Seen, log_density, normal_scores
 from ._estimators import Data, network_outputs, probabilities, transform
-from ._evidence import calibrate, dirichlet, log_evidence, normalise, supported_strength
-from ._fitted import evidence_owner, is_shared, kind_of
-from ._nodes import Graph, Tensor
+from ._nodes import Graph, Tensor, sigmoid, soft_plus, softmax
 
 #: Name of the graph's input, (n, d).
 INPUT = "X"
@@ -89,3 +97,68 @@ def _no_probabilities(P: Tensor) -> Tensor:
 def _not_finite(Z: Tensor) -> Tensor:
     """Rows (n,) of Z (n, p) that hold NaN or an infinity: which Python refuses with an error."""
     return (Z - Z).apply("IsNaN").cast(np.float64).reduce("Max", 1) > 0.0
+
+
+def calibrate(
+    P: Tensor, calibrator: Any, scores: Tensor, sharpening: tuple[float, float]
+) -> Tensor:
+    """Class probabilities P (n, k) after a fitted calibrator, for inputs of `scores` (n,)."""
+    if calibrator is None:
+        return P
+    if type(calibrator) is not Temperature:
+        raise TypeError(
+            f"calibrator {calibrator!r} cannot be exported to ONNX; "
+            "use Temperature() (the default) or calibrator='passthrough'"
+        )
+    if calibrator.temperature_ == 1:
+        return P
+    log_p, steepness = P.apply("Log"), 1 / calibrator.temperature_
+    if steepness < 1:
+        return softmax(log_p * steepness)
+    low, high = sharpening
+    share = ((scores - low) / (high - low)).at_least(0.0).at_most(1.0)
+    return softmax(log_p * (share * (steepness - 1) + 1.0).unsqueeze(1))
+
+
+def normalise(scores: Tensor, normalizer: Any) -> Tensor:
+    """Normalised scores z (n,) of a fitted normaliser."""
+    if isinstance(normalizer, ZScore | RobustZScore):
+        return (scores - normalizer.location_) / normalizer.scale_
+    if isinstance(normalizer, CautionBudget | QuantileEvidence):
+        distance = (scores - normalizer.location_) / normalizer.scale_
+        return -soft_plus(-(normalizer.log_odds_ + normalizer.slope * distance))
+    if isinstance(normalizer, RankNormal):
+        return normal_scores(scores.unsqueeze(1), [normalizer]).squeeze(1)
+    if type(normalizer) is Identity:
+        return scores
+    raise TypeError(
+        f"normalizer {type(normalizer).__name__} cannot be exported to ONNX; use one of "
+        "dipedl.evidence: CautionBudget, QuantileEvidence, ZScore, RobustZScore, "
+        "RankNormal or Identity"
+    )
+
+
+def log_evidence(z: Tensor, n: float, gamma: float, max_evidence: float | None) -> Tensor:
+    """Log pseudo-counts (n,)."""
+    value = z + float(np.log(n) + np.log(gamma))
+    return value if max_evidence is None else value.at_most(float(np.log(max_evidence)))
+
+
+def supported_strength(log_evidence: Tensor, spread: Any) -> Tensor:
+    """Strength (n,) that a fitted `Rehearsal` supports at log-evidence (n,)."""
+    if type(spread) is not Rehearsal:
+        raise TypeError(
+            f"spread {type(spread).__name__} cannot be exported to ONNX; use "
+            "dipedl.calibration.Rehearsal() or spread=None"
+        )
+    low = min(spread.strength_, 1.0)
+    gap = (log_evidence - spread.log_evidence_).at_most(0.0)
+    return (gap / 3.0).apply("Exp") * (spread.strength_ - low) + low
+
+
+def dirichlet(evidence: Tensor, P: Tensor, prior: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Posterior mean (n, k) and vacuity (n,) of ``prior + exp(evidence) P``."""
+    counts = evidence.at_most(DISPLAYED).apply("Exp").unsqueeze(1)
+    concentration = counts * P + prior
+    mean = concentration / concentration.reduce("Sum", 1, keep=True)
+    return mean, sigmoid(-evidence + float(np.log(prior.sum())))

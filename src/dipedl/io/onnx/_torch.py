@@ -20,8 +20,7 @@ from ...networks.batches import Arguments, as_call, device_of, move_tensors
 from ...networks.layer_features import LayerFeatures, capture_outputs, pool_rows
 from ...networks.torch_classifier import TorchClassifier, TorchEstimator
 from ...plugins import explain_missing
-from ._check import largest_gap, session
-from ._fitted import unfrozen
+from ._check import largest_gap, session, unfrozen
 from ._nodes import erfc_coefficients
 
 #: ``onnx.TensorProto.INT64``

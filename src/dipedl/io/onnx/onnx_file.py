@@ -13,7 +13,7 @@ from ..._version import __version__
 from ...plugins import explain_missing
 from ...writing.files import writable_target, write_file
 from ...writing.numbers import plain_labels
-from ._fitted import evidence_owner, kind_of, unfrozen
+from ._check import check_agreement, check_rows, evidence_owner, kind_of, unfrozen
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -138,7 +138,6 @@ def _estimator_graph(
         )
     check_is_fitted(model)
     try:
-        from ._check import check_agreement, check_rows
         from ._model import model_graph
     except ImportError as error:
         raise explain_missing(error, "export_onnx") from error
