@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,6 @@ Shape = str | int
 
 #: Sizes that follow from the number of classes.
 _DERIVED: dict[str, Callable[[int], int]] = {
-    # Of one class there are no outputs.
-    "outputs": lambda k: k if k > 2 else k - 1,
     "pairs": lambda k: k * (k - 1) // 2,
     "k-1": lambda k: k - 1,
 }
@@ -71,6 +70,16 @@ def need(condition: Any, message: str) -> None:
         raise ValueError(message)
 
 
+def word(function: Callable[..., None]) -> Callable[..., Check]:
+    """Make a word of a function of value and sizes: its other arguments are those of the word."""
+
+    @wraps(function)
+    def make(*args: Any, **options: Any) -> Check:
+        return lambda value, sizes: function(value, sizes, *args, **options)
+
+    return make
+
+
 def _array(value: Any, kinds: str, shape: tuple[Shape, ...], sizes: Sizes) -> np.ndarray:
     need(type(value) is np.ndarray, f"is a {type(value).__name__}, not an array")
     need(value.dtype.kind in kinds and value.dtype.isnative, f"has the dtype {value.dtype}")
@@ -80,20 +89,22 @@ def _array(value: Any, kinds: str, shape: tuple[Shape, ...], sizes: Sizes) -> np
     return np.asarray(value)
 
 
+@word
 def floats(
-    *shape: Shape, finite: bool = True, least: float = -math.inf, most: float = LARGEST
-) -> Check:
+    value: Any,
+    sizes: Sizes,
+    *shape: Shape,
+    finite: bool = True,
+    least: float = -math.inf,
+    most: float = LARGEST,
+) -> None:
     """Floating point numbers of 4 or 8 bytes, the finite ones in [-`most`, `most`]."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        array = _array(value, "f", shape, sizes)
-        need(array.itemsize in (4, 8), f"has the dtype {array.dtype}")
-        need(not finite or np.isfinite(array).all(), "holds NaN or infinite values")
-        large = (abs(array) > most) & np.isfinite(array)
-        need(not large.any(), f"holds values beyond {most:g}")
-        need(least == -math.inf or not (array < least).any(), f"holds values below {least}")
-
-    return check
+    array = _array(value, "f", shape, sizes)
+    need(array.itemsize in (4, 8), f"has the dtype {array.dtype}")
+    need(not finite or np.isfinite(array).all(), "holds NaN or infinite values")
+    large = (abs(array) > most) & np.isfinite(array)
+    need(not large.any(), f"holds values beyond {most:g}")
+    need(least == -math.inf or not (array < least).any(), f"holds values below {least}")
 
 
 def positive(*shape: Shape) -> Check:
@@ -106,77 +117,62 @@ def logs(*shape: Shape) -> Check:
     return floats(*shape, most=_LARGEST_LOG)
 
 
-def scores(name: Shape) -> Check:
+@word
+def scores(value: Any, sizes: Sizes, name: Shape) -> None:
     """Log-densities, finite or -inf."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        floats(name, finite=False)(value, sizes)
-        need(not (np.isnan(value) | (value == np.inf)).any(), "holds NaN or infinity")
-
-    return check
+    floats(name, finite=False)(value, sizes)
+    need(not (np.isnan(value) | (value == np.inf)).any(), "holds NaN or infinity")
 
 
-def doubles(*shape: Shape) -> Check:
+@word
+def doubles(value: Any, sizes: Sizes, *shape: Shape) -> None:
     """float64 in row order: what compiled code reads by address."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        floats(*shape)(value, sizes)
-        need(value.dtype == np.float64 and value.flags.c_contiguous, "is not float64 in row order")
-
-    return check
+    floats(*shape)(value, sizes)
+    need(value.dtype == np.float64 and value.flags.c_contiguous, "is not float64 in row order")
 
 
+@word
 def ints(
-    *shape: Shape, least: int | None = None, below: Shape | None = None, dtype: Any = None
-) -> Check:
+    value: Any,
+    sizes: Sizes,
+    *shape: Shape,
+    least: int | None = None,
+    below: Shape | None = None,
+    dtype: Any = None,
+) -> None:
     """Whole numbers in [`least`, `below`)."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        array = _array(value, "iu", shape, sizes)
-        need(dtype is None or array.dtype == dtype, f"has the dtype {array.dtype}")
-        if not array.size:
-            return
+    array = _array(value, "iu", shape, sizes)
+    need(dtype is None or array.dtype == dtype, f"has the dtype {array.dtype}")
+    if array.size:
         need(least is None or array.min() >= least, f"holds values below {least}")
-        if below is not None:
-            bound = below if isinstance(below, int) else sizes[below]
-            need(array.max() < bound, f"holds {array.max()} where {below} is {bound}")
+        bound = sizes[below] if isinstance(below, str) else below
+        need(bound is None or array.max() < bound, f"holds {array.max()} where {below} is {bound}")
 
-    return check
+
+@word
+def values(value: Any, sizes: Sizes, *shape: Shape, kinds: str = "biufcUSOMm") -> None:
+    """An array of anything plain."""
+    _array(value, kinds, shape, sizes)
 
 
 def bools(*shape: Shape) -> Check:
     """Truth values."""
-    return lambda value, sizes: void(_array(value, "b", shape, sizes))
+    return values(*shape, kinds="b")
 
 
-def void(value: Any) -> None:
-    """Nothing, of anything: makes a check of a call that returns a value."""
-
-
-def values(*shape: Shape, kinds: str = "biufcUSOMm") -> Check:
-    """An array of anything plain."""
-    return lambda value, sizes: void(_array(value, kinds, shape, sizes))
-
-
-def labels(name: Shape = "k") -> Check:
+@word
+def labels(value: Any, sizes: Sizes, name: Shape = "k") -> None:
     """Class labels, each once."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        array = _array(value, "biufUSOMm", (name,), sizes)
-        need(len(array) and len(set(array.tolist())) == len(array), "names a class twice or none")
-
-    return check
+    array = _array(value, "biufUSOMm", (name,), sizes)
+    need(len(array) and len(set(array.tolist())) == len(array), "names a class twice or none")
 
 
-def number(least: float = -math.inf, most: float = math.inf) -> Check:
+@word
+def number(value: Any, sizes: Sizes, least: float = -math.inf, most: float = math.inf) -> None:
     """A number in [`least`, `most`]; NaN only where both are open."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        need(isinstance(value, _NUMBERS), f"is a {type(value).__name__}, not a number")
-        bounded = least != -math.inf or most != math.inf
-        need(not bounded or least <= value <= most, f"is {value}, not in [{least}, {most}]")
-
-    return check
+    need(isinstance(value, _NUMBERS), f"is a {type(value).__name__}, not a number")
+    bounded = least != -math.inf or most != math.inf
+    need(not bounded or least <= value <= most, f"is {value}, not in [{least}, {most}]")
 
 
 def real(least: float = -LARGEST) -> Check:
@@ -189,27 +185,21 @@ SIZE, SHARE = real(float(1 / LARGEST)), number(0, 1)
 RATE = number(float(1 / LARGEST), math.nextafter(1, 0))
 
 
-def count(name: Shape = "*", least: int = 0) -> Check:
+@word
+def count(value: Any, sizes: Sizes, name: Shape = "*", least: int = 0) -> None:
     """A whole number, perhaps the size `name`."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        need(whole and value >= least, f"is {value!r}, not a whole number >= {least}")
-        sizes.agree(name, int(value))
-
-    return check
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    need(whole and value >= least, f"is {value!r}, not a whole number >= {least}")
+    sizes.agree(name, int(value))
 
 
-def one_of(*options: Any) -> Check:
+@word
+def one_of(value: Any, sizes: Sizes, *options: Any) -> None:
     """One of a few plain values."""
+    hashable = value is None or isinstance(value, str | bool | int | float | tuple)
     # By type too: True is no 1.
-    allowed = {(type(option), option) for option in options}
-
-    def check(value: Any, sizes: Sizes) -> None:
-        hashable = value is None or isinstance(value, str | bool | int | float | tuple)
-        need(hashable and (type(value), value) in allowed, f"is {value!r}, not one of {options}")
-
-    return check
+    found = hashable and any(type(value) is type(o) and value == o for o in options)
+    need(found, f"is {value!r}, not one of {options}")
 
 
 def text(value: Any, sizes: Sizes) -> None:
@@ -243,73 +233,56 @@ def maybe(check: Check) -> Check:
     return lambda value, sizes: None if value is None else check(value, sizes)
 
 
-def either(*checks: Check) -> Check:
+@word
+def either(value: Any, sizes: Sizes, *checks: Check) -> None:
     """Require that one of the checks passes."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        errors = []
-        for attempt in checks:
-            trial = Sizes(sizes)
-            try:
-                attempt(value, trial)
-            except ValueError as error:
-                errors.append(str(error))
-            else:
-                return sizes.update(trial)
-        raise ValueError(" and ".join(errors))
-
-    return check
+    errors = []
+    for attempt in checks:
+        trial = Sizes(sizes)
+        try:
+            attempt(value, trial)
+        except ValueError as error:
+            errors.append(str(error))
+        else:
+            return sizes.update(trial)
+    raise ValueError(" and ".join(errors))
 
 
-def each(check: Check, name: Shape = "*", *, kind: type = list) -> Check:
+@word
+def each(value: Any, sizes: Sizes, check: Check, name: Shape = "*", *, kind: type = list) -> None:
     """A list (or tuple, or set) whose items are what `check` asks for."""
-
-    def check_all(value: Any, sizes: Sizes) -> None:
-        need(type(value) is kind, f"is a {type(value).__name__}, not a {kind.__name__}")
-        sizes.agree(name, len(value))
-        for item in value:
-            check(item, sizes)
-
-    return check_all
+    need(type(value) is kind, f"is a {type(value).__name__}, not a {kind.__name__}")
+    sizes.agree(name, len(value))
+    for item in value:
+        check(item, sizes)
 
 
-def mapping(key: Check, value: Check) -> Check:
+@word
+def mapping(value: Any, sizes: Sizes, key: Check, item: Check) -> None:
     """A dict whose keys and values are what the checks ask for."""
-
-    def check_all(found: Any, sizes: Sizes) -> None:
-        need(type(found) is dict, f"is a {type(found).__name__}, not a dict")
-        for name, item in found.items():
-            key(name, sizes)
-            value(item, sizes)
-
-    return check_all
+    need(type(value) is dict, f"is a {type(value).__name__}, not a dict")
+    for name, found in value.items():
+        key(name, sizes)
+        item(found, sizes)
 
 
-def fields(*checks: Check) -> Check:
+@word
+def fields(value: Any, sizes: Sizes, *checks: Check) -> None:
     """A tuple with one check per item."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        need(type(value) is tuple and len(value) == len(checks), "is not a tuple of that length")
-        for item, one in zip(value, checks, strict=True):
-            one(item, sizes)
-
-    return check
+    need(type(value) is tuple and len(value) == len(checks), "is not a tuple of that length")
+    for item, one in zip(value, checks, strict=True):
+        one(item, sizes)
 
 
-def grid(check: Check, *shape: Shape) -> Check:
+@word
+def grid(value: Any, sizes: Sizes, check: Check, *shape: Shape) -> None:
     """An array of objects, each of which is what `check` asks for."""
-
-    def check_all(value: Any, sizes: Sizes) -> None:
-        for item in _array(value, "O", shape, sizes).ravel():
-            check(item, sizes)
-
-    return check_all
+    for item in _array(value, "O", shape, sizes).ravel():
+        check(item, sizes)
 
 
-def jobs(value: Any, sizes: Sizes) -> None:
-    """A number of threads that can be started."""
-    maybe(number(-_MOST_JOBS, _MOST_JOBS))(value, sizes)
-
+#: A number of threads that can be started.
+jobs = maybe(number(-_MOST_JOBS, _MOST_JOBS))
 
 # Objects among the attributes: estimators, and parts of this library
 
@@ -318,86 +291,61 @@ def _is_known(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in _PACKAGES
 
 
-def sizes_of(value: Any) -> dict[str, int]:
-    """The sizes that an object made of checked parts has: features ``d``, classes ``k``."""
-    found: dict[str, int] = {}
-    for name, attributes in {
-        "d": ("n_features_in_", "n_features"),
-        "k": ("classes_", "max_n_classes", "n_classes"),
-    }.items():
-        for attribute in attributes:
-            size = getattr(value, attribute, None)
-            if size is not None:
-                found[name] = int(size) if np.ndim(size) == 0 else len(size)
-                break
-    return found
+#: Attributes that say how many features ``d`` and classes ``k`` an object has.
+_SIZES = {"d": ("n_features_in_", "n_features"), "k": ("classes_", "max_n_classes", "n_classes")}
 
 
-def is_a(*types: str, **same: Shape) -> Check:
-    """An object of one of the named types, with sizes that agree with ours."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        found = any(is_type(type(value), path) for path in types)
-        need(found, f"is a {type(value).__name__}, not one of {types}")
-        _agree(sizes, sizes_of(value), same, required=True)
-
-    return check
-
-
-def model(method: str = "get_params", **same: Shape) -> Check:
-    """An estimator with a method; one of a package with known rules has sizes that agree."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        found = hasattr(value, "get_params") and hasattr(value, method)
-        need(found, f"is a {type(value).__name__}, not an estimator with {method}")
-        if _is_known(value):
-            _agree(sizes, sizes_of(value), same, required=False)
-
-    return check
-
-
-def _agree(
-    sizes: Sizes, found: Mapping[str, int], same: Mapping[str, Shape], *, required: bool
-) -> None:
-    for theirs, ours in same.items():
-        if theirs in found:
-            sizes.agree(ours, found[theirs])
+def _agree(value: Any, sizes: Sizes, same: Mapping[str, Shape], *, required: bool) -> None:
+    """Check the sizes `same` of an object made of checked parts against ours of these names."""
+    for theirs, name in same.items():
+        found = (getattr(value, attribute, None) for attribute in _SIZES[theirs])
+        size = next((size for size in found if size is not None), None)
+        if size is not None:
+            sizes.agree(name, int(size) if np.ndim(size) == 0 else len(size))
         else:
             need(not required, f"has no size {theirs}")
 
 
-def ours(*names: str, **lengths: str) -> Check:
+@word
+def is_a(value: Any, sizes: Sizes, *types: str, **same: Shape) -> None:
+    """An object of one of the named types, with sizes that agree with ours."""
+    found = any(is_type(type(value), path) for path in types)
+    need(found, f"is a {type(value).__name__}, not one of {types}")
+    _agree(value, sizes, same, required=True)
+
+
+@word
+def model(value: Any, sizes: Sizes, method: str = "get_params", **same: Shape) -> None:
+    """An estimator with a method; one of a package with known rules has sizes that agree."""
+    found = hasattr(value, "get_params") and hasattr(value, method)
+    need(found, f"is a {type(value).__name__}, not an estimator with {method}")
+    if _is_known(value):
+        _agree(value, sizes, same, required=False)
+
+
+@word
+def ours(value: Any, sizes: Sizes, *names: str, **lengths: str) -> None:
     """An object of one of the classes of this library, by their names in a file.
 
     `lengths` names the attribute that has the length of a size, or is that size.
     """
-
-    def check(value: Any, sizes: Sizes) -> None:
-        found = any(is_own_type(type(value), name) for name in names)
-        need(found, f"is a {type(value).__name__}, not one of {names}")
-        for size, attribute in lengths.items():
-            length = getattr(value, attribute)
-            sizes.agree(size, length if isinstance(length, int) else len(length))
-
-    return check
+    found = any(is_own_type(type(value), name) for name in names)
+    need(found, f"is a {type(value).__name__}, not one of {names}")
+    for size, attribute in lengths.items():
+        length = getattr(value, attribute)
+        sizes.agree(size, length if isinstance(length, int) else len(length))
 
 
-def fitted(check: Check) -> Check:
+@word
+def fitted(value: Any, sizes: Sizes, check: Check) -> None:
     """Apply `check`, and require a fitted object if it is of a library that says so."""
-
-    def check_both(value: Any, sizes: Sizes) -> None:
-        check(value, sizes)
-        if _is_known(value) and hasattr(value, "fit"):
-            check_is_fitted(value)
-
-    return check_both
+    check(value, sizes)
+    if _is_known(value) and hasattr(value, "fit"):
+        check_is_fitted(value)
 
 
-def has(*methods: str) -> Check:
+@word
+def has(value: Any, sizes: Sizes, *methods: str) -> None:
     """Any object with one of the methods."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        found = any(callable(getattr(value, method, None)) for method in methods)
-        need(found, f"is a {type(value).__name__} without {' or '.join(methods)}")
-
-    return check
+    found = any(callable(getattr(value, method, None)) for method in methods)
+    need(found, f"is a {type(value).__name__} without {' or '.join(methods)}")

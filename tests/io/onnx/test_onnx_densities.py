@@ -25,7 +25,7 @@ from dipedl.density import (
     RelativeDensity,
 )
 from dipedl.dirichlet import confidence as confidence_of
-from dipedl.io.onnx._densities import _CONVERTERS, Seen, confidence, log_density
+from dipedl.io.onnx._densities import _OF_BOTH, _OF_FEATURES, Seen, confidence, log_density
 from dipedl.io.onnx._estimators import Data
 from dipedl.preprocessing import LogitPixels, SignedPower
 
@@ -86,7 +86,7 @@ def test_each_row_is_scored_alone_in_any_batch(pair):
 
 def test_every_density_of_the_library_is_converted_or_known_not_to_be():
     classes = {getattr(density, name) for name in density.__all__}
-    refused = {kind.__name__ for kind in classes - set(_CONVERTERS)}
+    refused = {kind.__name__ for kind in classes - {*_OF_FEATURES, *_OF_BOTH}}
     assert refused == {"CustomDensity", "FlowDensity"}
 
 

@@ -165,14 +165,15 @@ def log_density(density: Any, seen: Seen) -> Tensor:
     """Scores (n,) of a fitted density; -inf where it is zero or a distance overflows."""
     if isinstance(density, FrozenEstimator):
         return log_density(density.estimator, seen)
-    converter = _CONVERTERS.get(type(density))
-    if converter is None:
-        raise TypeError(
-            f"density {type(density).__name__} cannot be exported to ONNX; one of "
-            f"{', '.join(sorted(kind.__name__ for kind in _CONVERTERS))} can, so fit with "
-            "density=None or such a density"
-        )
-    return converter(density, seen)
+    if type(density) in _OF_FEATURES:
+        return _OF_FEATURES[type(density)](density, seen.features.tensor)
+    if type(density) in _OF_BOTH:
+        return _OF_BOTH[type(density)](density, seen)
+    known = sorted(kind.__name__ for kind in (*_OF_FEATURES, *_OF_BOTH))
+    raise TypeError(
+        f"density {type(density).__name__} cannot be exported to ONNX; one of {', '.join(known)} "
+        "can, so fit with density=None or such a density"
+    )
 
 
 def _pipeline(density: Pipeline, seen: Seen) -> Tensor:
@@ -258,17 +259,15 @@ def confidence(P: Tensor) -> Tensor:
     return -others.at_least(LEAST_DOUBT).apply("Log")
 
 
-def _on_features(convert: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Seen], Tensor]:
-    return lambda density, seen: convert(density, seen.features.tensor)
-
-
-_CONVERTERS: dict[type, Callable[[Any, Seen], Tensor]] = {
-    GaussianDensity: _on_features(gaussian),
-    GDADensity: _on_features(discriminant),
-    MahalanobisDensity: _on_features(mahalanobis),
-    GaussianMixtureDensity: _on_features(mixture),
-    KNNDensity: _on_features(neighbours),
-    KernelDensity: _on_features(kernels),
+_OF_FEATURES: dict[type, Callable[[Any, Tensor], Tensor]] = {
+    GaussianDensity: gaussian,
+    GDADensity: discriminant,
+    MahalanobisDensity: mahalanobis,
+    GaussianMixtureDensity: mixture,
+    KNNDensity: neighbours,
+    KernelDensity: kernels,
+}
+_OF_BOTH: dict[type, Callable[[Any, Seen], Tensor]] = {
     Pipeline: _pipeline,
     RelativeDensity: _relative,
     BlockSumDensity: _block_sum,

@@ -81,15 +81,16 @@ def convert(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tensor:
     for dtype in (np.float64, np.float32):
         try:
             model, output = _to_onnx(estimator, method, rows.shape[1], X.graph.opset, dtype)
-            difference = _difference(_run(model, output, rows.astype(dtype)), known)
+            found = session(model).run([output], {"X": rows.astype(dtype)})[0]
+            difference = _difference(np.asarray(found, dtype=np.float64), known)
         except ImportError:
             raise
         except Exception as error:
             tried.append(f"{np.dtype(dtype)}: {type(error).__name__}: {str(error)[:200]}")
             continue
         if difference <= _TOLERANCE:
-            found = X.graph.embed(model, {"X": X.cast(dtype)})[output].cast(np.float64)
-            return X.graph.op("Reshape", found, np.array([-1, known.shape[1]]))
+            part = X.graph.embed(model, {"X": X.cast(dtype)})[output].cast(np.float64)
+            return X.graph.op("Reshape", part, np.array([-1, known.shape[1]]))
         tried.append(f"{np.dtype(dtype)}: its output differs by up to {difference:.2g}")
     raise TypeError(_refusal(estimator, method, tried))
 
@@ -136,10 +137,6 @@ def _to_onnx(estimator: Any, method: str, width: int, opset: int, dtype: type) -
             target_opset={"": opset, ML_DOMAIN: ML_OPSET},
         )
     return model, model.graph.output[1 if method == "predict_proba" else 0].name
-
-
-def _run(model: Any, output: str, rows: np.ndarray) -> np.ndarray:
-    return np.asarray(session(model).run([output], {"X": rows})[0], dtype=np.float64)
 
 
 def _difference(found: np.ndarray, known: np.ndarray) -> float:
@@ -316,28 +313,28 @@ def round_as_float32(X: Tensor) -> Tensor:
     return X.cast(np.float32).cast(np.float64)
 
 
-def _forest(model: Any, X: Tensor) -> Tensor:
+def _forest(model: Any, X: Data) -> Tensor:
     members = getattr(model, "estimators_", [model])
     trees = [_nodes(member) for member in members]
-    return sum_trees(round_as_float32(X), trees, len(model.classes_)) / float(len(trees))
+    return sum_trees(round_as_float32(X.tensor), trees, len(model.classes_)) / float(len(trees))
 
 
-def _boosted_scores(model: GradientBoostingClassifier, X: Tensor) -> Tensor | None:
+def _boosted_scores(model: GradientBoostingClassifier, X: Data) -> Tensor | None:
     known = isinstance(model.init_, str) or type(model.init_) is DummyClassifier
     if model.loss != "log_loss" or not known:
         return None
     start: np.ndarray = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
     pairs = ((column, tree) for stage in model.estimators_ for column, tree in enumerate(stage))
     trees = [_nodes(tree, model.learning_rate, column) for column, tree in pairs]
-    return sum_trees(round_as_float32(X), trees, start.shape[1]) + start
+    return sum_trees(round_as_float32(X.tensor), trees, start.shape[1]) + start
 
 
-def _histogram_boosted_scores(model: HistGradientBoostingClassifier, X: Tensor) -> Tensor:
+def _histogram_boosted_scores(model: HistGradientBoostingClassifier, X: Data) -> Tensor:
     start: np.ndarray = model._baseline_prediction
-    return sum_trees(X, list(_histogram_trees(model)), start.shape[1]) + start
+    return sum_trees(X.tensor, list(_histogram_trees(model)), start.shape[1]) + start
 
 
-def _boosted(model: Any, X: Tensor) -> Tensor | None:
+def _boosted(model: Any, X: Data) -> Tensor | None:
     raw = RAW_SCORES[type(model)](model, X)
     if raw is None:
         return None
@@ -359,11 +356,11 @@ def _histogram_trees(model: HistGradientBoostingClassifier) -> Iterable[Tree]:
 
 
 #: Classifiers whose ``decision_function`` is a sum over trees: log-odds, or logits.
-RAW_SCORES: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
+RAW_SCORES: dict[type, Callable[[Any, Data], Tensor | None]] = {
     GradientBoostingClassifier: _boosted_scores,
     HistGradientBoostingClassifier: _histogram_boosted_scores,
 }
-TREES: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
+_TREES: dict[type, Callable[[Any, Data], Tensor | None]] = {
     DecisionTreeClassifier: _forest,
     ExtraTreeClassifier: _forest,
     RandomForestClassifier: _forest,
@@ -373,14 +370,7 @@ TREES: dict[type, Callable[[Any, Tensor], Tensor | None]] = {
 }
 
 
-def booster(model: Any, X: Tensor) -> Tensor | None:
-    """Class probabilities (n, k) of a fitted booster; None for other classifiers."""
-    if is_type(type(model), "lightgbm.LGBMClassifier"):
-        return _lightgbm(model, X)
-    return _xgboost(model, X) if is_type(type(model), "xgboost.XGBClassifier") else None
-
-
-def _lightgbm(model: Any, X: Tensor) -> Tensor | None:
+def _lightgbm(model: Any, X: Data) -> Tensor | None:
     dump = model.booster_.dump_model()
     objective, *settings = dump["objective"].split()
     options = dict(setting.split(":") for setting in settings if ":" in setting)
@@ -391,7 +381,9 @@ def _lightgbm(model: Any, X: Tensor) -> Tensor | None:
     nodes = [list(_numbered(root)) for root in roots]
     if any(not _is_plain(node) for tree in nodes for node in tree):
         return None
-    raw = sum_trees(X, [_lightgbm_tree(tree, i % columns) for i, tree in enumerate(nodes)], columns)
+    raw = sum_trees(
+        X.tensor, [_lightgbm_tree(tree, i % columns) for i, tree in enumerate(nodes)], columns
+    )
     return two_classes(raw * float(options["sigmoid"])) if columns == 1 else softmax(raw)
 
 
@@ -432,7 +424,7 @@ def _lightgbm_tree(nodes: list[dict[str, Any]], column: int) -> Tree:
     )
 
 
-def _xgboost(model: Any, X: Tensor) -> Tensor | None:
+def _xgboost(model: Any, X: Data) -> Tensor | None:
     learner = json.loads(bytes(model.get_booster().save_raw("json")))["learner"]
     objective, boosted = learner["objective"]["name"], learner["gradient_booster"]
     if objective not in ("binary:logistic", "multi:softprob") or boosted["name"] != "gbtree":
@@ -442,19 +434,15 @@ def _xgboost(model: Any, X: Tensor) -> Tensor | None:
     if last is not None:
         kept = boosted["model"]["iteration_indptr"][last + 1]
         trees, columns = trees[:kept], columns[:kept]
-    if any(any(tree["split_type"]) or _is_vector(tree) for tree in trees):
+    if any(any(t["split_type"]) or int(t["tree_param"]["size_leaf_vector"]) > 1 for t in trees):
         return None
     k = 1 if objective == "binary:logistic" else len(model.classes_)
     base = np.array(json.loads(learner["learner_model_param"]["base_score"]), dtype=np.float64)
     parts = [_xgboost_tree(tree, column) for tree, column in zip(trees, columns, strict=True)]
-    raw = sum_trees(round_as_float32(X), parts, k)
+    raw = sum_trees(round_as_float32(X.tensor), parts, k)
     if k == 1:
         return two_classes(raw + special.logit(base.reshape(-1)))
     return softmax(raw + np.broadcast_to(base, k))
-
-
-def _is_vector(tree: dict[str, Any]) -> bool:
-    return int(tree["tree_param"]["size_leaf_vector"]) > 1
 
 
 def _xgboost_tree(tree: dict[str, Any], column: int) -> Tree:
@@ -481,7 +469,11 @@ def probabilities(classifier: Any, X: Data) -> Tensor:
     if is_network(classifier):
         return network_outputs(X.tensor, classifier)["probabilities"]
     own = _CLASSIFIERS.get(type(classifier))
-    P = booster(classifier, X.tensor) if own is None else own(classifier, X)
+    if is_type(type(classifier), "lightgbm.LGBMClassifier"):
+        own = _lightgbm
+    elif is_type(type(classifier), "xgboost.XGBClassifier"):
+        own = _xgboost
+    P = None if own is None else own(classifier, X)
     return convert(classifier, "predict_proba", X.tensor, X.rows) if P is None else P
 
 
@@ -494,7 +486,7 @@ def margins(classifier: Any, X: Data) -> Tensor | None:
     if type(classifier) in _LINEAR:
         return _decision(classifier, X)
     if type(classifier) in RAW_SCORES:
-        return RAW_SCORES[type(classifier)](classifier, X.tensor)
+        return RAW_SCORES[type(classifier)](classifier, X)
     if hasattr(classifier, "decision_function"):
         return None
     P = probabilities(classifier, X)
@@ -576,10 +568,6 @@ def _isotonic(calibrators: Sequence[Any], scores: Tensor) -> Tensor:
     return interpolate(scores, knots, values)
 
 
-def _on_tensor(convert: Callable[[Any, Tensor], Tensor | None]) -> Callable[..., Tensor | None]:
-    return lambda model, X: convert(model, X.tensor)
-
-
 _CALIBRATIONS = {"sigmoid": _sigmoids, "isotonic": _isotonic}
 _LINEAR = (LogisticRegression, LinearDiscriminantAnalysis)
 _CLASSIFIERS: dict[type, Callable[[Any, Data], Tensor | None]] = {
@@ -587,5 +575,5 @@ _CLASSIFIERS: dict[type, Callable[[Any, Data], Tensor | None]] = {
     VotingClassifier: _voting,
     BaggingClassifier: _bagging,
     CalibratedClassifierCV: _calibrated,
-    **{kind: _on_tensor(convert) for kind, convert in TREES.items()},
+    **_TREES,
 }

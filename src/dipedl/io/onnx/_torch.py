@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ...networks.batches import Arguments, as_call, device_of, move_tensors
 from ...networks.layer_features import LayerFeatures, capture_outputs, pool_rows
-from ...networks.torch_classifier import TorchClassifier, TorchEstimator
+from ...networks.torch_classifier import TorchClassifier
 from ...plugins import explain_missing
 from ._check import largest_gap, session, unfrozen
 from ._nodes import erfc_coefficients
@@ -97,7 +97,12 @@ def trace(
     ONNX.
     """
     _check_size(module)
-    table = _translations()
+    try:
+        import onnx  # noqa: F401
+
+        table = translations()
+    except ImportError as error:
+        raise explain_missing(error, "ONNX export of a torch model") from error
     with torch.no_grad(), _quiet():
         program = _program(module, inputs)
         try:
@@ -116,15 +121,6 @@ def trace(
     if made is None:
         raise ValueError(f"PyTorch {torch.__version__} gave no ONNX graph of the model")
     return _tidied(made.model_proto)
-
-
-def _translations() -> dict[Any, Any]:
-    try:
-        import onnx  # noqa: F401
-
-        return translations()
-    except ImportError as error:
-        raise explain_missing(error, "ONNX export of a torch model") from error
 
 
 def _check_size(module: nn.Module) -> None:
@@ -397,10 +393,11 @@ def network_graph(classifier: Any = None, features: Any = None, *, opset: int) -
             "a network behind the probabilities must be a TorchClassifier to be exported, got "
             f"{type(classifier).__name__}: only the softmax of logits has an ONNX form here"
         )
-    owners = [_owner(part) for part in (classifier, features) if part is not None]
+    network = features.estimator_ if isinstance(features, LayerFeatures) else features
+    owners = [part for part in (classifier, network) if part is not None]
     dtype = max((owner.predict_dtype() for owner in owners), key=lambda found: found.itemsize)
     rows = torch.zeros(2, owners[0].n_features_in_, dtype=dtype, device="cpu")
-    module = _Rows(classifier, features)
+    module = _Rows(classifier, network, features if network is not features else None)
     return trace(module, (rows,), [ROWS], module.outputs, opset=opset)
 
 
@@ -426,11 +423,11 @@ class _Outputs(nn.Module):
 class _Rows(nn.Module):
     """Rows of pixels (n, d) to probabilities and features, each network run once."""
 
-    def __init__(self, classifier: TorchClassifier | None, features: Any) -> None:
+    def __init__(self, classifier: Any, network: Any, layers: LayerFeatures | None) -> None:
         super().__init__()
         self.classifier: Any = None if classifier is None else classifier.module_
-        self.source: Any = None if features is None else _owner(features).module_
-        self.layers = features if isinstance(features, LayerFeatures) else None
+        self.source: Any = None if network is None else network.module_
+        self.layers = layers
         networks = {"probabilities": self.classifier, "features": self.source}
         self.outputs = [name for name, network in networks.items() if network is not None]
 
@@ -466,8 +463,3 @@ def _logits_and_features(
     with capture_outputs(network, names, lambda out: pool_rows(out, layers.pool)) as outputs:
         logits = network(X)
     return logits, torch.cat([outputs[name] for name in names], dim=1)
-
-
-def _owner(features: Any) -> TorchEstimator:
-    owner: TorchEstimator = features.estimator_ if isinstance(features, LayerFeatures) else features
-    return owner
