@@ -75,12 +75,10 @@ def check_text(text: str) -> None:
     width, infos = int(header["max_feature_idx"]) + 1, header["feature_infos"].split(" ")
     need(len(header["feature_names"].split(" ")) == width == len(infos), "has other features")
     need(all(_INFO.fullmatch(info) for info in infos), "has unknown ranges of features")
-    trees, many = (
-        header["num_tree_per_iteration"],
-        re.search(r"num_class:(\d+)", header["objective"]),
-    )
-    trees, wanted = int(trees), int(many[1]) if many else 1
-    need(int(header["num_class"]) == trees == wanted >= 1, "has other classes than its objective")
+    many = re.search(r"num_class:(\d+)", header["objective"])
+    classes, trees = int(header["num_class"]), int(header["num_tree_per_iteration"])
+    wanted = int(many[1]) if many else 1
+    need(classes == trees == wanted >= 1, "has other classes than its objective")
     need(blocks and len(blocks) % trees == 0, "has not one tree per class in each iteration")
     for number, block in enumerate(blocks):
         _check_block(number, block, width)

@@ -62,15 +62,18 @@ def find(path: str) -> Any:
 
 
 @cache
+def _found(path: str) -> Any:
+    """The class of a full name; None if its package is not installed."""
+    try:
+        return find(path)
+    except (ImportError, AttributeError):
+        return None
+
+
 def is_type(cls: type, path: str) -> bool:
     """Return whether a class is the one of a full name, imported only if it may be."""
     mine, theirs = (of.partition(".")[0] for of in (cls.__module__, path))
-    if cls.__name__ != path.rpartition(".")[2] or mine != theirs:
-        return False
-    try:
-        return find(path) is cls
-    except (ImportError, AttributeError):
-        return False
+    return cls.__name__ == path.rpartition(".")[2] and mine == theirs and _found(path) is cls
 
 
 def is_own_type(cls: type, name: str) -> bool:

@@ -155,7 +155,7 @@ class Encoder:
 
     def _taken(self, name: str, value: Any) -> dict[str, Any]:
         if name not in POOLS:
-            return CODECS[name].take(value)
+            return dict(CODECS[name].take(value))
         member = POOLS[name].take(value)
         joined = {k: (v, np.array([len(v)])) for k, v in member.items()}
         POOLS[name].make_all(type(value), joined)
@@ -371,7 +371,7 @@ class Decoder:
             raise ValueError(f"{entry[kind]} is no class")
         state = {k: self.decode(v) for k, v in entry["state"].items()}
         self._charge(_PER_OBJECT)
-        made = found.__new__(found)
+        made: Any = found.__new__(found)  # type: ignore[call-overload]
         if hasattr(made, "__setstate__"):
             made.__setstate__(state)
         else:
