@@ -981,8 +981,8 @@ MUTANTS = [
     Mutant(
         "parts that were never fitted",
         "src/dipedl/io/checks.py",
-        "            check_is_fitted(value)",
-        "            pass",
+        "        check_is_fitted(value)",
+        "        pass",
         "tests/io/test_forged.py::test_a_part_that_is_not_fitted",
     ),
     Mutant(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 import sys
 from types import SimpleNamespace
 
@@ -333,40 +332,6 @@ def test_a_target_that_cannot_be_written(fitted, tmp_path):
         export_onnx(fitted, tmp_path / "no" / "m.onnx")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         export_onnx(fitted, tmp_path)
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(fitted, tmp_path, monkeypatch):
-    target = tmp_path / "m.onnx"
-    target.write_bytes(b"old")
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match=r"cannot save to .*m\.onnx: disk full"):
-        export_onnx(fitted, target)
-    assert target.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["m.onnx"]
-
-
-def test_a_folder_that_takes_no_file_is_an_error_with_the_path(fitted, tmp_path, monkeypatch):
-    # Permission bits promise what the file system may refuse.
-    def full(*_, **__):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"cannot save to .*m\.onnx: no space left"):
-        export_onnx(fitted, tmp_path / "m.onnx")
-
-
-def test_a_folder_without_permission_is_named(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(PermissionError, match="is not writable"):
-        export_onnx(fitted, tmp_path / "m.onnx")
-
-
-def test_the_file_has_the_permissions_of_any_other(fitted, tmp_path):
-    export_onnx(fitted, str(tmp_path / "m.onnx"))
-    (tmp_path / "other").write_bytes(b"")
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("m.onnx", "other")]
-    assert modes[0] == modes[1]
-    assert sorted(os.listdir(tmp_path)) == ["m.onnx", "other"]
 
 
 def test_a_model_beyond_one_file_is_refused_before_it_is_made(fitted, tmp_path, monkeypatch):
