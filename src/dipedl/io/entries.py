@@ -96,8 +96,8 @@ class Entry:
 
     def check(self, value: Any) -> None:
         """Raise ValueError, naming the attribute, unless the object is as the entry says."""
-        state, sizes, cls = vars(value), Sizes(), type(value)
-        names = _parameter_names(cls)
+        cls: Any = type(value)
+        state, sizes, names = vars(value), Sizes(), _parameter_names(cls)
         for name, check in {**_PARAMETERS, **self.parameters}.items():
             if name in names:
                 _named(value, name, check, getattr(value, name), Sizes())
