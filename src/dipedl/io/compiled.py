@@ -60,18 +60,15 @@ class _Trees:
         inner = fields["left_child"] != _LEAF
         need((inner == (fields["right_child"] != _LEAF)).all(), "have nodes with one child")
         check_children(counts, inner, fields["left_child"], fields["right_child"])
-        check_columns(fields["feature"][inner], np.repeat(shapes[:, 0], counts)[inner])
-        self._check_numbers(fields, joined["values"][0], inner)
-        return self._built(cls, fields, joined["values"][0], counts, shapes)
-
-    def _check_numbers(
-        self, fields: Mapping[str, np.ndarray], values: np.ndarray, inner: np.ndarray
-    ) -> None:
+        columns, widths = fields["feature"][inner], np.repeat(shapes[:, 0], counts)[inner]
+        inside = (columns >= 0) & (columns < widths)
+        need(inside.all(), "split on features that there are not")
+        values, weights = joined["values"][0], fields["weighted_n_node_samples"]
         need(not np.isnan(fields["threshold"][inner]).any(), "have thresholds that are NaN")
         need((abs(values) <= LARGEST).all(), "have values that are not finite, or too large")
-        weights = fields["weighted_n_node_samples"]
         need((weights >= 0).all() and np.isfinite(weights).all(), "have negative weights")
         need((fields["n_node_samples"] >= 0).all(), "have negative numbers of samples")
+        return self._built(cls, fields, values, counts, shapes)
 
     def _built(
         self,
@@ -130,27 +127,19 @@ class _Predictors:
         inner = fields["is_leaf"] == 0
         check_children(counts, inner, fields["left"], fields["right"])
         need((fields["feature_idx"] >= 0)[inner].all(), "split on features that there are not")
-        self._check_sets(fields, joined, inner & (fields["is_categorical"] == 1))
+        (_, words), (_, others) = (joined[name] for name in _BITSETS)
+        need((words == others).all() and (words % _WORDS == 0).all(), "have torn sets")
+        categorical = inner & (fields["is_categorical"] == 1)
+        sets = np.repeat(words // _WORDS, counts)
+        need((fields["bitset_idx"] < sets)[categorical].all(), "name sets that there are not")
         need(
             (abs(fields["value"]) <= LARGEST).all(), "have values that are not finite, or too large"
         )
         need(not np.isnan(fields["num_threshold"][inner]).any(), "have thresholds that are NaN")
         return self._built(cls, fields, joined, counts)
 
-    def _check_sets(
-        self, fields: Mapping[str, np.ndarray], joined: Joined, categorical: np.ndarray
-    ) -> None:
-        (_, words), (_, others) = (joined[name] for name in _BITSETS)
-        need((words == others).all() and (words % _WORDS == 0).all(), "have torn sets")
-        sets = np.repeat(words // _WORDS, joined["left"][1])
-        need((fields["bitset_idx"] < sets)[categorical].all(), "name sets that there are not")
-
     def _built(
-        self,
-        cls: Any,
-        fields: Mapping[str, np.ndarray],
-        joined: Joined,
-        counts: NDArray[np.int64],
+        self, cls: Any, fields: Mapping[str, np.ndarray], joined: Joined, counts: np.ndarray
     ) -> list[Any]:
         from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
@@ -182,11 +171,6 @@ def check_children(
     parents = np.bincount(children, minlength=len(inner))
     parents[np.cumsum(counts) - counts] += 1
     need((parents == 1).all(), "have nodes without a parent or with two")
-
-
-def check_columns(features: np.ndarray, widths: np.ndarray) -> None:
-    """Each inner node splits on a column that there is."""
-    need(((features >= 0) & (features < widths)).all(), "split on features that there are not")
 
 
 POOLS: dict[str, Any] = {
@@ -224,7 +208,8 @@ class _SearchTree:
             "p": power,
             "weights": None if weight is None else np.asarray(weight),
         }
-        need(_same(value, self.make(type(value), state)), "would be another one, built again")
+        arrays = zip(value.get_arrays(), self.make(type(value), state).get_arrays(), strict=True)
+        need(all(np.array_equal(*pair) for pair in arrays), "would be another one, built again")
         return state
 
     def make(self, cls: type, state: dict[str, Any]) -> Any:
@@ -251,10 +236,6 @@ class _SearchTree:
         data = state["data"]
         nodes = 4 * len(data) // min(max(int(state["leaf_size"]), 1), len(data) + 1) + 2
         return int(8 * len(data) + nodes * (32 + 16 * data.shape[-1]))
-
-
-def _same(a: Any, b: Any) -> bool:
-    return all(np.array_equal(x, y) for x, y in zip(a.get_arrays(), b.get_arrays(), strict=True))
 
 
 # Random states and losses

@@ -49,7 +49,6 @@ def _rows_fit(held: Any, sizes: c.Sizes) -> None:
         labels = held.labels
         known = labels.dtype.kind in "iu" and 0 <= labels.min() <= labels.max() < sizes["k"]
         c.need(known, "have labels of none")
-
     c.one_of(*get_args(Origin))(held.origin, sizes)
 
 
@@ -67,7 +66,6 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
     if evidence.features_ is None and columns is not None and width is not None:
         c.need(width == len(columns.names), "have a density of another width")
     c.need(np.diff(evidence.sharpening_) > 0, "sharpen from above")
-
     # A map that overflows is refused for what it gives, without warnings.
     with np.errstate(all="ignore"):
         check_increasing(evidence.normalizer_, held.scores)
@@ -210,14 +208,6 @@ def _factor_is_regular(factor: Any, sizes: c.Sizes) -> None:
         return
     scales = whitener if whitener.ndim == 1 else np.diagonal(whitener)
     c.need((scales > 0).all(), "have a factor that is not positive")
-
-
-def _each_is_diagonal(moments: Any, sizes: c.Sizes) -> None:
-    c.need(all(m.scatter.ndim == 1 for m in moments.along), "have a scatter that is no diagonal")
-
-
-def _variances_are_positive(thin: Any, sizes: c.Sizes) -> None:
-    c.need(thin.outer > 0 and (thin.inner > 0).all(), "have variances that are not positive")
 
 
 def _classes_are_complete(density: Any, sizes: c.Sizes) -> None:
@@ -443,7 +433,7 @@ _DENSITIES: dict[str, Entry] = {
             "scale": c.floats("d", least=_LEAST),
             "along": c.each(c.ours("gaussians.Moments", d="origin")),
         },
-        where=(_each_is_diagonal,),
+        where=(lambda m, sizes: c.need(all(one.scatter.ndim == 1 for one in m.along), "are wide"),),
     ),
     "gaussians.TiedFactors": Entry(
         {
@@ -464,9 +454,8 @@ _DENSITIES: dict[str, Entry] = {
         {"cubic": c.floats("d", finite=False), "quartic": c.floats("*", finite=False)}
     ),
     "gaussians.ThinWhitener": Entry(
-        {"basis": c.floats("r", "d"), "inner": c.floats("r", most=_ANY)}
-        | {"outer": c.number(0, _MOST)},
-        where=(_variances_are_positive,),
+        {"basis": c.floats("r", "d"), "inner": c.floats("r", least=_LEAST, most=_ANY)}
+        | {"outer": c.number(_LEAST, _MOST)},
     ),
 }
 

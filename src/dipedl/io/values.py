@@ -192,17 +192,9 @@ class Encoder:
 
     def _laid_out(self, value: np.ndarray, path: str) -> dict[str, Any]:
         """The array, and how far apart its rows or columns lie: sums can depend on it."""
-        lead = _lead(value)
-        code = self._stored(value, path)
-        return (
-            code
-            if lead is None
-            else {
-                "$apart": code,
-                "lead": lead,
-                "columns": value.strides[0] == value.itemsize,
-            }
-        )
+        lead, code = _lead(value), self._stored(value, path)
+        columns = value.ndim > 1 and value.strides[0] == value.itemsize
+        return code if lead is None else {"$apart": code, "lead": lead, "columns": columns}
 
     def _stored(self, value: np.ndarray, path: str) -> dict[str, Any]:
         # Column order is kept: sums over another layout differ in the last bit.
