@@ -171,7 +171,9 @@ class HeldOut:
         """Return the rows of positive weight, by ascending score."""
         rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
         rows = rows[np.argsort(self.scores[rows], kind="stable")]
-        arrays = {name: v[rows] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
+        arrays: dict[str, Any] = {
+            name: v[rows] for name, v in vars(self).items() if isinstance(v, np.ndarray)
+        }
         return replace(self, **arrays)
 
     def threshold(self, rate: float, name: str = "false_alarm_rate") -> float:

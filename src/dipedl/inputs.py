@@ -333,11 +333,8 @@ def encode_table_rows(model: Any, X: Any) -> Any:
 
     Inputs, and rows for any other model, come back as they are.
     """
-    if not hasattr(model, "table_"):
-        return X
-    from .apps.table.table_model import encode_rows
-
-    return encode_rows(model, X)
+    encode = getattr(model, "encode_rows_", None)
+    return X if encode is None else encode(model, X)
 
 
 def require_fitted(model: Any, attribute: str) -> None:

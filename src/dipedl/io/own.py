@@ -9,9 +9,10 @@ import numpy as np
 from ..evidence import check_increasing
 from ..held_out import Origin
 from ..maths.arrays import on_simplex
+from ..plugins import explain_missing
 from . import checks as c
 from .entries import CLASSES, WIDE, Entry
-from .names import is_own_type
+from .names import find, is_own_type
 
 # Models of this library: classifier, detector, evidence side, normalisers, temperature.
 
@@ -87,12 +88,23 @@ def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
         c.need(np.shape(owner.evidence_.prior) == (sizes["k"],), "have a prior of other classes")
 
 
+def _read_table(model: Any) -> None:
+    """Let a model that ``dipedl fit`` made of a table take rows of that table."""
+    if hasattr(model, "table_"):
+        try:
+            model.encode_rows_ = find("dipedl.apps.table.table_model.encode_rows")
+        except ImportError as error:
+            raise explain_missing(error, "a model of a table") from error
+
+
 _MODELS: dict[str, Entry] = {
     "DIPClassifier": Entry(
         {"classes_": c.labels(), "estimator_": c.fitted(c.model(d="d", k="k"))} | _EVIDENCE,
         {"stream_": c.ours("streaming.Stream"), "spread_": c.maybe(c.fitted(c.has("strength")))},
         parameters=_ANSWERING,
         where=(_inputs_fit,),
+        dropped=frozenset({"encode_rows_"}),
+        restore=_read_table,
     ),
     "OODDetector": Entry(
         {},

@@ -175,6 +175,7 @@ def attach_table(model: TableModel) -> None:
     spec = TableSpec(model.target, model.columns, model.facts)
     model.classifier.table_ = json.dumps(asdict(spec))
     model.classifier.table_rows_ = model.rows
+    model.classifier.encode_rows_ = encode_rows
 
 
 def encode_rows(classifier: Any, X: Any) -> Any:
