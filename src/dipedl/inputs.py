@@ -102,7 +102,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
             "class are class_weight of the classifier"
         )
     numbers = float_array("sample_weight", sample_weight)
-    weights = np.broadcast_to(numbers, X.shape[:1]) if numbers.ndim == 0 else numbers
+    weights = np.full(X.shape[:1], numbers) if numbers.ndim == 0 else numbers
     if weights.shape != X.shape[:1]:
         raise ValueError(
             f"sample_weight must have a number for each row, shape {X.shape[:1]}, got "
