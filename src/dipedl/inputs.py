@@ -189,7 +189,9 @@ def _missing_as_nan(X: Any) -> Any:
         return _objects_with_nan(X) if X.dtype.kind == "O" else X
     if not is_pandas(X):
         return X
-    columns = ((j, _column_with_nan(X.iloc[:, j])) for j in range(X.shape[1]))
+    # Numbers of NumPy have NaN already, and most columns are such.
+    plain = [isinstance(t, np.dtype) and t.kind in "biuf" for t in X.dtypes]
+    columns = ((j, _column_with_nan(X.iloc[:, j])) for j in np.flatnonzero(~np.array(plain, bool)))
     changed = {j: values for j, values in columns if values is not None}
     return replace_columns(X, changed)
 
@@ -730,12 +732,14 @@ def transform_rows(features: Any, X: Any) -> Any:
 
     These take longer than a row's prediction.
     """
-    plain = type(features) is StandardScaler and features.with_mean and features.with_std
-    if plain and type(X) is np.ndarray and X.dtype == np.float64 and len(X):
-        names = hasattr(features, "feature_names_in_")
-        if not names and X.shape[1:] == (features.n_features_in_,):
-            with np.errstate(over="ignore", invalid="ignore"):
-                return (X - features.mean_) / features.scale_
+    if type(features) is StandardScaler and features.with_mean and features.with_std:
+        values = X if isinstance(X, np.ndarray) or not is_frame(X) else X.to_numpy()
+        plain = type(values) is np.ndarray and values.dtype == np.float64 and len(values) > 0
+        # scikit-learn names the column of a table where an entry is not finite.
+        if plain and (values is X or np.isfinite(values).all()):
+            if values.shape[1:] == (features.n_features_in_,):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    return (values - features.mean_) / features.scale_
     quiet = np.errstate(over="ignore", invalid="ignore")
     with explained(features, X, transform=True), quiet:
         return features.transform(X)
