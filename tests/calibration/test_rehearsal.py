@@ -16,10 +16,10 @@ from sklearn.naive_bayes import GaussianNB
 from dipedl import DIPClassifier, Dirichlet, load
 from dipedl.calibration import Rehearsal, crossfit, rehearsal
 from dipedl.calibration.rehearsal import mixture_weights
-from dipedl.datasets import load_known_truth
 from dipedl.density import GDADensity
 from dipedl.evidence import QuantileEvidence
 from dipedl.explanation import FindingWarning
+from known_truth import known_truth
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
@@ -39,7 +39,7 @@ def fitted(data, estimator=None, **settings):
 
 @pytest.fixture(scope="module")
 def data():
-    return load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=200)
+    return known_truth(200)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_intervals_hold_the_truth_where_those_of_the_evidence_do_not(data, plain
 @pytest.mark.slow
 def test_the_error_of_a_model_that_cannot_say_the_truth_is_estimated(few_candidates, monkeypatch):
     monkeypatch.setattr(rehearsal, "_other_classifiers", few_candidates)
-    data = load_known_truth("checker", {}, n_samples=1000)
+    data = known_truth(1000, "checker")
     clf = fitted(data, spread=Rehearsal())
     gap = clf.predict_dirichlet(data.X_test).mean - data.truth["test"]
     assert 0.95 < clf.spread_.error_ / (gap**2).sum(axis=1).mean() < 1.5

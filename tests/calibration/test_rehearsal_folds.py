@@ -10,8 +10,8 @@ from sklearn.model_selection import GroupKFold, ShuffleSplit
 
 from dipedl import DIPClassifier
 from dipedl.calibration import Rehearsal
-from dipedl.datasets import load_known_truth
 from dipedl.density import GDADensity
+from known_truth import known_truth
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 GROUPS, COPIES = 100, 8
@@ -19,7 +19,7 @@ GROUPS, COPIES = 100, 8
 
 @pytest.fixture(scope="module")
 def data():
-    return load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=GROUPS)
+    return known_truth(GROUPS)
 
 
 @pytest.fixture(scope="module")

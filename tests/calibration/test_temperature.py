@@ -152,10 +152,10 @@ GOOD = np.array([[0.9, 0.1], [0.2, 0.8]])
     ("scores", "y", "options", "message"),
     [
         ([[3.0, 1.0], [0.0, 1.0]], [0, 1], {}, "proba must sum to 1, got .* softmax"),
-        ([[2.0, -1.0], [0.0, 1.0]], [0, 1], {}, "proba must hold .* from -1 to 2; .*softmax"),
+        ([[2.0, -1.0], [0.0, 1.0]], [0, 1], {}, "proba must hold .* -1 in row 0.*softmax"),
         ([[np.nan, 1.0], [0.0, 1.0]], [0, 1], {}, "proba must hold finite"),
-        ([[1.0], [1.0]], [0, 0], {}, r"shape \(m, k\).*got \(2, 1\)"),
-        ([0.5, 0.5], [0, 0], {}, r"shape \(m, k\).*got \(2,\)"),
+        ([[1.0], [1.0]], [0, 0], {}, r"shape \(n, k\).*got \(2, 1\)"),
+        ([0.5, 0.5], [0, 0], {}, r"shape \(n, k\).*got \(2,\)"),
         (np.empty((0, 2)), [], {}, r"got \(0, 2\)"),
         (GOOD, [0, 2], {}, r"indices 0\.\.1, got 0\.\.2"),
         (GOOD, [-1, 0], {}, r"indices 0\.\.1, got -1"),

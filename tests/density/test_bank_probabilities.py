@@ -13,7 +13,7 @@ EVEN = np.full((150, 3), 1 / 3)
 @pytest.mark.parametrize(
     ("y", "proba", "message"),
     [
-        (None, EVEN, "without y"),
+        (None, EVEN, "proba needs y"),
         (Y, EVEN[:10], r"\(150, 3\), got \(10, 3\)"),
         (Y, np.full((150, 5), 1 / 5), r"\(150, 3\), got \(150, 5\)"),
         (Y, -EVEN, "probabilities >= 0"),

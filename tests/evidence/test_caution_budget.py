@@ -278,7 +278,10 @@ GOOD = {"proba": np.array([[0.9, 0.1], [0.2, 0.8]]), "y": np.array([0, 1]), "n":
         ({"n": -1}, "n must be finite and > 0"),
         ({"gamma": 0.0}, "gamma must be finite and > 0"),
         ({"prior": [1.0, 0.0]}, "prior must be finite and > 0"),
-        ({"proba": np.ones((2, 1))}, r"shape \(2, k\) with k >= 2.*QuantileEvidence"),
+        (
+            {"proba": np.ones((2, 1))},
+            r"proba must have shape \(2, k\), got \(2, 1\)",
+        ),
         ({"proba": np.ones((3, 2)) / 2}, r"shape \(2, k\)"),
         ({"proba": np.array([[3.0, -1.0], [0.0, 1.0]])}, "probabilities >= 0"),
         ({"proba": np.array([[3.0, 1.0], [0.0, 1.0]])}, "sum to 1.*apply a softmax"),

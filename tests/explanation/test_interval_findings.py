@@ -1,11 +1,9 @@
 """Where intervals of a spread are known to fall short, the diagnosis and the intervals say so."""
 
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +12,7 @@ from dipedl import DIPClassifier, load
 from dipedl.calibration import Rehearsal, rehearsal
 from dipedl.density import GDADensity
 from dipedl.explanation import FindingWarning
+from known_truth import known_truth
 
 SHORT = {"intervals_of_a_rare_class", "intervals_without_noise"}
 
@@ -41,13 +40,7 @@ def codes(clf):
 
 @pytest.fixture(scope="module")
 def ordinary():
-    """Three normal classes with known class probabilities."""
-    rng = np.random.default_rng(0)
-    means, y = rng.normal(size=(3, 5)) * np.sqrt(2), rng.integers(3, size=1250)
-    X = means[y] + rng.normal(size=(1250, 5))
-    P = softmax(-((X[:, None] - means) ** 2).sum(axis=2) / 2, axis=1)
-    (train, labels), (test, truth) = (X[:250], y[:250]), (X[250:], {"test": P[250:]})
-    return SimpleNamespace(X_train=train, y_train=labels, X_test=test, y_test=y[250:], truth=truth)
+    return known_truth(250)
 
 
 def test_ordinary_rows_have_no_such_note(ordinary):

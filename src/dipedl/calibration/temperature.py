@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import check_number, check_positive_number, check_weights
-from ..maths.arrays import check_simplex, class_indices, drop_mask
+from ..maths.arrays import check_proba, class_indices
 from ..protocols import atomic
 
 __all__ = ["Temperature"]
@@ -156,9 +156,6 @@ def _checked_margin(confidence: Any) -> float:
 
 def _log_probabilities(proba: np.ndarray) -> np.ndarray:
     """Return logarithms of class probabilities (m, k), -inf where one is zero."""
-    P = np.asarray(drop_mask("proba", proba), dtype=np.float64)
-    if P.ndim != 2 or P.shape[1] < 2:
-        raise ValueError(f"proba must have shape (m, k) with k >= 2, got {P.shape}")
-    check_simplex("proba", P)
+    P = check_proba("proba", proba)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(P / P.sum(axis=1, keepdims=True)))

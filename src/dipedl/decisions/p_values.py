@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..inputs import check_weights
-from ..maths.arrays import check_simplex, drop_mask
+from ..maths.arrays import drop_mask
 from ..maths.scores import round_down, round_up
 from ..maths.seeds import check_seed
 
@@ -104,12 +104,3 @@ def weights_or_ones(weights: Any, rows: np.ndarray) -> np.ndarray:
     """Return how many inputs each row stands for, shape (n,)."""
     checked = check_weights(weights, rows)
     return np.ones(len(rows)) if checked is None else checked
-
-
-def probability_array(name: str, proba: Any) -> np.ndarray:
-    """Return class probabilities, shape (n, k), float64, checked."""
-    P = np.asarray(drop_mask(name, proba), dtype=np.float64)
-    if P.ndim != 2 or P.shape[1] < 2:
-        raise ValueError(f"{name} must have shape (n, k) with k >= 2, got {P.shape}")
-    check_simplex(name, P)
-    return P

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from ..evidence import weighted_quantile
 from ..inputs import check_rate
-from ..maths.arrays import class_indices
-from .p_values import held_out_array, probability_array, weights_or_ones
+from ..maths.arrays import check_proba, class_indices
+from .p_values import held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "prediction_sets"]
 
@@ -131,8 +131,8 @@ def prediction_sets(
     array([[ True, False],
            [ True,  True]])
     """
-    P = probability_array("proba", proba)
-    held_out = probability_array("held_out_proba", held_out_proba)
+    P = check_proba("proba", proba)
+    held_out = check_proba("held_out_proba", held_out_proba)
     if P.shape[1] != held_out.shape[1]:
         raise ValueError(
             f"proba and held_out_proba must have the same classes, got {P.shape[1]} and "

@@ -21,7 +21,7 @@ from ..dirichlet import confidence
 from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..inputs import check_number, require_fitted, validate_features
-from ..maths.arrays import Array, check_magnitude, check_simplex, float_array, special_functions
+from ..maths.arrays import Array, check_magnitude, check_proba, special_functions
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
 from ..protocols import atomic
@@ -101,8 +101,11 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         check_magnitude("X", X)
         if labels is not None:
             check_classification_targets(labels)
-        P = _check_proba(proba, labels, len(X))
-        if P is not None:
+        P = None
+        if proba is not None:
+            if labels is None:
+                raise ValueError("proba needs y: errors of a classifier need the labels")
+            P = check_proba("proba", proba, len(X), len(np.unique(labels)))
             self.n_classes_ = P.shape[1]
         y = np.zeros(len(X), int) if labels is None else labels
         if w is not None and (w == 0).any():
@@ -259,19 +262,9 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
         require_fitted(self, "component_names_")
         Z = validate_features(self, X)
-        return self.log_density(Z, None if proba is None else self._checked_proba(proba, len(Z)))
-
-    def _checked_proba(self, proba: Any, n: int) -> Rows:
-        """Return class probabilities of n rows as an array (n, k), checked."""
-        P = float_array("proba", proba)
-        k = getattr(self, "n_classes_", P.shape[-1] if P.ndim == 2 else "k")
-        if P.shape != (n, k):
-            raise ValueError(
-                f"proba must have a row for each row of X and a column for each class, ({n}, {k}), "
-                f"got {P.shape}"
-            )
-        check_simplex("proba", P)
-        return P
+        if proba is not None:
+            proba = check_proba("proba", proba, len(Z), getattr(self, "n_classes_", "k"))
+        return self.log_density(Z, proba)
 
     def log_density(self, Z: Rows, proba: Rows | None = None) -> Rows:
         """Return `score_samples` of features Z (n, p) that were checked before."""
@@ -840,19 +833,6 @@ def find_fence(X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> tuple[np.n
     crowded = np.bincount(labels, far * counts) > np.bincount(labels, counts) / 2
     many = np.average(far, weights=counts) > FEW
     return centre, limit + np.inf if many or crowded.any() else limit
-
-
-def _check_proba(proba: Any, y: Any, n: int) -> Rows | None:
-    if proba is None:
-        return None
-    if y is None:
-        raise ValueError("proba was given without y: errors of a classifier need the labels")
-    expected, got = (n, len(np.unique(y))), np.shape(proba)
-    if got != expected:
-        raise ValueError(f"proba must have a column for each label in y, {expected}, got {got}")
-    P = float_array("proba", proba)
-    check_simplex("proba", P)
-    return P
 
 
 def _take(array: Rows | None, rows: Rows) -> Rows | None:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..inputs import check_number, check_positive_number, prior_vector
-from ..maths.arrays import check_simplex, class_indices
+from ..maths.arrays import check_proba, class_indices
 from ..protocols import atomic
 from .normalizers import (
     SOURCE,
@@ -300,13 +300,7 @@ def _classified(
             "CautionBudget needs proba and y, held-out class probabilities and labels, "
             f"and {source} have none; without a classifier use normalizer=QuantileEvidence()"
         )
-    P = np.asarray(proba, dtype=np.float64)
-    if P.ndim != 2 or P.shape[0] != m or P.shape[1] < 2:
-        raise ValueError(
-            f"proba must have shape ({m}, k) with k >= 2, got {P.shape}; "
-            "for one class use normalizer=QuantileEvidence()"
-        )
-    check_simplex("proba", P)
+    P = check_proba("proba", proba, m)
     return P, class_indices(y, m, P.shape[1])
 
 

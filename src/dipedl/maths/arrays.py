@@ -174,20 +174,35 @@ def on_simplex(p: Array) -> Array:
 
 
 def check_simplex(name: str, p: Array) -> None:
-    """Raise ValueError unless every row of `p` (n, k) is a probability vector."""
+    """Raise ValueError with the row unless every row of `p` (n, k) is a probability vector."""
     xp = namespace(p)
-    if not bool(xp.isfinite(p).all()) or bool((p < 0).any()):
+    bad = ~(xp.isfinite(p) & (p >= 0))
+    if bool(bad.any()):
+        rows = bad.any(axis=-1)
         raise ValueError(
-            f"{name} must hold finite probabilities >= 0, got entries from {float(p.min()):.6g} to "
-            f"{float(p.max()):.6g}; apply a softmax to logits or scores"
+            f"{name} must hold finite probabilities >= 0, got {float(p[bad][0]):.6g} in row "
+            f"{int(xp.argmax(xp.astype(rows, xp.int8)))}, and such entries in {int(rows.sum())} of "
+            f"{len(p)} rows; apply a softmax to logits or scores, or leave these rows out"
         )
-    sums = xp.sum(p, axis=-1)
-    if bool((xp.abs(sums - 1) > TOLERANCE).any()):
-        worst = float(sums[int(xp.abs(sums - 1).argmax())])
+    miss = xp.abs(xp.sum(p, axis=-1) - 1)
+    if bool((miss > TOLERANCE).any()):
+        worst = int(miss.argmax())
         raise ValueError(
-            f"rows of {name} must sum to 1, got a row that sums to {worst:.6g}; "
+            f"rows of {name} must sum to 1, got {float(p[worst].sum()):.6g} in row {worst}; "
             "apply a softmax to scores or divide by the row sum"
         )
+
+
+def check_proba(name: str, proba: Any, n: int | str = "n", k: int | str = "k") -> np.ndarray:
+    """Return class probabilities (n, k), k >= 2, as float64, checked; n and k may be required."""
+    P = float_array(name, proba)
+    if P.ndim != 2 or P.shape[1] < 2 or n not in ("n", len(P)) or k not in ("k", P.shape[1]):
+        raise ValueError(
+            f"{name} must have shape ({n}, {k}), got {P.shape}; give a row for each input and a "
+            "column for each class, two or more"
+        )
+    check_simplex(name, P)
+    return P
 
 
 def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .metric import check_count, check_share
+from ..maths.arrays import check_integer
+from .metric import check_share
 
 __all__ = ["ConfidenceInterval", "bootstrap_ci"]
 
@@ -105,7 +106,7 @@ def bootstrap_ci(
     """
     check_share("level", level, one_allowed=False)
     needed = int(np.ceil(round(2 / (1 - level), 6)))
-    if check_count("n_resamples", n_resamples) < needed:
+    if check_integer("n_resamples", n_resamples) < needed:
         raise ValueError(
             f"n_resamples must be at least {needed} for level {level}, got {n_resamples}; "
             "with fewer, no resample falls in a tail: pass more of them or a lower level"

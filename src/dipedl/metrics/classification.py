@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .metric import Bools, Floats, Ints, check_count, check_labelled, metric, top_label
+from ..maths.arrays import check_integer
+from .metric import Bools, Floats, Ints, check_labelled, metric, top_label
 
 __all__ = [
     "accuracy",
@@ -76,11 +77,6 @@ def class_recall(y: npt.ArrayLike, proba: npt.ArrayLike) -> Floats:
     ndarray, shape (k,)
         In [0, 1]; NaN for a class that ``y`` does not hold.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As of `accuracy`.
-
     Notes
     -----
     Ties: the lowest index is the prediction, as in ``accuracy``.
@@ -118,11 +114,6 @@ def balanced_accuracy(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     float
         In [0, 1]. Higher is better. A classifier that always predicts one class has 1/K, whatever
         the class frequencies.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of `accuracy`.
 
     Notes
     -----
@@ -162,19 +153,12 @@ def brier_score(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     float
         In [0, 2]. Lower is better.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As of `accuracy`.
-
     Notes
     -----
     This is Brier's original sum over *all* classes. For two classes it is twice the binary form
     ``mean((p_1 - y)**2)`` that scikit-learn's ``brier_score_loss`` gives by default. The uniform
     prediction scores (k-1)/k. A proper score: the true class probabilities minimise its
     expectation.
-
-    Ties: none arise, no ranking is involved.
 
     References
     ----------
@@ -188,8 +172,7 @@ def brier_score(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     0.17
     """
     labels, rows = check_labelled(y, proba)
-    rows[np.arange(len(labels)), labels] -= 1
-    return float(np.square(rows).sum(axis=1).mean())
+    return float(np.square(rows - np.eye(rows.shape[1])[labels]).sum(axis=1).mean())
 
 
 @metric(higher_is_better=False, kind="id")
@@ -208,18 +191,11 @@ def nll(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     float
         In [0, inf] nats. Lower is better. The uniform prediction scores log k.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As of `accuracy`.
-
     Notes
     -----
     A single true class with probability 0 makes the result ``inf``. Nothing is clipped: a clipped
     value would measure the clip (scikit-learn's ``log_loss`` clips at the machine epsilon of the
     dtype, 36 nats per row in float64). A model that underflows needs log-probabilities or a prior.
-
-    Ties: none arise, no ranking is involved.
 
     References
     ----------
@@ -284,7 +260,7 @@ def ece(y: npt.ArrayLike, proba: npt.ArrayLike, *, n_bins: int = 15) -> float:
     0.35
     """
     confidence, hit = top_label(y, proba)
-    check_count("n_bins", n_bins)
+    check_integer("n_bins", n_bins)
     # i/n, not linspace: the edge is the float that a user writes, so equal confidences tie with it
     edges = np.arange(1, n_bins) / n_bins
     return _binned_gap(confidence, hit, np.searchsorted(edges, confidence, side="left"))
@@ -338,7 +314,7 @@ def adaptive_ece(y: npt.ArrayLike, proba: npt.ArrayLike, *, n_bins: int = 15) ->
     >>> round(adaptive_ece(y, proba, n_bins=2), 4)  # 2 of 2 right below 0.7, 1 of 2 above
     0.35
     """
-    check_count("n_bins", n_bins)
+    check_integer("n_bins", n_bins)
     confidence, hit = top_label(y, proba)
     rank = np.searchsorted(np.sort(confidence), confidence, side="left")
     return _binned_gap(confidence, hit, rank * n_bins // len(confidence))

@@ -11,6 +11,8 @@ from typing import Any, Literal, ParamSpec, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from ..maths.arrays import check_simplex, drop_mask
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
@@ -55,8 +57,6 @@ def metric(
     return declare
 
 
-#: Rows of probabilities may miss one by this much: room for float16, none for logits or counts.
-ROW_SUM_TOLERANCE = 1e-3
 _SHAPE_REMEDIES = {
     1: "one number per input: ravel a single column",
     2: "one row per input and one column per class: use predict_proba, not predict",
@@ -76,31 +76,14 @@ def check_scores(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def check_proba(proba: npt.ArrayLike) -> Floats:
-    """Require class probabilities: (n, k), n >= 1, k >= 2, rows on the simplex; returns a copy."""
+    """Require class probabilities: (n, k), n >= 1, k >= 2, rows on the simplex."""
     rows = _numbers("proba", proba, "(n, k)", ndim=2)
     if rows.shape[1] < 2:
         raise ValueError(
             f"proba must have at least two columns, got shape {rows.shape}; "
             "for a binary model pass both: np.column_stack([1 - p, p])"
         )
-    if not np.isfinite(rows).all():
-        bad = int((~np.isfinite(rows)).any(axis=1).sum())
-        raise ValueError(
-            f"proba must be finite, got NaN or infinity in {bad} of {len(rows)} rows; "
-            "find out why the model failed there, or leave these rows out and say so"
-        )
-    if rows.min() < 0:
-        raise ValueError(
-            f"proba must not be negative, got a minimum of {rows.min():.6g}; "
-            "for logits, apply softmax first"
-        )
-    miss = np.abs(rows.sum(axis=1) - 1)
-    if miss.max() > ROW_SUM_TOLERANCE:
-        worst = int(miss.argmax())
-        raise ValueError(
-            f"proba rows must sum to one, got {rows[worst].sum():.6g} in row {worst}; "
-            "for evidence or concentrations, divide each row by its sum"
-        )
+    check_simplex("proba", rows)
     return rows
 
 
@@ -144,15 +127,6 @@ def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[B
     return hits, scores
 
 
-def check_count(name: str, value: int) -> int:
-    """Require a whole number, at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer >= 1, got {value!r}; pass int(...)")
-    if value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}; raise it")
-    return int(value)
-
-
 def check_share(name: str, value: float, *, one_allowed: bool) -> float:
     """Require a share in (0, 1), or in (0, 1] if ``one_allowed``."""
     if not isinstance(value, (float, int, np.floating)):
@@ -164,10 +138,8 @@ def check_share(name: str, value: float, *, one_allowed: bool) -> float:
 
 
 def _array(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> npt.NDArray[Any]:
-    if any(map(np.ma.is_masked, values if isinstance(values, list | tuple) else [values])):
-        raise ValueError(f"{name} must not be masked: leave out the inputs that a mask hides")
     try:
-        array: npt.NDArray[Any] = np.asarray(values)
+        array: npt.NDArray[Any] = np.asarray(drop_mask(name, values))
     except ValueError as error:
         raise ValueError(
             f"{name} must be an array of shape {shape}, got something ragged ({error}); "

@@ -85,11 +85,6 @@ def aupr_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> f
     float
         In (0, 1]. Higher is better. A constant score gives the prevalence n_out / (n_in + n_out).
 
-    Raises
-    ------
-    ValueError, TypeError
-        As of `ood_auroc`.
-
     Notes
     -----
     Read it beside the prevalence, ``aupr_out.baseline(u_in, u_out)``: with 99 OOD inputs to one, a
@@ -137,11 +132,6 @@ def aupr_in(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> fl
     -------
     float
         In (0, 1]. Higher is better. A constant score gives the prevalence n_in / (n_in + n_out).
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of `ood_auroc`.
 
     Notes
     -----
@@ -250,8 +240,6 @@ def ood_brier(proba: npt.ArrayLike) -> float:
     -----
     A predictor that is always uniform scores a perfect 0: read this number only beside the
     in-distribution ``brier_score`` of the same model, which is then (k-1)/k.
-
-    Ties: none arise, no ranking is involved.
 
     References
     ----------

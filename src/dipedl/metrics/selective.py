@@ -97,11 +97,6 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
     float
         In [0, 1]. Lower is better. A constant uncertainty gives the error rate of the classifier.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As of `risk_coverage_curve`.
-
     Notes
     -----
     It mixes the accuracy of the classifier with how well the uncertainty ranks its errors: subtract
