@@ -186,7 +186,7 @@ def as_density(density: Any, random_state: Any = None) -> Any:
 
 def is_estimator(density: Any) -> bool:
     """Return whether a density is fitted as it is; other objects are wrapped in `CustomDensity`."""
-    return isinstance(density, BaseEstimator) and _fit_takes(type(density), "y")
+    return isinstance(density, BaseEstimator) and _fit_takes(density.__class__, "y")
 
 
 def is_frozen(density: Any) -> bool:

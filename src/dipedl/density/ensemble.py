@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -65,14 +65,21 @@ FUSED = "fused"
 _FEWEST_ERRORS = 5
 
 
-class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
+class DensityEnsemble(DensityMixin, BaseEstimator):
     """Base of densities made of several; `FusedDensity` names the attributes.
 
     They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
     fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
     itself; ``fit`` alone does both, with folds of its own. ``blind_`` holds those whose score does
     not fall far from all data, ``reach_`` the range of the rows, outside of which every score is
-    held down.
+    held down. A subclass has four members::
+
+        fit_combiner(scores, outliers, w, wrong)  learns how to use the components from those of m
+            held-out rows with weights; `outliers` are the components of pseudo-outliers made of
+            those rows, by kind; `wrong` (m,) says where the classifier errs, if that is known
+        combine(scores)              one score per row, (n,), higher is more typical
+        combine_held_out(scores, w)  the same for the rows that the combiner was learned from
+        voting_                      names of the estimators that the score depends on
     """
 
     normalized = False
@@ -80,6 +87,10 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
 
     candidates: Candidates | None
     random_state: Any
+    fit_combiner: Any
+    combine: Any
+    combine_held_out: Any
+    voting_: Any
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, proba: Any = None) -> Self:
@@ -139,7 +150,8 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         classes = np.unique(y, return_inverse=True)[1]
         wrong = None if P is None else P[rows].argmax(axis=1) != classes[rows]
         merged = self.merge_folds([fold.failed_ for fold in folds], scores)
-        return self.fit_combiner(merged, outliers, _take(w, rows), wrong).warn_if_blind()
+        self.fit_combiner(merged, outliers, _take(w, rows), wrong)
+        return self.warn_if_blind()
 
     def fit_estimators(
         self, X: Rows, y: Rows, w: Rows | None = None, watch: Stopwatch | None = None
@@ -281,25 +293,6 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         """Mean score of the rows of X (n, p); y is ignored."""
         return float(self.score_samples(X).mean())
 
-    @abstractmethod
-    def fit_combiner(
-        self,
-        scores: Scores,
-        outliers: Mapping[str, Scores],
-        w: Rows | None = None,
-        wrong: Rows | None = None,
-    ) -> Self:
-        """Learn how to use the components from those of m held-out rows with weights.
-
-        `outliers` are the components of pseudo-outliers made of those rows, by kind; `wrong` (m,)
-        says where the classifier errs, if that is known.
-        """
-
-    @property
-    @abstractmethod
-    def voting_(self) -> tuple[str, ...]:
-        """Names of the estimators that the score depends on."""
-
     def warn_if_blind(self) -> Self:
         """Warn if none of the voting estimators sees distance."""
         if self.blind_.issuperset(self.voting_):
@@ -310,14 +303,6 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
                 "distance, such as ('gaussians', GDADensity())"
             )
         return self
-
-    @abstractmethod
-    def combine(self, scores: Scores) -> Rows:
-        """Return one score per row, shape (n,), from components; higher is more typical."""
-
-    @abstractmethod
-    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
-        """`combine` for the rows that the combiner was learned from, scored as new ones are."""
 
 
 class FusedDensity(DensityEnsemble):
@@ -420,7 +405,7 @@ class FusedDensity(DensityEnsemble):
         self.with_classifier_ = CLASSIFIER in scores
         self.component_names_ = tuple(self.normal_scores_)
         self.pseudo_outlier_auroc_ = {
-            name: _auroc_by_kind(scores[name], _of_component(name, outliers), w)
+            name: _auroc_by_kind(scores[name], {k: s[name] for k, s in outliers.items()}, w)
             for name in self.component_names_
         }
         self.weights_ = _weights(self.pseudo_outlier_auroc_)
@@ -542,14 +527,13 @@ class DensitySelector(DensityEnsemble):
         # It also drops the candidates whose scores are of no use: both share `estimators_`.
         fusion.fit_combiner(scores, outliers, w)
         self.with_classifier_ = fusion.with_classifier_
-        judged = {n: (scores[n], _of_component(n, outliers)) for n in self.estimators_}
-        if self.fuse:
-            of_fusion = {kind: fusion.combine(made) for kind, made in outliers.items()}
-            judged[FUSED] = fusion.combine(scores), of_fusion
-        rows = [_judge(name, s, made, w, wrong) for name, (s, made) in judged.items()]
-        fused = {FUSED: fusion.voting_}
-        for row in rows:
-            row["blind"] = self.blind_.issuperset(fused.get(row["name"], [row["name"]]))
+        rows = []
+        for name in [*self.estimators_, *[FUSED] * self.fuse]:
+            score = fusion.combine if name == FUSED else itemgetter(name)
+            made = {kind: score(components) for kind, components in outliers.items()}
+            votes = fusion.voting_ if name == FUSED else (name,)
+            row = _judge(name, score(scores), made, w, wrong)
+            rows.append(row | {"blind": self.blind_.issuperset(votes)})
         rows.sort(key=lambda row: (row["blind"], -row["score"]))
         best, blind = rows[0]["score"] - rows[0]["standard_error"], rows[0]["blind"]
         # Where nothing can be judged all scores are NaN: no candidate is better than the fusion.
@@ -579,11 +563,6 @@ class DensitySelector(DensityEnsemble):
         if self.fusion_ is None:
             return self.combine(scores)
         return self.fusion_.combine_held_out(scores, w)
-
-
-def _of_component(name: str, outliers: Mapping[str, Scores]) -> dict[str, Rows]:
-    """Return the scores that one component gives pseudo-outliers, by their kind."""
-    return {kind: made[name] for kind, made in outliers.items()}
 
 
 def _judge(
