@@ -264,10 +264,10 @@ def test_labels_are_checked(data):
 def test_matrices_that_cannot_fit_are_refused_before_they_are_made(data, monkeypatch):
     X, y = data
     monkeypatch.setattr("dipedl.gaussians.moments._ROOMY", 0)
-    monkeypatch.setattr("dipedl.gaussians.moments._memory", lambda: 8.0 * 3 * 3 * 5)
+    monkeypatch.setattr("dipedl.gaussians.moments.machine_memory", lambda: 8.0 * 3 * 3 * 5)
     with pytest.raises(MemoryError, match=r"'full' of 3 classes and 3 features takes .*'low-rank'"):
         GDADensity().fit(X, y)
-    monkeypatch.setattr("dipedl.gaussians.moments._memory", lambda: 8.0 * 3 * 3 * 6)
+    monkeypatch.setattr("dipedl.gaussians.moments.machine_memory", lambda: 8.0 * 3 * 3 * 6)
     GDADensity().fit(X, y)
 
 

@@ -108,20 +108,17 @@ def _number(value: Any, known: dict[str, float]) -> float:
     text = str(value)
     if text in _MISSING:
         return float("nan")
-    if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
-        text = _date_text(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    # The same for every type of a date or a span of time.
+    if isinstance(value, timedelta | np.timedelta64):
+        text = str(np.timedelta64(value, "us"))
+    elif isinstance(value, date | np.datetime64):
+        text = str(np.datetime64(value, "us"))
     if text not in known:
         digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
         known[text] = float(int.from_bytes(digest, "big"))
     return known[text]
-
-
-def _date_text(value: Any) -> str:
-    """The text of a date or a span of time, the same for every type of it."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.astimezone(UTC).replace(tzinfo=None)
-    is_span = isinstance(value, timedelta | np.timedelta64)
-    return str(np.timedelta64(value, "us") if is_span else np.datetime64(value, "us"))
 
 
 def content_folds(

@@ -177,7 +177,9 @@ class Rehearsal(BaseEstimator):
             _mean(own * _squares(again.own - q), again.w),
             _mean(again.trained * _squares(again.mixture - q), again.w) + _excess(real),
         )
-        self.strength_ = _strength(_mean(1 - _squares(real.own), real.w), self.error_)
+        variance = _mean(1 - _squares(real.own), real.w)
+        strength = variance / max(self.error_, variance / _HIGHEST, _TINY) - 1
+        self.strength_ = float(np.clip(strength, _LOWEST, _HIGHEST))
         self.shares_ = {c.name: s for c, s in zip(found, real.shares, strict=True) if s}
         self.log_evidence_, self.n_ = float(typical), float(w[held_out].sum())
         counts = np.bincount(real.y, real.w, minlength=len(prior))
@@ -325,11 +327,6 @@ def _excess(real: _CrossFit) -> float:
     mean = _mean(excess, real.w)
     _, first = np.unique(real.rows, return_index=True)
     return mean + float(np.sqrt(_mean((excess - mean) ** 2, real.w) / real.w[first].sum()))
-
-
-def _strength(variance: float, error: float) -> float:
-    """S at which ``variance / (S + 1)`` is the error, within bounds."""
-    return float(np.clip(variance / max(error, variance / _HIGHEST, _TINY) - 1, _LOWEST, _HIGHEST))
 
 
 def _squares(rows: np.ndarray) -> np.ndarray:

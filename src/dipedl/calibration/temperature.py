@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -92,7 +92,9 @@ class Temperature(BaseEstimator):
         n : float, optional
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
-        margin = _checked_margin(self.confidence)
+        check_number("confidence", self.confidence, "from 0 to below 1")
+        if not 0 <= self.confidence < 1:
+            raise ValueError(f"confidence must lie in [0, 1), got {self.confidence!r}")
         log_p = _log_probabilities(proba)
         if not len(log_p):
             raise ValueError(f"proba must have shape (m, k) with m >= 1, got {log_p.shape}")
@@ -108,7 +110,11 @@ class Temperature(BaseEstimator):
             return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
 
         best, lowest = _minimum(nll, *np.log(BOUNDS))
-        chosen = _nearest_to_one(nll, best, lowest + margin / total)
+        # What the likelihood-ratio test of one parameter admits, in nats of a row.
+        allowed = lowest + float(stats.chi2.ppf(self.confidence, 1) / 2) / total
+        chosen = 0.0 if nll(0.0) <= allowed else best
+        if best < 0 != chosen and nll(best) < allowed:
+            chosen = optimize.brentq(lambda log_t: nll(log_t) - allowed, best, 0.0, xtol=1e-10)
         self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
         self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
         self.n_ = total
@@ -125,15 +131,6 @@ def _tempered(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
     return np.asarray(special.softmax(log_p / temperature, axis=1))
 
 
-def _nearest_to_one(nll: Callable[[float], float], best: float, allowed: float) -> float:
-    """log T: 0 where its nll is allowed; the end of the allowed interval if best < 0; else best."""
-    if nll(0.0) <= allowed:
-        return 0.0
-    if best > 0 or nll(best) >= allowed:
-        return best
-    return float(optimize.brentq(lambda log_t: nll(log_t) - allowed, best, 0.0, xtol=1e-10))
-
-
 def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
     """Best point of a grid, refined between its neighbours: f may have more than one valley."""
     grid = np.linspace(low, high, _STARTS)
@@ -144,14 +141,6 @@ def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[floa
     if refined.fun < values[i]:
         return float(refined.x), float(refined.fun)
     return float(grid[i]), float(values[i])
-
-
-def _checked_margin(confidence: Any) -> float:
-    """Nats of the total log-likelihood that a likelihood-ratio test of one parameter admits."""
-    check_number("confidence", confidence, "from 0 to below 1")
-    if not 0 <= confidence < 1:
-        raise ValueError(f"confidence must lie in [0, 1), got {confidence!r}")
-    return float(stats.chi2.ppf(confidence, 1) / 2)
 
 
 def _log_probabilities(proba: np.ndarray) -> np.ndarray:

@@ -48,7 +48,10 @@ def load_moons(n_samples: int = 1000, *, noise: float = 0.1, random_state: int =
 
     check_integer("n_samples", n_samples, 2)
     check_integer("random_state", random_state, 0)
-    _check_noise(noise)
+    if not isinstance(noise, float | int | np.floating):
+        raise TypeError(f"noise must be a number >= 0, got {noise!r}; pass 0.0 for none")
+    if not 0 <= noise < np.inf:
+        raise ValueError(f"noise must be finite and >= 0, got {noise!r}; pass 0.0 for none")
     rng = np.random.RandomState(random_state)  # make_moons takes no Generator
     parts: list[Part] = [make_moons(n_samples, noise=noise, random_state=rng) for _ in range(2)]
     note = f"n_samples={n_samples}, noise={noise}, random_state={random_state}"
@@ -69,26 +72,16 @@ def _far(n: int, gap: float, rng: np.random.RandomState) -> NDArray[np.float64]:
     kept = np.empty((0, 2))
     while len(kept) < n:
         points = rng.uniform(low, high, size=(2 * n, 2))
-        kept = np.concatenate([kept, points[_distance(points) > gap]])
+        mirrored = np.array([1, 0.5]) - points  # maps the lower moon onto the upper one
+        distance = np.minimum(_distance_from_arc(points), _distance_from_arc(mirrored))
+        kept = np.concatenate([kept, points[distance > gap]])
     return kept[:n]
 
 
-def _distance(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distance (n,) of each point (n, 2) from the nearer noise-free moon."""
-    mirrored = np.array([1, 0.5]) - points  # maps the lower moon onto the upper one
-    return np.minimum(_distance_from_arc(points), _distance_from_arc(mirrored))
-
-
 def _distance_from_arc(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the distance (n,) of points (n, 2) from the noise-free upper moon."""
     x, y = points.T
     to_circle = np.abs(np.hypot(x, y) - 1)
     to_ends = np.hypot(np.abs(x) - 1, y)
     distance: NDArray[np.float64] = np.where(y >= 0, to_circle, to_ends)
     return distance
-
-
-def _check_noise(noise: object) -> None:
-    if not isinstance(noise, float | int | np.floating):
-        raise TypeError(f"noise must be a number >= 0, got {noise!r}; pass 0.0 for none")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and >= 0, got {noise!r}; pass 0.0 for none")

@@ -179,7 +179,9 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         run: dict[str, Any] = {"progress": progress, "deadline": deadline}
         run |= {"checkpoint": checkpoint, "validation": held, "seed": seed}
         with _default(self._device()):
-            self.history_ = train(module, _negative_mean, (inputs,), settings, **run)
+            self.history_ = train(
+                module, lambda scores, *, epoch: -scores.mean(), (inputs,), settings, **run
+            )
         self.preprocessing_ = preprocessing
         self.flow_ = module.flow.to(_DTYPES[self.dtype])
         return self
@@ -384,8 +386,3 @@ def _build(flow: Any, n_features: int, seed: int) -> nn.Module:
     if not isinstance(built, LazyDistribution):
         raise TypeError(f"flow must give a zuko flow, got {type(built).__name__} from {flow!r}")
     return built  # type: ignore[no-any-return]
-
-
-def _negative_mean(log_density: Tensor, *, epoch: int) -> Tensor:
-    """Return the loss; it is the same in every epoch."""
-    return -log_density.mean()

@@ -249,7 +249,12 @@ class ClassConditionalGaussians(BaseEstimator):
         first = not hasattr(self, "moments_")
         self._check_parameters(y)
         X, y, weights = check_training_rows(self, X, y, sample_weight, reset=first)
-        known = self._known_classes(np.unique(y) if first and classes is None else classes, first)
+        known = np.unique(y if classes is None else classes) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), known):
+            raise ValueError(
+                f"classes must stay {known.tolist()} after the first call, "
+                f"got {np.unique(classes).tolist()}"
+            )
         if len(unseen := np.setdiff1d(y, known)):
             raise ValueError(
                 f"y holds labels {unseen.tolist()} that are not among classes "
@@ -318,15 +323,6 @@ class ClassConditionalGaussians(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "without labels use GaussianDensity"
             )
-
-    def _known_classes(self, classes: Any, first: bool) -> np.ndarray:
-        announced = None if classes is None else np.unique(classes)
-        if not first and announced is not None and not np.array_equal(announced, self.classes_):
-            raise ValueError(
-                f"classes must stay {self.classes_.tolist()} after the first call, "
-                f"got {announced.tolist()}"
-            )
-        return np.asarray(announced if first else self.classes_)
 
     def _moments_of(
         self, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, classes: np.ndarray

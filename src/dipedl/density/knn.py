@@ -143,11 +143,11 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         X = X - self.center_
         self.neighbors_ = self._exact(X, self.n_neighbors_)
         some = np.argsort(keys, kind="stable")[:_PROBES]
-        self.radius_floor_ = (
-            _smallest_positive(nearest_rows(self.neighbors_, X[some])[0][:, -1])
-            or self._smallest_gap(X, keys)
-            or 1.0
-        )
+        floor = _smallest_positive(nearest_rows(self.neighbors_, X[some])[0][:, -1])
+        if not floor and len(distinct := X[np.unique(keys, return_index=True)[1]]) > 1:
+            index = self._exact(distinct, 2)
+            floor = _smallest_positive(nearest_rows(index, distinct[:_PROBES])[0])
+        self.radius_floor_ = floor or 1.0
         return self
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
@@ -200,15 +200,10 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         for name, value in (("n_neighbors", k), ("max_rows", k if size is None else size)):
             if type(value) is not int:
                 check_integer(name, value)
-        if not 1 <= self.n_neighbors <= n:
-            raise ValueError(
-                f"n_neighbors must lie in 1..n_samples = {n}, got {self.n_neighbors!r}"
-            )
-        if self.max_rows is not None and not self.max_rows >= self.n_neighbors:
-            raise ValueError(
-                f"max_rows must be None or at least n_neighbors = {self.n_neighbors}, "
-                f"got {self.max_rows!r}"
-            )
+        if not 1 <= k <= n:
+            raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {k!r}")
+        if size is not None and size < k:
+            raise ValueError(f"max_rows must be None or at least n_neighbors = {k}, got {size!r}")
 
     def _draw(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Draw the numbers of the rows to keep; each class keeps its share.
@@ -226,8 +221,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
     def _exact(self, X: np.ndarray, k: int) -> NearestNeighbors:
         tree = len(X) > _PRODUCTS and X.shape[1] <= _TREE_FEATURES
-        algorithm = "auto" if tree else "brute"
-        return NearestNeighbors(n_neighbors=k, algorithm=algorithm).fit(X)
+        return NearestNeighbors(n_neighbors=k, algorithm="auto" if tree else "brute").fit(X)
 
     def _check_copies(self, keys: np.ndarray) -> None:
         """Refuse data of which many rows have their k nearest other rows at distance zero."""
@@ -241,14 +235,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
                 "GDADensity or KernelDensity. After L2 normalisation rows of one direction are "
                 "copies, and rows of zeros too"
             )
-
-    def _smallest_gap(self, X: np.ndarray, keys: np.ndarray) -> float:
-        """Return the smallest distance of distinct rows, or from a thousand; 0 if all are equal."""
-        rows = X[np.unique(keys, return_index=True)[1]]
-        if len(rows) == 1:
-            return 0.0
-        index, some = self._exact(rows, 2), rows[:_PROBES]
-        return _smallest_positive(nearest_rows(index, some)[0].ravel())
 
 
 def _smallest_positive(distance: np.ndarray) -> float:
@@ -307,16 +293,11 @@ def _blocks_and_scale(index: NearestNeighbors) -> tuple[np.ndarray, float]:
         rows = index._fit_X
         m, p = rows.shape
         scale = 1 / (float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max())) or 1.0)
-        size = min(_BLOCK, max(1, m // _groups(index.n_neighbors)))
+        size = min(_BLOCK, max(1, m // max(_GROUPS, 16 * index.n_neighbors)))
         scaled = rows[np.minimum(np.arange(-(-m // size) * size), m - 1)] * scale
         columns = np.column_stack([-2 * scaled, np.einsum("ij,ij->i", scaled, scaled)])
         _BLOCKS[index] = columns.astype(np.float32).reshape(-1, size, p + 1), scale
     return _BLOCKS[index]
-
-
-def _groups(k: int) -> int:
-    """Groups of rows of which the k-th lowest is close to the k-th lowest of all rows."""
-    return max(_GROUPS, 16 * k)
 
 
 def _search(
@@ -368,10 +349,11 @@ def _lowest_keys(blocks: np.ndarray, queries: np.ndarray) -> np.ndarray:
 def _kth_at_most(lowest: np.ndarray, k: int) -> np.ndarray:
     """Return for each of n inputs a number that k keys do not exceed, close to the k-th, (n,).
 
-    The lowest of each of many groups are distinct keys: the k-th lowest of these will do.
+    The lowest of each of many groups are distinct keys: the k-th lowest of these will do, and of
+    enough groups it is close to that of all rows.
     """
     count, n = lowest.shape
-    size = max(1, count // _groups(k))
+    size = max(1, count // max(_GROUPS, 16 * k))
     groups = lowest[: count // size * size].reshape(-1, size, n).min(axis=1)
     kth = np.partition(np.ascontiguousarray(groups.T), k - 1, axis=1)[:, k - 1]
     return np.asarray(kth, dtype=np.float64)
