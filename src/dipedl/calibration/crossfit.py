@@ -111,10 +111,9 @@ def _number(value: Any, known: dict[str, float]) -> float:
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
     # The same for every type of a date or a span of time.
-    if isinstance(value, timedelta | np.timedelta64):
-        text = str(np.timedelta64(value, "us"))
-    elif isinstance(value, date | np.datetime64):
-        text = str(np.datetime64(value, "us"))
+    unit: Any = np.timedelta64 if isinstance(value, timedelta | np.timedelta64) else np.datetime64
+    if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
+        text = str(unit(value, "us"))
     if text not in known:
         digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
         known[text] = float(int.from_bytes(digest, "big"))

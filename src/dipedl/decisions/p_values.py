@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..inputs import check_weights
-from ..maths.arrays import drop_mask
+from ..maths.arrays import float_array
 from ..maths.scores import round_down, round_up
 from ..maths.seeds import check_seed
 
@@ -84,7 +84,7 @@ def conformal_p_values(
 
 def score_array(name: str, values: Any) -> np.ndarray:
     """Return one number a row, shape (n,), float64; infinities are allowed."""
-    array = np.asarray(drop_mask(name, values), dtype=np.float64)
+    array = float_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must hold one number a row, shape (n,), got shape {array.shape}")
     if np.isnan(array).any():

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import check_positive_number, check_rate, check_weights, prior_vector
-from ..maths.arrays import Array, drop_mask, float_array, namespace
+from ..maths.arrays import Array, float_array, namespace
 from ..protocols import atomic
 
 __all__ = [
@@ -136,7 +136,7 @@ def weighted_scores(
     log_density: np.ndarray, sample_weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and weights as float64 (n,); those of weight zero are dropped."""
-    scores = np.asarray(drop_mask("log_density", log_density), dtype=np.float64)
+    scores = float_array("log_density", log_density)
     if scores.ndim != 1 or not len(scores):
         raise ValueError(f"log_density must be a non-empty 1-d array, got shape {scores.shape}")
     checked = check_weights(sample_weight, scores)
