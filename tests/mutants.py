@@ -883,8 +883,8 @@ MUTANTS = [
     Mutant(
         "sharpened as far as it is most likely",
         "src/dipedl/calibration/temperature.py",
-        "if best > 0 or nll(best) >= allowed:",
-        "if True:",
+        "elif best < 0 and nll(best) < allowed:",
+        "elif False:",
         "tests/calibration/test_temperature.py::test_below_one_it_is_the_end_of_the_confidence_interval",
     ),
     Mutant(

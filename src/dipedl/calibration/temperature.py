@@ -112,8 +112,10 @@ class Temperature(BaseEstimator):
         best, lowest = _minimum(nll, *np.log(BOUNDS))
         # What the likelihood-ratio test of one parameter admits, in nats of a row.
         allowed = lowest + float(stats.chi2.ppf(self.confidence, 1) / 2) / total
-        chosen = 0.0 if nll(0.0) <= allowed else best
-        if best < 0 != chosen and nll(best) < allowed:
+        chosen = best
+        if nll(0.0) <= allowed:
+            chosen = 0.0
+        elif best < 0 and nll(best) < allowed:
             chosen = optimize.brentq(lambda log_t: nll(log_t) - allowed, best, 0.0, xtol=1e-10)
         self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
         self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)

@@ -135,12 +135,10 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             try:
                 densities.append(fit_copy(template, X[:, block], y, weights))
             except ValueError as error:
-                columns = np.arange(X.shape[1])[block]
-                constant = columns[np.ptp(X[:, block], axis=0) == 0].tolist()
-                known = f" (columns {constant[:5]} of X are constant)" if constant else ""
+                constant = block.start + np.flatnonzero(np.ptp(X[:, block], axis=0) == 0)
                 raise ValueError(
-                    f"the block of columns {columns[0]} to {columns[-1]} cannot be fitted{known}: "
-                    f"{error}"
+                    f"the block of columns {block.start} to {block.stop - 1} cannot be fitted, of "
+                    f"which columns {constant[:5].tolist()} are constant: {error}"
                 ) from error
         return densities
 

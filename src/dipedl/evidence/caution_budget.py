@@ -168,8 +168,20 @@ class CautionBudget(BaseNormalizer):
         """
         self._check_parameters()
         scores, weights = weighted_scores(log_density, sample_weight)
-        P, labels = _classified(proba, y, len(log_density), source)
-        _require_scores(scores, source)
+        if proba is None or y is None:
+            raise ValueError(
+                "CautionBudget needs proba and y, held-out class probabilities and labels, "
+                f"and {source} have none; without a classifier use normalizer=QuantileEvidence()"
+            )
+        P = check_proba("proba", proba, len(log_density))
+        labels = class_indices(y, *P.shape)
+        bad = np.isnan(scores) | (scores == np.inf)
+        if bad.any() or not np.isfinite(scores).any():
+            got = scores[bad][0] if bad.any() else "-inf throughout"
+            raise ValueError(
+                f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got "
+                f"{got} from {source}; use a density with unbounded support"
+            )
         if sample_weight is not None:
             present = np.asarray(sample_weight) > 0
             P, labels = P[present], labels[present]
@@ -288,29 +300,6 @@ class CautionBudget(BaseNormalizer):
             f"{zero} of {len(scores)} log-densities from {source} are -inf, and these rows alone "
             f"cost more than budget={self.budget:g} of the held-out {self.measure}; use a density "
             "with unbounded support or raise the budget"
-        )
-
-
-def _classified(
-    proba: np.ndarray | None, y: np.ndarray | None, m: int, source: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities (m, k) and class indices (m,), checked."""
-    if proba is None or y is None:
-        raise ValueError(
-            "CautionBudget needs proba and y, held-out class probabilities and labels, "
-            f"and {source} have none; without a classifier use normalizer=QuantileEvidence()"
-        )
-    P = check_proba("proba", proba, m)
-    return P, class_indices(y, m, P.shape[1])
-
-
-def _require_scores(scores: np.ndarray, source: str) -> None:
-    bad = np.isnan(scores) | (scores == np.inf)
-    if bad.any() or not np.isfinite(scores).any():
-        got = scores[bad][0] if bad.any() else "-inf throughout"
-        raise ValueError(
-            f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got {got} "
-            f"from {source}; use a density with unbounded support"
         )
 
 

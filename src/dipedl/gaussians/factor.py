@@ -31,14 +31,8 @@ _ROUNDING, _PROBES = 1e-3, 16
 class ThinWhitener:
     """Covariance of wide data, ``C = U^T diag(inner) U + outer (I - U^T U)``; nothing is p x p.
 
-    Attributes
-    ----------
-    basis : ndarray, shape (r, p)
-        U, orthonormal rows.
-    inner : ndarray, shape (r,)
-        Variances along them.
-    outer : float
-        Variance across them.
+    `basis` is U (r, p), orthonormal rows; `inner` (r,) are the variances along them, `outer` is the
+    one across them.
     """
 
     basis: np.ndarray
@@ -186,9 +180,7 @@ class GaussianFactor:
 
     def _centre(self, X: np.ndarray, D: np.ndarray) -> np.ndarray:
         np.subtract(X, self.mean, out=D)
-        if self.rest is not None:
-            D -= self.rest
-        return D
+        return D if self.rest is None else np.subtract(D, self.rest, out=D)
 
     def _whiten(self, D: np.ndarray) -> None:
         """Multiply centred rows D (n, p) in C order by the factor, in place; not for a thin one."""
@@ -271,12 +263,8 @@ def check_regular(moments: Moments, reciprocal: float, intensity: float, who: st
 class TiedFactors(Sequence[GaussianFactor]):
     """k Gaussians of one covariance; as a sequence, the factor of each.
 
-    Attributes
-    ----------
-    mean, rest : ndarray, shape (k, p)
-        As in `GaussianFactor`; `rest` may be None.
-    whitener, log_det
-        Of the covariance.
+    `mean` and `rest` are (k, p), `whitener` and `log_det` those of the covariance; as in
+    `GaussianFactor`.
     """
 
     mean: np.ndarray
@@ -333,14 +321,8 @@ class TiedFactors(Sequence[GaussianFactor]):
 class BasisFactors(Sequence[GaussianFactor]):
     """k Gaussians with variances along one basis; as a sequence, the factor of each.
 
-    Attributes
-    ----------
-    mean, variance : ndarray, shape (k, p)
-        Means, and variances along the rows of the basis.
-    basis : ndarray, shape (p, p)
-        Orthonormal rows.
-    log_det : ndarray, shape (k,)
-        Log-determinants of the covariances.
+    `mean` (k, p), `variance` (k, p) along the orthonormal rows of the `basis` (p, p), and `log_det`
+    (k,) of the covariances.
     """
 
     mean: np.ndarray

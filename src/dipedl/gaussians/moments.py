@@ -193,7 +193,7 @@ class Moments:
         """Diagonal of the covariance, shape (p,)."""
         if self.thin:
             return np.asarray(np.einsum("ij,ij->j", self.scatter, self.scatter) / self.weight)
-        return self.covariance if self.diagonal else np.diag(self.covariance)
+        return self.covariance if self.diagonal else self.covariance.diagonal()
 
     @property
     def gram(self) -> np.ndarray:
@@ -484,20 +484,9 @@ def constant_message(moments: Moments, constant: np.ndarray, intensity: float, w
 class TiedMoments(Sequence[Moments]):
     """Weights and means of k classes, and one scatter of all rows about them; ``+`` merges.
 
-    As a sequence it gives the `Moments` of each class, as if it had the shared covariance.
-
-    Attributes
-    ----------
-    weight : ndarray, shape (k,)
-        Sums of the sample weights; 0 for a class without rows.
-    origin, offset : ndarray, shape (k, p)
-        ``mean = origin + offset``, as in `Moments`.
-    within : Moments
-        Of the residuals from the class means.
-
-    References
-    ----------
-    Chan, Golub, LeVeque (1983), for each class; the sums over classes add up.
+    As a sequence it gives the `Moments` of each class, as if it had the shared covariance. `weight`
+    (k,) is 0 for a class without rows, ``origin + offset`` (k, p) are the means, and `within` are
+    the moments of the residuals from them.
     """
 
     weight: np.ndarray
@@ -596,15 +585,8 @@ class BasisMoments(Sequence[Moments]):
     The basis holds the eigenvectors of the covariance of the residuals from the class means, so
     that it needs all rows before the first of them can be counted: it is no sum. Rows are scaled
     by that covariance, shrunk by OAS: it is what the variances of a class then shrink towards.
-
-    Attributes
-    ----------
-    centre : ndarray, shape (p,)
-        Mean of all rows.
-    basis, scale : ndarray, shapes (p, p) and (p,)
-        Directions, as rows, and the tied standard deviations along them.
-    along : list of Moments
-        Of each class, diagonal, of rows ``basis @ (x - centre) / scale``.
+    `along` are the diagonal moments of each class, of rows ``basis @ (x - centre) / scale``, where
+    `centre` (p,) is the mean of all rows and `scale` (p,) the tied standard deviations.
 
     References
     ----------
@@ -675,11 +657,10 @@ def class_moments(
     return moments_by_class(X, y, weights, classes, diagonal=diagonal, higher=higher)
 
 
-def add_moments(a: Sequence[Moments], b: Sequence[Moments]) -> Any:
+def add_moments(a: Any, b: Any) -> Any:
     """Add the moments of two sets of rows of the same classes."""
-    if isinstance(a, TiedMoments) and isinstance(b, TiedMoments):
-        return a + b
-    return [x + y for x, y in zip(a, b, strict=True)]
+    shared = isinstance(a, TiedMoments) and isinstance(b, TiedMoments)
+    return a + b if shared else list(map(add, a, b))
 
 
 def align_classes(moments: Sequence[Moments], own: np.ndarray, classes: np.ndarray) -> Any:
