@@ -137,8 +137,8 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             except ValueError as error:
                 constant = block.start + np.flatnonzero(np.ptp(X[:, block], axis=0) == 0)
                 raise ValueError(
-                    f"the block of columns {block.start} to {block.stop - 1} cannot be fitted, of "
-                    f"which columns {constant[:5].tolist()} are constant: {error}"
+                    f"the block of columns {block.start} to {block.stop - 1} cannot be fitted "
+                    f"(columns {constant[:5].tolist()} are constant): {error}"
                 ) from error
         return densities
 
