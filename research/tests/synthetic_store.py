@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.special import softmax
@@ -45,21 +43,12 @@ def write_synthetic_store(
     config = {} if dataset is None else {"data": {"dataset": dataset}}
     for seed in seeds:
         for method in methods:
-            made = _Made(method, sizes, classes, {**config, "estimator": method, "arguments": {}})
-            _write(store, made, seed, n_resamples)
+            whole = {**config, "estimator": method, "arguments": {}}
+            _write(store, method, sizes, classes, whole, seed, n_resamples)
     return store
 
 
-@dataclass(frozen=True)
-class _Made:
-    method: str
-    sizes: Mapping[str, int]
-    classes: int
-    config: Mapping[str, Any]
-
-
-def _write(store: Store, made: _Made, seed: int, n_resamples: int) -> None:
-    method, sizes, k = made.method, made.sizes, made.classes
+def _write(store, method, sizes, k, config, seed, n_resamples) -> None:
     rng = np.random.default_rng([seed, *method.encode()])
     parts: dict[str, Arrays] = {}
     if method == "dip-edl" or method.startswith("max-"):
@@ -81,15 +70,8 @@ def _write(store: Store, made: _Made, seed: int, n_resamples: int) -> None:
         below[kind] = {"name": name, "config_hash": digest, **receipt}
     digest = config_hash({"name": method})
     store.save_arrays(method, digest, seed, own, receipt)
-    head = {
-        "suite": store.suite,
-        "profile": store.profile,
-        "method": method,
-        "title": method.upper(),
-        "seed": seed,
-        "config": made.config,
-        "config_hash": digest,
-    }
+    head = {"suite": store.suite, "profile": store.profile, "method": method}
+    head |= {"title": method.upper(), "seed": seed, "config": config, "config_hash": digest}
     store.append(make_row(head, own, receipt, below, n_resamples))
 
 

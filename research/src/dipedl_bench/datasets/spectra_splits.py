@@ -39,10 +39,10 @@ class Recipe(NamedTuple):
     shifted: tuple[str, ...] = ()
 
 
-def _semi_real(preset: str = "standardised", **mix: int) -> Recipe:
-    make = lambda: datasets.semi_real_spectra(**({"mix": mix} if mix else {}))  # noqa: E731
+def _semi_real(preset: str = "standardised", **options: Any) -> Recipe:
     sets = ("stars", "supernovae", "real_stars"), ("real",)
-    return Recipe(make, preset, 500, (INGREDIENTS,), *sets)
+    files = (INGREDIENTS,)
+    return Recipe(lambda: datasets.semi_real_spectra(**options), preset, 500, files, *sets)
 
 
 _SCARCE = {"GALAXY": 3427, "QSO": 1011, "STAR": 95_562}
@@ -50,8 +50,8 @@ _SCARCE = {"GALAXY": 3427, "QSO": 1011, "STAR": 95_562}
 SPECTRA: dict[str, Recipe] = {
     "toy-spectra": Recipe(lambda: toy_spectra(1500), n_components=40),
     "semi-real": _semi_real(),
-    "semi-real-scarce": _semi_real(**_SCARCE),
-    "semi-real-scarce-published": _semi_real("published", **_SCARCE),
+    "semi-real-scarce": _semi_real(mix=_SCARCE),
+    "semi-real-scarce-published": _semi_real("published", mix=_SCARCE),
     "lamost": Recipe(lambda: datasets.lamost_spectra()),
     "lamost-published": Recipe(lambda: datasets.lamost_spectra(), "published"),
 }

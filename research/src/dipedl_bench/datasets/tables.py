@@ -126,10 +126,11 @@ def load_segment(*, random_state: int = 0) -> Dataset:
     (330, 18)
     """
     X, y = _read_segment("id")
-    parts = split_stratified(X, y, 0.2, random_state)
+    train, test = split_stratified(X, y, 0.2, random_state)
     return Dataset(
         "segment",
-        *(array for part in parts for array in part),
+        *train,
+        *test,
         ood={"sky": _read_segment("ood_sky")[0]},
         target_names=tuple("012345"),
     )

@@ -168,8 +168,8 @@ def _crossed_cells(
                 for key, method in methods.items()
                 if method.classifiers is None or classifier in method.classifiers
             }
-            place = {"suite": suite.name, "profile": profile}
-            place |= {"dataset": dataset, "classifier": classifier}
+            first: Table = {"suite": suite.name, "profile": profile}
+            first |= {"dataset": dataset, "classifier": classifier}
             heads = []
             for key, method in mine.items():
                 for row, kind in kinds_of(key, method).items():
@@ -178,14 +178,13 @@ def _crossed_cells(
                     own |= {**settings[key], "kind": kind, "preset": method.preset}
                     config = {**part.config, "method": own}
                     title = method.title + ("" if row == key else f", ranked by {kind}")
-                    head = place | {"method": row, "title": title, "group": method.group}
+                    head = first | {"method": row, "title": title, "group": method.group}
                     digest = config_hash(config)
                     heads.append({**head, "seed": -1, "config": config, "config_hash": digest})
             if heads:
                 run = replace(part, role="methods", below={"classifier": part})
                 parts = (part, run) if part.table.get("frozen") else (run,)
-                cell = Cell(-1, tuple(heads), parts, data.resamples, mine)
-                yield cell, None
+                yield Cell(-1, tuple(heads), parts, data.resamples, mine), None
 
 
 def build_method(method: Method, where: str, **given: Any) -> Any:
@@ -317,15 +316,15 @@ def _part_table(
     suite: Suite, profile: Profile, section: str, given: str | Table, where: str
 ) -> tuple[str, Table, str]:
     """Return name, completed table and place of a part that is given by name or in place."""
-    name, table, over, place = "", given, {}, f"{where}.{section}"
     if isinstance(given, str):
-        known: dict[str, Table] = getattr(suite, section)
-        refuse_unknown(section, [given], known, where)
-        name, table, over = given, known[given], getattr(profile, section).get(given, {})
+        refuse_unknown(section, [given], getattr(suite, section), where)
+        table, over = getattr(suite, section)[given], getattr(profile, section).get(given, {})
         place = f"{where.partition(':')[0]}: {section}.{given}"
+    else:
+        table, over, place = given, {}, f"{where}.{section}"
     found = complete_table(dict(table), over, PartEntry, profile)
     read_model(PartEntry, found, place)
-    return name or found["estimator"], found, place
+    return given if isinstance(given, str) else found["estimator"], found, place
 
 
 def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
