@@ -35,7 +35,7 @@ def invoke(*arguments):
 
 
 def test_version():
-    done, in_here = dipedl("version"), invoke("--version")
+    done, in_here = dipedl("--version"), invoke("--version")
     assert (done.returncode, done.stdout) == (0, f"dipedl {__version__}\n")
     assert (in_here.exit_code, in_here.stdout) == (0, f"dipedl {__version__}\n")
 
@@ -69,7 +69,7 @@ def test_densities_are_those_of_the_folder(monkeypatch):
 
 def test_without_the_extra_it_says_how_to_get_it():
     for name in ("typer", "rich"):
-        done = dipedl("version", code=BLOCKED.format(name=name))
+        done = dipedl("--version", code=BLOCKED.format(name=name))
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert f"needs the package '{name}" in done.stderr
@@ -77,14 +77,14 @@ def test_without_the_extra_it_says_how_to_get_it():
 
 
 def test_other_import_errors_are_not_hidden():
-    done = dipedl("version", code=BLOCKED.format(name="dipedl.density"))
+    done = dipedl("--version", code=BLOCKED.format(name="dipedl.density"))
     assert done.returncode == 1 and "Traceback" in done.stderr
 
 
 def test_main_in_this_process(monkeypatch, capsys):
     from dipedl.apps import cli
 
-    monkeypatch.setattr(sys, "argv", ["dipedl", "version"])
+    monkeypatch.setattr(sys, "argv", ["dipedl", "--version"])
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 0 and capsys.readouterr().out == f"dipedl {__version__}\n"

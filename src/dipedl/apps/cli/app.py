@@ -58,12 +58,6 @@ def _options(
 
 
 @app.command()
-def version() -> None:
-    """Print the version."""
-    _print_version(True)
-
-
-@app.command()
 def info() -> None:
     """Print the versions of the packages that numbers depend on, and the missing extras."""
     for name, value in versions("numpy", "scipy", "scikit-learn", "torch").items():

@@ -15,9 +15,6 @@ def demo(
     out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("report.html"),
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
     model: Annotated[str, typer.Option(help="linear, mlp, boosting or forest.")] = "linear",
-    open_: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the report in a browser.")
-    ] = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Fit a classifier of bundled digits and report on images that are no digits. Works offline.
@@ -42,5 +39,3 @@ def demo(
         with complete_file(out) as file:
             file.write(page.encode())
     print_report(found, out)
-    if open_:
-        typer.launch(out.resolve().as_uri())
