@@ -332,7 +332,13 @@ def fit_folds(
     else:
         how = source_of(evidence.cv)
     selected = clone_with_selected(evidence.density_, evidence.density)
-    steps = [(_seeded(evidence), whole, y, train, held_out, selected) for train, held_out in pairs]
+    # A seed is drawn for each fold here: the same in one process and in many.
+    steps = []
+    for train, held_out in pairs:
+        seeded = copy(evidence)
+        if evidence.random_state is not None:
+            seeded.random_state = seed(evidence.random_state)
+        steps.append((seeded, whole, y, train, held_out, selected))
     source = f"{how} of {sum(len(held_out) for _, held_out in pairs)} inputs"
     if evidence.n_jobs in (None, 1):
         return (_fit_fold(*step) for step in steps), source, "left out"
@@ -340,13 +346,6 @@ def fit_folds(
         delayed(_fit_fold)(*step) for step in steps
     )
     return folds, source, "left out"
-
-
-def _seeded(evidence: Any) -> Any:
-    """Return a copy with a seed drawn, if need be: the same in one process and in many."""
-    part = copy(evidence)
-    part.random_state = None if part.random_state is None else seed(part.random_state)
-    return part
 
 
 def _fit_fold(
@@ -489,7 +488,15 @@ def warn_of_copies(X: Any, Z: np.ndarray, *, by_content: bool) -> bool:
     (n, p). Rows of a few categories or of rounded numbers repeat, and so will new ones. Folds made
     `by_content` keep copies together.
     """
-    copies = _count_copies(row_hash(X), _number_columns(X, Z))
+    first, row = np.unique(row_hash(X), return_index=True, return_inverse=True)[1:]
+    if len(first) == len(row) or len(first) < _FEWEST_DISTINCT:
+        return False
+    numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    columns: Iterable[np.ndarray] = X.T if numeric else Z.T
+    if is_frame(X):
+        parts = (np.asarray(column(X, j)) for j in range(X.shape[1]))
+        columns = (part for part in parts if part.dtype.kind in "iuf")
+    copies = max((_repeats(values[first], row) for values in columns), default=0)
     if copies <= _MANY_COPIES * len(Z):
         return False
     effect = (
@@ -503,23 +510,6 @@ def warn_of_copies(X: Any, Z: np.ndarray, *, by_content: bool) -> bool:
         f"chance: {effect} drop duplicates, or count them by sample_weight"
     )
     return True
-
-
-def _number_columns(X: Any, Z: np.ndarray) -> Iterable[np.ndarray]:
-    """Return columns of numbers, (n,) each: of a table or an array, else of the features."""
-    if is_frame(X):
-        parts = (np.asarray(column(X, j)) for j in range(X.shape[1]))
-        return [part for part in parts if part.dtype.kind in "iuf"]
-    numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
-    return X.T if numeric else Z.T
-
-
-def _count_copies(keys: np.ndarray, columns: Iterable[np.ndarray]) -> int:
-    """Count rows that repeat another one, by the continuous column that shows the most."""
-    first, row = np.unique(keys, return_index=True, return_inverse=True)[1:]
-    if len(first) == len(keys) or len(first) < _FEWEST_DISTINCT:
-        return 0
-    return max((_repeats(values[first], row) for values in columns), default=0)
 
 
 def _repeats(values: np.ndarray, row: np.ndarray) -> int:

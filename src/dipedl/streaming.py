@@ -81,7 +81,7 @@ def in_share(keys: np.ndarray, share: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """The rows with the lowest keys of all that came; ``a + b`` is that of the rows of both.
+    """Sample of the rows with the lowest keys; ``a + b`` is that of the rows of both.
 
     Copies have equal keys: one is kept, with their number. Which rows are kept depends on what
     came, and neither on its order nor on its parts.
