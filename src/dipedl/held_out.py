@@ -246,7 +246,7 @@ class Fold:
         P = self.proba(_safe_indexing(self.X, rows)) if takes_proba(density) else None
         if isinstance(density, DensityEnsemble):
             # As rows of folds are scored: nothing is held down for being out of reach.
-            return density.combine(density.component_scores(Z, P))
+            return np.asarray(density.combine(density.component_scores(Z, P)))
         return log_density(density, Z, P)
 
     def predict(self, random_state: int | None) -> FoldPredictions:

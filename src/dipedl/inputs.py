@@ -191,7 +191,7 @@ def _missing_as_nan(X: Any) -> Any:
         return X
     # Numbers of NumPy have NaN already, and most columns are such.
     plain = [isinstance(t, np.dtype) and t.kind in "biuf" for t in X.dtypes]
-    columns = ((j, _column_with_nan(X.iloc[:, j])) for j in np.flatnonzero(~np.array(plain, bool)))
+    columns = ((j, _column_with_nan(X.iloc[:, j])) for j, known in enumerate(plain) if not known)
     changed = {j: values for j, values in columns if values is not None}
     return replace_columns(X, changed)
 
