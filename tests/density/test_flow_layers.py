@@ -21,7 +21,6 @@ from dipedl.networks.flows.masked_autoregressive import (  # noqa: E402  # noqa:
 FORMS = {
     "plain": {},
     "panels": {"panels": 3},
-    "random": {"order": "random"},
     "residual": {"residual": True},
     "norms": {"batch_norm": True, "between_batch_norm": True},
     "paper": {"residual": True, "batch_norm": True, "between_batch_norm": True, "panels": 2},
@@ -174,7 +173,7 @@ def test_a_batch_of_one_row_uses_the_running_statistics():
 
 
 def test_build_is_a_function_of_its_generator():
-    maf = MaskedAutoregressive(2, (8,), order="random")
+    maf = MaskedAutoregressive(2, (8,))
     before = torch.get_rng_state()
     a, b, c = (maf.build(5, generator(seed)).state_dict() for seed in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), before)
@@ -204,7 +203,6 @@ def masked_weights(module):
         ({"hidden": 64}, "hidden must be a tuple of one width or more, got 64"),
         ({"hidden": (8, 0)}, "each width of hidden must be an integer >= 1, got 0"),
         ({"hidden": (8, 16), "residual": True}, "must repeat one width"),
-        ({"order": "sorted"}, "order must be one of"),
         ({"panels": 0}, "panels must be an integer >= 1, got 0"),
     ],
 )

@@ -145,7 +145,7 @@ CASES = {
     **{name: of_baseline(name) for name in baselines.__all__ if name in TRAINED},
     "LayerFeatures": of_layers,
     "flow": of_flow(),
-    "flow with norms": of_flow(batch_norm=True, between_batch_norm=True, order="random"),
+    "flow with norms": of_flow(batch_norm=True, between_batch_norm=True),
     "flow of pixels": of_flow(None, PIXELS, Dequantization()),
     "DIPClassifier": of_dip,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,22 +24,16 @@ from zuko.transforms import (
 )
 
 from ...maths.arrays import check_integer
-from ..checks import check_choice
 
 __all__ = ["MaskedAutoregressive"]
-
-_ORDERS: dict[str, Callable[[int, torch.Generator], Tensor]] = {
-    "reversed": lambda n_features, generator: torch.arange(n_features).flip(0),
-    "random": lambda n_features, generator: torch.randperm(n_features, generator=generator),
-}
 
 
 @dataclass(frozen=True)
 class MaskedAutoregressive:
     """Affine masked autoregressive flow (MAF) over a standard normal.
 
-    Each transformation is: another order of the features, ``y_i = exp(a_i) x_i + b_i`` with a_i and
-    b_i from a MADE of the features before i, and optional batch normalisation.
+    Each transformation is: the features in reversed order, ``y_i = exp(a_i) x_i + b_i`` with a_i
+    and b_i from a MADE of the features before i, and optional batch normalisation.
 
     Parameters
     ----------
@@ -53,8 +47,6 @@ class MaskedAutoregressive:
         Batch normalisation within the MADEs.
     between_batch_norm : bool, default=False
         Batch normalisation after each transformation; its log-determinant is included.
-    order : {"reversed", "random"}, default="reversed"
-        Order of the features in each transformation, relative to the one before.
     panels : int, optional
         Row panels in which masked matrices are stored: more panels skip more zeros
         but need more calls. None suits a CPU (up to 4); 1 suits a GPU.
@@ -87,7 +79,6 @@ class MaskedAutoregressive:
     residual: bool = False
     batch_norm: bool = False
     between_batch_norm: bool = False
-    order: str = "reversed"
     panels: int | None = None
 
     def __post_init__(self) -> None:
@@ -101,7 +92,6 @@ class MaskedAutoregressive:
             raise ValueError(
                 f"hidden must repeat one width when residual=True, got {self.hidden!r}"
             )
-        check_choice("order", self.order, _ORDERS)
         if self.panels is not None:
             check_integer("panels", self.panels)
 
@@ -131,7 +121,7 @@ class MaskedAutoregressive:
             panels=self.panels,
         )
         made.reset_parameters(generator)
-        order = Order(_ORDERS[self.order](n_features, generator))
+        order = Order(torch.arange(n_features).flip(0))
         normalise = [Normalise(n_features)] if self.between_batch_norm else []
         return [order, Autoregressive(made, n_features), *normalise]
 
