@@ -937,6 +937,13 @@ MUTANTS = [
         "tests/io/test_forged.py::test_attributes_that_do_not_fit",
     ),
     Mutant(
+        "a first guess of other classes",
+        "src/dipedl/io/foreign.py",
+        'c.need(start.shape == (1, sizes["trees"]),',
+        "c.need(True,",
+        "tests/io/test_forged.py::test_a_first_guess_of_other_classes",
+    ),
+    Mutant(
         "supports that do not add up",
         "src/dipedl/io/foreign.py",
         'c.need(machine._n_support.sum() == sizes["s"],',

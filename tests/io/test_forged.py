@@ -125,6 +125,7 @@ ATTRIBUTES = [
     (RandomForestClassifier(2), {"n_features_in_": ...}, "lacks .'n_features_in_'"),
     (PolynomialFeatures(), {"_max_degree": 90, "degree": 90}, "too high a degree"),
     (PolynomialFeatures(), {"_n_out_full": 99}, "make other columns"),
+    (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_features_in": 3}, "other columns"),
     (StackingClassifier([("a", GaussianNB())]), {"stack_method_": ["fit"]}, "stack_method_"),
 ]
 
@@ -536,3 +537,10 @@ def test_the_same_fit_gives_the_same_bytes(path, tmp_path):
     for file in (path, other):
         DIPClassifier(random_state=0).fit(X, Y).save(file)
     assert path.read_bytes() == other.read_bytes()
+
+
+def test_a_first_guess_of_other_classes(path):
+    """Compiled code adds to columns that there are not: SIGABRT, by seed 34 of the fuzzer."""
+    model = GradientBoostingClassifier(n_estimators=1)
+    with_state(saved(model, path), "DummyClassifier", class_prior_=4)
+    refused(path, "first guess of other classes")

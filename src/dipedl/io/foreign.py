@@ -49,6 +49,13 @@ def _one_column_each(model: Any, sizes: c.Sizes) -> None:
     c.need(many == (sizes["k"] > 2), "have another loss")
 
 
+def _starts_fit(model: Any, sizes: c.Sizes) -> None:
+    """Compiled code adds a column per tree to the first guess, without a look at its width."""
+    _one_column_each(model, sizes)
+    start = model._raw_predict_init(np.zeros((1, sizes["d"]), np.float32))
+    c.need(start.shape == (1, sizes["trees"]), "have a first guess of other classes")
+
+
 def _bins_fit(model: Any, sizes: c.Sizes) -> None:
     """Nodes read columns, and categories of columns that have some."""
     bins, width = model._bin_mapper, sizes["f"]
@@ -101,7 +108,7 @@ _TREES: dict[str, Entry] = {
             "init_": c.either(c.one_of("zero"), c.model(d="d", k="k")),
             "_loss": c.is_a(*LOSSES, "sklearn._loss.loss.ExponentialLoss"),
         },
-        where=(_one_column_each,),
+        where=(_starts_fit,),
     ),
     f"{_HIST}.binning._BinMapper": Foreign(
         {
@@ -299,6 +306,15 @@ _ENCODER = Foreign(
     },
     where=(_encoded_columns_fit,),
 )
+
+
+def _lightgbm_fits(model: Any, sizes: c.Sizes) -> None:
+    """A setting of LightGBM turns its own look at the width off."""
+    c.is_a("lightgbm.Booster")(model._Booster, sizes)
+    widths = {model._n_features, model._n_features_in, model._Booster.num_feature()}
+    c.need(len(widths) == 1, "read other columns")
+
+
 _TEXT = "sklearn.feature_extraction.text"
 _SGD = Foreign(dropped=frozenset({"_loss_function_", "loss_function_"}))
 _OTHERS: dict[str, Entry] = {
@@ -333,6 +349,7 @@ _OTHERS: dict[str, Entry] = {
     "sklearn.linear_model.SGDClassifier": _SGD,
     "sklearn.linear_model.Perceptron": _SGD,
     "sklearn.linear_model.PassiveAggressiveClassifier": _SGD,
+    "lightgbm.LGBMClassifier": Foreign({"fitted_": c.flag}, where=(_lightgbm_fits,)),
     # Frames' own indices, which a fit keeps for the names of its columns.
     "sklearn.pipeline.FeatureUnion": Foreign(
         dropped=frozenset({"_transformers_feature_names_out"})
@@ -368,7 +385,6 @@ _PLAIN = {
     "LabelEncoder MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
     "RobustScaler StandardScaler",
     "sklearn.svm": "LinearSVC",
-    "lightgbm": "LGBMClassifier",
     "xgboost": "XGBClassifier",
 }
 ENTRIES: dict[str, Entry] = {
