@@ -283,7 +283,7 @@ def sweep_cell(line: Mapping[str, Any], metric: str) -> str:
         return ""
     of, paper = line[metric], line[metric]["paper"]
     interval = of["ci95_images"]
-    ours = Estimate(of["mean"], of["sd"], of["values"], over_images=interval, metric=metric)
+    ours = Estimate(of["mean"], of["sd"], of["values"], ci95_images=interval, metric=metric)
     return stable(ours) + (f" ({paper['mean']:.4f})" if paper else "")
 
 

@@ -96,7 +96,7 @@ def named(table, start):
     return found
 
 
-def test_cells_are_means_over_seeds_with_t_intervals():
+def test_cells_are_means_ci95_seeds_with_t_intervals():
     rows = invented()
     table = bench_table(rows)
     assert list(table.pairs.index) == LINES
@@ -104,7 +104,7 @@ def test_cells_are_means_over_seeds_with_t_intervals():
     assert cell.mean == pytest.approx(naive(rows, "a", "net", "energy", "aupr/y"))
     assert values(table.pairs, "aupr", "energy")["a", "y", "net"] == cell.mean
     half = 4.302652729911275 * np.std(cell.values, ddof=1) / np.sqrt(3)  # t, 97.5 %, 2 degrees
-    np.testing.assert_allclose(cell.over_seeds, (cell.mean - half, cell.mean + half))
+    np.testing.assert_allclose(cell.ci95_seeds, (cell.mean - half, cell.mean + half))
     assert list(values(table.pairs, "brier_id", "energy")) == pytest.approx(
         over_known(rows, "energy", "brier_id")
     )

@@ -119,3 +119,36 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     assert "DIP-EDL: histogram of confidence" in page
     assert "Also not here, without predictions" in page
     assert "bench run mnist --profile cpu --out FOLDER" in page
+
+
+def test_a_dead_unit_is_seen_in_the_predictions():
+    rng = np.random.default_rng(0)
+    evidence = np.maximum(rng.normal(size=(200, 2)), 0)
+    alive = 1 + evidence
+    dead = alive.copy()
+    dead[:, 1] = 1.0
+    found = predictions(alive), predictions(dead)
+    assert [of["silent_classes"] for of in found] == [0, 1]
+    assert found[0]["no_evidence"] == pytest.approx((evidence == 0).all(axis=1).mean())
+    assert found[1]["no_evidence"] == pytest.approx((evidence[:, 0] == 0).mean())
+    assert sum(found[0]["said"]) == 200 and found[1]["said"] == [200, 0]
+    relaxed = predictions(0.8 + (dead - 1), prior=0.8)
+    assert relaxed["silent_classes"] == 1
+    assert publish.diagnosis({"probabilities": np.eye(2)}, 1.0) == {"said": [1, 1]}
+
+
+def predictions(alpha, prior=1.0):
+    proba = alpha / alpha.sum(axis=1, keepdims=True)
+    return publish.diagnosis({"probabilities": proba, "concentration": alpha}, prior)
+
+
+def test_diagnoses_of_a_store_are_those_of_its_arrays(tmp_path):
+    options = {"suite": "spectra", "ood": ["stars"], "classes": 2, "n_resamples": 0}
+    store = write_synthetic_store(tmp_path, methods=["dip-edl", "edl"], **options)
+    found = publish.diagnose_rows([store])
+    assert found.keys() == {"dip-edl", "edl"} and found["edl"].keys() == {"10", "20"}
+    assert sum(found["edl"]["10"]["said"]) == 50
+    empty = write_synthetic_store(tmp_path / "rows", methods=["edl"], **options)
+    for file in empty.folder.rglob("*.npz"):
+        file.unlink()
+    assert publish.diagnose_rows([empty]) == {}

@@ -227,7 +227,7 @@ def test_gamma_is_taken_out_of_the_evidence(store):
     np.testing.assert_allclose(one.z["test"] - ten.z["test"], np.log(10))
 
 
-def test_lines_are_means_over_seeds(stored):
+def test_lines_are_means_ci95_seeds(stored):
     lines = {line.name: line for line in sweep_lines("ablation", stored.values(), "mnist")}
     runs = [ablation(one) for one in stored.values()]
     cell = lines["3"].cells["auroc/kmnist"]
@@ -237,7 +237,7 @@ def test_lines_are_means_over_seeds(stored):
     assert lines["3"].cells["auroc/omniglot_inverted"].paper is None
 
 
-def test_sigma_lines_spread_over_draws_not_over_seeds(stored):
+def test_sigma_lines_spread_over_draws_not_ci95_seeds(stored):
     lines = {line.name: line for line in sweep_lines("sigma", stored.values(), "mnist")}
     draws = [sigma_corruption(one, (2.0,))[2.0] for one in stored.values()]
     values = np.array([[draw["auroc/kmnist"] for draw in of_seed] for of_seed in draws])

@@ -45,11 +45,11 @@ def test_mean_sd_and_difference():
 def test_t_interval_by_the_book():
     """Student's 97.5 % point with 3 degrees of freedom is 3.182."""
     values = [0.1, 0.2, 0.4, 0.5]
-    low, high = estimate(values).over_seeds
+    low, high = estimate(values).ci95_seeds
     half = 3.182446 * np.std(values, ddof=1) / 2
     assert (low, high) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-6)
-    assert estimate([0.1]).over_seeds is None
-    assert estimate([0.1, math.inf]).over_seeds is None
+    assert estimate([0.1]).ci95_seeds is None
+    assert estimate([0.1, math.inf]).ci95_seeds is None
 
 
 @pytest.mark.parametrize(

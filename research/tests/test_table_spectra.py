@@ -60,7 +60,7 @@ def test_sets_from_elsewhere_have_columns_of_their_own(table):
     assert by_set["shifted/real"][:4] == tuple(f"{name}/real" for name in first)
     assert "errors_avoided_10/real" in by_set["shifted/real"]
     assert table.columns(extra=True)["shifted/real"] == ()
-    assert all(line.cells["recall_1/real"].over_images for line in table.lines)
+    assert all(line.cells["recall_1/real"].ci95_images for line in table.lines)
 
 
 def test_the_paper_s_lamost_numbers_never_stand_beside_semi_real_data(table, tmp_path):

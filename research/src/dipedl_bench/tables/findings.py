@@ -129,10 +129,10 @@ def _known(table: BenchTable, line: Line) -> str:
 def _shifted(table: BenchTable, line: Line, name: str) -> str:
     def share(cell: Estimate | None) -> str:
         """Write a share with its interval over the rows of the set, as ``0.93 (0.88 to 0.96)``."""
-        if cell is None or cell.over_images is None:
+        if cell is None or cell.ci95_images is None:
             return "" if cell is None else stable(cell)
         return "{} ({} to {})".format(
-            stable(cell), *(with_decimals_of(end, cell) for end in cell.over_images)
+            stable(cell), *(with_decimals_of(end, cell) for end in cell.ci95_images)
         )
 
     n, avoided = table.n[f"{SHIFTED_PREFIX}{name}"], line.cells.get(f"errors_avoided_10/{name}")

@@ -141,7 +141,7 @@ def both_texts(cell: Estimate | None) -> str:
 
 def interval_text(cell: Estimate | None) -> str:
     """Return both 95 % intervals of a cell: over seeds, and over the rows of its set."""
-    ends = {"seeds": cell.over_seeds, "rows": cell.over_images} if cell else {}
+    ends = {"seeds": cell.ci95_seeds, "rows": cell.ci95_images} if cell else {}
     return "; ".join(f"{of} {number(e[0])}–{number(e[1])}" for of, e in ends.items() if e)
 
 

@@ -163,7 +163,7 @@ def _pair_text(table: BenchTable, pair: Pair, method: str, metric: str) -> str:
     cell = line.cells.get(f"{metric}/{ood}" if metric in OF_OOD else metric)
     if cell is None:
         return ""
-    ends = cell.over_seeds or cell.over_images
+    ends = cell.ci95_seeds or cell.ci95_images
     half = f" ±{three_decimals((ends[1] - ends[0]) / 2)}" if ends else ""
     return three_decimals(cell.mean) + half
 

@@ -74,9 +74,9 @@ _REJECTION = (
 class Estimate:
     """One number of a table: mean and population sd (ddof 0, as the paper's) of `values`.
 
-    `values` has one per seed, in the corruption table one per seed and draw. `over_seeds` is the
+    `values` has one per seed, in the corruption table one per seed and draw. `ci95_seeds` is the
     95 % t-interval of the mean, None with a single seed; it covers the choice of the seed, which
-    also chooses the split, and not that of the test images. `over_images` is the 95 % bootstrap
+    also chooses the split, and not that of the test images. `ci95_images` is the 95 % bootstrap
     interval over the test images, its ends averaged over seeds: all seeds share the test images, so
     their errors go together and averaging does not narrow them. `baseline` is the value of
     guessing, where that depends on the data (AUPR). `why` says why ours differs from the paper's,
@@ -86,8 +86,8 @@ class Estimate:
     mean: float
     sd: float
     values: tuple[float, ...]
-    over_seeds: Interval | None = None
-    over_images: Interval | None = None
+    ci95_seeds: Interval | None = None
+    ci95_images: Interval | None = None
     baseline: float | None = None
     paper: Published | None = None
     why: str | None = None
@@ -101,9 +101,9 @@ class Estimate:
         of published metrics with four seeds seldom exceed: one, of OOD metrics four. 0 where none
         is known.
         """
-        if len(self.values) > 2 or self.over_images is None:
+        if len(self.values) > 2 or self.ci95_images is None:
             return self.sd
-        low, high = self.over_images
+        low, high = self.ci95_images
         errors = _OOD_ERRORS if self.metric.startswith(OF_OOD) else 1
         return max(self.sd, errors * (high - low) / _ERRORS_OF_AN_INTERVAL)
 
@@ -128,21 +128,10 @@ class Estimate:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
-        found: dict[str, Any] = plain(
-            {
-                "mean": self.mean,
-                "sd": self.sd,
-                "n": len(self.values),
-                "values": self.values,
-                "ci95_seeds": self.over_seeds,
-                "ci95_images": self.over_images,
-                "baseline": self.baseline,
-                "paper": self.paper and vars(self.paper),
-                "difference": self.difference,
-                "differs": self.differs,
-                "why": self.why,
-            }
-        )
+        more = {"n": len(self.values), "difference": self.difference, "differs": self.differs}
+        paper = self.paper and vars(self.paper)
+        found: dict[str, Any] = plain({**vars(self), **more, "paper": paper})
+        del found["metric"]
         return found
 
 
@@ -155,9 +144,9 @@ def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more
     finite = bool(np.isfinite(data).all())
     if finite and len(data) > 1:
         half = stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data))
-        more["over_seeds"] = float(data.mean() - half), float(data.mean() + half)
+        more["ci95_seeds"] = float(data.mean() - half), float(data.mean() + half)
     if len(intervals):
-        more["over_images"] = tuple(map(float, np.mean(intervals, axis=0)))
+        more["ci95_images"] = tuple(map(float, np.mean(intervals, axis=0)))
     # An nll is infinite where a true class got probability zero; it has no spread then.
     sd = float(data.std()) if finite else np.nan
     return Estimate(float(data.mean()), sd, tuple(map(float, data)), **more)
