@@ -55,14 +55,6 @@ def stored(tmp_path_factory):
     return out
 
 
-def test_every_method_and_cell_of_the_suite_can_be_made():
-    for profile in SUITE.profiles:
-        cells = plan(SUITE, profile, "second-order.toml")
-        assert {data_of(cell)["loader"] for cell in cells} == {"load_known_truth"}
-    wanted = {"edl", "r-edl", "re-edl", "daedl", "postnet", "deep-ensemble", "mc-dropout"}
-    assert wanted | {"default", "rehearsal", "frozen", "paper", "bootstrap"} == set(SUITE.methods)
-
-
 def test_the_truth_goes_with_its_rows_and_inputs_are_standardised():
     splits = make_splits(data_of(cell_of(["default"])), 0)
     given = load_known_truth("gaussians", {"k": 3, "d": 5}, n_samples=200, n_test=500)

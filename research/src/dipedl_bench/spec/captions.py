@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from .toml import Frozen, read_model, read_tables
 
+_FOLDER = files(__package__) / "suites" / "captions"
 #: Captions that hold for every suite, unless its own say otherwise.
 _BASE = "every_suite"
 #: Stands for every metric of a method that has no sentence of its own.
@@ -130,9 +130,8 @@ class Captions(Frozen):
 @cache
 def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
     """Captions of a suite by its name; those named `otherwise` where it has none of its own."""
-    tables = _tables(suite if _file(suite).is_file() else otherwise)
-    page = tables.pop("page", None)
-    whole = {**_unwrap(tables), "page": page}
+    tables = _tables(suite if (_FOLDER / f"{suite}.toml").is_file() else otherwise)
+    whole = {**_unwrap(tables), "page": tables.get("page")}
     return read_model(Captions, whole, f"captions of {suite}", "captions")
 
 
@@ -161,13 +160,10 @@ def _dataset(row: Mapping[str, Any]) -> str:
     return str(found or captions_of(row["suite"]).dataset)
 
 
-def _file(suite: str) -> Traversable:
-    return files(__package__) / "suites" / "captions" / f"{suite}.toml"
-
-
 def _tables(suite: str) -> dict[str, Any]:
     """Tables of a suite on top of those that it extends: another suite's, or every suite's."""
-    own = read_tables(_file(suite).read_text(encoding="utf-8"), f"captions of {suite}")
+    text = (_FOLDER / f"{suite}.toml").read_text(encoding="utf-8")
+    own = read_tables(text, f"captions of {suite}")
     base = own.pop("extends", None if suite == _BASE else _BASE)
     below = {} if base is None else {**_tables(base), "page": None}
     return {**below, **own, "sets": {**below.get("sets", {}), **own.get("sets", {})}}
