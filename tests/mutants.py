@@ -198,7 +198,7 @@ MUTANTS = [
         "src/dipedl/io/onnx/_model.py",
         'unknown = graph.op("Or", unknown, _no_probabilities(P))',
         "unknown = unknown",
-        "tests/io/onnx/test_onnx_extremes.py::test_features_that_hide_the_distance_hide_no_nan",
+        "tests/io/onnx/test_onnx_file.py::test_features_that_hide_the_distance_hide_no_nan",
     ),
     Mutant(
         "log 2 pi dropped",

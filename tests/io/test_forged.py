@@ -193,6 +193,7 @@ OWN_PARTS = [
     (density.GDADensity(), {"shrinkage_": np.full(3, 2.0)}, "shrinkage_ of GDADensity"),
     (density.GDADensity(), {"moments_": []}, "moments_ of GDADensity has 0 entries"),
     (density.KNNDensity(5), {"n_neighbors_": 6}, "have other neighbours"),
+    (density.CustomDensity(density.GaussianDensity()), {"dtype": 1.0}, "dtype of CustomDensity"),
     (density.KNNDensity(5), {"radius_floor_": 0}, "radius_floor_ of KNNDensity"),
     (density.KernelDensity(), {"log_weights_": np.zeros(len(X))}, "weights that do not add up"),
     (density.BlockSumDensity([3, 1], density.GaussianDensity()), {"blocks_": []}, "where b is 0"),

@@ -375,7 +375,11 @@ _DENSITIES: dict[str, Entry] = {
         WIDE | {"scaler_": _SCALER, "mixture_": c.is_a("sklearn.mixture.GaussianMixture", d="d")},
         where=(_scale_is_known,),
     ),
-    "density.CustomDensity": Entry(WIDE | {"model_": c.fitted(c.has("score_samples", "log_prob"))}),
+    "density.CustomDensity": Entry(
+        WIDE | {"model_": c.fitted(c.has("score_samples", "log_prob"))},
+        # A type of PyTorch, which no file holds.
+        parameters={"dtype": c.one_of(None)},
+    ),
     "density.RelativeDensity": Entry(WIDE | {"density_ background_": _DENSITY}),
     "density.BlockSumDensity": Entry(
         WIDE

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -23,7 +25,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier, OODDetector
@@ -197,6 +199,29 @@ def test_unknown_rows_are_flagged_by_a_model_that_flags_no_score(tmp_path):
     export_onnx(model, tmp_path / "m.onnx")
     rows = np.array([X[0], [np.nan] * 4])
     assert ask(opened(tmp_path / "m.onnx"), rows)["ood"].tolist() == [False, True]
+
+
+LARGEST = np.finfo(float).max
+SIGNS = np.array([[1, 0, 0, 0], [0, -1, 0, 0], [1, 1, 1, 1], [1, -1, 1, -1], [-1, -1, 1, 0]])
+EDGE = np.concatenate([size * SIGNS for size in (1e100, 1e154, 1e200, 1e308, LARGEST)])
+
+
+def test_features_that_hide_the_distance_hide_no_nan(tmp_path):
+    """Quantiles are bounded, so that the density sees nothing; the classifier gives NaN."""
+    features = QuantileTransformer(n_quantiles=20)
+    clf = DIPClassifier(LinearDiscriminantAnalysis(), GaussianDensity(), features=features).fit(
+        X, Y
+    )
+    export_onnx(clf, tmp_path / "m.onnx")
+    found = ask(opened(tmp_path / "m.onnx"), EDGE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        bare = clf.estimator_.predict_proba(EDGE)
+        flags, P = clf.predict_ood(EDGE), clf.predict_proba(EDGE)
+    broken = np.isnan(bare).any(axis=1)
+    assert broken.any() and found["ood"][broken].all()
+    np.testing.assert_array_equal(found["ood"], flags == -1)
+    np.testing.assert_allclose(found["probabilities"], P, atol=1e-9)
 
 
 def test_columns_follow_the_classes_of_the_model():

@@ -179,13 +179,6 @@ def test_what_cannot_be_exported_is_named(bad, said):
         trace(Wrapped(bad).eval(), (torch.ones(2, 4),), ["a"], ["b"], opset=18)
 
 
-def test_no_hook_is_left_behind():
-    wrapped = Wrapped(Branch()).eval()
-    with pytest.raises(ValueError, match="traced"):
-        trace(wrapped, (torch.ones(2, 4),), ["a"], ["b"], opset=18)
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in wrapped.modules())
-
-
 def test_more_than_two_gibibytes_are_refused_before_any_work():
     huge = nn.Module()
     huge.register_buffer("whiteners", torch.empty(1, device="meta").expand(2**30))
@@ -496,11 +489,3 @@ def test_a_graph_that_disagrees_is_refused(images_graph):
 def test_an_unfitted_module_is_refused():
     with pytest.raises(NotFittedError, match="fit_density"):
         torch_graph(DIPModule(rows_network().eval()), torch.zeros(2, 4), opset=18)
-
-
-def test_a_module_keeps_its_mode_and_its_network(images_graph):
-    module, _, _ = images_graph
-    assert not module.network.training
-    assert not any(
-        key.startswith("_") for key in vars(module.network) if not hasattr(nn.Module(), key)
-    )
