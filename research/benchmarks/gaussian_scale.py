@@ -20,7 +20,7 @@ from typing import Any
 import harness
 import numpy as np
 import torch
-from harness import in_new_process, paired_seconds, peak_kib, rounded
+from harness import in_new_process, paired_seconds, peak_kib, round_numbers
 from matplotlib.figure import Figure
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -342,9 +342,9 @@ def measure() -> harness.Values:
     values: dict[str, Any] = {"load": 0.0}
     for name, part in parts().items():
         load = round(os.getloadavg()[0], 1)
-        values |= {name: rounded(part()), "load": max(values["load"], load)}
+        values |= {name: round_numbers(part()), "load": max(values["load"], load)}
     draw(values, harness.ROOT / "docs" / "images" / "gaussian_scale.png")
-    return values | rounded(summary(values))
+    return values | round_numbers(summary(values))
 
 
 if __name__ == "__main__":

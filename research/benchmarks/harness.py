@@ -73,10 +73,10 @@ def peak_kib() -> int:
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
-def rounded(value: Any, digits: int = 4) -> Any:
+def round_numbers(value: Any, digits: int = 4) -> Any:
     """Round every number of a nested dict to so many significant digits."""
     if isinstance(value, dict):
-        return {name: rounded(part, digits) for name, part in value.items()}
+        return {name: round_numbers(part, digits) for name, part in value.items()}
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
@@ -99,7 +99,7 @@ def main(file: str, measure: Callable[..., Values]) -> None:
     found = measure(**options)
     values, seconds = found, time.perf_counter() - start
     if found and all(map(callable, found.values())):
-        values, seconds = ({}, 0.0) if dry else unfinished(name, config)
+        values, seconds = ({}, 0.0) if dry else finished_parts(name, config)
         for part in [part for part in found if part not in values]:
             start = time.perf_counter()
             values[part] = found[part]()
@@ -134,7 +134,7 @@ def _git(*arguments: str) -> str:
     ).stdout.strip()
 
 
-def unfinished(name: str, config: Mapping[str, Any]) -> tuple[Values, float]:
+def finished_parts(name: str, config: Mapping[str, Any]) -> tuple[Values, float]:
     """Return values and seconds of the receipt, if it is of this configuration and this commit.
 
     None are kept of a tree with uncommitted changes.

@@ -269,12 +269,12 @@ def sweep(source: Source, section: Section, profile: str) -> Blocks:
     yield f"Means over seeds {seeds}, configuration {hashes}."
     if section.kind == "ablation":
         aurocs = [metric for metric in section.columns if metric.startswith("auroc/")]
-        rounded = (
+        texts = (
             f"{of['title']} {', '.join(sweep_cell(of, metric) for metric in aurocs)}"
             for of in derived["sweeps"]["float32"].values()
         )
         of_all = "AUROC by sums in float32, in the order of the columns"
-        yield f"{of_all}: {'; '.join(rounded)}."
+        yield f"{of_all}: {'; '.join(texts)}."
 
 
 def sweep_cell(line: Mapping[str, Any], metric: str) -> str:

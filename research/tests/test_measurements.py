@@ -63,11 +63,14 @@ def test_a_receipt_goes_on_only_at_the_same_commit_without_changes(tmp_path, mon
     for command in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "all")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     harness.write("x", {"a": 1}, {"v": 2}, 3.0)
-    assert harness.unfinished("x", {"a": 1}) == ({"v": 2}, 3.0)  # a result may have changed
-    assert harness.unfinished("x", {"a": 2}) == ({}, 0.0)
+    assert harness.finished_parts("x", {"a": 1}) == ({"v": 2}, 3.0)  # a result may have changed
+    assert harness.finished_parts("x", {"a": 2}) == ({}, 0.0)
     (tmp_path / "code.py").write_text("changed")
     harness.write("x", {"a": 1}, {"v": 2}, 3.0)
-    assert harness.commit().endswith("-dirty") and harness.unfinished("x", {"a": 1}) == ({}, 0.0)
+    assert harness.commit().endswith("-dirty") and harness.finished_parts("x", {"a": 1}) == (
+        {},
+        0.0,
+    )
 
 
 def test_parts_are_kept_and_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):

@@ -123,7 +123,7 @@ def arrays_from_parts(parts: Parts) -> Arrays:
 
 def confidence(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
     """Return the largest mean class probability by set, of all runs: "test", then each OOD set."""
-    return _pooled(runs, lambda named: np.asarray(named["probabilities"].max(axis=1)))
+    return _pool(runs, lambda named: np.asarray(named["probabilities"].max(axis=1)))
 
 
 def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
@@ -136,10 +136,10 @@ def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
         k = named["probabilities"].shape[1]
         return np.asarray(expit(np.log(k) - named["log_evidence"]))
 
-    return _pooled(runs, of_split)
+    return _pool(runs, of_split)
 
 
-def _pooled(
+def _pool(
     runs: Iterable[Arrays], read: Callable[[Mapping[str, np.ndarray]], np.ndarray]
 ) -> dict[str, np.ndarray]:
     found: dict[str, list[np.ndarray]] = {"test": []}

@@ -86,7 +86,7 @@ def vacuity_frame(rows: Sequence[Mapping[str, Any]]) -> DataFrame:
 
 def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict[str, Any]:
     start = time.perf_counter()
-    alpha, far, loss = _trained(nu, X, y, steps, seed)
+    alpha, far, loss = _train_network(nu, X, y, steps, seed)
     u, paper = 2 / alpha.sum(axis=1), published_toy().get(nu)
     return {
         "experiment": "toy_vacuity",
@@ -111,7 +111,7 @@ def _row(nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int) -> dict
     }
 
 
-def _trained(
+def _train_network(
     nu: float, X: np.ndarray, y: np.ndarray, steps: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Concentrations at the training points and far away, and the loss at the end."""

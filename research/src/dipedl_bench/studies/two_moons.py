@@ -77,7 +77,7 @@ def run(
         raise ValueError(f"step must be > 0, got {step!r}; 0.05 gives about 120 x 90 points")
     X, y = make_moons(n_points, noise=0.1, random_state=seed)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
-    models, seconds = _fitted(density, epochs, seed, X_train, y_train)
+    models, seconds = _fit_models(density, epochs, seed, X_train, y_train)
     across, up = (np.arange(v.min() - _MARGIN, v.max() + _MARGIN, step) for v in X.T)
     plane = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
     maps = {}
@@ -146,7 +146,7 @@ def figure(moons: TwoMoons) -> Figure:
     return fig
 
 
-def _fitted(
+def _fit_models(
     density: Any, epochs: int, seed: int, X: np.ndarray, y: np.ndarray
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Fit the three models; returns their wall seconds, too."""

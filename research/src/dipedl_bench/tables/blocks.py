@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .formatting import cells_frame, differences, duration, escaped, grid, set_heading, set_title
+from .formatting import cells_frame, differences, duration, escape, grid, set_heading, set_title
 from .measures import Measure, measures
 from .pairs import (
     KNOWN_TITLES,
@@ -45,7 +45,7 @@ def markdown(table: BenchTable) -> str:
     if not table.crossed:
         if why := [f"- {method}, {where}: {text}" for method, where, text in differences(table)]:
             lines += ["### Where ours differs from the paper", "\n".join(why)]
-        lines.append(escaped(table.rule))
+        lines.append(escape(table.rule))
     return "\n\n".join(lines) + "\n"
 
 

@@ -89,11 +89,12 @@ def findings(table: BenchTable) -> list[str]:
     line = _line(table, DEFAULT)
     if line is None:
         return []
-    of_ood = [_ranked(table, line, ood) for ood in table.ood if f"auroc/{ood}" in line.cells]
-    return [*of_ood, _known(table, line), *(_shifted(table, line, name) for name in table.shifted)]
+    found = [_rank_sentence(table, line, ood) for ood in table.ood if f"auroc/{ood}" in line.cells]
+    found.append(_known_sentence(table, line))
+    return [*found, *(_shifted_sentence(table, line, name) for name in table.shifted)]
 
 
-def _ranked(table: BenchTable, line: Line, ood: str) -> str:
+def _rank_sentence(table: BenchTable, line: Line, ood: str) -> str:
     name = f"auroc/{ood}"
     text = f"{set_title(ood, table.suite)}: {line.title} has an AUROC of "
     text += stable_with_sd(line.cells[name])
@@ -104,14 +105,14 @@ def _ranked(table: BenchTable, line: Line, ood: str) -> str:
     single = [_with_number(other, name) for other in above if other.passes == 1]
     several = [_with_number(other, name) for other in above if other.passes > 1]
     text += (
-        f". Of the methods with a single pass these are above: {_first(single)}."
+        f". Of the methods with a single pass these are above: {_first_names(single)}."
         if single
         else ". No other method with a single pass ranks it better."
     )
-    return text + (f" With several passes: {_first(several)}." if several else "")
+    return text + (f" With several passes: {_first_names(several)}." if several else "")
 
 
-def _known(table: BenchTable, line: Line) -> str:
+def _known_sentence(table: BenchTable, line: Line) -> str:
     ours, best = line.cells["brier_id"], _best_brier(table)
     text = (
         f"{set_title('', table.suite)}: {line.title} has an accuracy of "
@@ -126,7 +127,7 @@ def _known(table: BenchTable, line: Line) -> str:
     return f"{text}: {within} one standard deviation of it."
 
 
-def _shifted(table: BenchTable, line: Line, name: str) -> str:
+def _shifted_sentence(table: BenchTable, line: Line, name: str) -> str:
     def share(cell: Estimate | None) -> str:
         """Write a share with its interval over the rows of the set, as ``0.93 (0.88 to 0.96)``."""
         if cell is None or cell.ci95_images is None:
@@ -207,7 +208,7 @@ def _within(ours: Estimate, best: Estimate) -> bool:
     return ours.mean - best.mean <= best.sd
 
 
-def _first(named: Sequence[str]) -> str:
+def _first_names(named: Sequence[str]) -> str:
     """At most three, and how many more."""
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more

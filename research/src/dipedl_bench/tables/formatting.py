@@ -87,7 +87,7 @@ def three_decimals(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.3f}" if np.isfinite(value) else "∞"
 
 
-def signed(value: float, form: str = "+.3f") -> str:
+def with_sign(value: float, form: str = "+.3f") -> str:
     """Return a value with its sign; nothing for what is not there."""
     return "" if np.isnan(value) else f"{value:{form}}".replace("-", "−")
 
@@ -181,9 +181,9 @@ def grid(frame: DataFrame) -> str:
     """Return a frame of text as a table of Markdown; all columns but the first are numbers."""
     rule = ["---", *["--:"] * (frame.shape[1] - 1)]
     rows = (list(frame.columns), rule, *frame.to_numpy().tolist())
-    return "\n".join(f"| {' | '.join(map(escaped, row))} |" for row in rows)
+    return "\n".join(f"| {' | '.join(map(escape, row))} |" for row in rows)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return text without marks of Markdown."""
     return text.replace("|", "\\|").replace("*", "\\*")

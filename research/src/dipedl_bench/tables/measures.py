@@ -53,7 +53,7 @@ def evaluate(entry: MeasureEntry, table: BenchTable) -> Measure:
     if entry.what == "baselines":
         return _above_every_baseline(entry, table)
     pairs = pairs_of(entry.lines, table)
-    judged = list(_judged(entry, table, pairs))
+    judged = list(_judge_lines(entry, table, pairs))
     if not judged:
         return Measure(entry.statement, _MISSING, None)
     found = np.array([value for _, value, _ in judged])
@@ -92,7 +92,7 @@ def pairs_of(kind: str, table: BenchTable) -> DataFrame:
     return pairs[temperatures < _TIMID if kind == "timid" else temperatures >= _TIMID]
 
 
-def _judged(
+def _judge_lines(
     entry: MeasureEntry, table: BenchTable, pairs: DataFrame
 ) -> Iterator[tuple[str, float, str]]:
     """Yield each line, or what stands for some, with its number and what that comes from."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..results.known_truth import BY_CONFIDENCE, BY_DENSITY, LEVELS
-from .formatting import signed, three_decimals
+from .formatting import three_decimals, with_sign
 from .table import OF_OOD, BenchTable
 
 if TYPE_CHECKING:
@@ -119,11 +119,11 @@ SUMMARY: dict[str, Callable[..., str]] = {
     "lines": lambda s: str(s.lines),
     "AUROC": lambda s: three_decimals(s.auroc),
     "bare AUROC there": lambda s: three_decimals(s.auroc_bare),
-    "difference": lambda s: signed(s.auroc - s.auroc_bare),
-    "worst line": lambda s: signed(s.worst),
+    "difference": lambda s: with_sign(s.auroc - s.auroc_bare),
+    "worst line": lambda s: with_sign(s.worst),
     "worst at": lambda s: s.worst_at,
-    "OOD Brier, share of the bare": lambda s: signed(s.brier_ratio, ".0%"),
-    "ID Brier, cost": lambda s: signed(s.brier_cost, "+.1%"),
+    "OOD Brier, share of the bare": lambda s: with_sign(s.brier_ratio, ".0%"),
+    "ID Brier, cost": lambda s: with_sign(s.brier_cost, "+.1%"),
     "own errors, AUROC": lambda s: three_decimals(s.error_auroc),
 }
 
@@ -175,7 +175,7 @@ def regret_frame(table: BenchTable) -> DataFrame:
     best, rows = candidates(table, table.pairs), []
     for pair, value in regret(table, table.pairs).items():
         chosen = table.by_place[pair[0], pair[2], table.ours].selected
-        texts = best.loc[pair].idxmax(), ", ".join(dict.fromkeys(chosen)), signed(value)
+        texts = best.loc[pair].idxmax(), ", ".join(dict.fromkeys(chosen)), with_sign(value)
         rows.append([pair_title(pair), *texts])
     return DataFrame(rows, columns=["", "best candidate, by OOD labels", "chosen", "regret"])
 

@@ -346,13 +346,13 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
     sizes = kept[0].get("n", {})
     # as the suite names the sets, as far as the row knows; files lie in another order
     named = list(kept[0].get("config", {}).get("data", {}).get("ood", ()))
-    ood = _named(sizes, OOD_PREFIX)
+    ood = _names_with(sizes, OOD_PREFIX)
     return BenchTable(
         *kinds[0],
         ood=tuple(sorted(ood, key=lambda s: named.index(s) if s in named else len(named))),
         n=sizes,
         lines=tuple(lines),
-        shifted=_named(sizes, SHIFTED_PREFIX),
+        shifted=_names_with(sizes, SHIFTED_PREFIX),
         note=data_note(kept[0]),
     )
 
@@ -425,7 +425,7 @@ def cost_of(rows: Sequence[Row]) -> dict[str, Any] | None:
     }
 
 
-def _named(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
+def _names_with(splits: Iterable[str], prefix: str) -> tuple[str, ...]:
     return tuple(s.removeprefix(prefix) for s in splits if s.startswith(prefix))
 
 
@@ -474,7 +474,7 @@ def _line(rows: Sequence[Row]) -> Line:
         dataset=row.get("dataset", ""),
         classifier=row.get("classifier", ""),
         group=row.get("group", ""),
-        ood=_named(row.get("n", {}), OOD_PREFIX),
+        ood=_names_with(row.get("n", {}), OOD_PREFIX),
         refused=row.get("refused", ""),
         selected=tuple(r["chosen"] for r in rows if "chosen" in r),
         temperature=fmean(temperatures) if temperatures else None,
