@@ -784,10 +784,10 @@ MUTANTS = [
     ),
     Mutant(
         "errors avoided among the most trusted",
-        "src/dipedl/metrics/selective.py",
-        "np.interp(1 - share,",
-        "np.interp(share,",
-        "tests/metrics/test_errors_avoided.py::test_agrees_with_every_order_of_ties",
+        "research/src/dipedl_bench/results/scores.py",
+        "np.interp(1 - rejected,",
+        "np.interp(rejected,",
+        "research/tests/test_bench_scores.py::test_errors_avoided_agree_with_every_order_of_ties",
     ),
     Mutant(
         "semi-real spectra beside the paper's LAMOST",

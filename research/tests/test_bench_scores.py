@@ -1,8 +1,12 @@
 """Metrics of a row, against scikit-learn."""
 
+from itertools import pairwise, permutations
+
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, bootstrap
 from sklearn.metrics import (
     accuracy_score,
     average_precision_score,
@@ -13,8 +17,9 @@ from sklearn.metrics import (
 )
 from synthetic_store import write_synthetic_store
 
+from dipedl.metrics import nll, ood_auroc
 from dipedl_bench import load_arrays
-from dipedl_bench.results.scores import score
+from dipedl_bench.results.scores import bootstrap_interval, errors_avoided, score
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +122,54 @@ def test_errors_are_avoided_by_rejecting_the_least_trusted():
     assert score({"test": blind})["metrics"]["errors_avoided_10"] == pytest.approx(0.1)
     sure = {**named, "probabilities": np.eye(2)[named["y"]]}
     assert score({"test": sure})["metrics"]["errors_avoided_10"] == 1.0
+
+
+def errors_by_every_order(right, uncertainty, m):
+    """Mean share of the errors among the m most uncertain, over all orders of tied rows."""
+    shares = []
+    for order in permutations(range(len(right))):
+        ranked = [uncertainty[i] for i in order]
+        if all(a >= b for a, b in pairwise(ranked)):
+            wrong = [not right[i] for i in order]
+            shares.append(sum(wrong[:m]) / sum(wrong))
+    return np.mean(shares)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=6), st.data())
+def test_errors_avoided_agree_with_every_order_of_ties(rows, data):
+    right, uncertainty = map(np.array, zip(*rows, strict=True))
+    m = data.draw(st.integers(1, len(right)))
+    expected = 1.0 if right.all() else errors_by_every_order(right, uncertainty, m)
+    found = errors_avoided(right, uncertainty, rejected=m / len(right))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_interval_of_paired_rows_agrees_with_scipy(rng):
+    """Both ends are order statistics of independent draws: their ranks are compared."""
+    x, resamples = rng.exponential(size=60), 3000
+    y = x + rng.normal(size=60)
+
+    def slope(a, b):
+        return np.cov(a, b)[0, 1] / a.var(ddof=1)
+
+    theirs = bootstrap(
+        (x, y), slope, paired=True, vectorized=False, n_resamples=resamples, method="percentile"
+    )
+    drawn = np.sort(theirs.bootstrap_distribution)
+    ends = bootstrap_interval(slope, (x, y), resamples, 0)
+    for end, share in zip(ends, (0.025, 0.975), strict=True):
+        rank, sd = np.searchsorted(drawn, end) / resamples, np.sqrt(share * (1 - share) / resamples)
+        assert rank == pytest.approx(share, abs=5 * np.sqrt(2) * sd)
+
+
+def test_samples_of_an_ood_metric_are_drawn_separately(rng):
+    data, draws = (rng.normal(size=60), rng.normal(1, 1, size=40)), np.random.default_rng(3)
+    values = sorted(
+        ood_auroc(*(a[draws.integers(len(a), size=len(a))] for a in data)) for _ in range(50)
+    )
+    assert bootstrap_interval(ood_auroc, data, 50, 3) == [values[1], values[-2]]
+
+
+def test_an_infinite_value_gives_an_infinite_end():
+    data = np.array([0, 1]), np.array([[1.0, 0.0], [1.0, 0.0]])
+    assert bootstrap_interval(nll, data, 1000, 0) == [0.0, np.inf]

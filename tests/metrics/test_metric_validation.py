@@ -1,11 +1,9 @@
 """Each error has its type and names the argument and what came."""
 
-import math
-
 import numpy as np
 import pytest
 
-from dipedl.metrics import accuracy, aurc, bootstrap_ci, brier_score, ece, fpr_at_tpr, ood_auroc
+from dipedl.metrics import aurc, brier_score, ece, fpr_at_tpr, ood_auroc
 from dipedl.metrics import ood_brier as ood
 
 P = [[0.5, 0.5], [0.2, 0.8]]
@@ -70,25 +68,6 @@ CASES = [
     (lambda: fpr_at_tpr([0.0], [1.0], tpr=1.01), ValueError, r"tpr must be in \(0, 1\], got 1.01"),
     (lambda: fpr_at_tpr([0.0], [1.0], tpr=NAN), ValueError, r"tpr must be in \(0, 1\], got nan"),
     (lambda: fpr_at_tpr([0.0], [1.0], tpr="95%"), TypeError, "tpr must be a number, got '95%'"),
-    (lambda: bootstrap_ci(mean, X, level=95), ValueError, r"level must be in \(0, 1\), got 95"),
-    (lambda: bootstrap_ci(mean, X, level=1), ValueError, r"level must be in \(0, 1\), got 1"),
-    (
-        lambda: bootstrap_ci(mean, X, n_resamples=39),
-        ValueError,
-        "n_resamples must .*40 .*got 39",
-    ),
-    (lambda: bootstrap_ci(mean, X, n_resamples=1e3), TypeError, "n_resamples must be an integer"),
-    (lambda: bootstrap_ci(mean, X, random_state="a"), TypeError, "random_state must .*'a'"),
-    (lambda: bootstrap_ci(mean, X, random_state=-1), ValueError, "random_state must .*-1"),
-    (lambda: bootstrap_ci(accuracy, [0], P), ValueError, "arrays of the same rows .*1 and 2"),
-    (lambda: bootstrap_ci(two_samples, X, []), ValueError, r"arrays\[1\] must have .*one row"),
-    (lambda: bootstrap_ci(mean, 3.0), ValueError, r"arrays\[0\].*got shape \(\)"),
-    (lambda: bootstrap_ci(mean), ValueError, "arrays must be given"),
-    (
-        lambda: bootstrap_ci(lambda x: math.nan, X, n_resamples=40),
-        ValueError,
-        "metric must not",
-    ),
 ]
 
 

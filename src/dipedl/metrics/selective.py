@@ -1,4 +1,4 @@
-"""Risk-coverage curve of selective prediction, the areas under it, and the errors avoided."""
+"""Risk-coverage curve of selective prediction, and the area under it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .metric import Floats, check_correct, check_share, metric
+from .metric import Floats, check_correct, metric
 
-__all__ = ["RiskCoverageCurve", "aurc", "errors_avoided", "risk_coverage_curve"]
+__all__ = ["RiskCoverageCurve", "aurc", "risk_coverage_curve"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,63 +116,3 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
     0.1042
     """
     return float(risk_coverage_curve(correct, uncertainty).risk.mean())
-
-
-@metric(higher_is_better=True, kind="risk")
-def errors_avoided(
-    correct: npt.ArrayLike, uncertainty: npt.ArrayLike, *, rejected: float = 0.1
-) -> float:
-    r"""Share of all errors that lie among the most uncertain inputs.
-
-    .. math:: 1 - \frac{(1 - q)\, r(1 - q)}{r(1)}
-
-    where q is the share rejected and r(c) the error rate among the share c of the inputs that is
-    accepted, the most certain ones.
-
-    Parameters
-    ----------
-    correct, uncertainty : array-like, shape (n,)
-        As of `risk_coverage_curve`.
-    rejected : float in (0, 1], default=0.1
-        Share of the inputs rejected.
-
-    Returns
-    -------
-    float
-        In [0, 1]. Higher is better. Rejecting at random, or by a constant uncertainty, avoids
-        ``rejected`` of the errors. 1 where there is no error to avoid.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of `risk_coverage_curve`, or if ``rejected`` is outside (0, 1].
-
-    Notes
-    -----
-    It cannot be more than ``rejected`` over the error rate: a classifier with many errors avoids
-    only a small share of them, however well they are ranked. Read it beside the accuracy.
-
-    Where ``rejected * n`` is not a whole number, the last input counts in part.
-
-    Ties: as in ``risk_coverage_curve``.
-
-    References
-    ----------
-    R. El-Yaniv, Y. Wiener, "On the foundations of noise-free selective classification", *JMLR* 11,
-    2010.
-
-    Examples
-    --------
-    >>> from dipedl.metrics import errors_avoided
-    >>> correct, u = [True, True, False, False], [0.1, 0.2, 0.9, 0.3]
-    >>> errors_avoided(correct, u, rejected=0.25), errors_avoided(correct, u, rejected=0.5)
-    (0.5, 1.0)
-    """
-    hits, scores = check_correct(correct, uncertainty)
-    share = check_share("rejected", rejected, one_allowed=True)
-    if hits.all():
-        return 1.0
-    curve = risk_coverage_curve(hits, scores)
-    left = np.concatenate([[0.0], curve.coverage * curve.risk])
-    answered = np.interp(1 - share, np.concatenate([[0.0], curve.coverage]), left)
-    return float(1 - answered / left[-1])

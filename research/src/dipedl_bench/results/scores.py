@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,13 @@ from dipedl.metrics import (
     aupr_in,
     aupr_out,
     balanced_accuracy,
-    bootstrap_ci,
     brier_score,
     ece,
-    errors_avoided,
     fpr_at_tpr,
     nll,
     ood_auroc,
     ood_brier,
+    risk_coverage_curve,
 )
 
 from .known_truth import known_truth_calls
@@ -79,8 +79,7 @@ def score(
         if n_resamples and metric in _EXACT:
             intervals[name] = list(_EXACT[metric](*data))
         elif n_resamples:
-            ci = bootstrap_ci(metric, *data, n_resamples=n_resamples, random_state=seed)
-            intervals[name] = [ci.low, ci.high]
+            intervals[name] = bootstrap_interval(metric, data, n_resamples, seed)
     baselines = {
         f"{name}/{key}": metric.baseline(arrays["test"]["uncertainty"], ood["uncertainty"])
         for key, ood in _sets(arrays, OOD_PREFIX)
@@ -88,6 +87,42 @@ def score(
         if metric.baseline
     }
     return {"metrics": metrics, "intervals": intervals, "baselines": baselines}
+
+
+def bootstrap_interval(
+    metric: Callable[..., float], data: tuple[np.ndarray, ...], n_resamples: int, seed: int
+) -> list[float]:
+    """Return the ends of the 95 % percentile interval of a metric over resamples of the rows.
+
+    The two samples of an OOD metric are drawn separately; all other arrays describe the same rows.
+    The ends are values of resamples, rounded outwards, so that an infinite one gives no NaN.
+    Efron, Tibshirani, *An Introduction to the Bootstrap*, 1993, sections 13.3 and 8.3.
+    """
+    rng = np.random.default_rng(seed)
+    separate = getattr(metric.func if isinstance(metric, partial) else metric, "kind", "") == "ood"
+
+    def resample() -> list[np.ndarray]:
+        if separate:
+            return [array[rng.integers(len(array), size=len(array))] for array in data]
+        rows = rng.integers(len(data[0]), size=len(data[0]))
+        return [array[rows] for array in data]
+
+    values = np.sort([metric(*resample()) for _ in range(n_resamples)])
+    beyond = int(round(0.025 * (n_resamples - 1), 9))
+    return [float(values[beyond]), float(values[-1 - beyond])]
+
+
+def errors_avoided(right: np.ndarray, uncertainty: np.ndarray, rejected: float = 0.1) -> float:
+    """Return the share of all errors among the most uncertain share `rejected` of the rows.
+
+    The last row counts in part; 1 where there is no error to avoid.
+    """
+    if right.all():
+        return 1.0
+    curve = risk_coverage_curve(right, uncertainty)
+    errors = np.r_[0.0, curve.coverage * curve.risk]
+    answered = np.interp(1 - rejected, np.r_[0.0, curve.coverage], errors)
+    return float(1 - answered / errors[-1])
 
 
 def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
