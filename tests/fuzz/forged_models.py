@@ -391,9 +391,9 @@ def _checked_answers(model, inputs):
         if not hasattr(model, method) or (method == "apply" and hasattr(model, "network")):
             continue
         said = getattr(model, method)(inputs)
-        said = np.asarray(said.toarray() if hasattr(said, "toarray") else said)
-        if len(said) != rows:
-            return ["wrong", f"{method} gives {len(said)} rows for {rows}"]
+        given = said.shape[0] if hasattr(said, "shape") else len(said)
+        if given != rows:
+            return ["wrong", f"{method} gives {given} rows for {rows}"]
         if method == "predict_proba" and (fault := _fault(model, inputs)):
             return fault
     return ["answered", ""]
@@ -419,6 +419,7 @@ def _doubt(model, inputs):
 
 def _fault(model, inputs):
     """What is wrong with the probabilities that are not answered as unknown; None if nothing is."""
+    inputs = np.array(inputs, object) if isinstance(inputs, list) else inputs
     P, unknown = FittedClassifier(model, model.classes_).proba_or_none(inputs)
     if ((P >= 0) & (P <= 1)).all() and np.allclose(P.sum(axis=1), 1, atol=1e-6):
         return None

@@ -126,6 +126,7 @@ ATTRIBUTES = [
     (PolynomialFeatures(), {"_max_degree": 90, "degree": 90}, "too high a degree"),
     (PolynomialFeatures(), {"_n_out_full": 99}, "make other columns"),
     (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_features_in": 3}, "other columns"),
+    (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_classes": 10**6}, "other classes"),
     (StackingClassifier([("a", GaussianNB())]), {"stack_method_": ["fit"]}, "stack_method_"),
 ]
 

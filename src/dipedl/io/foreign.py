@@ -309,10 +309,13 @@ _ENCODER = Foreign(
 
 
 def _lightgbm_fits(model: Any, sizes: c.Sizes) -> None:
-    """A setting of LightGBM turns its own look at the width off."""
+    """A setting turns LightGBM's own look at the width off; it takes memory for each class."""
     c.is_a("lightgbm.Booster")(model._Booster, sizes)
+    c.labels()(model.classes_, sizes)
     widths = {model._n_features, model._n_features_in, model._Booster.num_feature()}
     c.need(len(widths) == 1, "read other columns")
+    k, trees = sizes["k"], model._Booster.num_model_per_iteration()
+    c.need(model._n_classes == k and trees == (1 if k == 2 else k), "have other classes")
 
 
 _TEXT = "sklearn.feature_extraction.text"
