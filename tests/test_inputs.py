@@ -450,7 +450,7 @@ REFUSED = [
     (
         lambda: OODDetector(clone(FITTED["classifier"]).fit(X, Y), 2).predict(X),
         ValueError,
-        "false_alarm_rate must lie strictly between 0 and 1, got 2",
+        "false_alarm_rate must be strictly between 0 and 1, got 2",
     ),
     (lambda: TABLE.predict(X), ValueError, r"X must be a table with the columns \['a', 'b'"),
     (lambda: TABLE.score_samples(X), ValueError, r"X must be a table with the columns \['a', 'b'"),
@@ -516,7 +516,7 @@ REFUSED = [
     (lambda: DIRICHLET.sample("a", 0), TypeError, "size must be an integer"),
     (lambda: DIRICHLET.sample(2, -1), ValueError, "rng must be an integer >= 0, got -1"),
     (lambda: DIRICHLET.update([1, 0, 0], nu="a"), TypeError, "nu must be a number"),
-    (lambda: alarm_threshold(SCORES, 2.0), ValueError, "rate must lie strictly .*got 2.0"),
+    (lambda: alarm_threshold(SCORES, 2.0), ValueError, "rate must be strictly .*got 2.0"),
     (lambda: alarm_threshold([], 0.1), ValueError, "log_density must be a non-empty"),
     (
         lambda: QuantileEvidence().fit(SCORES, n=150, prior=[-1.0, 1.0]),

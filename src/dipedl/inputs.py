@@ -59,6 +59,7 @@ from .maths.arrays import (
     TOLERANCE,
     check_magnitude,
     check_no_infinity,
+    check_number,
     check_simplex,
     drop_mask,
     float_array,
@@ -745,25 +746,14 @@ def transform_rows(features: Any, X: Any) -> Any:
         return features.transform(X)
 
 
-def check_number(name: str, value: Any, expected: str) -> None:
-    """Raise TypeError unless `value` is a number, and no bool."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name} must be a number {expected}, got {value!r}")
-
-
 def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
     """Return `rate` as a float; raise unless it lies strictly between 0 and 1."""
-    check_number(name, rate, "strictly between 0 and 1")
-    if not 0 < rate < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {rate!r}")
-    return float(rate)
+    return check_number(name, rate, "strictly between 0 and 1", lambda x: 0 < x < 1)
 
 
 def check_positive_number(name: str, value: Any) -> None:
     """Raise unless `value` is a finite number > 0."""
-    check_number(name, value, "> 0")
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+    check_number(name, value, "finite and > 0", lambda x: x > 0)
 
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:

@@ -174,8 +174,8 @@ def test_what_it_refuses(scores, y, options, message):
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (Temperature(confidence=-0.1), ValueError, "confidence must lie"),
-        (Temperature(confidence=1.0), ValueError, "confidence must lie"),
+        (Temperature(confidence=-0.1), ValueError, "confidence must be"),
+        (Temperature(confidence=1.0), ValueError, "confidence must be"),
         (Temperature(confidence="high"), TypeError, "confidence must be a number"),
     ],
 )

@@ -190,13 +190,13 @@ def test_copies_decide_alike(model):
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda m, X: m.predict_set(X, 1.5), "coverage must lie strictly between 0 and 1"),
+        (lambda m, X: m.predict_set(X, 1.5), "coverage must be strictly between 0 and 1"),
         (lambda m, X: m.predict_set(X, method="raps"), "method must be one of"),
-        (lambda m, X: m.predict_ood(X, alpha=0), "alpha must lie strictly between 0 and 1"),
+        (lambda m, X: m.predict_ood(X, alpha=0), "alpha must be strictly between 0 and 1"),
         (lambda m, X: m.predict_with_reject(X), "exactly one of risk and coverage"),
         (lambda m, X: m.predict_with_reject(X, risk=0.1, coverage=0.9), "exactly one of risk and"),
-        (lambda m, X: m.predict_with_reject(X, risk=1.0), "risk must lie strictly between 0 and 1"),
-        (lambda m, X: m.predict_with_reject(X, risk=0.1, confidence=1.0), "confidence must lie"),
+        (lambda m, X: m.predict_with_reject(X, risk=1.0), "risk must be strictly between 0 and 1"),
+        (lambda m, X: m.predict_with_reject(X, risk=0.1, confidence=1.0), "confidence must be"),
         (lambda m, X: m.predict_with_reject(X, coverage=0.5, kind="luck"), "kind must be one of"),
         (lambda m, X: m.reject_curve("luck"), "kind must be one of"),
     ],

@@ -120,8 +120,8 @@ def test_too_few_rows_give_full_sets(rng):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
-        ({"method": "raps"}, r"method must be one of \['lac', 'aps'\], got 'raps'"),
+        ({"coverage": 1.0}, "coverage must be strictly between 0 and 1, got 1.0"),
+        ({"method": "raps"}, r"method must be one of \['aps', 'lac'\], got 'raps'"),
         ({"held_out_labels": [0, 1, 2]}, r"y must hold class indices 0\.\.1, got 0\.\.2"),
         ({"held_out_labels": [0, 1]}, "y must hold 3 integer class indices"),
         ({"held_out_labels": [0.0, 1.0, 1.0]}, "y must hold 3 integer class indices"),

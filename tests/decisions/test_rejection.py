@@ -146,7 +146,7 @@ def test_filled_puts_a_marker_of_any_type():
         ([0.1, np.nan], [True, False], 0.9, "uncertainty must not hold NaN, got it at row 1"),
         ([0.1, 0.2], [1, 0], 0.9, r"wrong must be boolean of shape \(2,\), got int64"),
         ([0.1, 0.2], [True], 0.9, r"wrong must be boolean of shape \(2,\), got bool of shape"),
-        ([0.1], [True], 90, "confidence must lie strictly between 0 and 1, got 90"),
+        ([0.1], [True], 90, "confidence must be strictly between 0 and 1, got 90"),
     ],
 )
 def test_bad_input(u, wrong, confidence, message):
@@ -155,7 +155,7 @@ def test_bad_input(u, wrong, confidence, message):
 
 
 def test_a_risk_out_of_range_is_refused():
-    with pytest.raises(ValueError, match="risk must lie strictly between 0 and 1, got 0"):
+    with pytest.raises(ValueError, match="risk must be strictly between 0 and 1, got 0"):
         reject_curve([0.1], [False]).threshold(0)
 
 

@@ -120,7 +120,7 @@ def test_a_constant_component_is_dropped_with_its_reason(components):
 @pytest.mark.parametrize("margin", [-1.0, np.nan, np.inf])
 def test_margin_out_of_range(margin):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="margin must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="margin must be finite and >= 0"):
         FusedDensity(margin=margin).fit(X, y)
 
 

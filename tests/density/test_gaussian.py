@@ -276,9 +276,9 @@ def test_merge_keeps_the_feature_names(X):
     [
         ({"covariance_type": "tied"}, r"covariance_type must be one of .*got 'tied'"),
         ({"shrinkage": "none"}, r"shrinkage must be None, a number .*got 'none'"),
-        ({"shrinkage": 1.5}, r"shrinkage must lie in \[0, 1\], got 1.5"),
-        ({"shrinkage": -0.1}, r"shrinkage must lie in \[0, 1\], got -0.1"),
-        ({"shrinkage": float("nan")}, r"shrinkage must lie in \[0, 1\], got nan"),
+        ({"shrinkage": 1.5}, r"shrinkage must be in \[0, 1\], got 1.5"),
+        ({"shrinkage": -0.1}, r"shrinkage must be in \[0, 1\], got -0.1"),
+        ({"shrinkage": float("nan")}, r"shrinkage must be in \[0, 1\], got nan"),
     ],
 )
 def test_parameters_are_checked(X, parameters, message):

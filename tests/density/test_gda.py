@@ -242,7 +242,7 @@ def test_rank(data):
         ({"covariance_type": "spherical"}, r"covariance_type must be one of .*got 'spherical'"),
         ({"class_weights": "prior"}, r"class_weights must be one of .*got 'prior'"),
         ({"shrinkage": "none"}, r"shrinkage must be None, a number .*got 'none'"),
-        ({"shrinkage": 2}, r"shrinkage must lie in \[0, 1\], got 2"),
+        ({"shrinkage": 2}, r"shrinkage must be in \[0, 1\], got 2"),
     ],
 )
 def test_parameters_are_checked(data, parameters, message):

@@ -10,8 +10,8 @@ from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import check_number, check_positive_number, check_weights
-from ..maths.arrays import check_proba, class_indices
+from ..inputs import check_positive_number, check_weights
+from ..maths.arrays import check_number, check_proba, class_indices
 from ..protocols import atomic
 
 __all__ = ["Temperature"]
@@ -92,9 +92,7 @@ class Temperature(BaseEstimator):
         n : float, optional
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
-        check_number("confidence", self.confidence, "from 0 to below 1")
-        if not 0 <= self.confidence < 1:
-            raise ValueError(f"confidence must lie in [0, 1), got {self.confidence!r}")
+        check_number("confidence", self.confidence, "in [0, 1)", lambda x: 0 <= x < 1)
         log_p = _log_probabilities(proba)
         if not len(log_p):
             raise ValueError(f"proba must have shape (m, k) with m >= 1, got {log_p.shape}")

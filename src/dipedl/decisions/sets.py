@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..evidence import weighted_quantile
 from ..inputs import check_rate
-from ..maths.arrays import check_proba, class_indices
+from ..maths.arrays import check_choice, check_proba, class_indices
 from .p_values import held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "prediction_sets"]
@@ -138,8 +138,7 @@ def prediction_sets(
             f"proba and held_out_proba must have the same classes, got {P.shape[1]} and "
             f"{held_out.shape[1]} columns"
         )
-    if method not in _SCORES:
-        raise ValueError(f"method must be one of {list(_SCORES)}, got {method!r}")
+    check_choice("method", method, _SCORES)
     score, labels = _SCORES[method], class_indices(held_out_labels, *held_out.shape)
     of_label = score(held_out)[np.arange(len(held_out)), labels]
     threshold = conformal_quantile(of_label, coverage, weights)

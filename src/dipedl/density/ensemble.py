@@ -20,8 +20,8 @@ from ..calibration.pseudo_outliers import draw_pseudo_outliers
 from ..dirichlet import confidence
 from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
-from ..inputs import check_number, require_fitted, validate_features
-from ..maths.arrays import Array, check_magnitude, check_proba, special_functions
+from ..inputs import require_fitted, validate_features
+from ..maths.arrays import Array, check_magnitude, check_number, check_proba, special_functions
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
 from ..protocols import atomic
@@ -389,9 +389,7 @@ class FusedDensity(DensityEnsemble):
         wrong: Rows | None = None,
     ) -> Self:
         """Learn the normal scores and the weights of the components; see `DensityEnsemble`."""
-        check_number("margin", self.margin, ">= 0")
-        if not (np.isfinite(self.margin) and self.margin >= 0):
-            raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}")
+        check_number("margin", self.margin, "finite and >= 0", lambda x: x >= 0)
         self.normal_scores_: dict[str, NormalScores] = {}
         for name, column in scores.items():
             try:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
 from ..inputs import require_fitted, validate_fit_features
-from ..maths.arrays import drop_mask
+from ..maths.arrays import check_choice, check_number, drop_mask
 from ..networks.device import (
     as_tensor,
     limit_threads,
@@ -166,8 +166,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         FloatingPointError
             If training leaves the finite numbers.
         """
-        if self.dtype not in _DTYPES:
-            raise ValueError(f"dtype must be one of {sorted(_DTYPES)}, got {self.dtype!r}")
+        check_choice("dtype", self.dtype, _DTYPES)
         rows = as_tensor(validate_fit_features(self, X, ensure_min_samples=2))
         seed = int(check_random_state(self.random_state).randint(2**31))
         rows, held_out = self._split(rows, validation, seed)
@@ -300,11 +299,9 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
                 )
             self._preprocessing().check("validation", held_out)
             return rows, held_out
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction must be in [0, 1), got {self.validation_fraction!r}"
-            )
-        n = math.ceil(self.validation_fraction * len(rows))
+        share = self.validation_fraction
+        check_number("validation_fraction", share, "in [0, 1)", lambda x: 0 <= x < 1)
+        n = math.ceil(share * len(rows))
         generator = torch.Generator("cpu").manual_seed(seed)
         order = torch.randperm(len(rows), generator=generator, device="cpu")
         return (rows[order[n:]], rows[order[:n]]) if n else (rows, None)

@@ -38,6 +38,7 @@ from ..gaussians.moments import (
     weights_of,
 )
 from ..inputs import FLOATS
+from ..maths.arrays import check_choice
 from ..protocols import atomic
 from ..writing.numbers import plain_labels
 from .base import (
@@ -178,10 +179,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         return rank(self.moments_)
 
     def _moments_of(self, X: np.ndarray, weights: np.ndarray | None) -> Moments:
-        if self.covariance_type not in _DIAGONAL:
-            raise ValueError(
-                f"covariance_type must be one of {sorted(_DIAGONAL)}, got {self.covariance_type!r}"
-            )
+        check_choice("covariance_type", self.covariance_type, _DIAGONAL)
         diagonal, higher = _DIAGONAL[self.covariance_type], self.shrinkage == LEDOIT_WOLF
         return Moments.of(X, weights, diagonal=diagonal, higher=higher)
 
@@ -316,8 +314,7 @@ class ClassConditionalGaussians(BaseEstimator):
 
     def _check_parameters(self, y: Any) -> None:
         for name, allowed in _ALLOWED.items():
-            if (value := getattr(self, name, allowed[0])) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+            check_choice(name, getattr(self, name, allowed[0]), allowed)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from ..inputs import check_number, check_positive_number, prior_vector
-from ..maths.arrays import check_proba, class_indices
+from ..inputs import check_positive_number, prior_vector
+from ..maths.arrays import check_choice, check_number, check_proba, class_indices
 from ..protocols import atomic
 from .normalizers import (
     SOURCE,
@@ -227,15 +227,11 @@ class CautionBudget(BaseNormalizer):
         return ~far if left_out else np.ones(len(scores), dtype=bool)
 
     def _check_parameters(self) -> None:
-        check_number("budget", self.budget, "from 0 to 1")
-        if not 0 <= self.budget <= 1:
-            raise ValueError(f"budget must lie in [0, 1], a share of the loss, got {self.budget!r}")
-        if self.measure not in LOSSES:
-            raise ValueError(f"measure must be one of {[*LOSSES]}, got {self.measure!r}")
+        share = "a share of the loss, in [0, 1]"
+        check_number("budget", self.budget, share, lambda x: 0 <= x <= 1)
+        check_choice("measure", self.measure, LOSSES)
         check_positive_number("slope", self.slope)
-        check_number("confidence", self.confidence, "from 0 to 1")
-        if not 0.5 <= self.confidence < 1:
-            raise ValueError(f"confidence must lie in [0.5, 1), got {self.confidence!r}")
+        check_number("confidence", self.confidence, "in [0.5, 1)", lambda x: 0.5 <= x < 1)
 
     def _spend(self, loss: Loss, x: np.ndarray, weights: np.ndarray, log_ratio: float) -> float:
         """Return the highest half-point within the budget, in log-odds, and keep its losses.

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
-from ..maths.arrays import EPS
+from ..maths.arrays import EPS, check_number
 
 __all__ = ["Moments"]
 
@@ -419,9 +419,7 @@ def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
             return 0.0
         # Relative to its own level a covariance can be squared in any unit.
         return _ESTIMATED[shrinkage](moments, level) if level > 0 else 1.0
-    if not 0 <= shrinkage <= 1:
-        raise ValueError(f"shrinkage must lie in [0, 1], got {shrinkage!r}")
-    return float(shrinkage)
+    return check_number("shrinkage", shrinkage, "in [0, 1]", lambda x: 0 <= x <= 1)
 
 
 def mean_variance(moments: Moments) -> float:

@@ -5,9 +5,10 @@ PyTorch is never imported here: a tensor can only arrive if the caller has impor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from math import log, pi
+from numbers import Real
 from sys import float_info
 from typing import Any
 
@@ -154,6 +155,21 @@ def check_integer(name: str, value: object, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{name} must be an integer >= {least}, got {value!r}; raise it")
     return int(value)
+
+
+def check_number(name: str, value: Any, expected: str, holds: Callable[[Any], bool]) -> float:
+    """Return a finite number for which `holds` is true, as a float; else raise the `expected`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number {expected}, got {value!r}")
+    if not (np.isfinite(float(value)) and holds(value)):
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise ValueError unless `value` is among the `allowed` words."""
+    if value not in tuple(allowed):
+        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
 
 
 def check_positive(name: str, value: Array) -> None:

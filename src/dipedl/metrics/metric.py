@@ -11,7 +11,7 @@ from typing import Any, Literal, ParamSpec, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..maths.arrays import check_simplex, drop_mask
+from ..maths.arrays import check_number, check_simplex, drop_mask
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -129,12 +129,9 @@ def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[B
 
 def check_share(name: str, value: float, *, one_allowed: bool) -> float:
     """Require a share in (0, 1), or in (0, 1] if ``one_allowed``."""
-    if not isinstance(value, (float, int, np.floating)):
-        raise TypeError(f"{name} must be a number, got {value!r}; for 95 % pass {name}=0.95")
-    if not (0 < value < 1 or (one_allowed and value == 1)):
-        interval = "(0, 1]" if one_allowed else "(0, 1)"
-        raise ValueError(f"{name} must be in {interval}, got {value!r}; for 95 % pass {name}=0.95")
-    return float(value)
+    interval = "(0, 1]" if one_allowed else "(0, 1)"
+    expected = f"in {interval}, such as 0.95 for 95 %"
+    return check_number(name, value, expected, lambda x: 0 < x < 1 or (one_allowed and x == 1))
 
 
 def _array(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> npt.NDArray[Any]:

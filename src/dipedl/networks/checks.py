@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..maths.arrays import check_choice as check_choice
+from ..maths.arrays import check_number as check_number
+
 __all__ = []
 
 _ROUNDING = 1e-6
-
-
-def check_number(name: str, value: Any, expected: str, holds: Callable[[Any], bool]) -> None:
-    """Raise unless `value` is a finite number for which `holds` is true."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number {expected}, got {value!r}")
-    if not (np.isfinite(float(value)) and holds(value)):
-        raise ValueError(f"{name} must be {expected}, got {value!r}")
 
 
 def check_dropout(dropout: Any) -> None:
@@ -42,11 +34,6 @@ def check_flag(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is True or False; the string "no" would be true."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r}")
-
-
-def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
-    if value not in tuple(allowed):
-        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
 
 
 def label_mask(alpha: Tensor, y: Any) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..evidence import alarm_threshold
+from ..inputs import check_rate
 from .canvas import COLORS, axes_or_new, ink
 
 if TYPE_CHECKING:
@@ -194,8 +195,7 @@ def unknown_matrix(counts: UnknownCounts, *, title: bool = True, ax: Axes | None
 
 def _threshold(held_out: np.ndarray, rate: float) -> float:
     """Return the largest uncertainty that is not rare: ``p > rate`` up to it and not beyond."""
-    if not 0 < rate < 1:
-        raise ValueError(f"false_alarm_rate must be in (0, 1), got {rate!r}; 0.05 is common")
+    check_rate(rate)
     threshold = -alarm_threshold(-held_out, rate) if len(held_out) else np.inf
     if threshold == np.inf:
         raise ValueError(
