@@ -40,7 +40,7 @@ from .density.base import (
     takes_proba,
 )
 from .density.ensemble import DensityEnsemble, DensitySelector
-from .evidence import alarm_threshold, weighted_quantile
+from .evidence.normalizers import alarm_threshold, weighted_quantile
 from .features.pipelines import is_narrow
 from .features.transformer import refit_feature_transformer
 from .inputs import FittedClassifier, compute_features, one_thread

@@ -179,7 +179,7 @@ def test_frozen_classifier_keeps_its_classes(data):
         (KNNDistance(n_neighbors=0), ValueError, "n_neighbors must be an integer >= 1"),
         (Mahalanobis(features="pixels"), TypeError, "features must be None, 'passthrough' or"),
         (Mahalanobis(shrinkage="much"), ValueError, "shrinkage must be None, a number"),
-        (DDU(shrinkage=2.0), ValueError, r"shrinkage must lie in \[0, 1\], got 2.0"),
+        (DDU(shrinkage=2.0), ValueError, r"shrinkage must be in \[0, 1\], got 2.0"),
     ],
 )
 def test_bad_parameters(data, method, error, message):

@@ -66,27 +66,19 @@ def make_pseudo_outliers(
     >>> {kind: rows.shape for kind, rows in make_pseudo_outliers(X, y, n=2).items()}
     {'blended': (2, 3), 'pasted': (2, 3), 'permuted': (2, 3), 'noised': (2, 3)}
     """
-    X = drop_mask("X", X)
-    if not _are_finite_rows(X):
-        return {}
-    y = validate_labels(y)
+    X, y = drop_mask("X", X), validate_labels(y)
     check_consistent_length(X, y)
     check_classification_targets(y)
     weights, number = check_weights(sample_weight, X), seed(random_state)
     return draw_pseudo_outliers(X, y, weights, number, check_integer("n", n))
 
 
-def _are_finite_rows(X: Any) -> bool:
-    """Return whether X is an array of finite numbers (m, d), neither of them zero."""
-    dense = isinstance(X, np.ndarray) and X.ndim == 2 and min(X.shape) > 0
-    return dense and np.issubdtype(X.dtype, np.number) and bool(np.isfinite(X).all())
-
-
 def draw_pseudo_outliers(
     X: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: int, n: int = 500
 ) -> dict[str, np.ndarray]:
     """Return `make_pseudo_outliers` of labels (m,) and weights that were checked before."""
-    if not _are_finite_rows(X):
+    dense = isinstance(X, np.ndarray) and X.ndim == 2 and min(X.shape) > 0
+    if not (dense and np.issubdtype(X.dtype, np.number) and np.isfinite(X).all()):
         return {}
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     kept = np.flatnonzero(weights > 0)

@@ -196,7 +196,9 @@ def reject_curve(
     True
     """
     u, bad, w = _ascending(uncertainty, wrong, weights)
-    ranks = _ranks(w.sum())
+    # A hair less: 0.05 * 20 inputs must not become 2 by the last bit.
+    shares = np.arange(1, _STEPS + 1) / _STEPS * (1 - 1e-12)
+    ranks = np.unique(np.ceil(w.sum() * shares))
     first_out = round_down(u)[np.searchsorted(np.cumsum(w), ranks[:-1], side="right")]
     answered = np.append(np.searchsorted(u, first_out, side="left"), len(u))
     n = np.append(0.0, np.cumsum(w))[answered]
@@ -223,10 +225,3 @@ def _ascending(
     w = weights_or_ones(weights, u)
     order = np.flatnonzero(w > 0)[np.argsort(u[w > 0], kind="stable")]
     return u[order], bad[order], w[order]
-
-
-def _ranks(total: float) -> np.ndarray:
-    """Return the numbers of inputs that each step answers, ascending; the last is all."""
-    # A hair less: 0.05 * 20 inputs must not become 2 by the last bit.
-    shares = np.arange(1, _STEPS + 1) / _STEPS * (1 - 1e-12)
-    return np.unique(np.ceil(total * shares))

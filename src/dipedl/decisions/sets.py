@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ..evidence import weighted_quantile
+from ..evidence.normalizers import weighted_quantile
 from ..inputs import check_rate
 from ..maths.arrays import check_choice, check_proba, class_indices
 from .p_values import held_out_array, weights_or_ones

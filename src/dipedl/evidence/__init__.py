@@ -4,28 +4,6 @@ A normaliser maps a log-density in nats to a dimensionless z; the pseudo-count i
 ``n * gamma * exp(z)``.
 """
 
-from .caution_budget import CautionBudget
-from .normalizers import (
-    Identity,
-    QuantileEvidence,
-    RankNormal,
-    RobustZScore,
-    ZScore,
-    alarm_threshold,
-    check_increasing,
-    log_evidence,
-    weighted_quantile,
-)
+from ..plugins import attach
 
-__all__ = [
-    "CautionBudget",
-    "Identity",
-    "QuantileEvidence",
-    "RankNormal",
-    "RobustZScore",
-    "ZScore",
-    "alarm_threshold",
-    "check_increasing",
-    "log_evidence",
-    "weighted_quantile",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

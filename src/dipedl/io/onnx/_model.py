@@ -16,7 +16,8 @@ from ...calibration.rehearsal import Rehearsal
 from ...calibration.temperature import Temperature
 from ...density.base import takes_proba
 from ...dirichlet import DISPLAYED
-from ...evidence import CautionBudget, Identity, QuantileEvidence, RankNormal, RobustZScore, ZScore
+from ...evidence.caution_budget import CautionBudget
+from ...evidence.normalizers import Identity, QuantileEvidence, RankNormal, RobustZScore, ZScore
 from ...inputs import FittedClassifier
 from ...maths.arrays import TOLERANCE
 from ._check import evidence_owner, is_shared, kind_of
