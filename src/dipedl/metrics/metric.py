@@ -11,7 +11,7 @@ from typing import Any, Literal, ParamSpec, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..maths.arrays import check_number, check_simplex, drop_mask
+from ..maths.arrays import check_simplex, drop_mask
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -125,13 +125,6 @@ def check_correct(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> tuple[B
     scores = check_scores("uncertainty", uncertainty)
     _check_same_length("correct", hits, "uncertainty", scores)
     return hits, scores
-
-
-def check_share(name: str, value: float, *, one_allowed: bool) -> float:
-    """Require a share in (0, 1), or in (0, 1] if ``one_allowed``."""
-    interval = "(0, 1]" if one_allowed else "(0, 1)"
-    expected = f"in {interval}, such as 0.95 for 95 %"
-    return check_number(name, value, expected, lambda x: 0 < x < 1 or (one_allowed and x == 1))
 
 
 def _array(name: str, values: npt.ArrayLike, shape: str, ndim: int) -> npt.NDArray[Any]:

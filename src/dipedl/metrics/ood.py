@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .metric import Floats, Ints, check_proba, check_scores, check_share, metric
+from ..maths.arrays import check_number
+from .metric import Floats, Ints, check_proba, check_scores, metric
 
 __all__ = ["aupr_in", "aupr_out", "fpr_at_tpr", "ood_auroc", "ood_brier"]
 
@@ -211,7 +212,8 @@ def fpr_at_tpr(
     """
     u_in = check_scores("uncertainty_in", uncertainty_in)
     hits, alarms = _counts_at_thresholds(check_scores("uncertainty_out", uncertainty_out), u_in)
-    strictest = (hits / hits[-1] >= check_share("tpr", tpr, one_allowed=True)).argmax()
+    least = check_number("tpr", tpr, "in (0, 1], such as 0.95 for 95 %", lambda x: 0 < x <= 1)
+    strictest = (hits / hits[-1] >= least).argmax()
     return float(alarms[strictest] / alarms[-1])
 
 
