@@ -334,7 +334,7 @@ _OTHERS: dict[str, Entry] = {
         _COUNTED, fitted={**_COUNTED.fitted, "_tfidf": c.is_a(f"{_TEXT}.TfidfTransformer")}
     ),
     f"{_TEXT}.HashingVectorizer": Foreign(
-        parameters=_WORDS | {"n_features": c.number(1, _MOST_COLUMNS)}
+        parameters=_WORDS | {"n_features": c.number(1, _MOST_COLUMNS)}, dropped=_COUNTED.dropped
     ),
     "sklearn.compose.make_column_selector": Foreign(
         {"pattern": c.maybe(c.text)}, where=(_pattern_is_fast,)
