@@ -127,6 +127,7 @@ ATTRIBUTES = [
     (PolynomialFeatures(), {"_n_out_full": 99}, "make other columns"),
     (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_features_in": 3}, "other columns"),
     (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_classes": 10**6}, "other classes"),
+    (XGBClassifier(n_estimators=1, max_depth=2), {"n_classes_": 2}, "other classes"),
     (StackingClassifier([("a", GaussianNB())]), {"stack_method_": ["fit"]}, "stack_method_"),
 ]
 

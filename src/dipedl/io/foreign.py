@@ -8,6 +8,7 @@ names of methods and files, memory that an answer takes.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -318,6 +319,12 @@ def _lightgbm_fits(model: Any, sizes: c.Sizes) -> None:
     c.need(model._n_classes == k and trees == (1 if k == 2 else k), "have other classes")
 
 
+def _xgboost_fits(model: Any, sizes: c.Sizes) -> None:
+    c.is_a("xgboost.Booster")(model._Booster, sizes)
+    learned = json.loads(model._Booster.save_config())["learner"]["learner_model_param"]
+    c.need(max(int(learned["num_class"]), 2) == sizes["k"], "have other classes")
+
+
 _TEXT = "sklearn.feature_extraction.text"
 _SGD = Foreign(dropped=frozenset({"_loss_function_", "loss_function_"}))
 _OTHERS: dict[str, Entry] = {
@@ -353,6 +360,7 @@ _OTHERS: dict[str, Entry] = {
     "sklearn.linear_model.Perceptron": _SGD,
     "sklearn.linear_model.PassiveAggressiveClassifier": _SGD,
     "lightgbm.LGBMClassifier": Foreign({"fitted_": c.flag}, where=(_lightgbm_fits,)),
+    "xgboost.XGBClassifier": Foreign({"n_classes_": c.count("k", 2)}, where=(_xgboost_fits,)),
     # Frames' own indices, which a fit keeps for the names of its columns.
     "sklearn.pipeline.FeatureUnion": Foreign(
         dropped=frozenset({"_transformers_feature_names_out"})
@@ -388,7 +396,6 @@ _PLAIN = {
     "LabelEncoder MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
     "RobustScaler StandardScaler",
     "sklearn.svm": "LinearSVC",
-    "xgboost": "XGBClassifier",
 }
 ENTRIES: dict[str, Entry] = {
     **{f"{home}.{n}": Foreign() for home, names in _PLAIN.items() for n in names.split()},
