@@ -326,6 +326,7 @@ def _xgboost_fits(model: Any, sizes: c.Sizes) -> None:
 
 
 _TEXT = "sklearn.feature_extraction.text"
+_STEPS = c.each(c.fields(c.text, c.either(c.one_of("passthrough", "drop", None), c.model())))
 _SGD = Foreign(dropped=frozenset({"_loss_function_", "loss_function_"}))
 _OTHERS: dict[str, Entry] = {
     "sklearn.neighbors.NearestNeighbors": _NEIGHBOURS,
@@ -362,8 +363,10 @@ _OTHERS: dict[str, Entry] = {
     "lightgbm.LGBMClassifier": Foreign({"fitted_": c.flag}, where=(_lightgbm_fits,)),
     "xgboost.XGBClassifier": Foreign({"n_classes_": c.count("k", 2)}, where=(_xgboost_fits,)),
     # Frames' own indices, which a fit keeps for the names of its columns.
+    "sklearn.pipeline.Pipeline": Foreign(parameters={"steps": _STEPS}),
     "sklearn.pipeline.FeatureUnion": Foreign(
-        dropped=frozenset({"_transformers_feature_names_out"})
+        parameters={"transformer_list": _STEPS},
+        dropped=frozenset({"_transformers_feature_names_out"}),
     ),
 }
 
@@ -391,7 +394,6 @@ _PLAIN = {
     "sklearn.neighbors": "KernelDensity NearestCentroid",
     "sklearn.neural_network": "MLPClassifier",
     "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
-    "sklearn.pipeline": "Pipeline",
     "sklearn.preprocessing": "Binarizer FunctionTransformer KBinsDiscretizer LabelBinarizer "
     "LabelEncoder MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
     "RobustScaler StandardScaler",

@@ -99,7 +99,8 @@ def _read_table(model: Any) -> None:
 
 _MODELS: dict[str, Entry] = {
     "DIPClassifier": Entry(
-        {"classes_": c.labels(), "estimator_": c.fitted(c.model(d="d", k="k"))} | _EVIDENCE,
+        {"classes_": c.labels(), "estimator_": c.fitted(c.model("predict_proba", d="d", k="k"))}
+        | _EVIDENCE,
         {"stream_": c.ours("streaming.Stream"), "spread_": c.maybe(c.fitted(c.has("strength")))},
         parameters=_ANSWERING,
         where=(_inputs_fit,),
