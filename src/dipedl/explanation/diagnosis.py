@@ -53,6 +53,8 @@ _REACH = 2.0
 #: if no more than this share of held-out rows lies beyond them.
 _BEYOND = 1e-4
 _MOST_DOUBLINGS = 200
+#: Rounds that narrow a half-point down, each to a 1,024th.
+_REFINEMENTS = 10
 #: Relative cost in ID Brier score from which the evidence is too cautious, if no budget is stated.
 _BUDGET = 0.02
 #: Over the budget by this factor: the budget is spent on the same rows, other measures cost more.
@@ -484,23 +486,21 @@ def score_quantile(held_out: HeldOut, q: float) -> float:
 
 def half_point(evidence: EvidenceModel) -> float:
     """Return the score at which half of the confidence is lost: vacuity 1/2; -inf without any."""
-
-    def is_half_lost(score: float) -> bool:
-        return bool(vacuity_at(evidence, np.array([score]))[0] >= 0.5)
-
     held_out = evidence.held_out_
     top = float(held_out.scores.max())
     step = max(score_range(held_out), _TINY * max(1.0, abs(top)))
-    if is_half_lost(top):
+    if vacuity_at(evidence, np.array([top]))[0] >= 0.5:
         return top
-    candidates = (top - step * 2.0**i for i in range(_MOST_DOUBLINGS))
-    low = next(filter(is_half_lost, candidates), -np.inf)
-    if low == -np.inf:
-        return low
-    for _ in range(100):
-        middle = 0.5 * (low + top)
-        low, top = (middle, top) if is_half_lost(middle) else (low, middle)
-    return low
+    below = top - step * 2.0 ** np.arange(_MOST_DOUBLINGS)
+    lost = np.flatnonzero(vacuity_at(evidence, below) >= 0.5)
+    if len(lost) == 0:
+        return -np.inf
+    low = below[lost[0]]
+    for _ in range(_REFINEMENTS):
+        scores = np.linspace(low, top, 1025)
+        last = np.flatnonzero(vacuity_at(evidence, scores[:-1]) >= 0.5)[-1]
+        low, top = scores[last], scores[last + 1]
+    return float(low)
 
 
 def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:

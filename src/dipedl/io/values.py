@@ -87,11 +87,17 @@ class Encoder:
         Call it last: it adds the arrays of all decision trees to `tensors`.
         """
         for name, members in self._pools.items():
+            joined = {}
             for field, dtype in POOLS[name].fields.items():
                 arrays = [member[field] for member in members]
                 counts = np.array([len(array) for array in arrays], np.int64)
-                self.tensors[f"{name}/{field}"] = np.concatenate(arrays).astype(dtype)
+                joined[field] = np.concatenate(arrays).astype(dtype), counts
+                self.tensors[f"{name}/{field}"] = joined[field][0]
                 self.tensors[f"{name}/{field}/counts"] = counts
+            try:
+                POOLS[name].make_all(lookup(name), joined)
+            except ValueError as error:
+                raise TypeError(f"the trees of the model cannot be saved: they {error}") from error
         return {"objects": self._objects, "small": self._small}
 
     def _float(self, value: float, path: str) -> Any:
@@ -156,11 +162,8 @@ class Encoder:
     def _taken(self, name: str, value: Any) -> dict[str, Any]:
         if name not in POOLS:
             return dict(CODECS[name].take(value))
-        member = POOLS[name].take(value)
-        joined = {k: (v, np.array([len(v)])) for k, v in member.items()}
-        POOLS[name].make_all(type(value), joined)
         members = self._pools.setdefault(name, [])
-        members.append(member)
+        members.append(POOLS[name].take(value))
         return {"number": len(members) - 1}
 
     def _add(self, entry: dict[str, Any], value: Any, state: dict[str, Any], path: str) -> Any:
