@@ -123,6 +123,8 @@ ATTRIBUTES = [
     # The name of a method, and a width that compiled code does not look at.
     (LogisticRegression(), {"predict_proba": {"$function": "numpy.tanh"}}, "no .'predict_proba'"),
     (RandomForestClassifier(2), {"n_features_in_": ...}, "lacks .'n_features_in_'"),
+    (StandardScaler(), {"mean_": ...}, "lacks .'mean_'"),
+    (StandardScaler(), {"scale_": None}, "has no scales"),
     (PolynomialFeatures(), {"_max_degree": 90, "degree": 90}, "too high a degree"),
     (PolynomialFeatures(), {"_n_out_full": 99}, "make other columns"),
     (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_features_in": 3}, "other columns"),

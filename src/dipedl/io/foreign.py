@@ -327,6 +327,13 @@ def _xgboost_fits(model: Any, sizes: c.Sizes) -> None:
 
 _TEXT = "sklearn.feature_extraction.text"
 _STEPS = c.each(c.fields(c.text, c.either(c.one_of("passthrough", "drop", None), c.model())))
+
+
+def _moments_are_there(scaler: Any, sizes: c.Sizes) -> None:
+    c.need(scaler.mean_ is not None or not scaler.with_mean, "has no means")
+    c.need(scaler.scale_ is not None or not scaler.with_std, "has no scales")
+
+
 _SGD = Foreign(dropped=frozenset({"_loss_function_", "loss_function_"}))
 _OTHERS: dict[str, Entry] = {
     "sklearn.neighbors.NearestNeighbors": _NEIGHBOURS,
@@ -334,6 +341,10 @@ _OTHERS: dict[str, Entry] = {
     "sklearn.neighbors.RadiusNeighborsClassifier": _VOTING,
     "sklearn.svm.SVC": _MACHINE,
     "sklearn.svm.NuSVC": _MACHINE,
+    # Read by `dipedl.inputs` itself.
+    "sklearn.preprocessing.StandardScaler": Foreign(
+        WIDE | {"mean_ scale_": c.maybe(c.values("d", kinds="f"))}, where=(_moments_are_there,)
+    ),
     "sklearn.preprocessing.PolynomialFeatures": Foreign(WIDE, where=(_powers_are_few,)),
     "sklearn.preprocessing.OneHotEncoder": _ENCODER,
     "sklearn.preprocessing.OrdinalEncoder": _ENCODER,
@@ -396,7 +407,7 @@ _PLAIN = {
     "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
     "sklearn.preprocessing": "Binarizer FunctionTransformer KBinsDiscretizer LabelBinarizer "
     "LabelEncoder MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
-    "RobustScaler StandardScaler",
+    "RobustScaler",
     "sklearn.svm": "LinearSVC",
 }
 ENTRIES: dict[str, Entry] = {

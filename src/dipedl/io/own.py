@@ -480,8 +480,15 @@ _DENSITIES: dict[str, Entry] = {
 # Transformers of this library.
 
 
+def _name_lines(lines: Any, sizes: c.Sizes) -> None:
+    """Require lines by name or by wavelength."""
+    c.need(isinstance(lines, list | tuple | np.ndarray), "must be a list")
+    c.need(all(isinstance(line, str | int | float) for line in lines), "must be names or numbers")
+
+
 def _windows_lie_within(lines: Any, sizes: c.Sizes) -> None:
     first, after = lines.windows_.T
+    c.need(len(lines.windows_) == len(lines.lines), "have windows of other lines")
     c.need((first < after).all(), "have a window without a pixel")
     c.need((lines.windows_ <= sizes["d"]).all(), "have windows beyond the pixels")
 
@@ -508,7 +515,9 @@ _TRANSFORMERS: dict[str, Entry] = {
     ),
     "spectra.EnergyNormalizer": Entry(WIDE, parameters={"eps": c.real(0)}),
     "spectra.LineMeans": Entry(
-        WIDE | {"windows_": c.ints("*", 2, least=0)}, where=(_windows_lie_within,)
+        WIDE | {"windows_": c.ints("*", 2, least=0)},
+        parameters={"lines": _name_lines},
+        where=(_windows_lie_within,),
     ),
     "spectra.PrincipalComponents": Entry(
         WIDE
