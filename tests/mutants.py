@@ -645,8 +645,8 @@ MUTANTS = [
     Mutant(
         "pseudo-outliers from rows of one class",
         "src/dipedl/calibration/pseudo_outliers.py",
-        "others = np.flatnonzero(self.y != c)",
-        "others = np.flatnonzero(self.y == c)",
+        "others = classes != c",
+        "others = classes == c",
         "tests/calibration/test_pseudo_outliers.py::test_blended_rows_lie_halfway_between_rows_of_two_classes",
     ),
     Mutant(

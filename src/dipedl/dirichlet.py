@@ -255,30 +255,9 @@ class Dirichlet:
         return self.concentration / self.strength[:, None]
 
     @_frozen_property
-    def mode(self) -> Array:
-        """Most probable class probabilities, shape (n, k); NaN where there is no single one.
-
-        The mode is ``(alpha - 1) / (S - k)`` where every alpha is at least 1 and one is larger.
-        """
-        xp = namespace(self.concentration)
-        excess = self.concentration - 1
-        total = excess.sum(axis=-1)
-        unique = xp.all(excess >= 0, axis=-1) & (total > 0)
-        mode = excess / xp.where(unique, total, 1.0)[:, None]
-        return xp.where(unique[:, None], mode, np.nan)
-
-    @_frozen_property
     def variance(self) -> Array:
         """Variance of each class probability, shape (n, k)."""
         return self.mean * (self._others / self.strength[:, None]) / (self.strength + 1)[:, None]
-
-    @_frozen_property
-    def covariance(self) -> Array:
-        """Covariance of the class probabilities, shape (n, k, k)."""
-        cross = -self.mean[:, :, None] * self.mean[:, None, :] / (self.strength + 1)[:, None, None]
-        diagonal = np.arange(cross.shape[-1])
-        cross[:, diagonal, diagonal] = self.variance
-        return cross
 
     @_frozen_property
     def vacuity(self) -> Array:

@@ -195,19 +195,6 @@ class HeldOut:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldPredictions:
-    """Predictions of a fold: of an ensemble the components, by name, and candidates that failed."""
-
-    rows: np.ndarray | None
-    scores: Any
-    proba: np.ndarray | None
-    y: np.ndarray | None
-    w: np.ndarray | None
-    failed: dict[str, str]
-    pseudo_outliers: dict[str, dict[str, np.ndarray]]
-
-
-@dataclass(frozen=True, eq=False)
 class Fold:
     """A fitted density and a fitted classifier, with rows that neither has seen.
 
@@ -248,17 +235,6 @@ class Fold:
             # As rows of folds are scored: nothing is held down for being out of reach.
             return np.asarray(density.combine(density.component_scores(Z, P)))
         return log_density(density, Z, P)
-
-    def predict(self, random_state: int | None) -> FoldPredictions:
-        """Return predictions for the rows of the fold; if seeded, for pseudo-outliers too."""
-        P, density = self.proba(self.X), self.density
-        pseudo_outliers = {} if random_state is None else self.pseudo_outlier_scores(random_state)
-        if isinstance(density, DensityEnsemble):
-            scores: Any = density.component_scores(self.Z, P)
-        else:
-            scores = log_density(density, self.Z, P)
-        failed = getattr(density, "failed_", {})
-        return FoldPredictions(self.rows, scores, P, self.y, self.w, failed, pseudo_outliers)
 
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
         """Return components of pseudo-outliers made of the rows, by kind.
@@ -429,27 +405,28 @@ def predict_held_out(
     score means a shift of level. Where rows repeat, as those of a few categories do, their scores
     are equal too, and a difference of level flags them all.
     """
-    density = whole.density
+    density, parts, pseudo_outliers = whole.density, [], None
     ensemble = isinstance(density, DensityEnsemble)
-    parts = [
-        fold.predict(random_state if ensemble and not i else None) for i, fold in enumerate(folds)
-    ]
+    for fold in folds:
+        P, score = fold.proba(fold.X), fold.density
+        if ensemble and pseudo_outliers is None:
+            pseudo_outliers = fold.pseudo_outlier_scores(random_state)
+        scored = score.component_scores(fold.Z, P) if ensemble else log_density(score, fold.Z, P)
+        parts.append((scored, getattr(score, "failed_", {}), P, fold.y, fold.w, fold.rows))
+    scores, failed, *others = (list(of_folds) for of_folds in zip(*parts, strict=True))
     proba, labels, weights, rows = (
-        None
-        if getattr(parts[0], name) is None
-        else np.concatenate([getattr(part, name) for part in parts])
-        for name in ("proba", "y", "w", "rows")
+        None if of_folds[0] is None else np.concatenate(of_folds) for of_folds in others
     )
     columns, names = None, ()
     if ensemble:
-        components = density.merge_folds([p.failed for p in parts], [p.scores for p in parts])
+        components = density.merge_folds(failed, scores)
         # Errors of the classifier are known only where labels are.
         wrong = None if labels is None or proba is None else proba.argmax(axis=1) != labels
-        density.fit_combiner(components, parts[0].pseudo_outliers, weights, wrong).warn_if_blind()
+        density.fit_combiner(components, pseudo_outliers, weights, wrong).warn_if_blind()
         columns, names = np.column_stack(list(components.values())), tuple(components)
         scores = density.combine_held_out(components, weights)
     else:
-        scores = np.concatenate([part.scores for part in parts])
+        scores = np.concatenate(scores)
     if rows is not None:
         scores = np.minimum(scores, whole.scores_of(rows))
     return HeldOut(scores, source, weights, proba, labels, columns, names, origin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,17 +82,22 @@ def draw_pseudo_outliers(
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     kept = np.flatnonzero(weights > 0)
     order = kept[np.argsort(row_hash(X[kept]), kind="stable")]
-    rows = _Source(X[order], np.unique(y, return_inverse=True)[1][order], weights[order])
-    rng = np.random.default_rng(random_state)
-    first, second = rows.pairs(n, rng)
-    d, low, high = X.shape[1], rows.X.min(axis=0), rows.X.max(axis=0)
-    mean = np.average(rows.X, axis=0, weights=rows.weights)
-    spread = np.sqrt(np.average((rows.X - mean) ** 2, axis=0, weights=rows.weights))
+    rows, w, rng = X[order], weights[order], np.random.default_rng(random_state)
+    classes = np.unique(y, return_inverse=True)[1][order]
+    first, u = _draw(w, rng.random(n)), rng.random(n)
+    second = np.empty(n, int)
+    for c in np.unique(classes[first]):
+        of_class = classes[first] == c
+        others = classes != c
+        second[of_class] = _draw(w * others if others.any() else w, u[of_class])
+    d, low, high = X.shape[1], rows.min(axis=0), rows.max(axis=0)
+    mean = np.average(rows, axis=0, weights=w)
+    spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=w))
     made = {
-        "blended": rows.X[first] / 2 + rows.X[second] / 2,
-        "pasted": np.where(np.arange(d) < d // 2, rows.X[first], rows.X[second]),
-        "permuted": np.take_along_axis(rows.X, rows.draw(rng.random((n, d))), axis=0),
-        "noised": rows.X[first] + rng.normal(size=(n, d)) * spread,
+        "blended": rows[first] / 2 + rows[second] / 2,
+        "pasted": np.where(np.arange(d) < d // 2, rows[first], rows[second]),
+        "permuted": np.take_along_axis(rows, _draw(w, rng.random((n, d))), axis=0),
+        "noised": rows[first] + rng.normal(size=(n, d)) * spread,
     }
     whole = np.issubdtype(X.dtype, np.integer)
     return {
@@ -102,27 +106,8 @@ def draw_pseudo_outliers(
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """ID rows in the order of their hashes, with weights."""
-
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-
-    def draw(self, u: np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
-        """Numbers of rows at the shares `u` in [0, 1) of the weight, `among` some of them."""
-        rows = np.arange(len(self.X)) if among is None else among
-        total = np.cumsum(self.weights[rows])
-        found = np.searchsorted(total, u * total[-1], side="right")
-        return np.asarray(rows[np.minimum(found, len(rows) - 1)])
-
-    def pairs(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """n rows, and for each a row of another class, if there is one."""
-        first, u = self.draw(rng.random(n)), rng.random(n)
-        second = np.empty(n, int)
-        for c in np.unique(self.y[first]):
-            of_class = np.flatnonzero(self.y[first] == c)
-            others = np.flatnonzero(self.y != c)
-            second[of_class] = self.draw(u[of_class], others if len(others) else None)
-        return first, second
+def _draw(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return numbers of rows at the shares `u` in [0, 1) of their weights (m,)."""
+    total = np.cumsum(weights)
+    last = np.flatnonzero(weights)[-1]
+    return np.minimum(np.searchsorted(total, u * total[-1], side="right"), last)

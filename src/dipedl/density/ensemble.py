@@ -470,10 +470,8 @@ class DensitySelector(DensityEnsemble):
         distance), "errors" (AUROC of the classifier's errors, NaN if unknown), "pseudo_outliers"
         (mean AUROC), and one entry per kind of pseudo-outlier. Then the candidates that failed:
         "name", "failed".
-    estimators_, failed_
+    estimators_, failed_, n_classes_
         As in `FusedDensity`.
-    n_classes_ : int
-        Number of classes, if probabilities were given to ``fit``.
     component_names_ : tuple of str
         The components that the choice needs.
     fusion_ : FusedDensity or None

@@ -54,11 +54,6 @@ class ThinWhitener:
         return float(np.log(self.inner).sum() + across * np.log(self.outer))
 
     @property
-    def reciprocal_condition(self) -> float:
-        """Smallest over largest eigenvalue."""
-        return float(self.outer / self.inner.max(initial=self.outer)) if self.outer > 0 else 0.0
-
-    @property
     def dense(self) -> np.ndarray:
         """The symmetric W with ``W^T W = C^-1``, shape (p, p)."""
         gain = 1 / np.sqrt(self.inner) - 1 / np.sqrt(self.outer)
@@ -92,13 +87,6 @@ class GaussianFactor:
     rest: np.ndarray | None
     whitener: np.ndarray | ThinWhitener
     log_det: float
-
-    @classmethod
-    def about(
-        cls, moments: Moments, whitener: np.ndarray | ThinWhitener, log_det: float
-    ) -> GaussianFactor:
-        """Place the factor of a covariance at the mean of `moments`."""
-        return cls(*_mean_and_rest(moments, whitener), whitener, log_det)
 
     @property
     def array(self) -> np.ndarray:
@@ -228,13 +216,14 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     if len(constant):
         raise ValueError(constant_message(moments, constant, intensity, who))
     if thin:
-        whitener = ThinWhitener.of(scatter, moments.weight, intensity, target)
-        check_regular(moments, whitener.reciprocal_condition, intensity, who)
-        return GaussianFactor.about(moments, whitener, whitener.log_det)
+        root = ThinWhitener.of(scatter, moments.weight, intensity, target)
+        condition = root.outer / root.inner.max(initial=root.outer) if root.outer > 0 else 0.0
+        check_regular(moments, condition, intensity, who)
+        return GaussianFactor(*_mean_and_rest(moments, root), root, root.log_det)
     scale = np.sqrt(variance)
     if cov.ndim == 1:
         log_det = float(2 * np.log(scale).sum())
-        return GaussianFactor.about(moments, 1 / scale, log_det)
+        return GaussianFactor(*_mean_and_rest(moments, 1 / scale), 1 / scale, log_det)
     cov /= scale
     cov /= scale[:, None]
     # Transposed, which changes nothing but spares LAPACK a copy.
@@ -245,7 +234,7 @@ def factorise(moments: Moments, intensity: float, target: float, who: str) -> Ga
     log_det = float(2 * (np.log(lower.diagonal()).sum() + np.log(scale).sum()))
     inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
     inverse /= scale
-    return GaussianFactor.about(moments, inverse, log_det)
+    return GaussianFactor(*_mean_and_rest(moments, inverse), inverse, log_det)
 
 
 def check_regular(moments: Moments, reciprocal: float, intensity: float, who: str) -> None:
@@ -271,17 +260,6 @@ class TiedFactors(Sequence[GaussianFactor]):
     rest: np.ndarray | None
     whitener: np.ndarray | ThinWhitener
     log_det: float
-
-    @classmethod
-    def of(cls, moments: TiedMoments, shared: GaussianFactor) -> TiedFactors:
-        """Place the factor of the covariance of `moments` at the mean of each class."""
-        whitener = shared.whitener
-        return cls(*_mean_and_rest(moments, whitener), whitener, shared.log_det)
-
-    @property
-    def thin(self) -> bool:
-        """True if the factor is that of wide data."""
-        return isinstance(self.whitener, ThinWhitener)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -383,7 +361,8 @@ def _row_blocks(n: int, k: int) -> list[slice]:
 def squared_distances(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
     """Squared Mahalanobis distance of each row of X (n, p) to each of k Gaussians, (n, k)."""
     distances = np.empty((len(factors), len(X)))
-    if isinstance(factors, BasisFactors) or (isinstance(factors, TiedFactors) and not factors.thin):
+    tied = isinstance(factors, TiedFactors) and not isinstance(factors.whitener, ThinWhitener)
+    if tied or isinstance(factors, BasisFactors):
         with np.errstate(over="ignore", invalid="ignore"):
             factors.fill(X, distances)
     else:
@@ -403,7 +382,8 @@ def class_factors(
     if covariance_type == "tied":
         tied = moments if isinstance(moments, TiedMoments) else TiedMoments.pooling(moments)
         shared = factorise(tied.within, shrinkage[0], target[0], "the tied covariance")
-        return TiedFactors.of(tied, shared)
+        whitener = shared.whitener
+        return TiedFactors(*_mean_and_rest(tied, whitener), whitener, shared.log_det)
     if isinstance(moments, BasisMoments):
         return BasisFactors.of(moments, shrinkage, target, who)
     return [factorise(*part) for part in zip(moments, shrinkage, target, who, strict=True)]

@@ -266,7 +266,7 @@ class WeightedRows:
         D = self._rows(0, stop).astype(np.float64)
         origin = D[0].copy()
         D -= origin
-        w = self._weights_of(0, stop)
+        w = np.ones(stop) if self._weights is None else self._weights[:stop]
         return np.asarray(origin + w @ D / (w.sum() or 1.0))
 
     def minus(
@@ -283,16 +283,13 @@ class WeightedRows:
             part = np.subtract(self._rows(start, stop), point, out=D[: stop - start])
             if offset is not None:
                 part -= offset
-            yield part, ones[: stop - start] if self.equal else self._weights_of(start, stop)
+            yield part, ones[: len(part)] if self._weights is None else self._weights[start:stop]
 
     def _rows(self, start: int, stop: int) -> np.ndarray:
         if self._places is None:
             return self._X[start:stop]
         # Faster than self._X[places], which asks whether each lies inside.
         return np.take(self._X, self._places[start:stop], axis=0, mode="clip")
-
-    def _weights_of(self, start: int, stop: int) -> np.ndarray:
-        return np.ones(stop - start) if self._weights is None else self._weights[start:stop]
 
 
 class OuterProducts:
