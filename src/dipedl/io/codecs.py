@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from . import boosters, compiled, foreign, own
@@ -36,6 +36,7 @@ def _by_class() -> dict[str, list[str]]:
     return found
 
 
+@lru_cache(maxsize=1024)
 def type_name(cls: type) -> str | None:
     """Return the name of a type in a file; None for a type that is not in the table."""
     names = _by_class().get(cls.__name__, ())

@@ -61,11 +61,11 @@ def _bins_fit(model: Any, sizes: c.Sizes) -> None:
     """Nodes read columns, and categories of columns that have some."""
     bins, width = model._bin_mapper, sizes["f"]
     c.need(len(bins.is_categorical_) == width, "have bins of another width")
-    for predictor in (p for stage in model._predictors for p in stage):
-        inner = predictor.nodes[predictor.nodes["is_leaf"] == 0]
-        c.need((inner["feature_idx"] < width).all(), "split on features that there are not")
-        columns = inner["feature_idx"][inner["is_categorical"] == 1]
-        c.need(bins.is_categorical_[columns].all(), "split a number as a category")
+    nodes = np.concatenate([p.nodes for stage in model._predictors for p in stage])
+    inner = nodes[nodes["is_leaf"] == 0]
+    c.need((inner["feature_idx"] < width).all(), "split on features that there are not")
+    columns = inner["feature_idx"][inner["is_categorical"] == 1]
+    c.need(bins.is_categorical_[columns].all(), "split a number as a category")
     # The trees read what the preprocessor writes, without a look at its width.
     made, mask = model._preprocessor, model.is_categorical_
     c.need(width == sizes["d"], "have another width")
