@@ -1,6 +1,7 @@
 """Normalisers, quantiles and the alarm threshold: definitions, weights, order, refusals."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +107,16 @@ def test_weighted_quantile_against_numpy_on_repeated_values(values, q, random):
     w[0] += 1
     expected = np.quantile(np.repeat(values, w), q - 1e-12, method="inverted_cdf")
     assert weighted_quantile(values, q, w) == expected
+
+
+def test_weights_of_a_table_count_by_their_place():
+    scores, w = np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0])
+    for labels in ([2, 1, 0], ["a", "b", "c"]):
+        weights = pd.Series(w, labels)
+        assert weighted_quantile(scores, 0.5, weights) == weighted_quantile(scores, 0.5, w) == 2.0
+        assert alarm_threshold(scores, 0.3, weights) == alarm_threshold(scores, 0.3, w)
+    with pytest.raises(ValueError, match="weights must not be masked"):
+        weighted_quantile(scores, 0.5, np.ma.masked_array(w, [True, False, False]))
 
 
 def test_alarm_threshold_keeps_its_rate_on_new_points(rng):

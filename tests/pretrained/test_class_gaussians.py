@@ -277,6 +277,22 @@ def test_bad_order_of_calls(rng):
     loaded.load_state_dict(density.state_dict())
     with pytest.raises(ValueError, match="it scores, but holds no moments"):
         loaded.update(features, labels, 4)
+    density.drop_moments()
+    with pytest.raises(ValueError, match="it scores, but holds no moments"):
+        density.update(features, labels, 4)
+
+
+@pytest.mark.parametrize("dtype", RTOL)
+def test_a_loader_may_write_into_its_last_batch(rng, dtype):
+    X, y = map(torch.as_tensor, problem(rng))
+    X, density = X.to(dtype), ClassGaussians()
+    features, labels = torch.empty_like(X[:100]), torch.empty_like(y[:100])
+    for start in (0, 100, 200):
+        features.copy_(X[start : start + 100])
+        labels.copy_(y[start : start + 100])
+        density.update(features, labels, 3)
+    expected = fitted(ClassGaussians(), X, y)
+    torch.testing.assert_close(density.finish()(X), expected(X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

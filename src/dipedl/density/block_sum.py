@@ -136,9 +136,10 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
                 densities.append(fit_copy(template, X[:, block], y, weights))
             except ValueError as error:
                 constant = block.start + np.flatnonzero(np.ptp(X[:, block], axis=0) == 0)
+                why = f" (columns {constant[:5].tolist()} are constant)" if len(constant) else ""
                 raise ValueError(
-                    f"the block of columns {block.start} to {block.stop - 1} cannot be fitted "
-                    f"(columns {constant[:5].tolist()} are constant): {error}"
+                    f"the block of columns {block.start} to {block.stop - 1} cannot be fitted"
+                    f"{why}: {error}"
                 ) from error
         return densities
 

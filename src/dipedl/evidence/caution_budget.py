@@ -227,7 +227,7 @@ class CautionBudget(BaseNormalizer):
         return ~far if left_out else np.ones(len(scores), dtype=bool)
 
     def _check_parameters(self) -> None:
-        share = "a share of the loss, in [0, 1]"
+        share = "in [0, 1], a share of the loss"
         check_number("budget", self.budget, share, lambda x: 0 <= x <= 1)
         check_choice("measure", self.measure, LOSSES)
         check_positive_number("slope", self.slope)

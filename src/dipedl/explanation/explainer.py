@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -260,32 +259,37 @@ class UserColumns:
         if "neighbours" in reading:
             inner["neighbours"] = reading["neighbours"][:top]
         if "features" in reading:
-            entries = list(self._entries(reading["features"], i))
+            entries = self._entries(reading["features"])
             # A column of many levels adds much for any of them.
             entries.sort(key=lambda entry: entry["expected"] - entry["contribution"])
-            inner["features"] = entries[:top]
+            inner["features"] = [
+                self._column(entry, i) if "column" in entry else self._feature(entry, i)
+                for entry in entries[:top]
+            ]
             others = (entry["contribution"] for entry in entries[top:])
             inner["rest"] = sum(others, reading["rest"])
         return reading | inner
 
-    def _entries(self, features: list[dict[str, Any]], i: int) -> Iterator[dict[str, Any]]:
-        """Yield features of row i that are no column, and columns with what their features add."""
-        sums: dict[int, tuple[float, float]] = {}
+    def _entries(self, features: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return features that are no column, and columns with what their features add."""
+        others: list[dict[str, Any]] = []
+        columns: dict[int, dict[str, Any]] = {}
         for entry in features:
             j = self.tokens.get(entry.get("name", ""))
             source = None if self.sources is None or j is None else self.sources[j]
             if source is None or len(source.columns) != 1 or source.words:
-                yield self._feature(entry, i)
+                others.append(entry | {"expected": 1.0})
             else:
                 (c,) = source.columns
-                contribution, expected = sums.get(c, (0.0, 0.0))
-                sums[c] = contribution + entry["contribution"], expected + 1.0
-        for c, (contribution, expected) in sums.items():
-            yield self._column(c, contribution, expected, i)
+                if c not in columns:
+                    columns[c] = {"column": c, "contribution": 0.0, "expected": 0.0}
+                columns[c]["contribution"] += entry["contribution"]
+                columns[c]["expected"] += 1.0
+        return [*others, *columns.values()]
 
     def _feature(self, entry: dict[str, Any], i: int) -> dict[str, Any]:
         """Return the entry of a feature that is no column, before it was standardised."""
-        j, entry = self.tokens.get(entry.get("name", "")), entry | {"expected": 1.0}
+        j = self.tokens.get(entry.get("name", ""))
         if j is None:
             return entry
         entry |= {"name": self.features[j]}
@@ -294,7 +298,9 @@ class UserColumns:
         mean, scale = float(self.scaler.mean_[j]), float(self.scaler.scale_[j])
         return entry | {"value": float(self.Z[i, j]) * scale + mean, "mean": mean}
 
-    def _column(self, c: int, contribution: float, expected: float, i: int) -> dict[str, Any]:
+    def _column(self, entry: dict[str, Any], i: int) -> dict[str, Any]:
+        """Return the entry of a column with its value in row i, and what is usual."""
+        c = entry["column"]
         if c not in self._values:
             values = column(self.X, c)
             self._values[c] = np.asarray(values), missing_entries(values)
@@ -308,16 +314,8 @@ class UserColumns:
             # Of filled gaps nothing tells how many there were.
             if not (source.filled and gaps[i]):
                 share, unusual = known.share(value), known.is_unusual(value, unit)
-        return {
-            "name": self.names[c],
-            "column": c,
-            "contribution": contribution,
-            "expected": expected,
-            "value": value,
-            "usual": usual,
-            "share": share,
-            "unusual": unusual,
-        }
+        more = {"value": value, "usual": usual, "share": share, "unusual": unusual}
+        return {"name": self.names[c], **entry, **more}
 
 
 def _plain(value: Any) -> Any:

@@ -138,6 +138,7 @@ class ClassGaussians(BufferedModule):
         self.distance: Any = _FORMS[covariance]()
         self._moments: Any = None
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        self._waiting_bytes = 0
 
     def update(self, features: Tensor, labels: Tensor, n_classes: int) -> None:
         """Take in a batch; what scores changes only at the next `finish`.
@@ -176,13 +177,15 @@ class ClassGaussians(BufferedModule):
         if not len(features):
             return
         with torch.no_grad():
-            rows = to_numpy(self._coordinates(features))
+            # Copies: a loader may write the next batch into the same tensors.
+            rows = np.array(to_numpy(self._coordinates(features)))
         if self._sizes is None:
             self._check_room(n_classes, rows.shape[1])
             self._sizes, self._device = (n_classes, rows.shape[1]), features.device
             self._moments = self._blank_moments(*self._sizes)
-        self._waiting.append((rows, labels.cpu().numpy()))
-        if sum(rows.nbytes for rows, _ in self._waiting) >= _PENDING_BYTES:
+        self._waiting.append((rows, np.array(labels.cpu())))
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_bytes >= _PENDING_BYTES:
             self._add_waiting()
 
     def _blank_moments(self, k: int, p: int) -> Any:
@@ -195,7 +198,7 @@ class ClassGaussians(BufferedModule):
         """Add the waiting rows to the moments."""
         if self._waiting:
             X, y = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
-            self._waiting = []
+            self._waiting, self._waiting_bytes = [], 0
             self._moments.add(X, y)
 
     def finish(self, group: dist.ProcessGroup | None = None) -> Self:
@@ -253,7 +256,8 @@ class ClassGaussians(BufferedModule):
 
     def drop_moments(self) -> None:
         """Free the moments: what scores stays, and no more rows can be taken in."""
-        self._moments, self._waiting = None, []
+        self._moments, self._sizes = None, None
+        self._waiting, self._waiting_bytes = [], 0
 
     def forward(self, features: Tensor) -> Tensor:
         """Log-density in nats of features (n, p), shape (n,), in the type of scoring.
