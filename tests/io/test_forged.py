@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     IsolationForest,
@@ -30,7 +31,13 @@ from sklearn.neighbors import (
 )
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
@@ -127,6 +134,26 @@ ATTRIBUTES = [
     (StandardScaler(), {"scale_": None}, "has no scales"),
     (PolynomialFeatures(), {"_max_degree": 90, "degree": 90}, "too high a degree"),
     (PolynomialFeatures(), {"_n_out_full": 99}, "make other columns"),
+    # Without a width it seemed not to be fitted, and was not checked.
+    (PolynomialFeatures(), {"n_features_in_": ..., "_n_out_full": 10**7}, "lacks"),
+    # Memory for each number of an answer, memory that nothing was written to, another's rows.
+    (OrdinalEncoder(), {"dtype": "U500000"}, "dtype of OrdinalEncoder"),
+    (OneHotEncoder(), {"dtype": {"$dtype": "|V500000"}}, "dtype of OneHotEncoder"),
+    *(
+        (FunctionTransformer(np.square), {"kw_args": {"$dict": [item]}}, "kw_args of Function")
+        for item in (["dtype", "U500000"], ["where", False], ["out", 0])
+    ),
+    (DummyClassifier(), {"n_outputs_": 3}, "n_outputs_ of DummyClassifier"),
+    (DummyClassifier(strategy="uniform"), {"n_classes_": 10**7}, "n_classes_ of DummyClassifier"),
+    # Threads by another name, or in the text of another setting: SIGSEGV.
+    *(
+        (LGBMClassifier(n_estimators=1, verbose=-1), change, message)
+        for change, message in (
+            ({"_other_params": {"$dict": [["num_threads", 10**5]]}}, "not in .-1024"),
+            ({"boosting_type": "gbdt num_threads=100000"}, "setting 'boosting_type'"),
+            ({"_objective": "multiclass num_threads=100000"}, "setting 'objective'"),
+        )
+    ),
     (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_features_in": 3}, "other columns"),
     (LGBMClassifier(n_estimators=1, verbose=-1), {"_n_classes": 10**6}, "other classes"),
     (XGBClassifier(n_estimators=1, max_depth=2), {"n_classes_": 2}, "other classes"),
@@ -546,6 +573,58 @@ def test_the_same_fit_gives_the_same_bytes(path, tmp_path):
 
 def test_a_first_guess_of_other_classes(path):
     """Compiled code adds to columns that there are not: SIGABRT, by seed 34 of the fuzzer."""
-    model = GradientBoostingClassifier(n_estimators=1)
-    with_state(saved(model, path), "DummyClassifier", class_prior_=4)
+    saved(GradientBoostingClassifier(n_estimators=1, init=LogisticRegression(max_iter=300)), path)
+
+    def narrow(manifest, tensors):
+        first = next(o["state"] for o in manifest["objects"] if "coef_" in o["state"])
+        tensors |= {"a": np.ones((2, 4)), "b": np.ones(2)}
+        first |= {"coef_": {"$array": "a"}, "intercept_": {"$array": "b"}}
+
+    forge(path, narrow)
     refused(path, "first guess of other classes")
+
+
+def test_a_compiled_tree_in_place_of_an_estimator(path):
+    """It reads columns that there are not: SIGSEGV."""
+    saved(AdaBoostClassifier(n_estimators=1), path)
+
+    def put(manifest, tensors):
+        objects = manifest["objects"]
+        tree = next(i for i, o in enumerate(objects) if o["type"] == TREE)
+        boosted = next(o["state"] for o in objects if "estimators_" in o["state"])
+        boosted["estimators_"] = [{"$object": tree}]
+
+    forge(path, put)
+    refused(path, "AdaBoostClassifier holds no sklearn.tree._tree.Tree")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        {"$bytes": {"$array": "big"}, "fixed": True},
+        {"$masked": [{"$array": "big"}, True, 0]},
+        {"$masked": [{"$array": "big"}, {"$array": "whole"}, 0]},
+    ],
+    ids=str,
+)
+def test_copies_of_one_array(code, path):
+    """A file of a megabyte took three gigabytes."""
+    saved(DummyClassifier(), path)
+
+    def many(manifest, tensors):
+        tensors |= {"big": np.zeros(1 << 20, np.uint8), "whole": np.ones(1 << 20, np.uint8)}
+        entry = next(o for o in manifest["objects"] if o["type"].endswith("DummyClassifier"))
+        entry["state"]["constant"] = [code] * 100
+
+    forge(path, many)
+    refused(path, "many times the memory of the file|masked array")
+
+
+def test_a_name_in_numpy_imports_nothing(monkeypatch):
+    monkeypatch.delitem(sys.modules, "numpy.matlib", raising=False)
+    monkeypatch.delitem(vars(np), "matlib", raising=False)
+    decoder = Decoder({"objects": [], "small": []}, {})
+    for tag in ("$function", "$class"):
+        with pytest.raises(ValueError, match="is not one that a model may hold"):
+            decoder.decode({tag: "numpy.matlib"})
+    assert "numpy.matlib" not in sys.modules

@@ -30,6 +30,12 @@ _WORDS = 8
 class _Trees:
     """The trees of forests, gradient boosting and isolation forests."""
 
+    #: Types whose objects may hold one.
+    holders = tuple(
+        f"sklearn.tree.{name}{kind}"
+        for name in ("DecisionTree", "ExtraTree")
+        for kind in ("Classifier", "Regressor")
+    )
     fields: ClassVar[dict[str, Any]] = {
         "shape": np.int64,
         "values": np.float64,
@@ -102,6 +108,7 @@ class _Trees:
 class _Predictors:
     """The trees of histogram boosting."""
 
+    holders = ("sklearn.ensemble.HistGradientBoostingClassifier",)
     fields: ClassVar[dict[str, Any]] = {
         **dict.fromkeys(("value", "num_threshold", "gain"), np.float64),
         **dict.fromkeys(("count", "left", "right", "depth", "bitset_idx", *_BITSETS), np.uint32),

@@ -11,9 +11,13 @@ from functools import cache, cached_property
 from inspect import Parameter, signature
 from typing import Any
 
+import numpy as np
+
 from .checks import Check, Sizes, count, jobs, labels, need, plain, values
 
 _NAME = re.compile(r"_?[a-zA-Z]\w*")
+#: Those of the widest number.
+_MOST_BYTES = 32
 _ADDED = re.compile(r"_?[a-zA-Z]\w*_|_metadata_request")
 #: What any estimator may have.
 _COMMON: dict[str, Check] = {
@@ -30,6 +34,8 @@ _PARAMETERS: dict[str, Check] = {
     "n_jobs": jobs,
     # A folder of pickles, which a later fit would load.
     "memory": lambda value, sizes: need(value is None, "is a cache, which no file may name"),
+    # Answers take this much for each number.
+    "dtype": lambda value, sizes: need(np.dtype(value).itemsize <= _MOST_BYTES, "is too wide"),
 }
 
 
@@ -123,7 +129,10 @@ class Entry:
         if not hasattr(value, "get_params"):
             return True
         known = {**self.fitted, **self.optional} or self._checks
-        return any(name in known for name in vars(value))
+        # As scikit-learn sees it: what has any of these is asked, whatever it lacks.
+        cls: Any = type(value)
+        added = vars(value).keys() - _parameter_names(cls)
+        return any(name in known or name.endswith("_") for name in added)
 
     def _check_names(self, cls: type, state: Mapping[str, Any]) -> None:
         """Refuse names that no attribute has, and those of methods."""

@@ -309,6 +309,19 @@ _ENCODER = Foreign(
 )
 
 
+def _settings_are_plain(model: Any, sizes: c.Sizes) -> None:
+    """LightGBM reads settings from one line of text, the number of threads among them."""
+    c.need("_eval_at" not in vars(model), "have settings of a ranker")
+    settings = model.get_params() | {"objective": model._objective}
+    for name, value in settings.items():
+        many = isinstance(value, list | tuple | set)
+        texts = [name, *(value if many else [value])]
+        plain = all(re.fullmatch(r"[\w.:/-]*", text) for text in texts if isinstance(text, str))
+        c.need(plain, f"have a setting {name!r} that may hold others")
+        if name in _THREADS:
+            c.jobs(value, sizes)
+
+
 def _lightgbm_fits(model: Any, sizes: c.Sizes) -> None:
     """A setting turns LightGBM's own look at the width off; it takes memory for each class."""
     c.is_a("lightgbm.Booster")(model._Booster, sizes)
@@ -326,7 +339,15 @@ def _xgboost_fits(model: Any, sizes: c.Sizes) -> None:
 
 
 _TEXT = "sklearn.feature_extraction.text"
+#: Other names of `n_jobs` in LightGBM.
+_THREADS = ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads")
 _STEPS = c.each(c.fields(c.text, c.either(c.one_of("passthrough", "drop", None), c.model())))
+
+
+def _settings_of_a_call(value: Any, sizes: c.Sizes) -> None:
+    """Keywords of a function, without those that say which memory it writes, and how much."""
+    odd = {"out", "where", "dtype"} & set(value or ())
+    c.need(not odd, f"holds {sorted(odd)}")
 
 
 def _moments_are_there(scaler: Any, sizes: c.Sizes) -> None:
@@ -345,6 +366,9 @@ _OTHERS: dict[str, Entry] = {
     "sklearn.preprocessing.StandardScaler": Foreign(
         WIDE | {"mean_ scale_": c.maybe(c.values("d", kinds="f"))}, where=(_moments_are_there,)
     ),
+    "sklearn.preprocessing.FunctionTransformer": Foreign(
+        parameters={"kw_args inv_kw_args": _settings_of_a_call}
+    ),
     "sklearn.preprocessing.PolynomialFeatures": Foreign(WIDE, where=(_powers_are_few,)),
     "sklearn.preprocessing.OneHotEncoder": _ENCODER,
     "sklearn.preprocessing.OrdinalEncoder": _ENCODER,
@@ -357,6 +381,10 @@ _OTHERS: dict[str, Entry] = {
     ),
     "sklearn.compose.make_column_selector": Foreign(
         {"pattern": c.maybe(c.text)}, where=(_pattern_is_fast,)
+    ),
+    "sklearn.dummy.DummyClassifier": Foreign(
+        {"classes_": c.labels(), "n_classes_": c.count("k"), "n_outputs_": c.count(1)}
+        | {"class_prior_": c.floats("k")}
     ),
     # Methods of these names are called.
     "sklearn.ensemble.StackingClassifier": Foreign(
@@ -371,7 +399,9 @@ _OTHERS: dict[str, Entry] = {
     "sklearn.linear_model.SGDClassifier": _SGD,
     "sklearn.linear_model.Perceptron": _SGD,
     "sklearn.linear_model.PassiveAggressiveClassifier": _SGD,
-    "lightgbm.LGBMClassifier": Foreign({"fitted_": c.flag}, where=(_lightgbm_fits,)),
+    "lightgbm.LGBMClassifier": Foreign(
+        {"fitted_": c.flag}, where=(_settings_are_plain, _lightgbm_fits)
+    ),
     "xgboost.XGBClassifier": Foreign({"n_classes_": c.count("k", 2)}, where=(_xgboost_fits,)),
     # Frames' own indices, which a fit keeps for the names of its columns.
     "sklearn.pipeline.Pipeline": Foreign(parameters={"steps": _STEPS}),
@@ -388,7 +418,6 @@ _PLAIN = {
     "sklearn.compose": "ColumnTransformer",
     "sklearn.decomposition": "FactorAnalysis FastICA IncrementalPCA PCA TruncatedSVD",
     "sklearn.discriminant_analysis": "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis",
-    "sklearn.dummy": "DummyClassifier",
     "sklearn.ensemble": "AdaBoostClassifier BaggingClassifier VotingClassifier",
     _TEXT: "TfidfTransformer",
     "sklearn.feature_selection": "SelectKBest SelectPercentile VarianceThreshold",
@@ -405,7 +434,7 @@ _PLAIN = {
     "sklearn.neighbors": "KernelDensity NearestCentroid",
     "sklearn.neural_network": "MLPClassifier",
     "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
-    "sklearn.preprocessing": "Binarizer FunctionTransformer KBinsDiscretizer LabelBinarizer "
+    "sklearn.preprocessing": "Binarizer KBinsDiscretizer LabelBinarizer "
     "LabelEncoder MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
     "RobustScaler",
     "sklearn.svm": "LinearSVC",

@@ -312,6 +312,7 @@ class Decoder:
         self._arrays: dict[Any, np.ndarray] = {}
         self._made: dict[int, Any] = {}
         self._building: set[int] = set()
+        self._holder: str | None = None
         size = sum(array.nbytes for array in tensors.values())
         size += _PER_OBJECT_IN_FILE * len(self._objects)
         self._left = _ALWAYS + _MOST_GROWTH * size
@@ -336,13 +337,17 @@ class Decoder:
             self._building.add(number)
             self._made[number] = self._new(self._objects[number])
             self._building.discard(number)
+        name = self._objects[number].get("type")
+        # Their methods read memory without a look at the inputs: only these ask them well.
+        if name in POOLS and self._holder not in (None, *POOLS[name].holders):
+            raise ValueError(f"a {self._holder} holds no {name}")
         return self._made[number]
 
     def _new(self, entry: dict[str, Any]) -> Any:
         if "type" not in entry:
             return self._new_trusted(entry)
         name, cls = entry["type"], lookup(entry["type"])
-        state = {k: self.decode(v) for k, v in entry["state"].items()}
+        state = self._state(entry, name)
         if name in POOLS:
             return self._pool_members[name][_index(state["number"])]
         codec = CODECS[name]
@@ -364,7 +369,7 @@ class Decoder:
             return found
         if kind != "class" or not isinstance(found, type):
             raise ValueError(f"{entry[kind]} is no class")
-        state = {k: self.decode(v) for k, v in entry["state"].items()}
+        state = self._state(entry, None)
         self._charge(_PER_OBJECT)
         made: Any = found.__new__(found)  # type: ignore[call-overload]
         if hasattr(made, "__setstate__"):
@@ -372,6 +377,13 @@ class Decoder:
         else:
             vars(made).update(state)
         return made
+
+    def _state(self, entry: dict[str, Any], holder: str | None) -> dict[str, Any]:
+        """The attributes of an object; `holder` is the name of its type, None for a trusted one."""
+        outer, self._holder = self._holder, holder
+        state = {k: self.decode(v) for k, v in entry["state"].items()}
+        self._holder = outer
+        return state
 
     def _charge(self, size: int) -> None:
         self._left -= size
@@ -457,10 +469,17 @@ class Decoder:
         return self._view(("apart", id(array), lead, columns), made)
 
     def _bytes(self, data: Any, code: dict[str, Any]) -> bytes | bytearray:
-        return (bytes if code["fixed"] is True else bytearray)(self.decode(data).tobytes())
+        array = self.decode(data)
+        self._charge(array.nbytes)
+        return (bytes if code["fixed"] is True else bytearray)(array.tobytes())
 
     def _masked(self, parts: list[Any], code: dict[str, Any]) -> np.ma.MaskedArray:
         data, mask, fill = self.decode(parts)
+        # numpy would make arrays of other masks and data, as many as the file names.
+        if not (type(data) is type(mask) is np.ndarray and mask.dtype == bool):
+            raise ValueError("a masked array is not made of an array and its mask")
+        if data.shape != mask.shape:
+            raise ValueError("a masked array has a mask of another shape")
         return np.ma.MaskedArray(data, mask, fill_value=fill)
 
     def _set(self, items: list[Any], code: dict[str, Any]) -> set[Any]:
@@ -582,4 +601,5 @@ def _class_of_numbers(name: Any) -> type:
 
 def _of_numpy(name: Any) -> Any:
     known = isinstance(name, str) and name.startswith("numpy.")
-    return getattr(np, name.removeprefix("numpy."), None) if known else None
+    # Not by `getattr`, which imports what numpy has left for later.
+    return vars(np).get(name.removeprefix("numpy.")) if known else None
