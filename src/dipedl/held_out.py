@@ -413,7 +413,8 @@ def predict_held_out(
             pseudo_outliers = fold.pseudo_outlier_scores(random_state)
         scored = score.component_scores(fold.Z, P) if ensemble else log_density(score, fold.Z, P)
         parts.append((scored, getattr(score, "failed_", {}), P, fold.y, fold.w, fold.rows))
-    scores, failed, *others = (list(of_folds) for of_folds in zip(*parts, strict=True))
+    scores: Any
+    scores, failed, *others = zip(*parts, strict=True)
     proba, labels, weights, rows = (
         None if of_folds[0] is None else np.concatenate(of_folds) for of_folds in others
     )

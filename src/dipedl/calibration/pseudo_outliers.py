@@ -110,4 +110,4 @@ def _draw(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return numbers of rows at the shares `u` in [0, 1) of their weights (m,)."""
     total = np.cumsum(weights)
     last = np.flatnonzero(weights)[-1]
-    return np.minimum(np.searchsorted(total, u * total[-1], side="right"), last)
+    return np.asarray(np.minimum(np.searchsorted(total, u * total[-1], side="right"), last))

@@ -47,6 +47,8 @@ _LEAST = 1e-6
 #: Shares move in the third digit after that.
 _EM_STEPS = 200
 
+#: Classifiers by name, that of the user first, with the rows X (n, .) as they take them.
+Models = dict[str, tuple[FittedClassifier, Any]]
 #: Training rows and held-out rows of each fold, and labels of all rows (n,) as the fold has them.
 Folds = list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -166,13 +168,17 @@ class Rehearsal(BaseEstimator):
         held_out = np.unique(np.concatenate([held for _, held in folds]))
         # Rows that no fold holds out get their truth by a fit to those that are held out.
         fewest = min(len(held_out), *(len(train) for train, _ in folds))
-        weights = None if sample_weight is None else w
-        found = candidates(classifier, X, Z, weights, number, fewest=fewest)
-        experiment = _Experiment(found, folds, w, calibrator, u, prior / prior.sum())
-        real = experiment.cross_fit(found, [(train, held, y) for train, held in folds])
+        models, frozen = candidates(classifier, X, Z, number, fewest=fewest)
+        weighted, prior_mean = sample_weight is not None, prior / prior.sum()
+        experiment = _Experiment(models, frozen, w, weighted, calibrator, u, prior_mean)
+        real = experiment.cross_fit(models, [(train, held, y) for train, held in folds])
         truth = experiment.truth(real, y, of_all=pairs is not None)
-        again = experiment.rehearse(real, truth, np.random.default_rng(number))
-        q, own = truth[again.rows], 1.0 if found[0].frozen is not None else again.trained
+        # Labels are drawn anew for each fold: what one draw does to all would not average out.
+        rng, classes = np.random.default_rng(number), np.unique(real.y)
+        drawn = [(a, b, _draw_labels(truth, classes, a, rng)) for a, b in first_folds(folds)]
+        some = {n: m for i, (n, m) in enumerate(models.items()) if real.shares[n] or i == 0}
+        again = experiment.cross_fit(some, drawn)
+        q, own = truth[again.rows], again.trained if frozen is None else 1.0
         self.error_ = max(
             _mean(own * _squares(again.own - q), again.w),
             _mean(again.trained * _squares(again.mixture - q), again.w) + _excess(real),
@@ -180,7 +186,7 @@ class Rehearsal(BaseEstimator):
         variance = _mean(1 - _squares(real.own), real.w)
         strength = variance / max(self.error_, variance / _HIGHEST, _TINY) - 1
         self.strength_ = float(np.clip(strength, _LOWEST, _HIGHEST))
-        self.shares_ = {c.name: s for c, s in zip(found, real.shares, strict=True) if s}
+        self.shares_ = {name: share for name, share in real.shares.items() if share}
         self.log_evidence_, self.n_ = float(typical), float(w[held_out].sum())
         counts = np.bincount(real.y, real.w, minlength=len(prior))
         # Rounding may lead beyond one.
@@ -238,7 +244,7 @@ class _CrossFit:
     w: np.ndarray
     own: np.ndarray
     mixture: np.ndarray
-    shares: list[float]
+    shares: dict[str, float]
     trained: np.ndarray
 
 
@@ -246,32 +252,36 @@ class _CrossFit:
 class _Experiment:
     """Classifiers and rows that are cross-fitted to the real labels, then to drawn ones.
 
-    `models` begins with the user's classifier, or the recalibration that stands for it; `pairs` are
-    (train, held-out) rows of each fold, `vacuity` (n, 1) is the share of `prior_mean` (k,) in what
-    the model gives.
+    `models` begins with the user's classifier, or the recalibration that stands for it where its
+    probabilities (n, k) are `frozen`. Fits are given the weights `w` (n,) if `weighted`; `vacuity`
+    (n, 1) is the share of `prior_mean` (k,) in what the model gives.
     """
 
-    models: list[Candidate]
-    pairs: Pairs
+    models: Models
+    frozen: np.ndarray | None
     w: np.ndarray
+    weighted: bool
     calibrator: Any
     vacuity: np.ndarray
     prior_mean: np.ndarray
     refits: int = 0
 
-    def cross_fit(self, models: list[Candidate], folds: Folds) -> _CrossFit:
+    def cross_fit(self, models: Models, folds: Folds) -> _CrossFit:
         """Fit models, first that of the user, to the labels of each fold; mix by likelihood."""
         rows = np.concatenate([held for _, held, _ in folds])
-        self.refits += len(folds) if self.models[0].frozen is None else 0
-        probabilities = [model.cross_fitted(folds) for model in models]
+        self.refits += len(folds) if self.frozen is None else 0
+        probabilities = [self._predict(*model, folds) for model in models.values()]
         y, w = np.concatenate([y[held] for _, held, y in folds]), self.w[rows]
-        own = self._calibrate_and_shrink(probabilities[0], y, w, rows)
+        own = probabilities[0] if self.frozen is None else self.frozen[rows]
+        if self.calibrator is not None:
+            own = deepcopy(self.calibrator).fit(own, y, w).transform(own)
+        own = (1 - self.vacuity[rows]) * own + self.vacuity[rows] * self.prior_mean
         parts = [Temperature(confidence=0.0).fit(P, y, w).transform(P) for P in probabilities]
         weights = mixture_weights(np.stack([P[np.arange(len(y)), y] for P in parts], axis=1), w)
         # Models that matter little are left out.
         weights[weights < min(_LEAST_SHARE, weights.max())] = 0.0
-        shares: list[float] = (weights / weights.sum()).tolist()
-        mixture = sum(s * P for s, P in zip(shares, parts, strict=True))
+        shares = dict(zip(models, (weights / weights.sum()).tolist(), strict=True))
+        mixture = sum(s * P for s, P in zip(shares.values(), parts, strict=True))
         trained = [np.full(len(held), len(train) / len(self.w)) for train, held, _ in folds]
         return _CrossFit(rows, y, w, own, np.asarray(mixture), shares, np.concatenate(trained))
 
@@ -288,25 +298,18 @@ class _Experiment:
             q[~seen] = self.cross_fit(self.models, [fold]).mixture
         return q
 
-    def rehearse(self, real: _CrossFit, truth: np.ndarray, rng: np.random.Generator) -> _CrossFit:
-        """Return the cross-fit to labels drawn from the truth (n, k), anew for each fold.
-
-        What one draw does to every fold would not average out.
-        """
-        classes, pairs = np.unique(real.y), first_folds(self.pairs)
-        folds = [(train, held, _draw_labels(truth, classes, train, rng)) for train, held in pairs]
-        models = [m for i, m in enumerate(self.models) if real.shares[i] or i == 0]
-        return self.cross_fit(models, folds)
-
-    def _calibrate_and_shrink(
-        self, P: np.ndarray, y: np.ndarray, w: np.ndarray, rows: np.ndarray
-    ) -> Any:
-        """Return the classifier's probabilities (m, k), calibrated, shrunk to the prior mean."""
-        own = self.models[0]
-        P = P if own.frozen is None else own.frozen[rows]
-        if self.calibrator is not None:
-            P = deepcopy(self.calibrator).fit(P, y, w).transform(P)
-        return (1 - self.vacuity[rows]) * P + self.vacuity[rows] * self.prior_mean
+    def _predict(self, classifier: FittedClassifier, X: Any, folds: Folds) -> np.ndarray:
+        """Probabilities (m, k) of the held-out rows of all folds, by fits to their labels (n,)."""
+        probabilities = []
+        for train, held, labels in folds:
+            w, y = self.w[train] if self.weighted else None, classifier.classes[labels[train]]
+            try:
+                fitted = classifier.refitted(_safe_indexing(X, train), y, w)
+            except Exception as error:
+                explain_fold(error, y, len(labels))
+                raise
+            probabilities.append(fitted.proba(_safe_indexing(X, held)))
+        return np.concatenate(probabilities)
 
 
 def _draw_labels(
@@ -337,53 +340,24 @@ def _mean(values: np.ndarray, w: np.ndarray) -> float:
     return float(np.average(values, weights=w))
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A classifier, the rows X (n, .) as it takes them, and their weights (n,) or None.
-
-    `frozen` are probabilities (n, k) that no fit changes, of the classifier it stands for.
-    """
-
-    name: str
-    classifier: FittedClassifier
-    X: Any
-    w: np.ndarray | None
-    frozen: np.ndarray | None = None
-
-    def cross_fitted(self, folds: Folds) -> np.ndarray:
-        """Probabilities (m, k) of the held-out rows of all folds, by fits to their labels (n,)."""
-        probabilities = []
-        for train, held, labels in folds:
-            w, y = None if self.w is None else self.w[train], self.classifier.classes[labels[train]]
-            try:
-                fitted = self.classifier.refitted(_safe_indexing(self.X, train), y, w)
-            except Exception as error:
-                explain_fold(error, y, len(labels))
-                raise
-            probabilities.append(fitted.proba(_safe_indexing(self.X, held)))
-        return np.concatenate(probabilities)
-
-
 def candidates(
-    classifier: FittedClassifier, X: Any, Z: np.ndarray, w: np.ndarray | None, random_state: int,
-    *, fewest: int,
-) -> list[Candidate]:  # fmt: skip
+    classifier: FittedClassifier, X: Any, Z: np.ndarray, random_state: int, *, fewest: int
+) -> tuple[Models, np.ndarray | None]:
     """The classifier itself on inputs X (n, d), then the others on features Z (n, p).
 
-    A frozen classifier cannot be fitted again: a recalibration of its probabilities stands for it.
-    `fewest` are the rows of the smallest fit.
+    A frozen classifier cannot be fitted again: a recalibration stands for it, and its probabilities
+    (n, k) are returned too. `fewest` are the rows of the smallest fit.
     """
-    classes, own = classifier.classes, Candidate("classifier", classifier, X, w)
+    classes, P = classifier.classes, None
+    models: Models = {"classifier": (classifier, X)}
     if isinstance(classifier.template, FrozenEstimator):
         P = classifier.proba(X)
         again = FittedClassifier(None, classes, LogisticRegression(max_iter=_MAX_ITER))
-        log_proba = np.log(np.maximum(P, _LEAST))
-        own = Candidate("recalibrated classifier", again, log_proba, w, P)
+        models = {"recalibrated classifier": (again, np.log(np.maximum(P, _LEAST)))}
     others = _other_classifiers(min(len(Z) // 2, fewest), Z.shape[1], random_state)
-    return [own] + [
-        Candidate(name, FittedClassifier(None, classes, model), Z, w)
-        for name, model in others.items()
-    ]
+    for name, model in others.items():
+        models[name] = FittedClassifier(None, classes, model), Z
+    return models, P
 
 
 def _other_classifiers(most_landmarks: int, p: int, random_state: int) -> dict[str, Any]:

@@ -361,8 +361,9 @@ def _row_blocks(n: int, k: int) -> list[slice]:
 def squared_distances(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarray:
     """Squared Mahalanobis distance of each row of X (n, p) to each of k Gaussians, (n, k)."""
     distances = np.empty((len(factors), len(X)))
-    tied = isinstance(factors, TiedFactors) and not isinstance(factors.whitener, ThinWhitener)
-    if tied or isinstance(factors, BasisFactors):
+    if isinstance(factors, BasisFactors) or (
+        isinstance(factors, TiedFactors) and not isinstance(factors.whitener, ThinWhitener)
+    ):
         with np.errstate(over="ignore", invalid="ignore"):
             factors.fill(X, distances)
     else:
