@@ -539,8 +539,8 @@ MUTANTS = [
     Mutant(
         "reasons: the part that finds the row least rare",
         "src/dipedl/explanation/explainer.py",
-        "np.argmin([part.rarity()",
-        "np.argmax([part.rarity()",
+        "np.argmin(scores",
+        "np.argmax(scores",
         "tests/apps/table/test_answers.py::test_reasons_are_those_of_the_complete_cards",
     ),
     Mutant(

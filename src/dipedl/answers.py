@@ -311,7 +311,23 @@ class Decisions:
         reject_curve : every risk that can be promised.
         """
         kind = self._kinds[0] if kind is None else kind
-        threshold = self._reject_threshold(risk, coverage, confidence, kind)
+        if coverage is not None and risk is None:
+            u, weights = self._held_out_uncertainty(kind), self.held_out_rows().weights
+            threshold = float(round_up(conformal_quantile(u, coverage, weights)))
+        elif risk is None or coverage is not None:
+            raise ValueError(
+                f"give exactly one of risk and coverage, got risk={risk!r}, coverage={coverage!r}"
+            )
+        else:
+            curve = self.reject_curve(kind, confidence)
+            threshold = curve.threshold(risk)
+            if threshold == -np.inf:
+                warn_caller(
+                    f"risk={risk:g} cannot be promised with confidence={confidence:g} from "
+                    f"{self.held_out_rows().total:g} held-out inputs: everything is rejected; the "
+                    f"smallest risk that can be is {curve.upper.min():.3g}. Ask for that, or hold "
+                    f"out more rows: {self.calibrated_by}"
+                )
         P, scores = self.proba_and_scores(X)
         u = self._uncertainty_by(kind, lambda: P, scores)
         labels = np.asarray(self.classes_[self.label_indices(P, scores)])
@@ -551,27 +567,6 @@ class Decisions:
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         return self._uncertainty_by(kind, self.held_out_proba, self.held_out_rows().scores)
-
-    def _reject_threshold(
-        self, risk: float | None, coverage: float | None, confidence: float, kind: str
-    ) -> float:
-        if coverage is not None and risk is None:
-            u, weights = self._held_out_uncertainty(kind), self.held_out_rows().weights
-            return float(round_up(conformal_quantile(u, coverage, weights)))
-        if risk is None or coverage is not None:
-            raise ValueError(
-                f"give exactly one of risk and coverage, got risk={risk!r}, coverage={coverage!r}"
-            )
-        curve = self.reject_curve(kind, confidence)
-        threshold = curve.threshold(risk)
-        if threshold == -np.inf:
-            warn_caller(
-                f"risk={risk:g} cannot be promised with confidence={confidence:g} from "
-                f"{self.held_out_rows().total:g} held-out inputs: everything is rejected; the "
-                f"smallest risk that can be is {curve.upper.min():.3g}. Ask for that, or hold out "
-                f"more rows: {self.calibrated_by}"
-            )
-        return threshold
 
 
 def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:

@@ -75,9 +75,7 @@ def column_names(X: Any) -> list[Any]:
 
 def column_texts(X: Any) -> list[str]:
     """Return the names of the columns as texts; x0, x1, ... for those of an array."""
-    return (
-        [str(name) for name in X.columns] if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
-    )
+    return [str(name) if is_frame(X) else f"x{name}" for name in column_names(X)]
 
 
 def named_columns(X: Any) -> list[tuple[Any, Any]]:
@@ -414,7 +412,14 @@ class Columns:
                 continue
             other = _first_of_other_kind(column(X, j), kinds[dtype], kind)
             if other is not None:
-                self._refuse(X, j, kind, *other, dependencies.is_pyarrow_table(original))
+                row, value = other
+                name = column_names(X)[j] if is_frame(X) else self.names[j]
+                arrow = dependencies.is_pyarrow_table(original)
+                raise ValueError(
+                    f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit "
+                    f"had {_IN_WORDS[kind]} there (X has {value!r} at row {row}): give the column "
+                    f"in the type of the fit{self._conversion(X, j, value, arrow)}"
+                )
 
     def explain_floats(self, error: Exception, X: Any) -> None:
         """Add to an error the columns of X (n, d) of floats that were whole numbers in the fit."""
@@ -429,21 +434,20 @@ class Columns:
                     "needs a category of its own in fit"
                 )
 
-    def _refuse(self, X: Any, j: int, kind: str, row: int, value: Any, arrow: bool) -> None:
-        name = column_names(X)[j] if is_frame(X) else self.names[j]
-        raise ValueError(
-            f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit had "
-            f"{_IN_WORDS[kind]} there (X has {value!r} at row {row}): give the column in the type "
-            f"of the fit{self._conversion(X, j, kind, value, arrow)}"
-        )
-
-    def _conversion(self, X: Any, j: int, kind: str, value: Any, arrow: bool) -> str:
+    def _conversion(self, X: Any, j: int, value: Any, arrow: bool) -> str:
         """Return the code that converts a column with such a value to the type of the fit."""
-        pandas = is_pandas(X)
-        gaps = pandas and bool(missing_entries(column(X, j)).any())
-        types = _conversion_types(kind, value, self.levels.get(j, {}), gaps)
-        if not types:
+        pandas, known = is_pandas(X), self.levels.get(j, {})
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
             return ""
+        whole = number.is_integer() and str(value) not in known and str(int(number)) in known
+        types = ["int", "str"] if whole else ["str"]
+        if _kind_of_type(type(value)) == LEVEL:
+            types = ["float"]
+        elif pandas and missing_entries(column(X, j)).any():
+            # These types of pandas keep the gaps.
+            types = ["float", "'Int64'", "'string'"] if whole else ["'string'"]
         if arrow:
             name = X.columns[j]
             casts = "".join(f".cast({_OF_ARROW[of_pandas]!r})" for of_pandas in types)
@@ -465,39 +469,15 @@ def _first_of_other_kind(values: Any, kind: str | None, kind_in_fit: str) -> tup
 
     Gaps do not count, nor entries that are neither text, number nor date. `kind` is that of all.
     """
-    if (
-        kind is None
-        and is_category(values)
-        and not _other_types(values.cat.categories, kind_in_fit)
-    ):
-        return None
+    known = (None, kind_in_fit)
+    if kind is None and is_category(values):
+        if all(_kind_of_type(t) in known for t in set(map(type, values.cat.categories))):
+            return None
     entries = np.asarray(values, dtype=object).tolist()
-    others = _other_types(entries, kind_in_fit)
+    others = {t for t in set(map(type, entries)) if _kind_of_type(t) not in known}
     return next(
         ((i, v) for i, v in enumerate(entries) if type(v) in others and not is_missing(v)), None
     )
-
-
-def _other_types(values: Any, kind: str) -> set[type]:
-    """Return the types among values that are of another kind."""
-    return {t for t in set(map(type, values)) if _kind_of_type(t) not in (None, kind)}
-
-
-def _conversion_types(kind: str, value: Any, known: Container[Any], gaps: bool) -> list[str]:
-    """List the types that turn a column into the `kind` of the fit, one after the other.
-
-    With `gaps` they are types of pandas that keep these.
-    """
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return []
-    if _kind_of_type(type(value)) == LEVEL:
-        return ["float"]
-    whole = number.is_integer() and str(value) not in known and str(int(number)) in known
-    if gaps:
-        return ["float", "'Int64'", "'string'"] if whole else ["'string'"]
-    return ["int", "str"] if whole else ["str"]
 
 
 def by_row(texts: Iterable[list[str]], n: int) -> list[list[str]]:
@@ -565,9 +545,8 @@ def _levels(values: Any) -> dict[Any, float] | None:
 
 def _range_of(values: Any) -> tuple[float, float]:
     """Return the usual range of a column; NaN where it holds no numbers."""
-    if np.asarray(values).dtype.kind in "mM":
-        return _UNKNOWN
-    numbers = numbers_of(values)
+    dates = np.asarray(values).dtype.kind in "mM"
+    numbers = None if dates else numbers_of(values)
     if numbers is None:
         return _UNKNOWN
     return _range_of_numbers(numbers[np.isfinite(numbers)][:_MOST_ROWS])

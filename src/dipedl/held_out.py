@@ -250,22 +250,17 @@ class Fold:
         scores = {}
         for kind in list(outliers):
             # One kind at a time: of wide data the features of all take more memory than the models.
-            parts = self._features_and_proba(kind, rows_in_form_of(self.X, outliers.pop(kind)))
-            if parts is not None:
-                scores[kind] = self.density.component_scores(*parts)
+            X = rows_in_form_of(self.X, outliers.pop(kind))
+            try:
+                P, Z = self.proba(X), compute_features(self.features, X)
+            except Exception as error:
+                warn_caller(
+                    f"pseudo-outliers of kind {kind!r} are left out of the choice of a density: "
+                    f"features or classifier refuse them ({type(error).__name__}: {error})"
+                )
+            else:
+                scores[kind] = self.density.component_scores(Z, P)
         return scores
-
-    def _features_and_proba(self, kind: str, X: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
-        """Return features and class probabilities of X; None if either part refuses X."""
-        try:
-            proba = self.proba(X)
-            return compute_features(self.features, X), proba
-        except Exception as error:
-            warn_caller(
-                f"pseudo-outliers of kind {kind!r} are left out of the choice of a density: "
-                f"features or classifier refuse them ({type(error).__name__}: {error})"
-            )
-            return None
 
 
 def fit_folds(

@@ -214,21 +214,12 @@ def splitter_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pa
     pairs = splitter.split(np.zeros(len(y)), y)
     if kept is not None and not hasattr(cv, "split"):
         pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
-    return _checked_pairs(pairs, len(y))
-
-
-def source_of(cv: Any) -> str:
-    """Return the name of rows that a splitter or an iterable of pairs holds out."""
-    return f"held-out parts of {type(check_cv(cv)).__name__}"
-
-
-def _checked_pairs(pairs: Any, n: int) -> Pairs:
-    """Pairs (train, held-out) of rows among n, as numbers, each with rows in both parts."""
     try:
-        checked = [(np.arange(n)[train], np.arange(n)[held]) for train, held in pairs]
+        rows = np.arange(len(y))
+        checked = [(rows[train], rows[held]) for train, held in pairs]
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
-            f"cv must give pairs (train, held-out) of rows 0 to {n - 1}: {error}"
+            f"cv must give pairs (train, held-out) of rows 0 to {len(y) - 1}: {error}"
         ) from error
     if not checked or not all(part.size for pair in checked for part in pair):
         raise ValueError(
@@ -236,6 +227,11 @@ def _checked_pairs(pairs: Any, n: int) -> Pairs:
             f"{len(checked)} pairs; use cv=5 or a splitter such as ShuffleSplit(1, test_size=0.2)"
         )
     return checked
+
+
+def source_of(cv: Any) -> str:
+    """Return the name of rows that a splitter or an iterable of pairs holds out."""
+    return f"held-out parts of {type(check_cv(cv)).__name__}"
 
 
 def first_folds(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Pairs:

@@ -195,7 +195,15 @@ def reject_curve(
     >>> curve.threshold(risk=0.05) < 0.8 < curve.threshold(risk=0.15)
     True
     """
-    u, bad, w = _ascending(uncertainty, wrong, weights)
+    u, bad = held_out_array("uncertainty", uncertainty), np.asarray(wrong)
+    if bad.shape != u.shape or bad.dtype != bool:
+        raise ValueError(
+            f"wrong must be boolean of shape {u.shape}, got {bad.dtype} of shape {bad.shape}; "
+            "pass labels != predicted"
+        )
+    w = weights_or_ones(weights, u)
+    order = np.flatnonzero(w > 0)[np.argsort(u[w > 0], kind="stable")]
+    u, bad, w = u[order], bad[order], w[order]
     # A hair less: 0.05 * 20 inputs must not become 2 by the last bit.
     shares = np.arange(1, _STEPS + 1) / _STEPS * (1 - 1e-12)
     ranks = np.unique(np.ceil(w.sum() * shares))
@@ -210,18 +218,3 @@ def reject_curve(
     thresholds, n, errors = thresholds[distinct], n[distinct], errors[distinct]
     upper = risk_upper_bound(errors, n, level)
     return RejectCurve(thresholds, n / n[-1], errors / n, upper, float(confidence))
-
-
-def _ascending(
-    uncertainty: npt.ArrayLike, wrong: npt.ArrayLike, weights: npt.ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows of positive weight by uncertainty: it, whether they are wrong, their weights."""
-    u, bad = held_out_array("uncertainty", uncertainty), np.asarray(wrong)
-    if bad.shape != u.shape or bad.dtype != bool:
-        raise ValueError(
-            f"wrong must be boolean of shape {u.shape}, got {bad.dtype} of shape {bad.shape}; "
-            "pass labels != predicted"
-        )
-    w = weights_or_ones(weights, u)
-    order = np.flatnonzero(w > 0)[np.argsort(u[w > 0], kind="stable")]
-    return u[order], bad[order], w[order]

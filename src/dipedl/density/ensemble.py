@@ -123,9 +123,6 @@ class DensityEnsemble(DensityMixin, BaseEstimator):
             # A row of weight zero is absent.
             X, y, P, w = X[w > 0], y[w > 0], _take(P, w > 0), w[w > 0]
         self.fit_estimators(X, y, w).find_blind(X)
-        return self._fit_combiner_in_folds(X, y, w, P)
-
-    def _fit_combiner_in_folds(self, X: Rows, y: Rows, w: Rows | None, P: Rows | None) -> Self:
         number = seed(self.random_state)
         pairs = list(fold_pairs(content_folds(X, y, _FOLDS, number, together=True)))
         if not pairs:
@@ -656,17 +653,12 @@ class NormalScores(BaseNormalizer):
         centre = below + mass / 2
         left = special.ndtri(centre[:-1] / others[1:])
         right = special.ndtri((centre[1:] - left_out[:-1]) / others[:-1])
-        return np.asarray(np.where(mass > 1, own, self._between(left, right))[at])
-
-    def _between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Interpolate normal scores (m,) at the knots from those left and right of them, (m - 1,).
-
-        At the ends, with the slope of the tail.
-        """
+        # At a knot, interpolated from those left and right of it; at the ends, by the tail's slope.
         gap = np.diff(self.knots_)
         slope = (right[1:] - left[:-1]) / (gap[1:] + gap[:-1])
         first, last = right[0] - gap[0] / self.scale_, left[-1] + gap[-1] / self.scale_
-        return np.concatenate([[first], left[:-1] + slope * gap[:-1], [last]])
+        between = np.concatenate([[first], left[:-1] + slope * gap[:-1], [last]])
+        return np.asarray(np.where(mass > 1, own, between)[at])
 
 
 def default_candidates() -> Candidates:
@@ -710,23 +702,15 @@ def blind_to_distance(part: Any, X: Rows) -> bool:
     if isinstance(part.steps[-1][1] if isinstance(part, Pipeline) else part, RelativeDensity):
         return True
     rows = X[np.linspace(0, len(X) - 1, min(len(X), 200)).astype(int)]
-    rays = _rays(X, rows)
-    middle, (nearer, farther) = X.mean(axis=0), _DISTANCES
+    p, spread, middle = X.shape[1], X.std(axis=0), X.mean(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    axes = np.eye(p)[np.linspace(0, p - 1, min(p, _AXES)).astype(int)] * spread
+    aside = np.random.default_rng(0).normal(size=(_AXES, p)) * spread
+    rays, (nearer, farther) = np.vstack([axes, -axes, aside, rows - middle]), _DISTANCES
     points = np.concatenate([middle + nearer * rays, middle + farther * rays, rows])
     near, far, own = np.split(log_density(part, points), [len(rays), 2 * len(rays)])
     # Where both are -inf there is nothing further to fall.
     return not (((far < near - 1) & (far < own.min())) | np.isneginf(far)).all()
-
-
-def _rays(X: Rows, rows: Rows) -> Rows:
-    """Return directions from the mean of X (n, p), in standard deviations of the features."""
-    p = X.shape[1]
-    spread = X.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    rng = np.random.default_rng(0)
-    axes = np.eye(p)[np.linspace(0, p - 1, min(p, _AXES)).astype(int)]
-    aside = rng.normal(size=(_AXES, p))
-    return np.vstack([axes * spread, -axes * spread, aside * spread, rows - X.mean(axis=0)])
 
 
 def _shift(folds: Sequence[Rows]) -> float:

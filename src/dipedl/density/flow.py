@@ -172,8 +172,12 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         rows, held_out = self._split(rows, validation, seed)
         preprocessing = self._preprocessing().build(rows)
         module = _Module(_build(self.flow, rows.shape[1], seed))
-        settings = self._settings(held_out is not None)
-        inputs, settings = _training_inputs(rows, preprocessing, settings)
+        settings, inputs = self._settings(held_out is not None), rows.float()
+        if preprocessing.is_noisy or settings.augment:
+            there = deepcopy(preprocessing).to(self._device(), torch.float32)
+            settings = replace(settings, augment=_Augment(settings.augment, there))
+        else:
+            inputs = preprocessing(rows)[0].float()
         held = None if held_out is None else (preprocessing(held_out)[0].float(),)
         run: dict[str, Any] = {"progress": progress, "deadline": deadline}
         run |= {"checkpoint": checkpoint, "validation": held, "seed": seed}
@@ -356,16 +360,6 @@ class _Augment:
         x = x if self.first is None else self.first(x, generator)
         y: Tensor = self.preprocessing(self.preprocessing.noise(x, generator))[0]
         return y
-
-
-def _training_inputs(
-    rows: Tensor, preprocessing: Preprocessor, settings: Training
-) -> tuple[Tensor, Training]:
-    """Return the rows for training, float32, and the settings with the augmentation of a batch."""
-    if not (preprocessing.is_noisy or settings.augment):
-        return preprocessing(rows)[0].float(), settings
-    there = deepcopy(preprocessing).to(resolve_device(settings.device), torch.float32)
-    return rows.float(), replace(settings, augment=_Augment(settings.augment, there))
 
 
 def _build(flow: Any, n_features: int, seed: int) -> nn.Module:

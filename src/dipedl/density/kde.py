@@ -81,7 +81,14 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
         n = float(len(X) if weights is None else weights.sum())
-        self.bandwidth_ = self._bandwidth(n, X.shape[1])
+        if not isinstance(self.bandwidth, str):
+            check_positive_number("bandwidth", self.bandwidth)
+        elif self.bandwidth not in _RULES:
+            raise ValueError(
+                f"bandwidth must be a number > 0 or one of {sorted(_RULES)}, got {self.bandwidth!r}"
+            )
+        rule = _RULES.get(self.bandwidth)
+        self.bandwidth_ = float(self.bandwidth) if rule is None else rule(n, X.shape[1])
         self.scaler_ = fit_standard_scaler(X, weights)
         self.rows_ = self.scaler_.transform(X)
         counts = np.ones(len(X)) if weights is None else weights
@@ -92,28 +99,14 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         step = max(1, _CHUNK_BYTES // (8 * len(self.rows_)))
         with np.errstate(over="ignore", invalid="ignore"):
-            Y = self.scaler_.transform(Z)
-            parts = [self._log_sum(Y[start : start + step]) for start in range(0, len(Y), step)]
+            Y, parts = self.scaler_.transform(Z), []
+            for start in range(0, len(Y), step):
+                squared = cdist(Y[start : start + step], self.rows_, "sqeuclidean")
+                # inf - inf is an overflow too.
+                squared[np.isnan(squared)] = np.inf
+                squared *= -0.5 / self.bandwidth_**2
+                squared += self.log_weights_
+                parts.append(logsumexp(squared, axis=1))
         p = Z.shape[1]
         constant = p * np.log(self.bandwidth_) + p / 2 * LOG_2PI + np.log(self.scaler_.scale_).sum()
         return np.asarray(np.concatenate(parts) - constant)
-
-    def _log_sum(self, Z: np.ndarray) -> np.ndarray:
-        """Return the log-mean of the kernels at Z (m, p), but for their constant, shape (m,)."""
-        squared = cdist(Z, self.rows_, "sqeuclidean")
-        # inf - inf is an overflow too.
-        squared[np.isnan(squared)] = np.inf
-        squared *= -0.5 / self.bandwidth_**2
-        squared += self.log_weights_
-        return np.asarray(logsumexp(squared, axis=1))
-
-    def _bandwidth(self, n: float, p: int) -> float:
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth not in _RULES:
-                raise ValueError(
-                    f"bandwidth must be a number > 0 or one of {sorted(_RULES)}, "
-                    f"got {self.bandwidth!r}"
-                )
-            return _RULES[self.bandwidth](n, p)
-        check_positive_number("bandwidth", self.bandwidth)
-        return float(self.bandwidth)

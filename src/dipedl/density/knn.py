@@ -131,14 +131,29 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
     def fit_checked(self, Z: np.ndarray, y: Any, w: Any = None) -> Self:
         """Fit on features Z (n, p) and labels (n,) or None that were checked before; no weights."""
-        self._check_parameters(len(Z))
+        n, k, size = len(Z), self.n_neighbors, self.max_rows
+        for name, value in (("n_neighbors", k), ("max_rows", k if size is None else size)):
+            if type(value) is not int:
+                check_integer(name, value)
+        if not 1 <= k <= n:
+            raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {k!r}")
+        if size is not None and size < k:
+            raise ValueError(f"max_rows must be None or at least n_neighbors = {k}, got {size!r}")
         self.row_numbers_ = self._draw(Z, y)
         # A ball that holds k of n rows holds k m / n of m drawn; one alone is too noisy.
-        share = len(self.row_numbers_) / len(Z)
-        self.n_neighbors_ = max(min(2, self.n_neighbors), round(self.n_neighbors * share))
+        self.n_neighbors_ = max(min(2, k), round(k * (len(self.row_numbers_) / n)))
         X = Z[self.row_numbers_]
         keys = row_hash(X)
-        self._check_copies(keys)
+        counts = np.unique(keys, return_counts=True)[1]
+        copied = counts[counts > self.n_neighbors_].sum() / len(keys)
+        if copied > _COPIES:
+            raise ValueError(
+                f"{copied:.0%} of the rows of X have {self.n_neighbors_} copies or more, where the "
+                "density is infinite; KNNDensity needs continuous features: raise n_neighbors "
+                f"(the commonest row comes {counts.max()} times), drop repeated rows, or use "
+                "GDADensity or KernelDensity. After L2 normalisation rows of one direction are "
+                "copies, and rows of zeros too"
+            )
         self.center_ = X.mean(axis=0)
         X = X - self.center_
         self.neighbors_ = self._exact(X, self.n_neighbors_)
@@ -195,16 +210,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             return np.asarray(X - self.center_)
 
-    def _check_parameters(self, n: int) -> None:
-        k, size = self.n_neighbors, self.max_rows
-        for name, value in (("n_neighbors", k), ("max_rows", k if size is None else size)):
-            if type(value) is not int:
-                check_integer(name, value)
-        if not 1 <= k <= n:
-            raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {k!r}")
-        if size is not None and size < k:
-            raise ValueError(f"max_rows must be None or at least n_neighbors = {k}, got {size!r}")
-
     def _draw(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Draw the numbers of the rows to keep; each class keeps its share.
 
@@ -222,19 +227,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     def _exact(self, X: np.ndarray, k: int) -> NearestNeighbors:
         tree = len(X) > _PRODUCTS and X.shape[1] <= _TREE_FEATURES
         return NearestNeighbors(n_neighbors=k, algorithm="auto" if tree else "brute").fit(X)
-
-    def _check_copies(self, keys: np.ndarray) -> None:
-        """Refuse data of which many rows have their k nearest other rows at distance zero."""
-        counts = np.unique(keys, return_counts=True)[1]
-        share = counts[counts > self.n_neighbors_].sum() / len(keys)
-        if share > _COPIES:
-            raise ValueError(
-                f"{share:.0%} of the rows of X have {self.n_neighbors_} copies or more, where the "
-                "density is infinite; KNNDensity needs continuous features: raise n_neighbors "
-                f"(the commonest row comes {counts.max()} times), drop repeated rows, or use "
-                "GDADensity or KernelDensity. After L2 normalisation rows of one direction are "
-                "copies, and rows of zeros too"
-            )
 
 
 def _smallest_positive(distance: np.ndarray) -> float:

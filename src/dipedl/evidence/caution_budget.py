@@ -166,7 +166,11 @@ class CautionBudget(BaseNormalizer):
             If anything is missing, out of range or constant, or if rows of zero density alone
             cost more than the budget.
         """
-        self._check_parameters()
+        share = "in [0, 1], a share of the loss"
+        check_number("budget", self.budget, share, lambda x: 0 <= x <= 1)
+        check_choice("measure", self.measure, LOSSES)
+        check_positive_number("slope", self.slope)
+        check_number("confidence", self.confidence, "in [0.5, 1)", lambda x: 0.5 <= x < 1)
         scores, weights = weighted_scores(log_density, sample_weight)
         if proba is None or y is None:
             raise ValueError(
@@ -209,7 +213,18 @@ class CautionBudget(BaseNormalizer):
         loss = LOSSES[self.measure](P, labels, alpha / alpha0)
         t = self._spend(loss, x, weights, float(np.log(full / alpha0)))
         if t == -np.inf:
-            self._refuse(scores, source)
+            # Even the lowest half-point costs more than the budget.
+            if finite.all():
+                raise ValueError(
+                    f"{len(scores)} rows from {source} are too few to keep budget={self.budget:g} "
+                    f"with confidence={self.confidence:g}; hold out more, raise the budget or "
+                    "lower the confidence"
+                )
+            raise ValueError(
+                f"{(~finite).sum()} of {len(scores)} log-densities from {source} are -inf, and "
+                f"these rows alone cost more than budget={self.budget:g} of the held-out "
+                f"{self.measure}; use a density with unbounded support or raise the budget"
+            )
         self.location_ = center + t * self.scale_ / self.slope
         self.n_, self.source_ = total, source
         return self
@@ -225,13 +240,6 @@ class CautionBudget(BaseNormalizer):
         few = far.sum() == 1 or np.average(far, weights=weights) <= _MOST_FAR
         left_out = few and low < median and self.confidence == 0.5
         return ~far if left_out else np.ones(len(scores), dtype=bool)
-
-    def _check_parameters(self) -> None:
-        share = "in [0, 1], a share of the loss"
-        check_number("budget", self.budget, share, lambda x: 0 <= x <= 1)
-        check_choice("measure", self.measure, LOSSES)
-        check_positive_number("slope", self.slope)
-        check_number("confidence", self.confidence, "in [0.5, 1)", lambda x: 0.5 <= x < 1)
 
     def _spend(self, loss: Loss, x: np.ndarray, weights: np.ndarray, log_ratio: float) -> float:
         """Return the highest half-point within the budget, in log-odds, and keep its losses.
@@ -282,21 +290,6 @@ class CautionBudget(BaseNormalizer):
         self.loss_ = average(losses(last)) if last > -np.inf else np.nan
         self.allowed_loss_ = lowest + float(self.budget) * unit
         return last
-
-    def _refuse(self, scores: np.ndarray, source: str) -> None:
-        """Raise ValueError: even the lowest half-point costs more than the budget."""
-        zero = int((~np.isfinite(scores)).sum())
-        if not zero:
-            raise ValueError(
-                f"{len(scores)} rows from {source} are too few to keep budget={self.budget:g} with "
-                f"confidence={self.confidence:g}; hold out more, raise the budget or lower the "
-                "confidence"
-            )
-        raise ValueError(
-            f"{zero} of {len(scores)} log-densities from {source} are -inf, and these rows alone "
-            f"cost more than budget={self.budget:g} of the held-out {self.measure}; use a density "
-            "with unbounded support or raise the budget"
-        )
 
 
 def brier_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:

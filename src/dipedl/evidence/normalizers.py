@@ -102,18 +102,14 @@ class BaseNormalizer(BaseEstimator):
         scores, weights = weighted_scores(log_density, sample_weight)
         require_finite(scores, type(self).__name__, source)
         self._learn(scores, weights)
-        return self._learned(weights, source)
+        self.n_, self.source_ = float(weights.sum()), source
+        return self
 
     def transform(self, log_density: np.ndarray) -> np.ndarray:
         """Normalised log-density z, shape (n,); strictly increasing in `log_density`."""
         if not hasattr(self, "source_"):
             check_is_fitted(self, "source_")
         return self._apply(np.asarray(log_density, dtype=np.float64))
-
-    def _learned(self, weights: np.ndarray, source: str) -> Self:
-        self.n_ = float(weights.sum())
-        self.source_ = source
-        return self
 
     def _learn(self, scores: np.ndarray, weights: np.ndarray) -> None:
         raise TypeError(f"{type(self).__name__} must define _learn")
@@ -328,8 +324,7 @@ class QuantileEvidence(BaseNormalizer):
     Attributes
     ----------
     location_, scale_, log_odds_ : float
-        Half-point and lower-tail unit of the scores (`(median - 1 % quantile) / 2.326`), in nats
-        for a log-density, and log-odds of full evidence at the half-point.
+        As of `CautionBudget`.
 
     Examples
     --------
@@ -381,7 +376,8 @@ class QuantileEvidence(BaseNormalizer):
             self.log_odds_ = half_point_log_odds(n * gamma, float(alpha.sum()))
         self.scale_ = lower_tail_unit(scores, weights, type(self).__name__)
         self.location_ = weighted_quantile(scores, self.quantile, weights)
-        return self._learned(weights, source)
+        self.n_, self.source_ = float(weights.sum()), source
+        return self
 
 
 def check_increasing(normalizer: Any, scores: np.ndarray) -> None:
@@ -405,7 +401,15 @@ def check_increasing(normalizer: Any, scores: np.ndarray) -> None:
     >>> scores = np.array([-3.0, -1.0, 0.5])
     >>> check_increasing(ZScore().fit(scores), scores)
     """
-    points, name = _probes(np.asarray(scores, dtype=np.float64)), type(normalizer).__name__
+    scores, name = np.asarray(scores, dtype=np.float64), type(normalizer).__name__
+    finite = np.unique(scores[np.isfinite(scores)])
+    if len(finite) > _PROBES:
+        finite = finite[np.linspace(0, len(finite) - 1, _PROBES).round().astype(int)]
+    if not len(finite):
+        raise ValueError(f"scores must hold a finite number, got {scores[:3]}")
+    outside = (np.ptp(finite) or 1.0) * np.array([1.0, 10.0, 100.0])
+    between = (finite[1:] + finite[:-1]) / 2
+    points = np.unique(np.concatenate([finite, between, finite[0] - outside, finite[-1] + outside]))
     z = np.asarray(normalizer.transform(points), dtype=np.float64)
     if z.shape != points.shape:
         raise ValueError(
@@ -433,18 +437,6 @@ def check_increasing(normalizer: Any, scores: np.ndarray) -> None:
             f"normalizer {name} must be increasing, but gives z = {z[0]:.6g} for every score: "
             "it tells no input from another"
         )
-
-
-def _probes(scores: np.ndarray) -> np.ndarray:
-    finite = np.unique(scores[np.isfinite(scores)])
-    if len(finite) > _PROBES:
-        finite = finite[np.linspace(0, len(finite) - 1, _PROBES).round().astype(int)]
-    if not len(finite):
-        raise ValueError(f"scores must hold a finite number, got {scores[:3]}")
-    span = np.ptp(finite) or 1.0
-    outside = span * np.array([1.0, 10.0, 100.0])
-    between = (finite[1:] + finite[:-1]) / 2
-    return np.unique(np.concatenate([finite, between, finite[0] - outside, finite[-1] + outside]))
 
 
 def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:

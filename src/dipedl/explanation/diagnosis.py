@@ -124,7 +124,9 @@ def diagnose(clf: Any) -> Diagnosis:
     findings = list(held_out_findings(held_out, clf))
     findings += information_findings(held_out, clf)
     if clf.has_evidence:
-        findings += evidence_findings(clf.evidence_)
+        findings.append(_reach(clf.evidence_))
+        if held_out.labelled:
+            findings.append(_cost(clf.evidence_))
     findings += probability_findings(held_out, clf)
     findings += class_findings(held_out, clf)
     if clf.has_evidence:
@@ -142,25 +144,14 @@ def information_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
             yield _compared(held_out, clf)
         return
     numbers: Numbers = {"share_tied": tied, "spread": score_range(held_out)}
-    same = f"{tied:.0%} of the held-out rows"
+    code, what, so = "score_constant", "uncertainty", "hardly an input can be flagged"
+    remedy = "Use a classifier or a method whose uncertainty takes more values."
     if clf.has_evidence:
-        yield Finding(
-            "density_constant",
-            "warning",
-            f"The density gives {same} one and the same score: it cannot tell what is typical, and "
-            "the evidence is the same everywhere.",
-            numbers,
-            f"Check the features that the density sees. {_another_density(clf)}.",
-        )
-    else:
-        yield Finding(
-            "score_constant",
-            "warning",
-            f"The uncertainty of {same} is one and the same: it cannot tell what is typical, and "
-            "hardly an input can be flagged.",
-            numbers,
-            "Use a classifier or a method whose uncertainty takes more values.",
-        )
+        code, what, so = "density_constant", "density", "the evidence is the same everywhere"
+        remedy = f"Check the features that the density sees. {_another_density(clf)}."
+    same = f"The {what} gives {tied:.0%} of the held-out rows one and the same score"
+    text = f"{same}: it cannot tell what is typical, and {so}."
+    yield Finding(code, "warning", text, numbers, remedy)
 
 
 def _largest_tie(held_out: HeldOut) -> float:
@@ -285,13 +276,6 @@ def _log_likelihood(held_out: HeldOut, columns: np.ndarray) -> float:
     log_p = model.predict_log_proba(columns)
     log_own = np.where(held_out.wrong, log_p[:, 1], log_p[:, 0])
     return float((held_out.counts * log_own).sum())
-
-
-def evidence_findings(evidence: EvidenceModel) -> Iterator[Finding]:
-    """Yield where confidence is lost, and the price of that on ID data."""
-    yield _reach(evidence)
-    if evidence.held_out_.labelled:
-        yield _cost(evidence)
 
 
 def _reach(evidence: EvidenceModel) -> Finding:

@@ -337,10 +337,6 @@ class _Part:
     density: Any
     known: list[Reading]
 
-    def rarity(self) -> np.ndarray:
-        """Return the normal score of each row, 0 where there is none, shape (n,)."""
-        return np.array([known.get("normal_score") or 0.0 for known in self.known])
-
     def read(self, user: UserColumns, rows: np.ndarray, top: int) -> list[Reading]:
         """Readings of these rows (m,) in the columns of the user."""
         names, most = list(user.tokens), user.features_for(top)
@@ -356,7 +352,8 @@ def _rarest_gaussian(parts: list[_Part], user: UserColumns, top: int) -> list[tu
     one = np.arange(min(1, len(user.Z)))
     gaussians = [p for p in parts if [r["kind"] for r in p.read(user, one, 1)] == ["gaussian"]]
     if gaussians:
-        rarest = np.argmin([part.rarity() for part in gaussians], axis=0)
+        scores = [[known.get("normal_score") or 0.0 for known in p.known] for p in gaussians]
+        rarest = np.argmin(scores, axis=0)
         for c in np.unique(rarest):
             rows = np.flatnonzero(rarest == c)
             for i, reading in zip(rows.tolist(), gaussians[c].read(user, rows, top), strict=True):
