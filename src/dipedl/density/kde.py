@@ -81,14 +81,14 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
         n = float(len(X) if weights is None else weights.sum())
-        if not isinstance(self.bandwidth, str):
-            check_positive_number("bandwidth", self.bandwidth)
-        elif self.bandwidth not in _RULES:
+        h = self.bandwidth
+        if isinstance(h, str) and h not in _RULES:
             raise ValueError(
-                f"bandwidth must be a number > 0 or one of {sorted(_RULES)}, got {self.bandwidth!r}"
+                f"bandwidth must be a number > 0 or one of {sorted(_RULES)}, got {h!r}"
             )
-        rule = _RULES.get(self.bandwidth)
-        self.bandwidth_ = float(self.bandwidth) if rule is None else rule(n, X.shape[1])
+        if not isinstance(h, str):
+            check_positive_number("bandwidth", h)
+        self.bandwidth_ = _RULES[h](n, X.shape[1]) if isinstance(h, str) else float(h)
         self.scaler_ = fit_standard_scaler(X, weights)
         self.rows_ = self.scaler_.transform(X)
         counts = np.ones(len(X)) if weights is None else weights
