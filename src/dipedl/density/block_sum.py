@@ -160,9 +160,8 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
             densities = self._fit_blocks(X[train], None if y is None else labels[train], w)
             parts.append(self._scores(densities, X[held_out]))
             rows.append(held_out)
-        scores, counts = np.concatenate(parts), None
-        if weights is not None:
-            counts = weights[np.concatenate(rows)]
+        scores = np.concatenate(parts)
+        counts = None if weights is None else weights[np.concatenate(rows)]
         with np.errstate(invalid="ignore"):
             center = np.average(scores, axis=0, weights=counts)
             scale = np.sqrt(np.average((scores - center) ** 2, axis=0, weights=counts))

@@ -280,7 +280,10 @@ class CautionBudget(BaseNormalizer):
             now = losses(t)
             if not within(now):
                 self.exhausted_ = True
-                last = _last_within(lambda t: within(losses(t)), last, t)
+                high = float(t)
+                for _ in range(_BISECTIONS if last > -np.inf else 0):
+                    middle = (last + high) / 2
+                    last, high = (middle, high) if within(losses(middle)) else (last, middle)
                 break
             last = float(t)
             if average(now) < lowest:
@@ -323,11 +326,3 @@ def _grid(scores: np.ndarray, log_odds: float) -> np.ndarray:
     below = finite[0] - np.arange(np.ceil(_FULL - min(log_odds, 0.0)), 0, -1.0)
     ranks = np.unique(np.geomspace(1, len(finite), 100).round().astype(int)) - 1
     return np.concatenate([below, finite[ranks]])
-
-
-def _last_within(within: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the last number within, between one that is, or -inf, and one that is not."""
-    for _ in range(_BISECTIONS if low > -np.inf else 0):
-        middle = (low + high) / 2
-        low, high = (middle, high) if within(middle) else (low, middle)
-    return float(low)
