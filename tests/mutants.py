@@ -392,8 +392,8 @@ MUTANTS = [
     Mutant(
         "the side of the root that overspends",
         "src/dipedl/evidence/caution_budget.py",
-        "return float(low)",
-        "return float(high) + 1e-6",
+        "else (last, middle)\n",
+        "else (last, middle)\n                last = high + 1e-6\n",
         "tests/evidence/test_caution_budget.py::test_the_budget_is_spent_exactly[brier]",
     ),
     Mutant(
