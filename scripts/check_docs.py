@@ -21,6 +21,7 @@ from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from urllib.parse import quote, unquote, urlsplit
 
@@ -125,8 +126,12 @@ def unlinked_tests(site: Path) -> Iterator[str]:
 
 def public_objects() -> Iterator[tuple[object, str]]:
     """Every public class and function with each of its names; some have two."""
-    for package in ("", *sorted(dipedl._MODULES)):
-        module = import_module(f"dipedl.{package}".rstrip("."))
+    homes = [
+        found.name
+        for found in iter_modules(dipedl.__path__)
+        if found.ispkg and found.name != "writing"
+    ]
+    for module in (dipedl, *(import_module(f"dipedl.{home}") for home in homes)):
         for name in getattr(module, "__all__", ()):
             if not isinstance(getattr(module, name), ModuleType):
                 yield getattr(module, name), f"{module.__name__}.{name}"
