@@ -23,7 +23,7 @@ LEAST_VACUITY = 0.99
 Data = tuple[np.ndarray, np.ndarray]
 
 
-def normal(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+def draw_normal(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     """Classes that overlap more or less, features that depend on one another more or less."""
     y = rng.permutation(np.arange(n) % k)
     centers = rng.normal(size=(k, p)) * rng.choice([0.3, 1.0, 3.0])
@@ -31,41 +31,41 @@ def normal(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     return (centers[y] + rng.normal(size=(n, p))) @ mixing, y
 
 
-def redundant(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+def add_redundant_columns(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     """Repeated, added and constant columns."""
     X[:, -1] = X[:, 0]
     X[:, X.shape[1] // 2] = X.sum(axis=1) if rng.random() < 0.5 else 7.0
     return X
 
 
-def outlying_rows(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+def scale_rows(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     factor = rng.choice(len(X), rng.integers(1, 4), replace=False)
     X[factor] *= rng.choice([100.0, 1e4, -1e6])
     return X
 
 
-def skewed(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+def skew_columns(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     return np.exp(X * rng.choice([0.5, 1.0, 3.0], X.shape[1]).clip(max=600 / np.abs(X).max()))
 
 
-def heavy(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+def add_heavy_tails(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     some = rng.random(X.shape[1]) < rng.choice([0.3, 1.0])
     return np.where(some, X + rng.standard_cauchy(X.shape), X)
 
 
-#: What is done to rows of `normal`.
+#: What is done to rows of `draw_normal`.
 _CHANGES = {
     "normal": lambda rng, X: X,
-    "outlying rows": outlying_rows,
+    "outlying rows": scale_rows,
     "sentinels": lambda rng, X: np.where(
         rng.random(X.shape) < rng.choice([0.01, 0.05, 0.2]), -9999.0, X
     ),
-    "heavy tails": heavy,
-    "skewed": skewed,
+    "heavy tails": add_heavy_tails,
+    "skewed": skew_columns,
     "binary": lambda rng, X: (X > rng.normal(size=X.shape[1])).astype(float),
     "counts": lambda rng, X: rng.poisson(np.exp(X.clip(max=4))).astype(float),
     "sparse": lambda rng, X: np.where(rng.random(X.shape) < rng.choice([0.02, 0.1, 0.3]), X, 0.0),
-    "redundant": redundant,
+    "redundant": add_redundant_columns,
     "units": lambda rng, X: X * 10.0 ** rng.integers(-6, 10, X.shape[1]) + rng.choice([0.0, 1e4]),
 }
 KINDS = [*_CHANGES, "mixed"]
@@ -73,12 +73,12 @@ KINDS = [*_CHANGES, "mixed"]
 
 def rows_of(kind: str, rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     if kind == "mixed":
-        return mixed(rng, n, p, k)
-    X, y = normal(rng, n, p, k)
+        return mix_kinds(rng, n, p, k)
+    X, y = draw_normal(rng, n, p, k)
     return _CHANGES[kind](rng, X), y
 
 
-def mixed(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
+def mix_kinds(rng: np.random.Generator, n: int, p: int, k: int) -> Data:
     """Each column from another kind."""
     kinds, columns = list(_CHANGES), []
     seed = rng.integers(2**31)

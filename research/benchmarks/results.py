@@ -47,7 +47,7 @@ from dipedl_bench.tables.formatting import (
     three_decimals,
 )
 from dipedl_bench.tables.measures import measures, pairs_of
-from dipedl_bench.tables.pairs import both, known, summary_frame, values, with_intervals
+from dipedl_bench.tables.pairs import both, drop_repeats, summary_frame, values, with_intervals
 from dipedl_bench.tables.provenance import machines, not_yet_run, receipts
 from dipedl_bench.tables.table import BenchTable, Estimate, bench_table
 from dipedl_bench.tables.trivial import stored_trivial_lines
@@ -153,7 +153,7 @@ class Source:
         rows = [row for row in self.rows.get(profile, ()) if row["method"] == "dip-edl"]
         return sorted(row["parts"]["classifier"]["seconds"]["train"] for row in rows) or [np.nan]
 
-    def standardised(self, metric: str) -> float:
+    def with_standard_z(self, metric: str) -> float:
         """Return a metric of DIP-EDL if z had mean 0 and standard deviation 1 on the test rows.
 
         "sd" is the standard deviation that it has; means over the seeds of the first profile.
@@ -190,7 +190,7 @@ def page_of(suite: str, root: Path) -> str:
     ][:3]
     receipts_of_suite = RESULTS.glob(f"verify_{suite.replace('-', '_')}*.json")
     changes = verify_metrics(receipts_of_suite).groupby("kind")["by"].max()
-    known = {"m": source.mean, "of": source.lines, "standardised": source.standardised}
+    known = {"m": source.mean, "of": source.lines, "with_standard_z": source.with_standard_z}
     known |= {"seconds": source.seconds}
     known["moved"] = {kind.strip("/"): f"{by:.4f}".lstrip("0") for kind, by in changes.items()}
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
@@ -409,7 +409,7 @@ def measures_and_summary(table: BenchTable) -> Blocks:
     few = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
     yield (
         f"All methods over {len(table.pairs)} lines: {len(table.pairs.index.unique('dataset'))} "
-        f"known data sets, {len(known(table.pairs))} classifiers on them, {few} "
+        f"known data sets, {len(drop_repeats(table.pairs))} classifiers on them, {few} "
         f"{'seed' if seeds == [1] else 'seeds'}:"
     )
     frame = summary_frame(table, SHOWN)

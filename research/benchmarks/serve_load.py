@@ -139,7 +139,7 @@ def resident(pid: int) -> float:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
 
-async def mixed(
+async def load_mixed(
     port: int, pid: int, seconds: float, bodies: list[bytes], right: list[Any]
 ) -> dict[str, Any]:
     """Honest and malformed requests with reloads: statuses, wrong answers, growth of the memory."""
@@ -219,7 +219,7 @@ async def compare(folder: Path, seconds: float, minutes: float) -> dict[str, Any
             for clients in CLIENTS:
                 values[f"{name}_{clients}"] = await time_requests(port, clients, seconds, bodies)
             if name == "service" and minutes:
-                values["mixed"] = await mixed(port, pid, minutes, bodies, right)
+                values["mixed"] = await load_mixed(port, pid, minutes, bodies, right)
     for clients in CLIENTS:
         ratio = values[f"service_{clients}"]["p50_ms"] / values[f"bare_{clients}"]["p50_ms"]
         values[f"p50_ratio_{clients}"] = round(ratio, 2)

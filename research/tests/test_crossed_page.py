@@ -72,3 +72,11 @@ def test_table_and_report_of_a_crossed_suite(stored, tmp_path):
     file = tmp_path / "page.html"
     assert dipedl("report", "defaults", "--out", stored, "--file", file).exit_code == 0
     assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_rows_without_the_bare_method_make_no_table(tmp_path, options):
+    store_of([row for row in invented() if row["group"] != "bare"], tmp_path)
+    result = dipedl("table", "defaults", "--profile", "smoke", "--out", tmp_path, *options)
+    assert result.exit_code == 2 and "no method of group 'bare'" in result.stderr
+    assert not result.stdout

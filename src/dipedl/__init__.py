@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._version import __version__ as __version__
-from .plugins import lazily
+from .plugins import lazy_attributes
 
 if TYPE_CHECKING:
     from . import baselines, datasets, density, metrics, networks, plots, pretrained
@@ -74,4 +74,6 @@ _HOME = {
     "save": "io",
     "uncertainty": "decisions.pipelines",
 }
-__getattr__, __dir__ = lazily(__name__, Path(__file__).parent, _HOME, [*__all__, "__version__"])
+__getattr__, __dir__ = lazy_attributes(
+    __name__, Path(__file__).parent, _HOME, [*__all__, "__version__"]
+)

@@ -532,7 +532,7 @@ class FittedClassifier:
         X = with_categories(X, self.categories) if self.categories else X
         # A row whose numbers overflow is answered as unknown, without a warning.
         quiet = np.errstate(over="ignore", invalid="ignore")
-        with explained(self.estimator, X), quiet, one_thread(X):
+        with add_remedies(self.estimator, X), quiet, one_thread(X):
             P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
         shape = X.shape[0], len(self.labels())
         if P.shape != shape:
@@ -621,7 +621,7 @@ def fit_classifier(
 
 
 def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -> Any:
-    with explained(template, X), one_thread(X):
+    with add_remedies(template, X), one_thread(X):
         return clone(template).fit(X, y, **keywords)
 
 
@@ -742,7 +742,7 @@ def transform_rows(features: Any, X: Any) -> Any:
                 with np.errstate(over="ignore", invalid="ignore"):
                     return (values - features.mean_) / features.scale_
     quiet = np.errstate(over="ignore", invalid="ignore")
-    with explained(features, X, transform=True), quiet:
+    with add_remedies(features, X, transform=True), quiet:
         return features.transform(X)
 
 
@@ -775,7 +775,7 @@ def prior_vector(prior: Any, k: int) -> np.ndarray:
 
 
 @contextmanager
-def explained(part: Any, X: Any, *, transform: bool = False) -> Iterator[None]:
+def add_remedies(part: Any, X: Any, *, transform: bool = False) -> Iterator[None]:
     """Add a remedy to an error of a classifier, or of features that `transform` rows X (n, d)."""
     try:
         yield

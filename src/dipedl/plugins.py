@@ -123,10 +123,10 @@ def attach(
     """
     folder = Path(file).parent
     names = public_names(folder)
-    return *lazily(package, folder, names, sorted(names)), sorted(names)
+    return *lazy_attributes(package, folder, names, sorted(names)), sorted(names)
 
 
-def lazily(
+def lazy_attributes(
     package: str, folder: Path, homes: Mapping[str, str], public: list[str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package whose modules are imported when used.

@@ -30,10 +30,10 @@ from .held_out import HeldOut
 from .inputs import (
     FLOATS,
     FittedClassifier,
+    add_remedies,
     check_weights,
     clone_classifier,
     compute_features,
-    explained,
     known_classes,
     prior_vector,
     require_proba,
@@ -422,7 +422,7 @@ def _teach(model: Any, rows: RowSample, X: Any) -> None:
     form = rows.rows["X"]
     if isinstance(X, np.ndarray) or hasattr(X, "columns"):
         form = rows_in_form_of(X, form)
-    with explained(model.estimator, form):
+    with add_remedies(model.estimator, form):
         model.estimator_.partial_fit(form, rows.labels, classes=model.classes_, **weights)
     require_proba(model.estimator_)
 

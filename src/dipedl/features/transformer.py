@@ -13,8 +13,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..columns import NO_DATES, holds_dates, is_frame, named_columns, types_of
 from ..inputs import (
+    add_remedies,
     compute_features,
-    explained,
     refuse_dates,
     refuse_infinity,
     transform_rows,
@@ -62,7 +62,7 @@ def fit_feature_transformer(
         return _default(X, y, w, estimator, random_state)
     transformer = seeded_clone(features, random_state)
     weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
-    with explained(transformer, X):
+    with add_remedies(transformer, X):
         return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
 
 

@@ -161,14 +161,15 @@ def table(
         made = bench_table(store.rows())
         if trivial and not made.crossed:
             made, missing = with_trivial(made, store)
+        if as_json:
+            found = made.as_json()
+            found |= {"summary": plain(summary(made).to_dict("records"))} if made.crossed else {}
+            text = json.dumps(found, indent=1, allow_nan=False) + "\n"
+        else:
+            text = markdown(made)
     if missing:
         typer.echo(f"dipedl-bench: no trivial detectors: {missing}", err=True)
-    if as_json:
-        found = made.as_json()
-        found |= {"summary": plain(summary(made).to_dict("records"))} if made.crossed else {}
-        typer.echo(json.dumps(found, indent=1, allow_nan=False))
-    else:
-        typer.echo(markdown(made), nl=False)
+    typer.echo(text, nl=False)
 
 
 @bench.command()

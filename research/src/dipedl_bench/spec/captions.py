@@ -70,7 +70,7 @@ class Page(Frozen):
     with two decimals, with ``of="paper"`` the paper's number in its place and with
     ``of="difference"`` how far they are apart; ``seconds("gpu")`` are the wall seconds of training
     DIP-EDL's network, by seed, ``of("cpu default auroc")`` the Series over all lines of a crossed
-    suite, ``standardised("brier_id")`` a metric of DIP-EDL with another scale of z,
+    suite, ``with_standard_z("brier_id")`` a metric of DIP-EDL with another scale of z,
     ``moved.auroc`` by how much AUROCs of rows trained again moved at most.
     """
 

@@ -39,14 +39,14 @@ def pair_title(pair: Pair) -> str:
     return f"{pair[0]} / {pair[1]}, {pair[2]}"
 
 
-def known(pairs: DataFrame) -> DataFrame:
+def drop_repeats(pairs: DataFrame) -> DataFrame:
     """Return one pair for each data set and classifier."""
     return pairs[~pairs.index.droplevel("ood").duplicated()]
 
 
 def values(pairs: DataFrame, metric: str, method: str) -> Series:
     """Return means of a method; without an OOD set once for each data set and classifier."""
-    rows = pairs if metric in OF_OOD else known(pairs)
+    rows = pairs if metric in OF_OOD else drop_repeats(pairs)
     return rows.reindex(columns=[(metric, method)]).iloc[:, 0].astype(float)
 
 
@@ -139,7 +139,7 @@ def pair_frame(table: BenchTable, methods: Sequence[str], metric: str) -> DataFr
     """Return a metric of every pair and method as text, and the means."""
     from pandas import DataFrame
 
-    pairs = table.pairs if metric in OF_OOD else known(table.pairs)
+    pairs = table.pairs if metric in OF_OOD else drop_repeats(table.pairs)
     rows = [
         [
             pair_title(pair) if metric in OF_OOD else f"{pair[0]}, {pair[2]}",
@@ -186,7 +186,9 @@ def cost_frame(table: BenchTable) -> DataFrame:
 
     rows = []
     for name, title in table.methods["title"].items():
-        lines = (table.by_place.get((d, c, str(name))) for d, _, c in known(table.pairs).index)
+        lines = (
+            table.by_place.get((d, c, str(name))) for d, _, c in drop_repeats(table.pairs).index
+        )
         costs = DataFrame([line.cost for line in lines if line is not None and line.cost])
         if len(costs) and ":" not in str(name):
             sums = costs[["train", "classifier", "predict"]].sum()
@@ -253,7 +255,7 @@ def interval_frame(table: BenchTable) -> DataFrame:
 
 def problem_frame(table: BenchTable) -> DataFrame:
     """Return coverage of 95 % intervals of the bare method and ours, by data set and classifier."""
-    pairs = known(table.pairs).droplevel("ood")
+    pairs = drop_repeats(table.pairs).droplevel("ood")
     cells = (
         pairs.reindex(columns=[("coverage_95", name) for name in (table.bare, table.ours)])
         .map(_two_decimals)

@@ -274,8 +274,15 @@ class BenchTable:
 
     @property
     def bare(self) -> str:
-        """Name of the method that all are compared with."""
-        return str(self.methods.index[self.methods["group"] == "bare"][0])
+        """Name of the method that all are compared with; ValueError if it was not run."""
+        bare = self.in_groups("bare")
+        if not bare:
+            raise ValueError(
+                f"the rows of suite {self.suite!r}, profile {self.profile!r}, hold no method of "
+                f"group 'bare', with which all others are compared, got {self.in_groups(*GROUPS)}; "
+                "run it too"
+            )
+        return bare[0]
 
     @property
     def ours(self) -> str:

@@ -59,7 +59,7 @@ def parse_json(kind: type[Request], body: bytes, most: int) -> Request:
     if body.count(b":") > sum(len(one) for one in objects if isinstance(one, dict)):
         # A text holds a colon, or a name comes twice.
         json.loads(body, object_pairs_hook=_refuse_twice)
-    request = _checked(kind, content)
+    request = _validate(kind, content)
     if (request.rows is None) == (request.matrix is None):
         raise Problem(422, "rows", "give either rows or a matrix")
     if request.columns is not None and request.matrix is None:
@@ -84,10 +84,10 @@ def parse_query(parameters: Mapping[str, str]) -> PredictRequest:
             content["coverage"] = float(parameters["coverage"])
         except ValueError as error:
             raise Problem(422, "coverage", "coverage must be a number in (0, 1)") from error
-    return _checked(PredictRequest, content)
+    return _validate(PredictRequest, content)
 
 
-def _checked(kind: type[Request], content: dict[str, Any]) -> Request:
+def _validate(kind: type[Request], content: dict[str, Any]) -> Request:
     try:
         return kind.model_validate(content)
     except ValidationError as error:

@@ -406,11 +406,11 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
     """Return a column of the rows to learn from; its commas are those of the other columns."""
     values, kind = frame[name], forced.get(str(name))
     try:
-        column = _forced_or_guessed(values, str(name), kind)
+        column = _infer_or_force(values, str(name), kind)
     except UnclearMark:
         if not has_decimal_commas(frame):
             raise
-        column = _forced_or_guessed(values, str(name), kind, comma=True)
+        column = _infer_or_force(values, str(name), kind, comma=True)
     gaps = with_gaps(values).isna()
     if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
         gaps |= gap_words(values)
@@ -418,7 +418,7 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
     return with_usual(column, values) if column.used else column
 
 
-def _forced_or_guessed(
+def _infer_or_force(
     values: pd.Series, name: str, kind: str | None, comma: bool = False
 ) -> ColumnSpec:
     if kind is None:

@@ -147,7 +147,7 @@ def evaluate(
     """Measure a model on a test table, and on named tables of rows that are of no known class."""
     side = _score(model, test, "test rows", rows, coverage)
     unknown = tuple(_score(model, table, name, rows, coverage) for name, table in others)
-    proba = _with_ties_decided(model, side)
+    proba = _decide_ties(model, side)
     truth, strange = _true_classes(model, side)
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
     columns, answers = tuple(used[:_COLUMNS]), side.answers
@@ -190,7 +190,7 @@ def _score(
     return ScoredTable(name, frame, X, some.rows[fine], answers, bare, left_out)
 
 
-def _with_ties_decided(model: TableModel, side: ScoredTable) -> np.ndarray:
+def _decide_ties(model: TableModel, side: ScoredTable) -> np.ndarray:
     """Return the probabilities (n, k), that of the answer the largest by a bit where classes tie.
 
     Far from the data all are the prior's, and the answer is that of the classifier.
