@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 from dipedl.density import GDADensity  # noqa: E402
 from dipedl.gaussians.factor import log_densities  # noqa: E402
 from dipedl.pretrained import ClassGaussians, class_gaussians  # noqa: E402
+from dipedl.pretrained.class_moments import leading_rows  # noqa: E402
 
 K = 3
 
@@ -74,6 +75,31 @@ def test_is_probabilistic_pca_to_the_bound_of_the_sketch(rng):
         np.testing.assert_allclose(density.distance.outer[c], pca.noise_variance_, rtol=1e-3)
         trace = values.sum() + 55 * density.distance.outer[c]
         np.testing.assert_allclose(trace, rows.var(0).sum(), rtol=1e-12)
+
+
+@given(
+    seed=st.integers(0, 99),
+    a=st.integers(1, 40),
+    rank=st.integers(1, 12),
+    guards=st.integers(1, 6),
+)
+def test_the_sketch_keeps_its_bound(seed, a, rank, guards):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(a, 15)) * 0.8 ** np.arange(15)
+    size = rank + guards
+    sketch = leading_rows(rows, size, rank)
+    assert sketch.shape == (size, 15)
+    lost = np.linalg.eigvalsh(rows.T @ rows - sketch.T @ sketch)
+    squares = np.sort(np.linalg.svd(rows, compute_uv=False) ** 2)[::-1]
+    squares = np.append(squares, np.zeros(size + 1))
+    scale = squares[0] * 1e-12
+    # 0 <= lost <= the first value left out
+    assert -scale < lost[0] and lost[-1] < squares[size] + scale
+    products = sketch @ sketch.T
+    np.testing.assert_allclose(products, np.diag(products.diagonal()), atol=scale)
+    np.testing.assert_allclose(products.diagonal()[:rank], squares[:rank], atol=scale)
+    guarded = np.append((squares[rank:size] - squares[size]).clip(0), np.zeros(size))
+    np.testing.assert_allclose(products.diagonal()[rank:], guarded[: size - rank], atol=scale)
 
 
 def test_batches_wait_for_each_other(rng, monkeypatch):
