@@ -183,7 +183,7 @@ class ClassGaussians(BufferedModule):
             self._check_room(n_classes, rows.shape[1])
             self._sizes, self._device = (n_classes, rows.shape[1]), features.device
             self._moments = self._blank_moments(*self._sizes)
-        self._waiting.append((rows, np.array(labels.cpu())))
+        self._waiting.append((rows, labels.cpu().numpy().copy()))
         self._waiting_bytes += rows.nbytes
         if self._waiting_bytes >= _PENDING_BYTES:
             self._add_waiting()
