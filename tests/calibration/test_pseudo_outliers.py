@@ -98,4 +98,5 @@ def test_one_class_gives_pseudo_outliers_too(rows):
     ids=["text", "nan", "list", "3-d"],
 )
 def test_what_is_no_finite_array_of_numbers_gives_none(X):
-    assert make_pseudo_outliers(X, np.arange(len(X))) == {}
+    y, w = np.arange(len(X)), np.ones(len(X))
+    assert make_pseudo_outliers(X, y) == make_pseudo_outliers(X, y, sample_weight=w) == {}

@@ -68,7 +68,7 @@ def make_pseudo_outliers(
     X, y = drop_mask("X", X), validate_labels(y)
     check_consistent_length(X, y)
     check_classification_targets(y)
-    weights, number = check_weights(sample_weight, X), seed(random_state)
+    weights, number = check_weights(sample_weight, y), seed(random_state)
     return draw_pseudo_outliers(X, y, weights, number, check_integer("n", n))
 
 
