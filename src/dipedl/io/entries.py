@@ -140,7 +140,7 @@ class Entry:
         # A user may add attributes to a type of ours, which reads none of them.
         pattern = _NAME if self.foreign else _ADDED
         odd = [name for name in others if not pattern.fullmatch(name) or hasattr(cls, name)]
-        need(not odd, f"{cls.__name__} has no {sorted(odd)} in this version")
+        need(not odd, f"{cls.__name__} has no {sorted(odd)} in this version: fit again")
 
 
 def _named(owner: Any, name: str, check: Check, value: Any, sizes: Sizes) -> None:

@@ -101,7 +101,7 @@ MANY = passengers(600).assign(code=[f"c{i % 300}" for i in range(600)])
 FIT = {
     "no such file": (nothing, "", 1, "there is no file data.csv"),
     "a pipe": (lambda folder: os.mkfifo(folder / "data.csv"), "", 1, "is no ordinary file; copy"),
-    "a folder": (folder_of_that_name, "", 1, "data.csv holds no file that ends in .parquet"),
+    "a folder": (folder_of_that_name, "", 1, "without a file that ends in .csv"),
     "an empty file": (text(""), "", 1, "data.csv is empty; give a table"),
     "blank lines only": (text("\n\n  \n"), "", 1, "data.csv is empty"),
     "a line of names only": (text("survived,age\n"), "", 1, "no rows below them"),
@@ -207,7 +207,7 @@ FIT = {
     "mixed types": (changed(7, "age", "old"), "", 1, "--types age=category"),
     "texts as numbers": (csv(), "--types sex=numeric", 1, "is no finite number"),
     "texts as truths": (csv(), "--types port=boolean", 1, "is neither true nor false"),
-    "texts as dates": (csv(), "--types port=date", 1, "is no date"),
+    "texts as dates": (csv(), "--types port=date", 1, "is no date such as 2015-02-28"),
     "too many levels": (csv(MANY), "--types code=category", 1, "and 254 is the most"),
     "nothing but names": (csv(passengers()[["survived", "name"]]), "", 1, "no column to learn"),
     "a time column that is not there": (csv(), "--time-column day", 1, "--time-column names 'day'"),

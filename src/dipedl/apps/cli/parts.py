@@ -48,14 +48,12 @@ class PartOptions:
 def is_data_set(data: str) -> bool:
     """Return whether a path is a URL, an array, or a folder with Parquet, Arrow or Feather files.
 
-    A folder of texts, such as CSV, is one table.
+    A folder of texts, such as CSV, is one table, and so is one without a file.
     """
     if "://" in data or data.endswith(".npy"):
         return True
     names = [one.name.lower() for one in Path(data).iterdir()] if Path(data).is_dir() else []
-    return Path(data).is_dir() and not any(
-        n.endswith((".csv", ".csv.gz", ".tsv", ".jsonl")) for n in names
-    )
+    return bool(names) and not any(n.endswith((".csv", ".csv.gz", ".tsv", ".jsonl")) for n in names)
 
 
 @contextmanager

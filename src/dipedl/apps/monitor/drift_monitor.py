@@ -158,8 +158,7 @@ class DriftMonitor(BaseEstimator):
         if fingerprint(model) != self.model_:
             raise ValueError(
                 f"this monitor was made for the model {self.model_}, or by an earlier version of "
-                f"dipedl, got {fingerprint(model)}: give that model, or begin anew with "
-                "monitor.fit(model)"
+                f"dipedl, got {fingerprint(model)}: give that model, or begin a new monitor"
             )
         self._check_batch(batch)
         if _row_count(X) == 0:

@@ -108,12 +108,13 @@ class ColumnSpec:
             return f"{text[:40]!r} has {_MARKS[other]}: {needed}"
         if self.kind == NUMERIC and is_signed(text):
             return f"{text[:40]!r} is {_NOT[NUMERIC]}: write it without other characters"
-        return f"{text[:40]!r} is {_NOT[self.kind]}"
+        example = f" such as {self.date_text(_DAY)}" if self.kind == DATE else ""
+        return f"{text[:40]!r} is {_NOT[self.kind]}{example}"
 
     def date_text(self, seconds: float) -> str:
         """The text of a date as in the table of the fit, from a cut."""
         when = pd.Timestamp(seconds, unit="s")
-        if self.date != "ISO8601":
+        if self.date not in ("", "ISO8601"):
             return str(when.strftime(self.date))
         return str(when) if self.hours else str(when.date())
 
@@ -125,11 +126,12 @@ class ColumnSpec:
         return ", ".join(filter(None, parts))
 
 
+_DAY = 1_425_081_600.0  # 28 February 2015: no day is a month
 _MARKS = {",": "a decimal comma", ".": "a decimal point"}
 _NOT = {
     NUMERIC: "no finite number",
     BOOLEAN: "neither true nor false",
-    DATE: "no date of the format that the model was fitted with",
+    DATE: "no date",
     CATEGORY: "no single text",
 }
 

@@ -252,7 +252,10 @@ def table_files(path: Path) -> list[Path]:
     if path.is_dir():
         found = sorted(one for one in path.iterdir() if one.name.lower().endswith(_ENDINGS))
         if not found:
-            raise UserError(f"{path} is a folder without a file that ends in {', '.join(_ENDINGS)}")
+            raise UserError(
+                f"{path} is a folder without a file that ends in {', '.join(_ENDINGS)}; "
+                "write one of these"
+            )
         return found
     if glob.has_magic(path.name) and not path.exists():
         found = sorted(path.parent.glob(path.name))
