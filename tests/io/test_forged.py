@@ -394,6 +394,15 @@ def test_json_of_xgboost(place, value, message, native):
         boosters.check_model(learned)
 
 
+@pytest.mark.parametrize("best", ["-2147483649", "99", "x"])
+def test_the_best_iteration_of_xgboost(best, native):
+    """It is a number of trees that an answer takes: SIGSEGV."""
+    learned = json.loads(json.dumps(native[1]))
+    learned["learner"]["attributes"]["best_iteration"] = best
+    with pytest.raises(ValueError, match="best iteration"):
+        boosters.check_model(learned)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -487,6 +496,14 @@ def test_attributes_of_a_trusted_class_run_no_code(path):
         {"$set": [{"$tuple": [i * (2**61 - 1)]} for i in range(5000)]},
         {"$dict": [[i * (2**61 - 1), 0] for i in range(5000)]},
         {"$objects": [i * (2**61 - 1) for i in range(20_000)], "shape": [20_000]},
+        # Two numbers of which the hash is a sum.
+        {
+            "$objects": [
+                {"$scalar": ["<c16", np.complex128(5e10 - 1000003 * i + 1j * i).tobytes().hex()]}
+                for i in range(1, 2000)
+            ],
+            "shape": [1999],
+        },
     ],
     ids=lambda code: next(iter(code)),
 )

@@ -215,7 +215,10 @@ def check_model(learned: Any) -> None:
         need(re.fullmatch(r"[\d.E+-]+", weight), "has no weight")
     else:
         need(_number(*_parts(setting, "num_class")) == classes, "has other classes")
-    _check_booster(booster, width, max(classes, 1))
+    rounds = _check_booster(booster, width, max(classes, 1))
+    # An answer takes the trees up to this one.
+    best = attributes.get("best_iteration", "0")
+    need(re.fullmatch(r"\d{1,9}", best) and int(best) <= rounds, "has no such best iteration")
 
 
 def _check_parameters(parameters: Any) -> tuple[int, int]:
@@ -232,7 +235,8 @@ def _check_parameters(parameters: Any) -> tuple[int, int]:
     return width, classes
 
 
-def _check_booster(booster: Any, width: int, classes: int) -> None:
+def _check_booster(booster: Any, width: int, classes: int) -> int:
+    """Return the number of rounds."""
     model, name = _parts(booster, "model name")
     need(name == "gbtree" and isinstance(model, dict), "is not made of trees")
     # Names of categories, since 3.1: without any, all is empty.
@@ -249,6 +253,7 @@ def _check_booster(booster: Any, width: int, classes: int) -> None:
     need((np.diff(ends) == classes * each).all(), "has rounds of other sizes")
     for number, tree in enumerate(trees):
         _check_tree(tree, number, width)
+    return len(ends) - 1
 
 
 def _check_tree(tree: Any, number: int, width: int) -> None:

@@ -15,7 +15,6 @@ import types
 from abc import ABCMeta
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -497,8 +496,8 @@ class Decoder:
         for i, item in enumerate(items):
             values[i] = self.decode(item)
         # scikit-learn looks levels up in a dict. Smaller numbers have hashes of their own.
-        large = sorted(value for value in values if type(value) is int and abs(value) >= _LARGE)
-        check_hashes(value for value, _ in groupby(large))
+        large = (v for v in values if type(v) is int and abs(v) >= _LARGE)
+        check_hashes([*large, *(v for v in values if isinstance(v, tuple | np.generic))])
         return values.reshape(_shape(code["shape"]))
 
 
