@@ -13,8 +13,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import signature
+from operator import lt
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -753,7 +754,7 @@ def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
 
 def check_positive_number(name: str, value: Any) -> None:
     """Raise unless `value` is a finite number > 0."""
-    check_number(name, value, "finite and > 0", lambda x: x > 0)
+    check_number(name, value, "finite and > 0", partial(lt, 0))
 
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:

@@ -179,7 +179,8 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         return rank(self.moments_)
 
     def _moments_of(self, X: np.ndarray, weights: np.ndarray | None) -> Moments:
-        check_choice("covariance_type", self.covariance_type, _DIAGONAL)
+        if self.covariance_type not in tuple(_DIAGONAL):
+            check_choice("covariance_type", self.covariance_type, _DIAGONAL)
         diagonal, higher = _DIAGONAL[self.covariance_type], self.shrinkage == LEDOIT_WOLF
         return Moments.of(X, weights, diagonal=diagonal, higher=higher)
 
@@ -314,7 +315,8 @@ class ClassConditionalGaussians(BaseEstimator):
 
     def _check_parameters(self, y: Any) -> None:
         for name, allowed in _ALLOWED.items():
-            check_choice(name, getattr(self, name, allowed[0]), allowed)
+            if getattr(self, name, allowed[0]) not in allowed:
+                check_choice(name, getattr(self, name), allowed)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "

@@ -453,7 +453,9 @@ def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None =
 
 def _ascending(values: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return values (n,) in ascending order, and the sum of the weights up to each."""
-    w = np.ones(len(values)) if weights is None else float_array("weights", weights)
+    w = np.ones(len(values)) if weights is None else weights
+    if type(w) is not np.ndarray or w.dtype != np.float64:
+        w = float_array("weights", w)
     if w.shape != values.shape:
         raise ValueError(
             f"weights must have a number for each score, shape {values.shape}, got {w.shape}; "

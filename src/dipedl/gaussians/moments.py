@@ -403,6 +403,8 @@ def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
     """
     if shrinkage is None:
         return 0.0
+    if type(shrinkage) is float and 0 <= shrinkage <= 1:  # as settled by another fit
+        return shrinkage
     if isinstance(shrinkage, str):
         if shrinkage not in _ESTIMATED:
             raise ValueError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from . import boosters, compiled, foreign, own
 from .names import find, is_type, own_types
@@ -36,11 +37,15 @@ def _by_class() -> dict[str, list[str]]:
     return found
 
 
-@lru_cache(maxsize=1024)
+_NAMES: WeakKeyDictionary[type, str | None] = WeakKeyDictionary()
+
+
 def type_name(cls: type) -> str | None:
     """Return the name of a type in a file; None for a type that is not in the table."""
-    names = _by_class().get(cls.__name__, ())
-    return next((name for name in names if is_type(cls, paths()[name])), None)
+    if cls not in _NAMES:
+        names = _by_class().get(cls.__name__, ())
+        _NAMES[cls] = next((name for name in names if is_type(cls, paths()[name])), None)
+    return _NAMES[cls]
 
 
 def is_ours(name: str) -> bool:
