@@ -22,6 +22,7 @@ EXTRAS = {
     "typer": "cli",
     "rich": "cli",
     "pydantic": "cli",
+    "filelock": "cli",
     "matplotlib": "report",
     "jinja2": "report",
     "safetensors": "save",
