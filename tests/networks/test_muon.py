@@ -147,3 +147,24 @@ def test_it_learns_and_an_interrupted_run_ends_with_the_same_bits(tmp_path):
     assert all(
         torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True)
     )
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="PyTorch's is of version 2.9")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_direction_is_that_of_pytorch(shape):
+    theirs = nn.Parameter(torch.zeros(shape))
+    theirs.grad = matrix(shape)
+    torch.optim.Muon([theirs], lr=1.0, momentum=0.0, weight_decay=0.0, ns_steps=3).step()
+    longer = max(1, shape[0] / shape[1]) ** 0.5  # theirs, of a matrix with more rows than columns
+    ours = longer * orthogonal(matrix(shape))
+    # in bfloat16, which has three digits
+    torch.testing.assert_close(ours, -theirs.detach(), atol=0.02 * longer, rtol=0.05)
+
+
+def test_without_a_gradient_or_a_norm_nothing_breaks():
+    kernel = nn.Parameter(torch.zeros(2, 3, 3, 3))
+    optimizer = Muon([kernel], [kernel], lr=1.0, momentum=0.9, nesterov=True)
+    optimizer.step()
+    kernel.grad = torch.zeros_like(kernel)
+    optimizer.step()
+    assert not kernel.detach().any()

@@ -80,3 +80,14 @@ def test_finite_at_a_centre_and_far_away():
 def test_bad_sizes(name):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
         RadialFlow(**{"n_classes": 2, "dim": 2, "n_layers": 2, name: 0})
+
+
+def test_gradients_of_inputs_and_parameters():
+    f = flow(dim=2, n_layers=2, spread=0.5)
+    z = points(3, 2).requires_grad_()
+
+    def density(z, *parameters):
+        named = dict(zip(dict(f.named_parameters()), parameters, strict=True))
+        return torch.func.functional_call(f, named, (z,))
+
+    assert torch.autograd.gradcheck(density, (z, *f.parameters()))

@@ -1,9 +1,11 @@
+import pickle
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
@@ -15,6 +17,7 @@ from dipedl import DIPClassifier  # noqa: E402
 from dipedl.density import GDADensity  # noqa: E402
 from dipedl.networks import (  # noqa: E402
     MLP,
+    AffineAugmentation,
     FastCNN,
     ResNet18,
     TorchClassifier,
@@ -240,3 +243,38 @@ def test_gives_a_dip_classifier_its_features_and_probabilities(rng):
     np.testing.assert_allclose(
         clf.score_samples(X), clf.density_.score_samples(frozen.transform(X)), rtol=1e-9
     )
+
+
+def test_same_seed_same_network_and_no_global_state_touched(rng):
+    X, y = toy(rng)
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    augmented = replace(QUICK, augment=AffineAugmentation())
+    first = quick(training=augmented).fit(X, y).predict_proba(X)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+    torch.manual_seed(1)
+    again = quick(training=augmented).fit(X, y)
+    torch.set_rng_state(state)
+    np.testing.assert_array_equal(again.predict_proba(X), first)
+    other = quick(training=augmented, random_state=1).fit(X, y).predict_proba(X)
+    assert not np.array_equal(other, first)
+
+
+@pytest.mark.parametrize("backbone", [FastCNN(4), ResNet18(spectral_norm=True, width=8)])
+def test_clones_and_pickles(rng, backbone):
+    X, y = toy(rng)
+    clf = quick(backbone, replace(QUICK, epochs=1)).fit(X, y)
+    assert clone(clf).get_params() == clf.get_params()
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+def test_validation_chooses_the_epoch(rng):
+    X, y = toy(rng)
+    X_new, y_new = toy(rng, 30)
+    training = replace(QUICK, restore_best=True, epochs=6)
+    clf = quick(training=training).fit(X, y, (X_new, y_new))
+    column = {"a": 0, "b": 1}
+    P = clf.predict_proba(X_new)[np.arange(30), [column[label] for label in y_new]]
+    assert -np.log(P).mean() == pytest.approx(min(clf.history_.score), rel=1e-4)
+    assert len(clf.history_.score) == 6

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 from sklearn.decomposition import PCA
 
 torch = pytest.importorskip("torch")
@@ -149,3 +150,12 @@ def test_exports_loads_and_keeps_its_gradient(rng):
     loaded.load_state_dict(density.state_dict())
     assert torch.equal(loaded(Q), density(Q))
     assert torch.autograd.gradcheck(density, Q[:5].clone().requires_grad_())
+
+
+def test_integrates_to_one(rng):
+    X, y = problem(rng, n=200, p=2, spread=(2,))
+    density = fitted(X, y, rank=1)
+    proposal = multivariate_normal(X.mean(0), 4 * np.cov(X.T))
+    Q = proposal.rvs(40_000, random_state=0)
+    ratio = np.exp(density(torch.as_tensor(Q)).numpy() - proposal.logpdf(Q))
+    assert abs(ratio.mean() - 1) < 5 * ratio.std() / 200

@@ -135,8 +135,7 @@ def train_part(
     if part.role == "method":
         score(arrays)  # what cannot be scored must not be stored
     # how often a network runs for one prediction
-    passes = model.n_samples if hasattr(model, "sample_proba") else 1
-    passes = len(model.members_) if hasattr(model, "members_") else passes
+    passes = len(getattr(model, "members_", ())) or getattr(model, "n_samples", 1)
     note = {
         **as_seconds({"train": train, "score": scoring}, 6),
         **_peak_memory(),
