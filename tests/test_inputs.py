@@ -495,7 +495,7 @@ REFUSED = [
         "model must have .* got the class GDA",
     ),
     (lambda: GDADensity().fit(X, Y, ["a"] * 150), ValueError, "sample_weight must hold numbers"),
-    (lambda: GDADensity().fit(X, Y, [1j] * 150), ValueError, "sample_weight must hold real"),
+    (lambda: GDADensity().fit(X, Y, np.full(150, 1j)), ValueError, "sample_weight must hold real"),
     (lambda: GDADensity().fit(X, Y, {"a": 1}), TypeError, "sample_weight must hold .*got dict"),
     (lambda: GDADensity().fit(X, Y, X), ValueError, r"sample_weight must have .*\(150, 4\)"),
     (lambda: DIPClassifier(random_state=-1).fit(X, Y), ValueError, "random_state must be >= 0"),

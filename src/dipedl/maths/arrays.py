@@ -104,7 +104,7 @@ def drop_mask(name: str, values: Any) -> Any:
 def float_array(name: str, values: Any) -> np.ndarray:
     """Return `values` as float64; raise the error of a conversion with their name."""
     values = drop_mask(name, values)
-    if np.iscomplexobj(values):
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise ValueError(f"{name} must hold real numbers, got complex ones")
     try:
         return np.asarray(values, dtype=np.float64)
