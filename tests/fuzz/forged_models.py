@@ -377,7 +377,7 @@ def _outcome(path, name, inputs):
 
 
 def _is_of_others(error):
-    """Whether the estimator of another package inside a model raised this error."""
+    """Return whether the estimator of another package inside a model raised this error."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     ours = max((i for i, file in enumerate(files) if "dipedl" in file), default=0)
     return any("sklearn" in file for file in files[ours:])
@@ -418,7 +418,7 @@ def _doubt(model, inputs):
 
 
 def _fault(model, inputs):
-    """What is wrong with the probabilities that are not answered as unknown; None if nothing is."""
+    """Return the fault of probabilities that are not answered as unknown, or None."""
     inputs = np.array(inputs, object) if isinstance(inputs, list) else inputs
     P, unknown = FittedClassifier(model, model.classes_).proba_or_none(inputs)
     if ((P >= 0) & (P <= 1)).all() and np.allclose(P.sum(axis=1), 1, atol=1e-6):

@@ -62,8 +62,8 @@ def find(path: str) -> Any:
 
 
 @cache
-def _found(path: str) -> Any:
-    """The class of a full name; None if its package is not installed."""
+def _class_or_none(path: str) -> Any:
+    """Return the class of a full name; None if its package is not installed."""
     try:
         return find(path)
     except (ImportError, AttributeError):
@@ -73,7 +73,9 @@ def _found(path: str) -> Any:
 def is_type(cls: type, path: str) -> bool:
     """Return whether a class is the one of a full name, imported only if it may be."""
     mine, theirs = (of.partition(".")[0] for of in (cls.__module__, path))
-    return cls.__name__ == path.rpartition(".")[2] and mine == theirs and _found(path) is cls
+    return (
+        cls.__name__ == path.rpartition(".")[2] and mine == theirs and _class_or_none(path) is cls
+    )
 
 
 def is_own_type(cls: type, name: str) -> bool:
