@@ -555,3 +555,11 @@ def test_labels_and_weights_may_be_lists():
     again = make_pseudo_outliers(X, Y.tolist(), sample_weight=w.tolist())
     for kind, rows in made.items():
         np.testing.assert_array_equal(again[kind], rows)
+
+
+def test_an_infinite_entry_of_a_table_of_numbers_is_named_by_its_column():
+    table = pd.DataFrame(X, columns=list("abcd"))
+    model = DIPClassifier(density=GDADensity()).fit(table, Y)
+    table.loc[3, "b"] = np.inf
+    with pytest.raises(ValueError, match="got inf at row 3, column 'b'"):
+        model.predict(table)
