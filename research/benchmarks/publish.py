@@ -7,7 +7,8 @@ published already. Of each method the configuration in the last FOLDER is kept: 
 derives from stored predictions, which are too large to keep: sweeps and diagnoses. Which profiles
 count and what is kept follow from the page in the captions of the suite. Then
 docs/results-SUITE.md is written; without a SUITE all such pages. The toy experiments
-(SUITE "toys") have a page, too.
+(SUITE "toys") have a page, too. Each time docs/results-paper.md is written, which sets the tables
+of the paper beside the published rows of all suites.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from paper_page import page_of_paper
 from results import draw, page_of
 from write_pages import page_of_toys
 
@@ -171,6 +173,7 @@ def main() -> None:
         write_file(REPOSITORY / "docs" / f"results-{suite}.md", page)
         if not of_toys:
             draw(suite, given.to, IMAGES)
+    write_file(REPOSITORY / "docs" / "results-paper.md", page_of_paper(given.to))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..results.paper import Published
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
 from .table import BenchTable, Estimate, Line
@@ -118,10 +119,13 @@ def our_text(cell: Estimate | None) -> str:
 
 def paper_text(cell: Estimate | None) -> str:
     """Return the paper's, with as many decimals as it printed."""
-    if cell is None or cell.paper is None:
-        return ""
-    digits, sd = cell.paper.decimals, cell.paper.sd
-    return f"{cell.paper.mean:.{digits}f}" + ("" if sd is None else f" ±{sd:.{digits}f}")
+    return "" if cell is None or cell.paper is None else published_text(cell.paper)
+
+
+def published_text(cell: Published) -> str:
+    """Return mean, ± standard deviation, with as many decimals as the paper printed."""
+    digits, sd = cell.decimals, cell.sd
+    return f"{cell.mean:.{digits}f}" + ("" if sd is None else f" ±{sd:.{digits}f}")
 
 
 def difference_text(cell: Estimate | None) -> str:

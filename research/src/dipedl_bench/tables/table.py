@@ -126,6 +126,19 @@ class Estimate:
         allowed = 2 * np.hypot(self.sd, self.paper.sd) + self.paper.rounding
         return bool(abs(self.mean - self.paper.mean) > allowed)
 
+    @property
+    def verdict(self) -> str:
+        """Return "equal" unless ours `differs` from the paper's, else "better" or "worse".
+
+        "no data" where the paper has no number or no standard deviation.
+        """
+        if self.paper is None or self.differs is None:
+            return "no data"
+        if not self.differs:
+            return "equal"
+        above = self.mean > self.paper.mean
+        return "better" if above == is_higher_better(self.metric) else "worse"
+
     def as_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
         more = {"n": len(self.values), "difference": self.difference, "differs": self.differs}
