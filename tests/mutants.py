@@ -931,7 +931,7 @@ MUTANTS = [
     ),
     Mutant(
         "a file puts a function in the place of a method",
-        "src/dipedl/io/entries.py",
+        "src/dipedl/io/checks.py",
         "if not pattern.fullmatch(name) or hasattr(cls, name)]",
         "if not pattern.fullmatch(name)]",
         "tests/io/test_forged.py::test_attributes_that_do_not_fit",

@@ -16,8 +16,8 @@ from dipedl.apps.monitor import DriftMonitor
 from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
 from dipedl.io import container, describe, load, save
-from dipedl.io.codecs import CODECS, POOLS
 from dipedl.io.model_file import UntrustedTypesError
+from dipedl.io.values import CODECS, POOLS
 from own_models import models
 from table_estimators import answers, estimators, fitted
 

@@ -27,8 +27,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
 from dipedl.density import FlowDensity
-from dipedl.io import codecs as types
 from dipedl.io import container
+from dipedl.io import values as types
 from dipedl.io.model_file import (
     ModelFileError,
     UntrustedTypesError,

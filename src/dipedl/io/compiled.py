@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,14 +45,18 @@ class _Trees:
         "missing_go_to_left": np.uint8,
     }
 
-    def take(self, value: Any) -> dict[str, np.ndarray]:
-        state = value.__getstate__()
-        nodes = state["nodes"]
-        need(set(nodes.dtype.names) == set(_NODE), "has other fields in this version")
-        need(value.n_outputs == 1, "has several outputs")
-        shape = [value.n_features, value.max_n_classes, state["max_depth"]]
-        fields = {name: nodes[name] for name in _NODE}
-        return fields | {"shape": np.array(shape), "values": state["values"].ravel()}
+    def take_all(self, trees: Sequence[Any]) -> Joined:
+        states = [tree.__getstate__() for tree in trees]
+        names = {state["nodes"].dtype.names for state in states}
+        need(all({*of} == {*_NODE} for of in names), "have other fields in this version")
+        need(all(tree.n_outputs == 1 for tree in trees), "have several outputs")
+        parts = [
+            {name: state["nodes"][name] for name in _NODE}
+            | {"shape": np.array([tree.n_features, tree.max_n_classes, state["max_depth"]])}
+            | {"values": state["values"].ravel()}
+            for tree, state in zip(trees, states, strict=True)
+        ]
+        return _joined(parts, self.fields)
 
     def make_all(self, cls: Any, joined: Joined) -> list[Any]:
         counts = joined["left_child"][1]
@@ -118,11 +122,17 @@ class _Predictors:
         ),
     }
 
-    def take(self, value: Any) -> dict[str, np.ndarray]:
-        nodes, sets = value.nodes, {name: getattr(value, name) for name in _BITSETS}
-        need(set(nodes.dtype.names) == set(_HIST_NODE), "has other fields in this version")
-        need(vars(value).keys() == {"nodes", *_BITSETS}, "has other parts in this version")
-        return {name: nodes[name] for name in _HIST_NODE} | {k: v.ravel() for k, v in sets.items()}
+    def take_all(self, trees: Sequence[Any]) -> Joined:
+        names = {tree.nodes.dtype.names for tree in trees}
+        need(all({*of} == {*_HIST_NODE} for of in names), "have other fields in this version")
+        own = {frozenset(vars(tree)) for tree in trees}
+        need(own <= {frozenset({"nodes", *_BITSETS})}, "have other parts in this version")
+        parts = [
+            {name: tree.nodes[name] for name in _HIST_NODE}
+            | {name: getattr(tree, name).ravel() for name in _BITSETS}
+            for tree in trees
+        ]
+        return _joined(parts, self.fields)
 
     def make_all(self, cls: Any, joined: Joined) -> list[Any]:
         counts = joined["left"][1]
@@ -163,6 +173,17 @@ class _Predictors:
             cls(n.copy(), b.reshape(-1, _WORDS).copy(), r.reshape(-1, _WORDS).copy())
             for n, b, r in zip(*parts, strict=True)
         ]
+
+
+def _joined(parts: Sequence[Mapping[str, np.ndarray]], fields: Mapping[str, Any]) -> Joined:
+    """Return the arrays of all trees by field, one after another, with the length of each."""
+    return {
+        name: (
+            np.concatenate([part[name] for part in parts]).astype(dtype),
+            np.array([len(part[name]) for part in parts], np.int64),
+        )
+        for name, dtype in fields.items()
+    }
 
 
 def check_children(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import checks as c
-from .entries import CLASSES, WIDE, Entry
+from .checks import CLASSES, WIDE, Entry
 
 Foreign = partial(Entry, foreign=True)
 

@@ -21,9 +21,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..writing.numbers import plain_labels
-from .codecs import is_ours, type_name
 from .container import ModelFileError, read, versions, write
-from .values import Decoder, Encoder
+from .values import Decoder, Encoder, is_ours, type_name
 
 __all__ = ["ModelFileError", "UntrustedTypesError", "describe", "load", "save"]
 

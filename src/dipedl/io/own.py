@@ -11,8 +11,7 @@ from ..held_out import Origin
 from ..maths.arrays import on_simplex
 from ..plugins import explain_missing
 from . import checks as c
-from .entries import CLASSES, WIDE, Entry
-from .names import find, is_own_type
+from .checks import CLASSES, WIDE, Entry, find, is_own_type
 
 # Models of this library: classifier, detector, evidence side, normalisers, temperature.
 

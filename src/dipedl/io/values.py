@@ -14,15 +14,15 @@ import sys
 import types
 from abc import ABCMeta
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils import check_array
 
-from .checks import check_hashes
-from .codecs import CODECS, POOLS, is_ours, lookup, type_name
-from .names import find
+from . import boosters, compiled, foreign, own
+from .checks import check_hashes, find, is_type, own_types
 
 #: dtypes that safetensors stores and gives back; everything else is kept as raw bytes.
 _NATIVE = frozenset(np.dtype(c).str for c in "?bhilqBHILQefd")
@@ -51,6 +51,64 @@ _PLAIN_DATA = (
 )
 
 
+# The closed table of types that a file may name, made from the code, never from a file
+
+#: Name of a type in a file, the full public one for those of others -> how its parts are taken, and
+#: how an object is made of them: `take(value)` and `make(cls, state)`, a ValueError if not sound.
+CODECS: dict[str, Any] = {
+    **foreign.ENTRIES,
+    **own.ENTRIES,
+    **compiled.CODECS,
+    **boosters.CODECS,
+}
+#: Types whose objects lie in a file one after another: `fields` by name, `take_all(values)` and
+#: `make_all(cls, joined)`.
+POOLS: dict[str, Any] = compiled.POOLS
+
+
+@cache
+def paths() -> dict[str, str]:
+    """Return the full name of each class, by its name in a file."""
+    return {name: own_types().get(name, name) for name in (*CODECS, *POOLS)}
+
+
+@cache
+def _by_class() -> dict[str, list[str]]:
+    """Return the names in a file, by the name of the class."""
+    found: dict[str, list[str]] = {}
+    for name, path in paths().items():
+        found.setdefault(path.rpartition(".")[2], []).append(name)
+    return found
+
+
+_NAMES: WeakKeyDictionary[type, str | None] = WeakKeyDictionary()
+
+
+def type_name(cls: type) -> str | None:
+    """Return the name of a type in a file; None for a type that is not in the table."""
+    if cls not in _NAMES:
+        names = _by_class().get(cls.__name__, ())
+        _NAMES[cls] = next((name for name in names if is_type(cls, paths()[name])), None)
+    return _NAMES[cls]
+
+
+def is_ours(name: str) -> bool:
+    """Return whether the name of a type in a file is one of this package."""
+    return name in own_types()
+
+
+def lookup(name: Any) -> type:
+    """Return the type that a file names; ValueError if the table has no such name."""
+    if not isinstance(name, str) or name not in paths():
+        raise ValueError(f"the type {name!r} is not one that a model may hold")
+    try:
+        found: type = find(paths()[name])
+    except (ImportError, AttributeError) as error:
+        package = paths()[name].partition(".")[0]
+        raise ValueError(f"the type {name} needs {package}, as it was saved: {error}") from error
+    return found
+
+
 class Encoder:
     """Turns a model into JSON values and arrays.
 
@@ -63,7 +121,7 @@ class Encoder:
         self.paths: list[str] = []
         self._objects: list[dict[str, Any]] = []
         self._small: list[list[Any]] = []
-        self._pools: dict[str, list[dict[str, np.ndarray]]] = {}
+        self._pools: dict[str, list[Any]] = {}
         self._seen: dict[Any, dict[str, Any]] = {}
         self._alive: list[Any] = []
 
@@ -86,17 +144,14 @@ class Encoder:
         Call it last: it adds the arrays of all decision trees to `tensors`.
         """
         for name, members in self._pools.items():
-            joined = {}
-            for field, dtype in POOLS[name].fields.items():
-                arrays = [member[field] for member in members]
-                counts = np.array([len(array) for array in arrays], np.int64)
-                joined[field] = np.concatenate(arrays).astype(dtype), counts
-                self.tensors[f"{name}/{field}"] = joined[field][0]
-                self.tensors[f"{name}/{field}/counts"] = counts
             try:
+                joined = POOLS[name].take_all(members)
                 POOLS[name].make_all(lookup(name), joined)
-            except ValueError as error:
+            except _UNKNOWN as error:
                 raise TypeError(f"the trees of the model cannot be saved: they {error}") from error
+            for field, (array, counts) in joined.items():
+                self.tensors[f"{name}/{field}"] = array
+                self.tensors[f"{name}/{field}/counts"] = counts
         return {"objects": self._objects, "small": self._small}
 
     def _float(self, value: float, path: str) -> Any:
@@ -162,7 +217,7 @@ class Encoder:
         if name not in POOLS:
             return dict(CODECS[name].take(value))
         members = self._pools.setdefault(name, [])
-        members.append(POOLS[name].take(value))
+        members.append(value)
         return {"number": len(members) - 1}
 
     def _add(self, entry: dict[str, Any], value: Any, state: dict[str, Any], path: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from ...plugins import explain_missing
-from ..names import is_type
+from ..checks import is_type
 
 #: Models that can be exported, by the module that defines them.
 _MODELS = {

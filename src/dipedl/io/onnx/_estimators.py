@@ -48,7 +48,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from ...plugins import explain_missing
 from ...preprocessing.logit_pixels import ROUNDING, LogitPixels
 from ...preprocessing.signed_power import SignedPower
-from ..names import is_type
+from ..checks import is_type
 from ._check import is_network, session
 from ._nodes import ML_DOMAIN, ML_OPSET, Tensor, interpolate, log1p, sigmoid, softmax, two_classes
 
