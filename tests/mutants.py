@@ -678,6 +678,20 @@ MUTANTS = [
         "tests/pretrained/test_low_rank_gaussians.py::test_is_the_full_gaussian_where_the_rank_suffices",
     ),
     Mutant(
+        "direction of a sketch narrower than the rest",
+        "src/dipedl/pretrained/class_moments.py",
+        "inner = inner.clip(outer)",
+        "inner = inner.clip(0)",
+        "tests/pretrained/test_low_rank_gaussians.py::test_a_direction_is_no_narrower_than_the_rest",
+    ),
+    Mutant(
+        "rounding passes for a direction of a sketch",
+        "src/dipedl/pretrained/class_moments.py",
+        "held = values > p * EPS * values[0]",
+        "held = values > 0",
+        "tests/pretrained/test_low_rank_gaussians.py::test_rank_beyond_the_dimensions_that_a_class_spans",
+    ),
+    Mutant(
         "exported trees compare float64",
         "src/dipedl/io/onnx/_estimators.py",
         "return X.cast(np.float32).cast(np.float64)",

@@ -24,10 +24,10 @@ def problem(rng, n=400, p=12, spread=(4, 3, 2), noise=0.5, offset=0.0):
     return X + offset, y
 
 
-def fitted(X, y, *, cuts=(), absorb=True, **settings):
+def fitted(X, y, *, k=K, cuts=(), absorb=True, **settings):
     density = ClassGaussians("low-rank", **{"dtype": torch.float64} | settings)
     for rows in np.split(np.arange(len(y)), cuts):
-        density.update(torch.as_tensor(X[rows]), torch.as_tensor(y[rows]), K)
+        density.update(torch.as_tensor(X[rows]), torch.as_tensor(y[rows]), k)
         if absorb:
             density._add_waiting()
     return density.finish()
@@ -159,3 +159,29 @@ def test_integrates_to_one(rng):
     Q = proposal.rvs(40_000, random_state=0)
     ratio = np.exp(density(torch.as_tensor(Q)).numpy() - proposal.logpdf(Q))
     assert abs(ratio.mean() - 1) < 5 * ratio.std() / 200
+
+
+@pytest.mark.parametrize("rank", [2, 3, 5, 9])
+@pytest.mark.parametrize("shrinkage", [0.1, "oas"])
+def test_rank_beyond_the_dimensions_that_a_class_spans(rank, shrinkage):
+    """As of units that are dead for a class; rows that rounding leaves point anywhere."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = problem(rng, n=60, p=5, spread=(3,), noise=0.0)
+        Q = np.concatenate([X, X + rng.normal(size=X.shape)])
+        density = fitted(X, y, cuts=range(7, 60, 7), rank=rank, shrinkage=shrinkage)
+        wanted = GDADensity(shrinkage=shrinkage).fit(X, y).score_samples(Q)
+        np.testing.assert_allclose(density(torch.as_tensor(Q)), wanted, rtol=1e-9)
+        with pytest.raises(ValueError, match=r"class 0: the covariance of 5 .* singular"):
+            fitted(X, y, cuts=range(7, 60, 7), rank=rank, shrinkage=None)
+
+
+def test_a_direction_is_no_narrower_than_the_rest():
+    """A sketch of one direction keeps the first, though most rows lie along the two others."""
+    axes = np.tile([1, 1, 2, 2], 15)
+    X = np.concatenate([[[4, 0, 0], [-4, 0, 0]], 2 * np.eye(3)[axes]])
+    X[3::2] *= -1
+    y = np.zeros(len(X), int)
+    density = fitted(X, y, k=1, cuts=range(1, len(X)), rank=1, shrinkage=None)
+    assert density.distance.inner.item() == density.distance.outer.item()
+    np.testing.assert_allclose(density.distance.outer, 120 / 62)

@@ -153,22 +153,25 @@ class SketchMoments:
         for c, n in enumerate(self.weight.tolist()):
             rows = self.sketch[c, :r].astype(float)
             values, energy = np.einsum("ij,ij->i", rows, rows) / n, float(self.energy[c]) / n
+            # Shorter rows are rounding, and point anywhere.
+            held = values > p * EPS * values[0]
+            free = p - np.count_nonzero(held)
             rest, level = energy - float(values.sum()), energy / p
             # What rounding of the sketch may leave is nothing.
-            rest = rest if rest > rounding * energy else 0.0
+            rest = rest if free and rest > rounding * energy else 0.0
             intensity, target = 0.0 if shrinkage in (None, "oas") else float(shrinkage), level
             if level == 0 and shrinkage not in (None, 0):
                 # As for a full covariance: all rows are the same point, which has no level.
                 intensity, target = 1.0, pooled
             elif shrinkage == "oas" and p > 1:
-                across = rest * rest / (p - r) if rest else 0.0
+                across = rest * rest / max(free, 1)
                 mean_square = (float((values**2).sum()) + across) / energy**2
                 intensity = oas_intensity(mean_square, n, p)
             inner = (1 - intensity) * values + intensity * target
-            outer = (1 - intensity) * rest / (p - r) + intensity * target if r < p else 0.0
+            outer = (1 - intensity) * rest / max(free, 1) + intensity * target
             # A direction that explains less than the average of the others was guessed, not found.
             inner = inner.clip(outer)
-            outer = outer or float(inner.max())
+            outer = outer if free else float(inner.max())
             low, high = min(float(inner.min()), outer), max(float(inner.max()), outer)
             if high <= 0:
                 raise ValueError(
@@ -182,7 +185,7 @@ class SketchMoments:
                     "'diagonal'"
                 )
             length = np.sqrt(values * n)[:, None]
-            basis = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+            basis = np.divide(rows, length, out=np.zeros_like(rows), where=held[:, None])
             yield PrincipalParts(basis, inner, outer)
 
 
@@ -201,9 +204,7 @@ def leading_rows(rows: np.ndarray, size: int, rank: int) -> np.ndarray:
         if len(values) > size:
             reduced[rank:] = (reduced[rank:] - values[size]).clip(0)
         values, vectors = values[:size], vectors[:, :size]
-        # Below rounding of the largest there is no direction, only noise to be blown up.
-        real = values > len(rows) * EPS * values[0]
-        scale = np.sqrt(np.divide(reduced, values, out=np.zeros_like(values), where=real))
+        scale = np.sqrt(np.divide(reduced, values, out=np.zeros_like(values), where=values > 0))
         result[: len(values)] = (vectors * scale).T @ rows
     return result
 
