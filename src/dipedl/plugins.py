@@ -26,7 +26,7 @@ EXTRAS = {
     "matplotlib": "report",
     "jinja2": "report",
     "safetensors": "save",
-    "skops": "save",
+    "skops": "tables",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",

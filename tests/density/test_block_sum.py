@@ -121,7 +121,7 @@ def test_it_integrates_to_one_where_its_parts_do():
 
 @pytest.mark.parametrize("blocks", [WIDTHS, None])
 def test_saved_and_loaded(rows, tmp_path, blocks):
-    pytest.importorskip("skops")
+    pytest.importorskip("safetensors")
     X, y = rows
     fitted = BlockSumDensity(blocks).fit(X, y)
     dipedl.save(fitted, tmp_path / "sum.dipedl")

@@ -60,7 +60,7 @@ def texts():
 
 @pytest.mark.parametrize("make", [own_steps, frozen, texts, table])
 def test_a_loaded_model_answers_and_explains_as_the_saved_one(make, tmp_path):
-    pytest.importorskip("skops")
+    pytest.importorskip("safetensors")
     clf, new = make()
     clf.save(tmp_path / "model.dipedl")
     own = [f"{__name__}.TakesAnything"] if make is table else []

@@ -47,6 +47,8 @@ MOST_SECONDS, MOST_GROWTH = 5.0, 10
 SLACK = 32 << 20
 #: The child process is given this much.
 ADDRESS_SPACE = 6 << 30
+#: How often what is repeated comes, and the largest array that is, in bytes.
+TIMES, MOST_REPEATED = 1000, 1 << 14
 NUMBERS = [0, 1, -1, -2, 2, 3, 7, 255, 256, 10**4, 10**8, 2**31 - 1, 2**31, -(2**31), 2**62, 2**64]
 VALUES = [*NUMBERS, 1e308, -1e308, 1e-320, 0.5, -0.0, None, True, False, "", "x", "euclidean"]
 VALUES += [
@@ -103,7 +105,7 @@ def forged(rng, manifest, tensors):
     manifest = copy.deepcopy(manifest)
     tensors = {name: array.copy() for name, array in tensors.items()}
     for _ in range(rng.choice([1, 2, 4], p=[0.6, 0.2, 0.2])):
-        kinds = [_value, _value, _small, _name, _swap]
+        kinds = [_value, _value, _small, _name, _swap, _object, _repeat]
         if tensors:
             kinds += [_tensor, _tensor, _tensor]
         # Another change may have left nothing that this one could change.
@@ -155,6 +157,27 @@ def _swap(rng, manifest, tensors):
         a[i], b[j] = copy.deepcopy(b[j]), copy.deepcopy(a[i])
     except (KeyError, IndexError):
         return
+
+
+def _object(rng, manifest, tensors):
+    """One object is in the place of another."""
+    places = [(node, key) for node, key in _places(manifest["objects"], []) if key == "$object"]
+    node, key = places[rng.integers(len(places))]
+    node[key] = int(rng.integers(len(manifest["objects"])))
+
+
+def _repeat(rng, manifest, tensors):
+    """An item of a list, or all of an array, comes a thousand times."""
+    places = _places(manifest["objects"], [])
+    lists = [node[key] for node, key in places if isinstance(node[key], list) and node[key]]
+    if lists and rng.random() < 0.7:
+        items = lists[rng.integers(len(lists))]
+        at = rng.integers(len(items))
+        items[at:at] = [copy.deepcopy(items[at]) for _ in range(TIMES)]
+    else:
+        name = list(tensors)[rng.integers(len(tensors))]
+        if tensors[name].nbytes <= MOST_REPEATED:
+            tensors[name] = np.repeat(tensors[name], TIMES, axis=0)
 
 
 def _small(rng, manifest, tensors):

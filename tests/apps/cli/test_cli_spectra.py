@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("astropy")
 pytest.importorskip("safetensors")
-pytest.importorskip("skops")
 
 from typer.testing import CliRunner
 

@@ -10,7 +10,7 @@ from passengers import keep_model, passengers
 @pytest.fixture(scope="session")
 def kept(tmp_path_factory):
     """A folder with model.dipedl, and in new/ five files of 40 rows, which nobody changes."""
-    pytest.importorskip("skops")
+    pytest.importorskip("safetensors")
     folder = keep_model(tmp_path_factory.mktemp("engines"))
     for i in range(5):
         file = folder / "new" / f"ship={'ab'[i % 2]}" / f"{i}.parquet"

@@ -408,7 +408,6 @@ def test_names_parameters_and_clones(flux):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_saved_without_pickle_and_the_same_to_the_last_bit(preset, flux, tmp_path):
-    pytest.importorskip("skops")
     features = spectral_features(preset, wavelength=paper_grid(), n_components=COMPONENTS)
     labels = np.arange(len(flux)) % 2
     path = tmp_path / "model.dipedl"

@@ -15,5 +15,5 @@ def run():
 @pytest.fixture(scope="session")
 def kept(tmp_path_factory):
     """A folder with passengers.csv, new.csv and model.dipedl, which nobody changes."""
-    pytest.importorskip("skops")
+    pytest.importorskip("safetensors")
     return keep_model(tmp_path_factory.mktemp("own_data"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("skops")
+pytest.importorskip("safetensors")
 pytest.importorskip("typer")
 
 from typer.testing import CliRunner

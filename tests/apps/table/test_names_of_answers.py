@@ -36,7 +36,7 @@ def table(classes):
 @pytest.fixture(scope="module", params=CLASSES, ids=str)
 def kept(request, tmp_path_factory):
     """A folder with data.csv, parts/ and m.dipedl; and the columns of the classes."""
-    pytest.importorskip("skops")
+    pytest.importorskip("safetensors")
     folder = tmp_path_factory.mktemp("names")
     made = table(request.param)
     made.to_csv(folder / "data.csv", index=False)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("pyarrow")
-pytest.importorskip("skops")
+pytest.importorskip("safetensors")
 
 from dipedl.apps.large.parts import files_of
 
