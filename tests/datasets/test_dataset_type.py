@@ -40,14 +40,6 @@ def test_registry_lists_functions_that_give_a_data_set_or_spectra():
     assert datasets.Dataset is Dataset
 
 
-def test_properties_and_repr():
-    data = make()
-    assert (data.n_features, data.n_classes) == (2, 2)
-    assert repr(data) == (
-        "Dataset('toy', X_train=(4, 2), X_test=(4, 2), n_classes=2, ood={'far': 4})"
-    )
-
-
 def test_nothing_can_be_changed():
     data = make()
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -76,40 +68,6 @@ def test_pickle_and_copy(twin):
 def test_a_missing_part_has_no_rows():
     data = make(X_train=X[:0], y_train=Y[:0])
     assert data.X_train.shape == (0, 2) and data.n_features == 2
-
-
-def test_defaults():
-    data = Dataset("toy", X, Y, X, Y, target_names=("a", "b"))
-    assert dict(data.ood) == {} and data.image_shape is None and data.provenance == ()
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        (
-            {"X_train": X.tolist()},
-            TypeError,
-            "X_train must be a float32 or float64 array, got list",
-        ),
-        ({"X_test": X.astype(int)}, TypeError, "X_test must be a float32 .* got dtype int64"),
-        ({"X_train": X.ravel()}, ValueError, r"X_train must have shape \(n, d\), got \(8,\)"),
-        ({"X_test": X[:, :1]}, ValueError, r"X_test must have 2 columns .* got shape \(4, 1\)"),
-        ({"ood": {"far": X[:, :1]}}, ValueError, r"ood\['far'\] must have 2 columns"),
-        (
-            {"y_train": Y.astype(float)},
-            TypeError,
-            "y_train must be an int64 array, got dtype float64",
-        ),
-        ({"y_test": [0, 1, 0, 1]}, TypeError, "y_test must be an int64 array, got list"),
-        ({"y_test": Y[:3]}, ValueError, r"y_test must have shape \(4,\), got \(3,\)"),
-        ({"y_test": Y + 1}, ValueError, r"y_test must hold indices 0..1 .* got 1..2"),
-        ({"y_train": Y - 1}, ValueError, r"y_train must hold indices 0..1 .* got -1..0"),
-        ({"image_shape": (28, 28)}, ValueError, r"image_shape must multiply to the 2 columns"),
-    ],
-)
-def test_bad_fields(changes, error, message):
-    with pytest.raises(error, match=message):
-        make(**changes)
 
 
 def test_unit_pixels():

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from sklearn import datasets as sklearn_datasets
 
 from dipedl.datasets import load_digits
@@ -34,15 +33,3 @@ def test_other_classes_held_out():
     assert data.target_names == ("1", "2", "4", "5", "6", "7", "8", "9")
     assert np.unique(data.y_train).tolist() == list(range(8))
     assert len(data.ood["held_out"]) == 178 + 183
-
-
-@pytest.mark.parametrize("ood_classes", [(), range(9), (8, 10), ("8",), (0.5,)])
-def test_bad_classes(ood_classes):
-    with pytest.raises(ValueError, match=r"ood_classes must be 1 to 8 of the digits 0..9, got \["):
-        load_digits(ood_classes=ood_classes)
-
-
-@pytest.mark.parametrize("test_size", [0, 1, -0.5, np.nan])
-def test_bad_test_size(test_size):
-    with pytest.raises(ValueError, match=r"test_size must be a share in \(0, 1\), got"):
-        load_digits(test_size=test_size)

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 from sklearn import datasets as sklearn_datasets
-from sklearn.utils import Bunch
 
-from dipedl.datasets import Dataset, Provenance, leave_class_out, load_digits, split_stratified
+from dipedl.datasets import Provenance, leave_class_out, load_digits, split_stratified
 
 
 def rows(*parts):
@@ -80,43 +79,3 @@ def test_copies_stay_on_one_side_and_classes_keep_their_shares():
     assert [of[row.tobytes()] for row in X_train] == y_train.tolist()
     distinct_test = {row.tobytes() for row in X_test}
     assert sorted(of[row] for row in distinct_test) == [0] * 30 + [1] * 10
-
-
-def test_two_classes_cannot_lose_one():
-    message = r"3 classes or more to leave one out, got \['malignant', 'benign'\].*nothing to clas"
-    with pytest.raises(ValueError, match=message):
-        leave_class_out(sklearn_datasets.load_breast_cancer(), "benign")
-    X = np.zeros((4, 1))
-    two = Dataset(
-        "two", X, np.array([0, 1, 0, 1]), X[:0], np.empty(0, int), target_names=("a", "b")
-    )
-    with pytest.raises(ValueError, match="3 classes or more"):
-        leave_class_out(two, "a")
-
-
-@pytest.mark.parametrize("label", ["class_3", 3, -1, None, 0.5])
-def test_unknown_class(label):
-    message = r"label must be one of the classes \['class_0', 'class_1', 'class_2'\], got"
-    with pytest.raises(ValueError, match=message):
-        leave_class_out(sklearn_datasets.load_wine(), label)
-
-
-@pytest.mark.parametrize("data", [np.zeros((3, 2)), [1, 2], None, ([1], [2], [3])])
-def test_other_data(data):
-    with pytest.raises(TypeError, match="data must be a Dataset, a Bunch"):
-        leave_class_out(data, 0)
-
-
-@pytest.mark.parametrize("data", [(np.zeros(6), np.zeros(6)), (np.zeros((6, 1)), np.zeros(5))])
-def test_shapes_that_do_not_fit(data):
-    with pytest.raises(ValueError, match=r"inputs \(n, d\) and labels \(n,\), got shapes \(6"):
-        leave_class_out(data, 0)
-    with pytest.raises(ValueError, match="got shapes"):
-        leave_class_out(Bunch(data=data[0], target=data[1]), 0)
-
-
-def test_bad_share():
-    with pytest.raises(ValueError, match=r"test_size must be a share in \(0, 1\), got 1.5"):
-        leave_class_out(sklearn_datasets.load_wine(), 0, test_size=1.5)
-    with pytest.raises(ValueError, match=r"test_size must be None for a Dataset.*got 0\.3"):
-        leave_class_out(load_digits(), "0", test_size=0.3)

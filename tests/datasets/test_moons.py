@@ -48,27 +48,3 @@ def test_labels_name_the_moons():
     upper = data.X_train[data.y_train == 0]
     np.testing.assert_allclose(np.hypot(*upper.T), 1)
     assert (upper[:, 1] >= 0).all()
-
-
-def test_ood_fills_the_box_on_all_sides():
-    far = load_moons(2000).ood["far"] - [0.5, 0.25]
-    quadrants = np.bincount((far[:, 0] > 0) + 2 * (far[:, 1] > 0), minlength=4) / 2000
-    assert (np.abs(quadrants - 0.25) < 0.05).all()  # the moons are symmetric about this point
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n_samples": 10.0}, TypeError, "n_samples must be an integer >= 2, got 10.0"),
-        ({"n_samples": 1}, ValueError, "n_samples must be an integer >= 2, got 1"),
-        ({"random_state": None}, TypeError, "random_state must be an integer >= 0, got None"),
-        ({"random_state": -1}, ValueError, "random_state must be an integer >= 0, got -1"),
-        ({"noise": "a lot"}, TypeError, "noise must be a number >= 0, got 'a lot'"),
-        ({"noise": -0.1}, ValueError, "noise must be finite and >= 0, got -0.1"),
-        ({"noise": np.nan}, ValueError, "noise must be finite and >= 0, got nan"),
-        ({"noise": np.inf}, ValueError, "noise must be finite"),
-    ],
-)
-def test_bad_arguments(arguments, error, message):
-    with pytest.raises(error, match=message):
-        load_moons(**arguments)

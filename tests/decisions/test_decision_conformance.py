@@ -166,6 +166,7 @@ def test_rejection_keeps_a_share_or_a_risk(model):
     curve = model.reject_curve()
     assert isinstance(curve, RejectCurve) and (curve.risk <= curve.upper).all()
     trusted = model.predict_with_reject(X, risk=float(curve.upper.min()) * 1.01)
+    assert (trusted.coverage, trusted.confidence) == (None, 0.9)
     wrong = (trusted.labels != y)[trusted.accepted]
     assert trusted.accepted.any() and wrong.mean() <= trusted.risk + 3 * np.sqrt(
         trusted.risk / len(wrong)
@@ -214,13 +215,12 @@ def test_before_the_fit_every_question_is_refused(name):
     for question in ("p_value", "predict_ood", "predict_set"):
         with pytest.raises(NotFittedError):
             getattr(made, question)(X)
-    for ask in (made.diagnose, lambda: made.explain(X)):
+    for ask in (
+        *(made.diagnose, made.reject_curve),
+        *(lambda: made.explain(X), lambda: made.predict_with_reject(X, coverage=0.9)),
+    ):
         with pytest.raises(NotFittedError):
             ask()
-    with pytest.raises(NotFittedError):
-        made.predict_with_reject(X, coverage=0.9)
-    with pytest.raises(NotFittedError):
-        made.reject_curve()
 
 
 @pytest.mark.parametrize("name", baselines.__all__)
@@ -246,8 +246,9 @@ def test_decisions_are_those_of_the_free_functions(fitted):
     np.testing.assert_array_equal(model.predict_set(X), expected)
 
 
-def test_weights_of_a_baseline_s_rows_count_them(fitted):
-    model, (X, y), new = copy.deepcopy(fitted("DDU")), draw(1, 60), draw(2, 40)[0]
+@pytest.mark.parametrize("name", ["DIPClassifier", "DDU"])
+def test_a_weight_counts_a_held_out_row_that_often(fitted, name):
+    model, (X, y), new = copy.deepcopy(fitted(name)), draw(1, 60), draw(2, 40)[0]
     w = np.random.default_rng(0).integers(0, 4, 60)
     weighted = model.calibrate(X, y, w).p_value(new)
     repeated = model.calibrate(np.repeat(X, w, axis=0), np.repeat(y, w)).p_value(new)

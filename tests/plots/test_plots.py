@@ -1,15 +1,24 @@
+"""Figures: what they draw is what plain loops give."""
+
+import io
+import re
 import subprocess
 import sys
+from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.image import imread  # noqa: E402
 
 from dipedl import Dirichlet, plots  # noqa: E402
 from dipedl.decisions import reject_curve  # noqa: E402
-from dipedl.metrics import risk_coverage_curve  # noqa: E402
+from dipedl.plots.page import png_uri, svg  # noqa: E402
 
 
 def labelled(rng, n=400, k=3):
@@ -53,24 +62,6 @@ def test_reliability_leaves_out_bins_of_few_rows():
         shown.plot(min_rows=0)
 
 
-def test_reliability_draws_the_diagonal_once(rng):
-    y, P = labelled(rng)
-    ax = plots.ReliabilityDisplay(y, P).plot().ax_
-    n = len(ax.lines)
-    assert plots.ReliabilityDisplay(y, P).plot(ax).ax_ is ax
-    assert len(ax.lines) == 2 * n - 1
-
-
-def test_histogram_shares_add_up_to_one(rng):
-    scores = {"ID": rng.beta(1, 9, 200), "OOD": np.append(rng.beta(9, 1, 50), [0.0, 1.0])}
-    ax = plots.VacuityHistogramDisplay(scores).plot(threshold=0.5).ax_
-    outlines = [patch for patch in ax.patches if not patch.get_fill()]
-    assert [patch.get_label() for patch in outlines] == ["ID", "OOD"]
-    for patch in outlines:
-        assert patch.get_data().values.sum() == pytest.approx(1)
-    assert len(ax.lines) == 1
-
-
 def test_histogram_says_what_is_wrong():
     with pytest.raises(ValueError, match="at least one set"):
         plots.VacuityHistogramDisplay({}).plot()
@@ -94,15 +85,6 @@ def test_the_axis_of_errors_holds_every_curve_that_is_drawn_into_it(rng, highest
         ax = plots.promised_risk(reject_curve(u, part), ax=ax)
     low, high = ax.get_ylim()
     assert low == 0 and high > max(line.get_ydata().max() for line in ax.lines)
-
-
-def test_risk_coverage_is_the_metric(rng):
-    correct, u = rng.random(50) < 0.8, rng.random(50)
-    ax = plots.RiskCoverageDisplay(correct, u, name="a").plot().ax_
-    plots.RiskCoverageDisplay(correct, -u).plot(ax)
-    curve = risk_coverage_curve(correct, u)
-    np.testing.assert_array_equal(data_of(ax.lines[0]), (curve.coverage, curve.risk))
-    assert ax.lines[0].get_linestyle() != ax.lines[1].get_linestyle()
 
 
 def test_dirichlet_bars_show_mean_and_interval():
@@ -168,3 +150,43 @@ def test_lines_follow_a_dark_style(rng):
         (hexagons,) = plots.vacuity_against({"Galaxy": many}).collections[:1]
     assert line.get_color() == "white"
     assert (hexagons.get_facecolor()[:, :3] == 1).all()
+
+
+def curve_of(rng):
+    u = rng.random(1000)
+    return reject_curve(u, rng.random(1000) < 0.3 * u**2)
+
+
+def test_promised_risk_draws_the_bounds_the_observed_rate_and_the_choice(rng):
+    curve = curve_of(rng)
+    ax = plots.promised_risk(curve, risk=0.05, label="total")
+    bounds, observed, target, choice = ax.lines
+    np.testing.assert_array_equal(bounds.get_ydata(), curve.upper)
+    np.testing.assert_array_equal(observed.get_ydata(), curve.risk)
+    assert set(target.get_ydata()) == {0.05}
+    (x,), (y,) = choice.get_data()
+    chosen = curve.coverage[curve.thresholds == curve.threshold(0.05)]
+    assert x == chosen and y <= 0.05
+    assert plots.promised_risk(curve, ax=ax) is ax and len(ax.lines) == 6
+
+
+def test_a_risk_that_cannot_be_promised_has_no_dot(rng):
+    *_, choice = plots.promised_risk(curve_of(rng), risk=0.001).lines
+    assert len(choice.get_xdata()) == 0
+
+
+def test_svg_takes_the_colours_of_the_page():
+    figure = Figure()
+    figure.add_subplot().plot([0, 1], color="#0072B2")
+    text = svg(figure, 'a "line" <b>', "name")
+    assert text.startswith("<svg") and "xmlns" not in text and "<metadata" not in text
+    assert "#000000" not in text and "currentColor" in text
+    assert "#0072b2" not in text and "var(--c0)" in text
+    assert 'aria-label="a &#34;line&#34; &lt;b&gt;"' in text
+    assert all(name.startswith("name-") for name in re.findall(r'\bid="([^"]*)"', text))
+
+
+def test_png_holds_the_image():
+    image = np.linspace(0, 1, 12).reshape(3, 4)
+    stored = imread(io.BytesIO(b64decode(png_uri(image).partition(",")[2])))
+    np.testing.assert_allclose(stored[..., 0], image, atol=1 / 255)
