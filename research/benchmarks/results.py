@@ -118,8 +118,22 @@ class Source:
         *,
         seed: int | None = None,
         of: Literal["ours", "paper", "difference"] = "ours",
+        less: str = "",
+        over: str = "",
     ) -> str:
-        """Return a number for prose, "?" without rows: of a profile, a method, and a metric.
+        """Return a `value` for prose, "?" without rows.
+
+        `less` is a cell whose value is taken away, `over` one of which the rest is given in percent.
+        """
+        value = self.value(cell, seed, of)
+        if less:
+            value -= self.value(less, seed, of)
+        if over:
+            value = 100 * (value / self.value(over, seed, of) - 1)
+        return "?" if np.isnan(value) else f"{abs(value):.{digits}f}".removeprefix("0")
+
+    def value(self, cell: str, seed: int | None = None, of: str = "ours") -> float:
+        """Return a number of a profile, a method and a metric; NaN without rows.
 
         ``"gpu max-softmax auroc/cifar100"`` is the mean over seeds, and of a published sweep
         ``"paper sigma=2 auroc/cifar100"``. `of` gives the paper's number in its place, or by how
@@ -130,23 +144,19 @@ class Source:
         try:
             if step:
                 found = self.read_derived(profile, "sweeps.json")["sweeps"][kind][step][metric]
-                value = {**found, "ours": found["mean"]}[of]
-                value = value["mean"] if of == "paper" else value
-            elif seed is not None:
+                return found["paper"]["mean"] if of == "paper" else found["mean"]
+            if seed is not None:
                 by_seed = {row["seed"]: row for row in self.rows[profile] if row["method"] == name}
-                value = by_seed[seed]["metrics"][metric]
-            else:
-                table = self.tables[profile]
-                line = {line.name: line for line in (*table.lines, *table.trivial)}[name]
-                if metric in COSTS:
-                    value = line.cost[metric] / COSTS[metric]
-                else:
-                    found = line.cells[metric]
-                    paper = found.paper.mean if found.paper else 0.0
-                    value = {"ours": found.mean, "paper": paper, "difference": found.difference}[of]
+                return by_seed[seed]["metrics"][metric]
+            table = self.tables[profile]
+            line = {line.name: line for line in (*table.lines, *table.trivial)}[name]
+            if metric in COSTS:
+                return line.cost[metric] / COSTS[metric]
+            found = line.cells[metric]
+            paper = found.paper.mean if found.paper else 0.0
+            return {"ours": found.mean, "paper": paper, "difference": found.difference}[of]
         except (KeyError, TypeError):
-            return "?"
-        return f"{abs(value):.{digits}f}".removeprefix("0")
+            return np.nan
 
     def seconds(self, profile: str) -> list[float]:
         """Return wall seconds of the training of DIP-EDL's network, by seed, the fewest first."""
@@ -190,8 +200,9 @@ def page_of(suite: str, root: Path) -> str:
     ][:3]
     receipts_of_suite = RESULTS.glob(f"verify_{suite.replace('-', '_')}*.json")
     changes = verify_metrics(receipts_of_suite).groupby("kind")["by"].max()
-    known = {"m": source.mean, "of": source.lines, "with_standard_z": source.with_standard_z}
-    known |= {"seconds": source.seconds}
+    known: dict[str, Any] = {"m": source.mean, "value": source.value, "of": source.lines}
+    known |= {"with_standard_z": source.with_standard_z, "seconds": source.seconds}
+    known |= {"images": IMAGES, "cpu_flops": CPU_FLOPS, "gpu_flops": GPU_FLOPS, "augment": AUGMENT}
     known["moved"] = {kind.strip("/"): f"{by:.4f}".lstrip("0") for kind, by in changes.items()}
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
     blocks.append("\n".join(["```console", *commands, "```"]))
