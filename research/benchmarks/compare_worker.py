@@ -24,7 +24,7 @@ REPEATS = 5
 def main(task_path: str, out: str) -> None:
     task = json.loads(Path(task_path).read_text())
     found = {"python": platform.python_version(), "version": version(task["package"])}
-    found |= {"facts": facts_shown(task["library"]), "licence": licence(task["package"])}
+    found |= {"facts": run_facts(task["library"]), "licence": licence(task["package"])}
     found["snippets"] = {name: run_snippet(name, task) for name in task["snippets"]}
     Path(out).write_text(json.dumps(found))
 
@@ -118,7 +118,7 @@ def left_out(node: ast.stmt) -> bool:
     return is_docstring or (isinstance(node, ast.Assign) and node.targets[0].id == "METHODS")
 
 
-def facts_shown(library: str) -> dict[str, dict[str, str]]:
+def run_facts(library: str) -> dict[str, dict[str, str]]:
     """Return by question the answer and the line that shows it, run just now in one namespace."""
     facts = tomllib.loads((HERE / "facts.toml").read_text())[library]
     names = {"mentions": mentions, "holds": holds, **example()}

@@ -99,7 +99,7 @@ def main(file: str, measure: Callable[..., Values]) -> None:
     found = measure(**options)
     values, seconds = found, time.perf_counter() - start
     if found and all(map(callable, found.values())):
-        values, seconds = ({}, 0.0) if dry else finished_parts(name, config)
+        values, seconds = ({}, 0.0) if dry else parts_of_receipt(name, config)
         for part in [part for part in found if part not in values]:
             start = time.perf_counter()
             values[part] = found[part]()
@@ -134,7 +134,7 @@ def _git(*arguments: str) -> str:
     ).stdout.strip()
 
 
-def finished_parts(name: str, config: Mapping[str, Any]) -> tuple[Values, float]:
+def parts_of_receipt(name: str, config: Mapping[str, Any]) -> tuple[Values, float]:
     """Return values and seconds of the receipt, if it is of this configuration and this commit.
 
     None are kept of a tree with uncommitted changes.

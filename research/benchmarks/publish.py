@@ -31,8 +31,8 @@ from dipedl_bench.results.rows import as_line
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies import sweeps, toys
 from dipedl_bench.studies.sweeps import write_parts
-from dipedl_bench.tables.table import latest, paper_suite
-from dipedl_bench.tables.trivial import stored_trivial_lines
+from dipedl_bench.tables.table import keep_latest, paper_suite
+from dipedl_bench.tables.trivial import load_trivial_lines
 
 REPOSITORY = Path(__file__).parent.parent
 ROOT = REPOSITORY / "results" / "bench"
@@ -62,7 +62,7 @@ def keep(
     published = Store(root, suite, profile)
     stores.insert(0, published)
     published.folder.mkdir(parents=True, exist_ok=True)
-    rows = latest(row for store in stores for row in store.rows())
+    rows = keep_latest(row for store in stores for row in store.rows())
     rows.sort(key=lambda row: row["seed"])
     write_file(published.folder / "rows.jsonl", b"".join(as_line(row) for row in rows))
     if "ablation" in kinds:
@@ -76,7 +76,7 @@ def keep(
 def keep_trivial(stores: Sequence[Store], target: Path) -> None:
     newest = stores[::-1]
     store = next((s for s in newest if (s.folder / "trivial.json").exists()), newest[0])
-    stored_trivial_lines(store)  # makes the file where it is not there
+    load_trivial_lines(store)  # makes the file where it is not there
     write_file(target / "trivial.json", (store.folder / "trivial.json").read_bytes())
 
 

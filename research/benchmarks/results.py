@@ -47,10 +47,16 @@ from dipedl_bench.tables.formatting import (
     three_decimals,
 )
 from dipedl_bench.tables.measures import measures, pairs_of
-from dipedl_bench.tables.pairs import both, drop_repeats, summary_frame, values, with_intervals
-from dipedl_bench.tables.provenance import machines, not_yet_run, receipts
+from dipedl_bench.tables.pairs import (
+    both,
+    drop_repeats,
+    methods_with_intervals,
+    summary_frame,
+    values,
+)
+from dipedl_bench.tables.provenance import describe_missing, machines, receipts
 from dipedl_bench.tables.table import BenchTable, Estimate, bench_table
-from dipedl_bench.tables.trivial import stored_trivial_lines
+from dipedl_bench.tables.trivial import load_trivial_lines
 
 __all__ = ["draw", "measures_and_summary", "page_of"]
 
@@ -97,7 +103,7 @@ class Source:
         made = {profile: bench_table(rows) for profile, rows in self.rows.items()}
         for profile in made:
             if (store := self.store(profile)).folder.joinpath("trivial.json").exists():
-                made[profile] = replace(made[profile], trivial=stored_trivial_lines(store))
+                made[profile] = replace(made[profile], trivial=load_trivial_lines(store))
         return made
 
     def read_derived(self, profile: str, file: str) -> dict[str, Any]:
@@ -123,7 +129,7 @@ class Source:
     ) -> str:
         """Return a `value` for prose, "?" without rows.
 
-        `less` is a cell whose value is taken away, `over` one of which the rest is given in percent.
+        `less` is a cell whose value is taken away, `over` one above which it is given in percent.
         """
         value = self.value(cell, seed, of)
         if less:
@@ -247,7 +253,7 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
     title = load_suite(source.suite).profile(profile).title
     yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
     yield grid(frame)
-    yield from filter(None, [not_yet_run(table)])
+    yield from filter(None, [describe_missing(table)])
 
 
 def titles(suite: str) -> dict[str, Any]:
@@ -311,7 +317,7 @@ def draw(suite: str, root: Path, folder: Path) -> None:
         p for s in page.sections if s.kind == "histograms" for p in s.profiles or page.profiles
     }
     for profile, table in source.tables.items():
-        if table.crossed and with_intervals(table):
+        if table.crossed and methods_with_intervals(table):
             file = folder.parent / COVERAGE
             coverage_figure(table).savefig(file, dpi=110, metadata={"Software": None})
         runs = [arrays_from_parts(parts) for parts in source.parts(profile).values()]

@@ -20,7 +20,7 @@ from dipedl_bench.report.page import render
 from dipedl_bench.results.paper import Published
 from dipedl_bench.results.store import Store
 from dipedl_bench.studies.toys import FOLDER, load_toys
-from dipedl_bench.tables.findings import headline, met
+from dipedl_bench.tables.findings import headline, meets_paper
 from dipedl_bench.tables.table import Estimate, bench_table
 
 METHODS = ("edl", "edl-published", "mc-dropout", "dip-edl", "max-softmax")
@@ -123,7 +123,7 @@ def test_rows_without_arrays_make_a_page_that_names_the_command(tmp_path):
     ],
 )
 def test_met(name, ours, paper, expected):
-    assert met(name, Estimate(ours, 0.0, (ours,), paper=Published(paper, 0.0))) is expected
+    assert meets_paper(name, Estimate(ours, 0.0, (ours,), paper=Published(paper, 0.0))) is expected
 
 
 def test_headline_says_what_was_met_and_who_ranks_better(root):

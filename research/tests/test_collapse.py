@@ -48,7 +48,7 @@ def test_a_class_that_is_never_found_is_a_collapse_and_so_is_its_opposite():
     seeds = [(1, 0), (1, 0), (0, 1), (0, 1)]
     broken = [row("edl", 10 * i, *recalls) for i, recalls in enumerate(seeds)]
     (line,) = collapse_lines(broken, [healthy("edl")])
-    assert line.collapsed
+    assert line.loses_class
     assert one_class(line.published) == 4 and lost(line.published) == 4
     assert line.published.cells["accuracy"].mean == pytest.approx(0.5)
     assert line.published.cells["accuracy"].sd == pytest.approx(
@@ -59,7 +59,7 @@ def test_a_class_that_is_never_found_is_a_collapse_and_so_is_its_opposite():
 
 def test_a_few_rows_of_a_lost_class_do_not_hide_the_collapse():
     (line,) = collapse_lines([row("postnet", 10, 1.0, 0.04), row("postnet", 20, 0.9, 0.8)], [])
-    assert line.collapsed and lost(line.published) == 1 and one_class(line.published) == 0
+    assert line.loses_class and lost(line.published) == 1 and one_class(line.published) == 0
     assert line.healthy is None
 
 

@@ -40,7 +40,7 @@ def test_facts_of_the_comparison_answer_its_questions():
         stated = {fact["about"]: (fact["answer"], fact["shows"]) for fact in facts[library]}
         runs = seen[library]["facts"]
         if library == "dipedl":
-            runs = compare_worker.facts_shown(library)
+            runs = compare_worker.run_facts(library)
         ran = {about: (f["answer"], f["shows"]) for about, f in runs.items()}
         assert stated.keys() <= facts["questions"].keys()
         assert stated == ran
@@ -63,11 +63,11 @@ def test_a_receipt_goes_on_only_at_the_same_commit_without_changes(tmp_path, mon
     for command in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "all")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     harness.write("x", {"a": 1}, {"v": 2}, 3.0)
-    assert harness.finished_parts("x", {"a": 1}) == ({"v": 2}, 3.0)  # a result may have changed
-    assert harness.finished_parts("x", {"a": 2}) == ({}, 0.0)
+    assert harness.parts_of_receipt("x", {"a": 1}) == ({"v": 2}, 3.0)  # a result may have changed
+    assert harness.parts_of_receipt("x", {"a": 2}) == ({}, 0.0)
     (tmp_path / "code.py").write_text("changed")
     harness.write("x", {"a": 1}, {"v": 2}, 3.0)
-    assert harness.commit().endswith("-dirty") and harness.finished_parts("x", {"a": 1}) == (
+    assert harness.commit().endswith("-dirty") and harness.parts_of_receipt("x", {"a": 1}) == (
         {},
         0.0,
     )

@@ -15,7 +15,7 @@ from dipedl_bench import suite_names
 from dipedl_bench.report.page import render
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import captions_of
-from dipedl_bench.studies.sweeps import SWEEPS, stored_parts
+from dipedl_bench.studies.sweeps import SWEEPS, load_parts
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
@@ -111,7 +111,7 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     publish.publish([tmp_path / "to"], "mnist", other)
     assert not (other / "mnist/cpu/sweeps.json").exists()
     (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows)
-    run, there = (stored_parts(Store(tmp_path / n, "mnist", "cpu")) for n in ("run", "to"))
+    run, there = (load_parts(Store(tmp_path / n, "mnist", "cpu")) for n in ("run", "to"))
     assert list(there) == [10, 20] and there[20].n == run[20].n
     for split, proba in run[20].proba.items():
         np.testing.assert_allclose(there[20].proba[split], proba, rtol=1e-5)

@@ -12,7 +12,7 @@ from dipedl_bench import load_rows, load_suite
 from dipedl_bench.datasets import load_known_truth
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.report.page import render
-from dipedl_bench.results.known_truth import of_samples
+from dipedl_bench.results.known_truth import concentration_of_samples
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.methods import run_methods
 from dipedl_bench.running.training import train_part
@@ -20,7 +20,7 @@ from dipedl_bench.spec.plan import plan
 from dipedl_bench.spec.suite import MeasureEntry
 from dipedl_bench.tables.blocks import markdown
 from dipedl_bench.tables.measures import evaluate
-from dipedl_bench.tables.pairs import interval_frame, problem_frame, with_intervals
+from dipedl_bench.tables.pairs import interval_frame, methods_with_intervals, problem_frame
 from dipedl_bench.tables.table import bench_table
 
 SUITE = load_suite("second-order")
@@ -97,11 +97,11 @@ def test_rows_say_how_often_the_truth_lies_in_the_intervals(stored):
 
 def test_the_dirichlet_of_samples_has_their_mean_and_variance():
     samples = np.random.default_rng(0).dirichlet([3, 2, 1], size=(7, 5))
-    found = Dirichlet(of_samples(samples))
+    found = Dirichlet(concentration_of_samples(samples))
     np.testing.assert_allclose(found.mean, samples.mean(axis=0))
     summed = samples.var(axis=0, ddof=1).sum(axis=1)
     np.testing.assert_allclose(found.variance.sum(axis=1), summed)
-    alike = of_samples(np.repeat(samples[:1], 4, axis=0))
+    alike = concentration_of_samples(np.repeat(samples[:1], 4, axis=0))
     assert np.isfinite(alike).all() and (alike.sum(axis=1) >= 1e6 - 1).all()
 
 
@@ -156,7 +156,7 @@ def test_tables_and_report_say_what_the_rows_say(stored):
     value = {
         (r["classifier"], r["method"], name): of for r in rows for name, of in r["metrics"].items()
     }
-    assert with_intervals(found) == [
+    assert methods_with_intervals(found) == [
         "default",
         "paper",
         "deep-ensemble",
@@ -164,7 +164,7 @@ def test_tables_and_report_say_what_the_rows_say(stored):
         "edl",
         "postnet",
     ]
-    by_method = interval_frame(found).set_axis(with_intervals(found)).T
+    by_method = interval_frame(found).set_axis(methods_with_intervals(found)).T
     ours = by_method["default"]
     kinds = ("logistic", "network")
     mean = np.mean([value[kind, "default", "coverage_95"] for kind in kinds])

@@ -15,10 +15,10 @@ from dipedl_bench.studies.sweeps import (
     ablation,
     float32_ranking,
     gamma_sweep,
+    load_parts,
     parts_file,
     parts_from_arrays,
     sigma_corruption,
-    stored_parts,
     sweep_lines,
     write_parts,
 )
@@ -185,7 +185,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stored(store):
-    return stored_parts(store)
+    return load_parts(store)
 
 
 def test_parts_are_those_of_the_store(store, stored):
@@ -229,16 +229,16 @@ def test_sigma_lines_spread_over_draws_not_ci95_seeds(stored):
 def test_methods_without_parts_are_refused(store):
     for method in ("edl", "max-softmax"):
         with pytest.raises(LookupError, match="must be a DIP-EDL with a classifier of the suite"):
-            stored_parts(store, method)
+            load_parts(store, method)
     with pytest.raises(
         LookupError, match=r"run it first: dipedl-bench run mnist .*--methods energy"
     ):
-        stored_parts(store, "energy")
+        load_parts(store, "energy")
 
 
 def test_published_and_stored_seeds_join(tmp_path):
     store = write_synthetic_store(tmp_path, methods=["dip-edl"])
-    stored = stored_parts(store)
+    stored = load_parts(store)
     row = next(row for row in store.rows() if row["seed"] == 10)
     write_parts(parts_file(store, row), stored[10])
-    assert list(stored_parts(store)) == [10, 20]
+    assert list(load_parts(store)) == [10, 20]

@@ -9,7 +9,7 @@ from synthetic_store import write_synthetic_store
 
 from dipedl_bench import load_rows
 from dipedl_bench.results.paper import Published
-from dipedl_bench.tables.table import Estimate, bench_table, estimate, latest, paper_row
+from dipedl_bench.tables.table import Estimate, bench_table, estimate, keep_latest, paper_row
 
 
 def row(method="dip-edl", seed=10, digest="a", profile="cpu", **metrics):
@@ -68,7 +68,7 @@ def test_only_the_latest_configuration_counts():
         row(seed=10, digest="new"),
         row("edl", seed=10, digest="x"),
     ]
-    assert [(r["method"], r["seed"], r["config_hash"]) for r in latest(rows)] == [
+    assert [(r["method"], r["seed"], r["config_hash"]) for r in keep_latest(rows)] == [
         ("dip-edl", 10, "new"),
         ("dip-edl", 20, "new"),
         ("edl", 10, "x"),

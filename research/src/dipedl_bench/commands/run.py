@@ -155,12 +155,12 @@ def table(
         from ..tables.blocks import markdown
         from ..tables.pairs import summary
         from ..tables.table import bench_table
-        from ..tables.trivial import with_trivial
+        from ..tables.trivial import add_trivial
 
         store, missing = _store(suite, profile, out), ""
         made = bench_table(store.rows())
         if trivial and not made.crossed:
-            made, missing = with_trivial(made, store)
+            made, missing = add_trivial(made, store)
         if as_json:
             found = made.as_json()
             found |= {"summary": plain(summary(made).to_dict("records"))} if made.crossed else {}
@@ -197,7 +197,7 @@ def sweep(
         if store.suite in suite_names():
             known = {*load_suite(store.suite).methods, *(row["method"] for row in rows)}
             refuse_unknown("method", [method], sorted(known))
-        of_seeds = sweeps.stored_parts(store, method)
+        of_seeds = sweeps.load_parts(store, method)
         parts = list(of_seeds.values())
         published = paper_suite(rows)
         lines = sweeps.sweep_lines(what, parts, published)

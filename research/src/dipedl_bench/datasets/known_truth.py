@@ -129,7 +129,7 @@ def load_known_truth(
     """
     settings = dict(settings or {})
     refuse_unknown("family", [family], ["taught", *FAMILIES])
-    problem = taught(**settings) if family == "taught" else None
+    problem = teach(**settings) if family == "taught" else None
     for attempt in range(_ATTEMPTS):
         rng = np.random.default_rng([random_state, attempt])
         if problem is None:
@@ -168,7 +168,7 @@ def _is_near(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @lru_cache(maxsize=2)
-def taught(inputs: str, teacher: str) -> tuple[np.ndarray, np.ndarray]:
+def teach(inputs: str, teacher: str) -> tuple[np.ndarray, np.ndarray]:
     """Inputs X (n, d) and the teacher's probabilities (n, k)."""
     refuse_unknown("inputs", [inputs], INPUTS)
     X, y = INPUTS[inputs]()

@@ -124,7 +124,7 @@ def split_spectra(every: Spectra, config: Mapping[str, Any], seed: int) -> Rows:
     names = ("train", "validation", "test")
     found = {name: rows[: limit[name]] for name, rows in zip(names, parts, strict=True)}
     stars = np.flatnonzero(label == _STAR)
-    return found | {f"{OOD_PREFIX}stars": stars[limited(len(stars), limit["ood"])]}
+    return found | {f"{OOD_PREFIX}stars": stars[choose_rows(len(stars), limit["ood"])]}
 
 
 def draw_objects(objects: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -149,18 +149,22 @@ def _parts(
     if "supernovae" in config["ood"]:
         levels = np.asarray(every.snr)[plan["test"]]
         noisy = datasets.supernova_spectra(levels, random_state=seed)
-        yield f"{OOD_PREFIX}supernovae", noisy, np.arange(len(noisy))[limited(len(noisy), limit)]
+        yield (
+            f"{OOD_PREFIX}supernovae",
+            noisy,
+            np.arange(len(noisy))[choose_rows(len(noisy), limit)],
+        )
     if {"real_stars"} & set(config["ood"]) or config.get("shifted"):
         real = datasets.real_spectra()
         label = np.asarray(real.label)
         if "real_stars" in config["ood"]:
             stars = np.flatnonzero(label == _STAR)
-            yield f"{OOD_PREFIX}real_stars", real, stars[limited(len(stars), limit)]
+            yield f"{OOD_PREFIX}real_stars", real, stars[choose_rows(len(stars), limit)]
         if "real" in config.get("shifted", ()):
             yield f"{SHIFTED_PREFIX}real", real, np.flatnonzero(label < _STAR)
 
 
-def limited(n: int, limit: int | None) -> np.ndarray | slice:
+def choose_rows(n: int, limit: int | None) -> np.ndarray | slice:
     """At most so many of n rows, drawn once for all seeds, in order.
 
     All of them are a slice, which copies nothing.

@@ -19,7 +19,7 @@ from ..names import refuse_unknown
 from ..results.scores import OOD_PREFIX
 from .files import TABLES, check_there
 from .images import files_of, load_cifar10, load_mnist
-from .spectra_splits import SPECTRA, limited, spectra_files, spectra_splits
+from .spectra_splits import SPECTRA, choose_rows, spectra_files, spectra_splits
 from .tables import SOURCES, load_openml
 
 Rows = Mapping[str, np.ndarray]
@@ -81,11 +81,11 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
     n_held = round(config["validation_fraction"] * len(order))
     held = order[:n_held][: limit["validation"]]
     kept = order[n_held:][: limit["train"]]
-    test = limited(len(data.X_test), limit["test"])
+    test = choose_rows(len(data.X_test), limit["test"])
     X = {"train": data.X_train[kept], "validation": data.X_train[held], "test": data.X_test[test]}
     truth = {"test": data.truth["test"][test]} if "test" in data.truth else {}
     for name in config["ood"]:
-        rows = limited(len(data.ood[name]), limit["ood"])
+        rows = choose_rows(len(data.ood[name]), limit["ood"])
         X[f"{OOD_PREFIX}{name}"] = data.ood[name][rows]
         if name in data.truth:
             truth[f"{OOD_PREFIX}{name}"] = data.truth[name][rows]
@@ -161,17 +161,17 @@ def load_colour_digits() -> Dataset:
     rng = np.random.default_rng(0)
     return Dataset(
         "colour_digits",
-        _coloured(grey.X_train, rng),
+        _colour_images(grey.X_train, rng),
         grey.y_train,
-        _coloured(grey.X_test, rng),
+        _colour_images(grey.X_test, rng),
         grey.y_test,
-        ood={name: _coloured(X, rng) for name, X in sorted(grey.ood.items())},
+        ood={name: _colour_images(X, rng) for name, X in sorted(grey.ood.items())},
         target_names=grey.target_names,
         image_shape=(3, 32, 32),
     )
 
 
-def _coloured(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _colour_images(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows of grey pixels (n, 784) as rows of coloured ones (n, 3072)."""
     images = X.reshape(-1, 1, 28, 28)
     ink = np.pad(images, ((0, 0), (0, 0), (2, 2), (2, 2)), mode="edge")

@@ -177,7 +177,7 @@ def load_openml(name: str) -> Bunch:
     table = _read_openml(source.number)
     names, target = np.unique(table.pop(source.target), return_inverse=True)
     kept = table.drop(columns=list(source.without))
-    columns = [column for _, values in kept.items() for column in _encoded(values)]
+    columns = [column for _, values in kept.items() for column in _encode(values)]
     return Bunch(data=np.column_stack(columns), target=target, target_names=tuple(map(str, names)))
 
 
@@ -201,7 +201,7 @@ def _read_openml(number: int) -> DataFrame:
     )
 
 
-def _encoded(values: Series) -> Iterator[np.ndarray]:
+def _encode(values: Series) -> Iterator[np.ndarray]:
     """Yield the columns of numbers that stand for a column of text, see `load_openml`."""
     from pandas import to_numeric
 

@@ -17,7 +17,7 @@ from ..results.known_truth import LEVELS
 from ..results.store import Arrays
 from ..studies.sweeps import Parts
 from ..tables.formatting import metric_title, set_title
-from ..tables.pairs import candidates, coverage_of, pair_title, values, with_intervals
+from ..tables.pairs import candidates, coverage_of, methods_with_intervals, pair_title, values
 from ..tables.table import BenchTable, Line
 
 #: Of SVG, as those of `LINES`.
@@ -80,7 +80,7 @@ def coverage_figure(table: BenchTable) -> Figure:
     figure = Figure(figsize=(7.4, 4.2), layout="constrained")
     axes, levels = figure.subplots(), [level / 100 for level in LEVELS]
     axes.plot([0, 1], [0, 1], color="black", lw=0.8, ls=":")
-    for i, name in enumerate(with_intervals(table)):
+    for i, name in enumerate(methods_with_intervals(table)):
         width = 2.6 if name == table.ours else 1.2
         style: Any = {"color": COLORS[i % 4], "ls": LINES[i // 4 % 4], "lw": width}
         label = table.methods["title"][name]

@@ -14,17 +14,17 @@ from dipedl.writing import error_text
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
 from ..spec.suite import load_suite
-from ..studies.sweeps import SWEEPS, Parts, stored_parts, sweep_lines
+from ..studies.sweeps import SWEEPS, Parts, load_parts, sweep_lines
 from ..studies.toy_vacuity import vacuity_frame
 from ..studies.toys import load_toys
 from ..tables.blocks import blocks, sweep_blocks
 from ..tables.findings import headline, trivial_sentences
 from ..tables.formatting import cells_frame, differences, interval_text, number, set_title
 from ..tables.measures import measures
-from ..tables.pairs import with_intervals
+from ..tables.pairs import methods_with_intervals
 from ..tables.provenance import receipts
-from ..tables.table import BenchTable, bench_table, latest, paper_suite
-from ..tables.trivial import with_trivial
+from ..tables.table import BenchTable, bench_table, keep_latest, paper_suite
+from ..tables.trivial import add_trivial
 from .figures import (
     arrays_from_parts,
     coverage_figure,
@@ -44,10 +44,10 @@ def render(store: Store) -> str:
     Experiments that were not run, and images that are not there, are left out, and the
     page says so. Needs matplotlib and jinja2: ``pip install 'dipedl[report]'``.
     """
-    rows = latest(store.rows())
+    rows = keep_latest(store.rows())
     table, no_trivial = bench_table(rows), ""
     if not table.crossed:
-        table, no_trivial = with_trivial(table, store)
+        table, no_trivial = add_trivial(table, store)
     captions = captions_of(store.suite, "crossed" if table.crossed else "every_suite")
     sizes = {"rows": captions.rows} if table.crossed else _sizes(table)
     environment = templates("dipedl_bench.report")
@@ -91,7 +91,7 @@ def _of_pairs(table: BenchTable) -> dict[str, Any]:
     return {
         "lines": svg(pairs_figure(table), alt, "lines"),
         "coverage": svg(coverage_figure(table), coverage, "levels")
-        if with_intervals(table)
+        if methods_with_intervals(table)
         else "",
     }
 
@@ -101,7 +101,7 @@ def _of_sets(store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable)
     sweeps, no_sweeps, parts = {}, "DIP-EDL was not run", list[Parts]()
     if any(row["method"] == _METHOD for row in rows):
         try:
-            parts = list(stored_parts(store, _METHOD).values())
+            parts = list(load_parts(store, _METHOD).values())
             beside = paper_suite(rows)
             lines = {what: sweep_lines(what, parts, beside) for what in SWEEPS}
             sweeps = {what: list(sweep_blocks(what, of)) for what, of in lines.items()}

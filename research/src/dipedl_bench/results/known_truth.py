@@ -67,7 +67,7 @@ def error_correlation(uncertainty: np.ndarray, proba: np.ndarray, P: np.ndarray)
     return float(spearmanr(uncertainty, errors).statistic)
 
 
-def of_samples(samples: np.ndarray) -> np.ndarray:
+def concentration_of_samples(samples: np.ndarray) -> np.ndarray:
     """Concentration (n, k) with the mean and the summed variances of samples (m, n, k)."""
     mean = np.clip(samples.mean(axis=0), _LEAST, None)
     mean /= mean.sum(axis=1, keepdims=True)

@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets.splits import Splits
-from ..results.known_truth import distances, of_samples
+from ..results.known_truth import concentration_of_samples, distances
 from ..results.receipt import receipt
 from ..results.scores import score
 from ..results.store import Store
@@ -174,7 +174,7 @@ def _rows(
         if "truth" in shared and hasattr(model, "predict_dirichlet"):
             shared["concentration"] = np.asarray(model.predict_dirichlet(rows).concentration)
         elif "truth" in shared and hasattr(model, "sample_proba"):
-            shared["concentration"] = of_samples(model.sample_proba(rows))
+            shared["concentration"] = concentration_of_samples(model.sample_proba(rows))
         for row, u in uncertainty.items():
             arrays.setdefault(row, {})[split] = {**shared, "uncertainty": u}
     sizes = {"train": n, **{split: len(rows) for split, rows in X.items()}}

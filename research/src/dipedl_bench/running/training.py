@@ -18,7 +18,7 @@ from ..results.receipt import receipt
 from ..results.rows import Row
 from ..results.scores import OOD_PREFIX, score
 from ..results.store import Arrays, Store
-from ..spec.build import accepts, settings_named, transformer_of
+from ..spec.build import accepts, find_settings, transformer_of
 from ..spec.plan import Cell, Part
 from .cached import CachedClassifier, CachedDensity, row_numbers, stack
 from .memo import Memory, Seconds, SharedClassifier, as_seconds
@@ -147,7 +147,7 @@ def train_part(
         "resumed": resumed,
     }
     own = {key: value for key, value in part.config.items() if key != "below"}
-    if amp := set(settings_named("amp", own)):
+    if amp := set(find_settings("amp", own)):
         note["precision"] = "bfloat16" if True in amp else "float32"
     weights = weights_of(model) if part.role == "classifier" else None
     store.save_arrays(*key, arrays, note, weights)
@@ -232,7 +232,7 @@ def _predictions(model: Any, part: Part, X: Rows, cost: Seconds) -> Arrays:
         return classifier_arrays(model, X, cost)
     if part.role == "density":
         return {
-            split: {"log_density": _timed(model.score_samples, rows, cost, split)}
+            split: {"log_density": _time_call(model.score_samples, rows, cost, split)}
             for split, rows in X.items()
         }
     scored = {split: rows for split, rows in X.items() if split != "train"}
@@ -244,11 +244,11 @@ def classifier_arrays(model: Any, X: Rows, cost: Seconds) -> Arrays:
     found: Arrays = {}
     for split, rows in X.items():
         if hasattr(model, "apply_network"):  # logits and features side by side, in one pass
-            outputs = _timed(partial(_logits_and_features, model), rows, cost, split)
+            outputs = _time_call(partial(_logits_and_features, model), rows, cost, split)
             logits, features = np.split(outputs, [len(model.classes_)], axis=1)
             found[split] = {"logits": logits, "probabilities": softmax(logits, axis=1)}
         else:
-            found[split] = {"probabilities": _timed(model.predict_proba, rows, cost, split)}
+            found[split] = {"probabilities": _time_call(model.predict_proba, rows, cost, split)}
             if not hasattr(model, "transform"):
                 continue
             features = model.transform(rows)  # not counted: densities need them
@@ -274,7 +274,7 @@ def method_arrays(model: Any, X: Rows, cost: Seconds, kind: str | None = None) -
             setattr(model, name, _once(getattr(model, name)))
     found: Arrays = {}
     for split, rows in X.items():
-        uncertainty = _timed(partial(model.uncertainty, **options), rows, cost, split)
+        uncertainty = _time_call(partial(model.uncertainty, **options), rows, cost, split)
         # not counted: most methods have computed what this needs for the uncertainty
         if hasattr(model, "predict_dirichlet"):
             of = model.predict_dirichlet(rows)
@@ -299,7 +299,7 @@ def _once(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return predict
 
 
-def _timed(
+def _time_call(
     predict: Callable[[np.ndarray], Any], rows: np.ndarray, cost: Seconds, split: str
 ) -> np.ndarray:
     # the cost of scoring is that of the test set and the OOD sets

@@ -128,14 +128,14 @@ def describe(value: Any) -> Any:
     return {"class": name, "settings": {**kept, **_GONE.get(name, {})}}
 
 
-def settings_named(name: str, value: Any) -> Iterator[Any]:
+def find_settings(name: str, value: Any) -> Iterator[Any]:
     """Every setting of this name in a table, however deep it lies."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from [item] if key == name else settings_named(name, item)
+            yield from [item] if key == name else find_settings(name, item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from settings_named(name, item)
+            yield from find_settings(name, item)
 
 
 def accepts(function: Any, argument: str) -> bool:

@@ -69,10 +69,11 @@ class Page(Frozen):
     Prose is a template of Jinja: ``m("gpu ddu auroc/cifar100", 2)`` is a mean of the published rows
     with two decimals, with ``of="paper"`` the paper's number in its place, with ``of="difference"``
     how far they are apart, with ``less=CELL`` the difference to another cell and with ``over=CELL``
-    by how many percent it is above that; ``value("gpu ddu nll")`` is the number; ``seconds("gpu")`` are the wall seconds of training
-    DIP-EDL's network, by seed, ``of("cpu default auroc")`` the Series over all lines of a crossed
-    suite, ``with_standard_z("brier_id")`` a metric of DIP-EDL with another scale of z,
-    ``moved.auroc`` by how much AUROCs of rows trained again moved at most.
+    by how many percent it is above that; ``value("gpu ddu nll")`` is the number;
+    ``seconds("gpu")`` are the wall seconds of training DIP-EDL's network, by seed,
+    ``of("cpu default auroc")`` the Series over all lines of a crossed suite,
+    ``with_standard_z("brier_id")`` a metric of DIP-EDL with another scale of z, ``moved.auroc`` by
+    how much AUROCs of rows trained again moved at most.
     """
 
     title: str

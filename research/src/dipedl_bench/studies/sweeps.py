@@ -34,7 +34,7 @@ from ..results import paper
 from ..results.files import read_file
 from ..results.paper import published
 from ..results.store import Arrays, Store
-from ..tables.table import Estimate, Line, estimate, latest
+from ..tables.table import Estimate, Line, estimate, keep_latest
 
 __all__ = [
     "CONFIGURATIONS",
@@ -45,10 +45,10 @@ __all__ = [
     "Parts",
     "ablation",
     "gamma_sweep",
+    "load_parts",
     "parts_file",
     "parts_of",
     "sigma_corruption",
-    "stored_parts",
     "sweep_lines",
     "write_parts",
 ]
@@ -203,14 +203,14 @@ def sigma_corruption(
     which independent noise is not. From the paper's appendix on corrupted densities.
     """
 
-    def corrupted(sigma: float, seed: int) -> Scores:
+    def score_noisy(sigma: float, seed: int) -> Scores:
         rng, noisy = np.random.default_rng(seed), {}
         for split, z in parts.z.items():
             noise = rng.standard_normal(len(z))
             noisy[split] = noise if np.isinf(sigma) else np.asarray(z, np.float64) + sigma * noise
         return score_dirichlets(parts, replace(parts, z=noisy).dirichlets())
 
-    return {s: [corrupted(s, seed) for seed in (draws if s > 0 else draws[:1])] for s in sigmas}
+    return {s: [score_noisy(s, seed) for seed in (draws if s > 0 else draws[:1])] for s in sigmas}
 
 
 #: What each sweep computes of one run: scores by step, of sigma for each draw.
@@ -274,12 +274,12 @@ def parts_file(store: Store, row: Mapping[str, Any]) -> Path:
     return store.folder / f"{row['method']}-{row['config_hash']}-{row['seed']}.npz"
 
 
-def stored_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
+def load_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
     """Return the parts of a density-informed method, from a run or as published, by seed.
 
     Seeds of which nothing is there are left out; FileNotFoundError if there is no other.
     """
-    rows = [row for row in latest(store.rows()) if row["method"] == method]
+    rows = [row for row in keep_latest(store.rows()) if row["method"] == method]
     if not rows:
         raise LookupError(
             f"no row of method {method!r} in {str(store.folder)!r}; run it first: "

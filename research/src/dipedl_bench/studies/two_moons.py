@@ -154,7 +154,7 @@ def _fit_models(
     from dipedl.density import FlowDensity
     from dipedl.networks import MLP, MaskedAutoregressive, TorchClassifier, Training
 
-    def timed(name: str, model: Any) -> None:
+    def fit_model(name: str, model: Any) -> None:
         start = time.perf_counter()
         models[name] = model.fit(X, y)
         seconds[name] = round(time.perf_counter() - start, 3)
@@ -176,11 +176,11 @@ def _fit_models(
     if density is None:
         flow = MaskedAutoregressive(transforms=5, hidden=(64,))
         density = FlowDensity(flow, training=training, validation_fraction=0.0, random_state=seed)
-    timed(EDL, EvidentialNetwork(MLP((64, 64)), decayed, **evidence))
-    timed(RAW, as_published(network, clone(density), Identity()))
+    fit_model(EDL, EvidentialNetwork(MLP((64, 64)), decayed, **evidence))
+    fit_model(RAW, as_published(network, clone(density), Identity()))
     # the same network and the same density: only the normaliser differs
     parts = FrozenEstimator(models[RAW].estimator_), FrozenEstimator(models[RAW].density_)
-    timed(SCORED, as_published(*parts, ZScore()))
+    fit_model(SCORED, as_published(*parts, ZScore()))
     seconds[SCORED] = round(seconds[RAW] + seconds[SCORED], 3)
     return models, seconds
 

@@ -36,7 +36,7 @@ class CollapseLine:
     cure: str = ""
 
     @property
-    def collapsed(self) -> bool:
+    def loses_class(self) -> bool:
         """Return whether it loses a class in any seed as published."""
         return self.published is not None and lost(self.published) > 0
 
@@ -94,7 +94,7 @@ def collapse_summary(lines: Iterable[CollapseLine]) -> str:
     broken = [line for line in lines if line.published is not None]
     if not broken:
         return ""
-    named = [line.title for line in broken if line.collapsed]
+    named = [line.title for line in broken if line.loses_class]
     sound = [line.healthy for line in lines if line.healthy is not None]
     still = sum(lost(line) > 0 for line in sound)
     titles = f" ({', '.join(named)})" if named else ""

@@ -44,7 +44,7 @@ def _beside_paper(line: Line, table: BenchTable) -> Iterator[str]:
         f"accuracy of {accuracy} and a Brier score of {brier}."
     )
     cells = {name: cell for name, cell in line.cells.items() if cell.paper}
-    missed = [name for name, cell in cells.items() if not met(name, cell)]
+    missed = [name for name, cell in cells.items() if not meets_paper(name, cell)]
     if missed:
         yield (
             f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
@@ -58,7 +58,7 @@ def _beside_paper(line: Line, table: BenchTable) -> Iterator[str]:
         yield f"One seed trains in {took}, classifier and density together."
     for ood in table.ood:
         name = f"auroc/{ood}"
-        if above := ranked_above(table, line, name):
+        if above := lines_above(table, line, name):
             yield (
                 f"On {set_title(ood, table.suite)} its AUROC of {stable(line.cells[name])} is "
                 f"below that of {len(above)} other methods; the best is "
@@ -66,7 +66,7 @@ def _beside_paper(line: Line, table: BenchTable) -> Iterator[str]:
             )
 
 
-def met(name: str, cell: Estimate) -> bool:
+def meets_paper(name: str, cell: Estimate) -> bool:
     """Return whether a cell is as good as the paper's, at the paper's number of decimals."""
     if cell.paper is None:
         raise ValueError("cell must hold the paper's number to be compared with")
@@ -101,7 +101,7 @@ def _rank_sentence(table: BenchTable, line: Line, ood: str) -> str:
     preset = _line(table, PAPER)
     if preset is not None and name in preset.cells:
         text += f"; {preset.title}: {stable_with_sd(preset.cells[name])}"
-    above = ranked_above(table, line, name)
+    above = lines_above(table, line, name)
     single = [_with_number(other, name) for other in above if other.passes == 1]
     several = [_with_number(other, name) for other in above if other.passes > 1]
     text += (
@@ -159,7 +159,7 @@ def _short(table: BenchTable, line: Line) -> Iterator[str]:
     sets = []
     for ood in table.ood:
         name = f"auroc/{ood}"
-        above = [other for other in ranked_above(table, line, name) if other.passes == 1]
+        above = [other for other in lines_above(table, line, name) if other.passes == 1]
         if above:
             best, ours = above[0].cells[name], line.cells[name]
             gap = with_decimals_of(best.mean - ours.mean, best, ours)
@@ -183,7 +183,7 @@ def _short(table: BenchTable, line: Line) -> Iterator[str]:
             )
 
 
-def ranked_above(table: BenchTable, line: Line, name: str) -> list[Line]:
+def lines_above(table: BenchTable, line: Line, name: str) -> list[Line]:
     """Return lines whose cell of a metric is higher in the fourth decimal, the highest first."""
     ours = round(line.cells[name].mean, 4)
     there = (other for other in table.lines if other.name != line.name and name in other.cells)

@@ -200,7 +200,7 @@ def cost_frame(table: BenchTable) -> DataFrame:
 # --------------------------------------------------------------- intervals of class probabilities
 
 
-def with_intervals(table: BenchTable) -> list[str]:
+def methods_with_intervals(table: BenchTable) -> list[str]:
     """Return methods that say how far a class probability may be off; none where none is known."""
     names = table.methods.index
     return [n for n in names if values(table.pairs, "coverage_95", n).notna().any()]
@@ -250,7 +250,7 @@ def interval_frame(table: BenchTable) -> DataFrame:
             "far: score": _two_decimals(of(f"{score}/far").mean()),
         }
 
-    return DataFrame(map(of_method, with_intervals(table)))
+    return DataFrame(map(of_method, methods_with_intervals(table)))
 
 
 def problem_frame(table: BenchTable) -> DataFrame:

@@ -22,7 +22,7 @@ def machines(rows: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(sorted(found))
 
 
-def not_yet_run(table: BenchTable) -> str:
+def describe_missing(table: BenchTable) -> str:
     """Return methods, and default seeds, that have no rows yet, as a sentence; "" if none."""
     suite = load_suite(table.suite)
     setting = suite.profile(table.profile)

@@ -35,7 +35,7 @@ __all__ = [
     "bench_table",
     "estimate",
     "is_higher_better",
-    "latest",
+    "keep_latest",
     "paper_row",
     "paper_suite",
 ]
@@ -358,7 +358,7 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
             "name the profile, or run the suite first"
         )
     methods: dict[tuple[str, ...], list[Row]] = {}
-    for row in (kept := latest(rows)):
+    for row in (kept := keep_latest(rows)):
         methods.setdefault(line_of(row), []).append(row)
     lines = [_line(of_method) for of_method in methods.values()]
     order = list(_names_of_paper(kinds[0][0]))
@@ -377,7 +377,7 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
     )
 
 
-def latest(rows: Iterable[Row]) -> list[Row]:
+def keep_latest(rows: Iterable[Row]) -> list[Row]:
     """Return rows of the latest configuration of each method, by method and seed.
 
     Of several data sets and classifiers, of each method on each with each.

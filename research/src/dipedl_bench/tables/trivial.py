@@ -106,7 +106,7 @@ def trivial_lines(images: Mapping[str, np.ndarray], reference: np.ndarray) -> tu
     return tuple(lines)
 
 
-def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
+def load_trivial_lines(store: Store) -> tuple[Line, ...]:
     """Return lines of the trivial detectors on the images that a store's rows were scored on.
 
     Images are loaded once; the numbers are kept in ``trivial.json`` beside the rows.
@@ -132,10 +132,10 @@ def stored_trivial_lines(store: Store) -> tuple[Line, ...]:
     return lines
 
 
-def with_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
+def add_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
     """Return the table with the trivial detectors, and why there are none if so."""
     try:
-        return replace(table, trivial=stored_trivial_lines(store)), ""
+        return replace(table, trivial=load_trivial_lines(store)), ""
     except (LookupError, OSError, ImportError) as error:
         return table, error_text(error)
 
