@@ -2,14 +2,13 @@
 
 ``python benchmarks/gaussian_scale.py`` writes results/gaussian_scale.json and the picture
 docs/images/gaussian_scale.png, in a quarter of an hour on two idle cores. With OMP_NUM_THREADS=1
-seconds are CPU seconds, which mean the same on a busy machine. Peers beside scikit-learn and
-PyTorch take part where they are installed: pytorch-ood with torchvision, pyod, river.
+seconds are CPU seconds, which mean the same on a busy machine. The peer beside scikit-learn and
+PyTorch take part where it is installed: pytorch-ood, with torchvision.
 """
 
 import gc
 import os
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -32,11 +31,9 @@ from dipedl.density import GaussianDensity, GDADensity
 
 OURS, OURS32, TIED = "ours", "ours, float32 rows", "ours, tied"
 QDA, EIGEN, LDA, DDU = "QDA (svd)", "QDA (eigen)", "LDA", "torch, as DDU"
-EM, PYOD, KNN, RIVER = "GaussianMixture, one step", "PyOD GMM, one step", "PyOD kNN", "river"
 MVN, MVN32 = "torch MultivariateNormal", "torch MultivariateNormal, float32"
 #: Most n p p at which a method is asked to fit; and k n p p, to score.
-MOST = {QDA: 1e10, LDA: 1e10, EM: 2e8, PYOD: 2e8, KNN: 5e7, RIVER: 5e7}
-MOST_SCORED = {MVN: 1e12, MVN32: 1e12, KNN: 1e9}
+MOST, MOST_SCORED = {QDA: 1e10, LDA: 1e10}, 1e12
 #: Problems (n, p, k): three lines through the first, and one that is long.
 BASE = (100_000, 64, 10)
 LINES = {
@@ -72,7 +69,7 @@ def data(n: int, p: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 
 def times(problem: tuple[int, int, int]) -> dict[str, Any]:
-    """Seconds of all that fit and score one problem, in turn, and the rate of this machine."""
+    """Seconds of all that fit and score one problem, in turn."""
     n, p, k = problem
     X, y = data(n, p, k)
     calls = fits(X, y, k)
@@ -84,14 +81,7 @@ def times(problem: tuple[int, int, int]) -> dict[str, Any]:
     if problem != LONG:
         Q, _ = data(SCORED, p, k, seed=2)
         found["score"] = paired_seconds(scores(X, y, Q, k), repeats, clock)
-    found["gemm"] = {name: gemm(name, clock) for name in ("float64", "float32")}
     return found
-
-
-def gemm(dtype: str, clock: Callable[[], float], size: int = 1024) -> float:
-    """Floating-point operations a second of a matrix product."""
-    A = np.random.default_rng(0).random((size, size)).astype(dtype)
-    return 2 * size**3 / paired_seconds({"": lambda: A @ A}, 7, clock)[""]
 
 
 def memory(name: str, problem: tuple[int, int, int]) -> float:
@@ -120,18 +110,11 @@ def fits(X: np.ndarray, y: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
         QDA: lambda: QuadraticDiscriminantAnalysis(tol=1e-9).fit(X, y),
         EIGEN: lambda: QuadraticDiscriminantAnalysis(solver="eigen", tol=1e-9).fit(X, y),
         LDA: lambda: LinearDiscriminantAnalysis().fit(X, y),
-        EM: lambda: one_step(GaussianMixture(k, max_iter=1, init_params="random"), X),
     }
     calls |= {
         name.partition(" / ")[2]: partial(detector.fit_features, torch.from_numpy(rows), labels)
         for name, detector in pytorch_ood().items()
     }
-    if find_spec("pyod") and find_spec("numba"):
-        models = {m: getattr(import_module(f"pyod.models.{m.lower()}"), m) for m in ("GMM", "KNN")}
-        calls[PYOD] = lambda: one_step(models["GMM"](k, max_iter=1, init_params="random"), X)
-        calls[KNN] = lambda: models["KNN"]().fit(X)
-    if find_spec("river"):
-        calls[RIVER] = lambda: with_river(X, y, k)
     size = X.size * X.shape[1]
     return {name: call for name, call in calls.items() if size <= MOST.get(name, np.inf)}
 
@@ -151,16 +134,13 @@ def scores(X: np.ndarray, y: np.ndarray, Q: np.ndarray, k: int) -> dict[str, Cal
         "GaussianMixture": lambda: mixture.score_samples(Q),
     }
     size = k * Q.size * Q.shape[1]
-    if size <= MOST_SCORED[MVN]:
+    if size <= MOST_SCORED:
         calls |= {MVN: in_torch(density, Q), MVN32: in_torch(density, Q32)}
     rows, labels = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(y)
     for name, detector in pytorch_ood().items():
         fitted = detector.fit_features(rows, labels)
         answer = partial(fitted.predict_features, torch.from_numpy(Q32))
         calls[name.partition(" / ")[2]] = answer
-    if find_spec("pyod") and find_spec("numba") and size <= MOST_SCORED[KNN]:
-        knn = import_module("pyod.models.knn").KNN().fit(X[:10_000])
-        calls[KNN] = lambda: knn.decision_function(Q)
     return calls
 
 
@@ -172,25 +152,6 @@ def as_ddu(X: torch.Tensor, y: torch.Tensor, k: int) -> torch.distributions.Dist
         covariances = torch.stack([d.T @ d / (len(d) - 1) for d in centred])
         jitter = 1e-6 * torch.eye(X.shape[1], dtype=X.dtype)
         return torch.distributions.MultivariateNormal(means, covariances + jitter)
-
-
-def one_step(model: Any, X: np.ndarray) -> Any:
-    """A mixture after one step of EM from random responsibilities: it has no labels."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(X)
-
-
-def with_river(X: np.ndarray, y: np.ndarray, k: int) -> list[Any]:
-    import pandas as pd
-    from river.covariance import EmpiricalCovariance
-
-    found = []
-    for c in range(k):
-        covariance = EmpiricalCovariance(ddof=0)
-        covariance.update_many(pd.DataFrame(X[y == c]))
-        found.append(covariance)
-    return found
 
 
 def pytorch_ood() -> dict[str, Any]:
@@ -296,25 +257,6 @@ def parts() -> dict[str, Callable[[], Any]]:
     return found | {key(of): partial(in_new_process, times, of) for of in GRID}
 
 
-def summary(values: dict[str, Any]) -> dict[str, Any]:
-    """Return exponents of a fit along each line, and its share of the machine's rate."""
-    growth, share = {}, {}
-    for along, problems in LINES.items():
-        at = [problem["npk".index(along)] for problem in problems]
-        for name in (OURS, DDU, QDA, EIGEN):
-            seconds = [seconds_of(values, problem, name) for problem in problems]
-            if np.isfinite(seconds).all():
-                slope = np.polyfit(np.log(at), np.log(seconds), 1)[0]
-                growth[f"{name}, {along}"] = round(float(slope), 2)
-    for n, p, k in GRID:
-        of = values[key((n, p, k))]
-        share[key((n, p, k))] = {"fit": n * p * p / of["fit"][OURS] / of["gemm"]["float64"]}
-        for name, dtype in ((OURS, "float64"), (OURS32, "float32")) if "score" in of else ():
-            rate = SCORED * k * p * p / of["score"][name]
-            share[key((n, p, k))][f"score, {dtype}"] = rate / of["gemm"][dtype]
-    return {"exponents of a fit": growth, "share of the rate of a matrix product": share}
-
-
 def draw(values: dict[str, Any], file: Path) -> None:
     """Seconds of a fit along each line."""
     names, figure = (OURS, DDU, EIGEN, QDA, LDA), Figure(figsize=(10, 3.4), layout="constrained")
@@ -344,7 +286,7 @@ def measure() -> harness.Values:
         load = round(os.getloadavg()[0], 1)
         values |= {name: round_numbers(part()), "load": max(values["load"], load)}
     draw(values, harness.ROOT / "docs" / "images" / "gaussian_scale.png")
-    return values | round_numbers(summary(values))
+    return values
 
 
 if __name__ == "__main__":

@@ -1,20 +1,17 @@
-"""Time that a class-conditional Gaussian adds to a network's forward pass, beside its peers.
+"""Time that a class-conditional Gaussian adds to a network's forward pass, and to its loader.
 
-The detectors of pytorch-ood take part where that package and torchvision are installed.
+Peers of the densities: gaussian_scale.py.
 """
 
 import math
 import time
-from collections.abc import Callable
 from functools import partial
 
 import harness
 import torch
-from gaussian_scale import means_and_covariances, pytorch_ood
 from harness import in_new_process, median_seconds, paired_seconds, peak_kib
 from torch import Tensor
 
-from dipedl.density import GDADensity
 from dipedl.networks import LeNet5, WideResNet
 from dipedl.pretrained import ClassGaussians, DIPModule
 
@@ -24,7 +21,7 @@ _NETWORKS = {
     "wrn-28-10": (WideResNet(), (3, 32, 32), 640, (32,)),
     "lenet5": (LeNet5(), (1, 28, 28), 500, (32, 256)),
 }
-PEERS = {"p": 640, "rows": 256, "n_fit": 10_000}
+N_FIT = 10_000
 LOADER, REPEATS, THREADS = 8192, 7, torch.get_num_threads()
 LARGE = {"k": 1000, "p": 2048, "rows": 256, "n_fit": 16_384, "forms": ("tied", "low-rank")}
 
@@ -48,7 +45,7 @@ def overheads() -> dict[str, float]:
     values: dict[str, float] = {}
     for name, (backbone, shape, p, batches) in _NETWORKS.items():
         network = backbone.build(shape, K, torch.Generator().manual_seed(0)).eval()
-        densities = {form: fit_density(form, *problem(PEERS["n_fit"], p, K)) for form in FORMS}
+        densities = {form: fit_density(form, *problem(N_FIT, p, K)) for form in FORMS}
         for rows in batches:
             pixels = torch.rand(rows, *shape, generator=torch.Generator().manual_seed(0)).flatten(1)
             features = network.features(pixels)
@@ -84,46 +81,6 @@ def loader_passes() -> dict[str, float]:
     return values
 
 
-def peers() -> dict[str, float]:
-    """Seconds of each peer over ours, on the same features."""
-    X, y = problem(PEERS["n_fit"], PEERS["p"], K)
-    Q, _ = problem(PEERS["rows"], PEERS["p"], K, seed=2)
-    full, tied = fit_density("full", X, y), fit_density("tied", X, y)
-    reference = GDADensity().fit(X.numpy(), y.numpy())
-    torch.testing.assert_close(
-        full(Q).double(), torch.from_numpy(reference.score_samples(Q.numpy())), rtol=1e-5, atol=0
-    )
-    parts = means_and_covariances(reference)
-    means, covariances = (torch.from_numpy(part).float() for part in parts)
-    normal = torch.distributions.MultivariateNormal(means, covariances)
-    factors = torch.linalg.cholesky(covariances)
-    # Some builds of MKL fail in a batched `torch.linalg.inv`.
-    inverse = torch.linalg.solve_triangular(factors, torch.eye(PEERS["p"]), upper=False)
-    stacked, bias = inverse.flatten(0, 1), (inverse @ means[:, :, None]).flatten()
-    calls: dict[str, Callable[[], object]] = {
-        "full": lambda: full(Q),
-        "tied": lambda: tied(Q),
-        "full / torch MultivariateNormal": lambda: normal.log_prob(Q[:, None]).logsumexp(1),
-        "full / dense product": lambda: by_dense_product(Q, stacked, bias),
-        "full / solve_triangular": lambda: by_solve_triangular(Q, factors, means),
-    }
-    outside = {name: d.fit_features(X, y) for name, d in pytorch_ood().items()}
-    calls |= {name: partial(d.predict_features, Q) for name, d in outside.items()}
-    times = paired_seconds(calls, REPEATS)
-    return {name: times[name] / times[name.split(" / ")[0]] for name in times if " / " in name}
-
-
-def by_dense_product(X: Tensor, stacked: Tensor, bias: Tensor) -> Tensor:
-    whitened = torch.nn.functional.linear(X, stacked, -bias).view(len(X), K, -1)
-    return torch.linalg.vector_norm(whitened, dim=2).square().logsumexp(1)
-
-
-def by_solve_triangular(X: Tensor, factors: Tensor, means: Tensor) -> Tensor:
-    rows = (X - means[:, None]).mT
-    whitened = torch.linalg.solve_triangular(factors, rows, upper=False)
-    return torch.linalg.vector_norm(whitened, dim=1).square().logsumexp(0)
-
-
 def large(form: str) -> dict[str, float]:
     """Fit and score 1,000 classes of 2,048 features in this process, a new one."""
     k, p, rows, n_fit = (LARGE[name] for name in ("k", "p", "rows", "n_fit"))
@@ -152,7 +109,7 @@ def large(form: str) -> dict[str, float]:
 def measure() -> harness.Values:
     values: dict[str, float] = {}
     with torch.inference_mode():
-        values |= overheads() | peers()
+        values |= overheads()
     with torch.no_grad():
         values |= loader_passes()
     for form in LARGE["forms"]:
