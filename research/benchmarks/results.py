@@ -343,7 +343,7 @@ def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Block
     yield grid(collapse_frame(lines, captions_of(source.suite).classes))
     by_reason: dict[tuple[str, str], list[str]] = {}
     for line in lines:
-        if line.collapsed:
+        if line.loses_class:
             by_reason.setdefault((line.cause, line.cure), []).append(line.title)
     yield from bullets(
         f"**{', '.join(titles)}**: {cause}. Healthy: {cure}."

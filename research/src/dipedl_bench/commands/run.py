@@ -223,7 +223,7 @@ def toys(
         int, typer.Option(help="Points of the first experiment; an even number.", min=2)
     ] = 100_000,
 ) -> None:
-    """Run the two toy experiments, vacuity under interpolation and two moons, for the report."""
+    """Run the two toy experiments, vacuity under interpolation and two moons, for their page."""
     with _explain_errors():
         if points % 2:
             raise ValueError(f"--points must be even, half for each class, got {points}")

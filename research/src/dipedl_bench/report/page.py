@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-from markupsafe import Markup
 
 from dipedl.plots.page import svg, templates
 from dipedl.writing import error_text
@@ -15,8 +12,6 @@ from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
 from ..spec.suite import load_suite
 from ..studies.sweeps import SWEEPS, Parts, load_parts, sweep_lines
-from ..studies.toy_vacuity import vacuity_frame
-from ..studies.toys import load_toys
 from ..tables.blocks import blocks, sweep_blocks
 from ..tables.findings import headline, trivial_sentences
 from ..tables.formatting import cells_frame, differences, interval_text, number, set_title
@@ -97,7 +92,7 @@ def _of_pairs(table: BenchTable) -> dict[str, Any]:
 
 
 def _of_sets(store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable) -> dict[str, Any]:
-    """Return what only the page of one data set has: sweeps, histograms, toys, differences."""
+    """Return what only the page of one data set has: sweeps, histograms, differences."""
     sweeps, no_sweeps, parts = {}, "DIP-EDL was not run", list[Parts]()
     if any(row["method"] == _METHOD for row in rows):
         try:
@@ -108,7 +103,6 @@ def _of_sets(store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable)
         except FileNotFoundError as error:
             no_sweeps = error_text(error)
     runs = _runs(store, rows, table, parts)
-    toys = load_toys(Path(store.folder).parent.parent)
     names = list(dict.fromkeys(line.name for line in table.lines))
     profile, notes = "", []
     try:
@@ -141,9 +135,6 @@ def _of_sets(store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable)
         else {},
         "histograms": list(histogram_panels(runs)),
         "no_histograms": [ln.title for ln in table.lines if ln.paper and ln.title not in runs],
-        "toys": toys,
-        "vacuity": vacuity_frame(toys.vacuity),
-        "moons": Markup(toys.drawing),
     }
 
 

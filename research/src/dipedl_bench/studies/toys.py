@@ -1,4 +1,4 @@
-"""The two toy experiments, run once and kept beside the results, for the report."""
+"""The two toy experiments, run once and kept beside the results, for their page."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ __all__ = ["FOLDER", "Toys", "load_toys", "run_toys"]
 
 #: Below the folder of all results; the toys belong to no suite.
 FOLDER = "toys"
-_VACUITY, _MOONS, _DRAWING = "toy_vacuity.json", "two_moons.json", "two_moons.svg"
-_PICTURE = "two_moons.png"
-_ALT = "Vacuity, expected entropy and mutual information of EDL and DIP-EDL around two moons"
+_VACUITY, _MOONS, _PICTURE = "toy_vacuity.json", "two_moons.json", "two_moons.png"
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Toys:
-    """Rows of `toy_vacuity.run` and `two_moons.rows`, and its figure as SVG; empty if not run."""
+    """Rows of `toy_vacuity.run` and `two_moons.rows`; empty if not run."""
 
     vacuity: Rows
     moons: Rows
-    drawing: str
 
 
 def load_toys(root: str | os.PathLike[str]) -> Toys:
@@ -43,9 +40,7 @@ def load_toys(root: str | os.PathLike[str]) -> Toys:
         return read_file(path, "run: dipedl-bench toys") if path.exists() else []
 
     folder = Path(root) / FOLDER
-    drawing = folder / _DRAWING
-    text = drawing.read_text(encoding="utf-8") if drawing.exists() else ""
-    return Toys(rows(_VACUITY), rows(_MOONS), text)
+    return Toys(rows(_VACUITY), rows(_MOONS))
 
 
 def run_toys(
@@ -56,8 +51,6 @@ def run_toys(
     `progress` is called with a line of text after each step; `sizes` are ``n_points`` and ``steps``
     of the vacuity experiment.
     """
-    from dipedl.plots.page import svg
-
     from . import toy_vacuity, two_moons
 
     folder = Path(root) / FOLDER
@@ -70,8 +63,7 @@ def run_toys(
     moons = two_moons.run()
     progress("two moons fitted")
     write_file(folder / _MOONS, json.dumps(two_moons.rows(moons)))
-    figure, pixels = two_moons.figure(moons), io.BytesIO()
-    write_file(folder / _DRAWING, str(svg(figure, _ALT, "moons")))
-    figure.savefig(pixels, format="png", dpi=110, metadata={"Software": None})
-    write_file(folder / _PICTURE, pixels.getvalue())  # for pages of Markdown
+    pixels = io.BytesIO()
+    two_moons.figure(moons).savefig(pixels, format="png", dpi=110, metadata={"Software": None})
+    write_file(folder / _PICTURE, pixels.getvalue())
     return load_toys(root)
