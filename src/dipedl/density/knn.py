@@ -26,21 +26,20 @@ _PROBES = 1000
 #: Up to so many rows products of all are faster than a tree, and with more features always.
 _PRODUCTS, _TREE_FEATURES = 10_000, 15
 _CHUNK_BYTES = 1 << 22
-#: Inputs whose products are made at once, and those that are decided at once.
-_CHUNK_ROWS, _DECIDED_ROWS = 500, 250
+#: Inputs that are decided at once; those whose products with all rows are made at once, at least,
+#: and bytes of these: what stays in the cache.
+_DECIDED_ROWS, _PRODUCT_ROWS, _PRODUCT_BYTES = 2000, 80, 5 << 19
 #: For so few inputs every row is a block.
 _FEW_ROWS = 8
-#: Products of some inputs with some rows: as many as stay in the cache.
-_TILE = 40_000
-#: Rows of a block at most, and groups of blocks at least.
-_BLOCK, _GROUPS = 16, 64
+#: A look at all rows of a block takes so much longer than at the lowest key; groups at least.
+_DETAIL, _GROUPS = 5, 64
 _ROUNDING = float(np.finfo(np.float32).eps)
 #: Below this float32 has no full precision.
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
-#: Blocks of rows of each fitted NearestNeighbors, with the factor that scales the rows: outside
-#: the model, so that they are neither pickled nor saved.
-_BLOCKS: WeakKeyDictionary[NearestNeighbors, tuple[np.ndarray, float]] = WeakKeyDictionary()
+#: Rows of each fitted NearestNeighbors in float32, with the factor that scales them: outside the
+#: model, so that they are neither pickled nor saved.
+_SCALED: WeakKeyDictionary[NearestNeighbors, tuple[np.ndarray, float]] = WeakKeyDictionary()
 
 
 class KNNDensity(LogDensityMixin, BaseEstimator):
@@ -245,8 +244,9 @@ def nearest_rows(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np
             return sort_by_distance(index, X, index.kneighbors(X, return_distance=False))
     n, k = len(X), index.n_neighbors
     distances, rows = np.empty((n, k)), np.empty((n, k), dtype=np.intp)
-    for part in _slices(n, _CHUNK_ROWS):
-        _search(index, X[part], distances[part], rows[part])
+    for part in _slices(n, _DECIDED_ROWS):
+        who, which = _candidates(index, X[part])
+        distances[part], rows[part] = _decide(index._fit_X, X[part], who, which, k)
     return distances, rows
 
 
@@ -276,38 +276,49 @@ def _slices(n: int, step: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n, step))
 
 
-def _blocks_and_scale(index: NearestNeighbors) -> tuple[np.ndarray, float]:
-    """Return rows t times `scale`, no longer than one, as ``(-2 t, |t|^2)``, float32; and `scale`.
+def _rows_and_scale(index: NearestNeighbors) -> tuple[np.ndarray, float]:
+    """Return m rows t times `scale`, no longer than one, as ``(-2 t, |t|^2)``, and `scale`.
 
-    Shape (blocks, size, p + 1); the last block is filled up with copies of the last row.
+    In float32, shape (m, p + 1).
     """
-    if index not in _BLOCKS:
+    if index not in _SCALED:
         rows = index._fit_X
-        m, p = rows.shape
         scale = 1 / (float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max())) or 1.0)
-        size = min(_BLOCK, max(1, m // max(_GROUPS, 16 * index.n_neighbors)))
-        scaled = rows[np.minimum(np.arange(-(-m // size) * size), m - 1)] * scale
+        scaled = rows * scale
         columns = np.column_stack([-2 * scaled, np.einsum("ij,ij->i", scaled, scaled)])
-        _BLOCKS[index] = columns.astype(np.float32).reshape(-1, size, p + 1), scale
-    return _BLOCKS[index]
+        _SCALED[index] = columns.astype(np.float32), scale
+    return _SCALED[index]
 
 
-def _search(
-    index: NearestNeighbors, X: np.ndarray, distances: np.ndarray, rows: np.ndarray
-) -> None:
-    """Write the answer of `nearest_rows` for X (n, p)."""
-    blocks, scale = _blocks_and_scale(index)
-    m, k = len(index._fit_X), index.n_neighbors
-    if len(X) <= _FEW_ROWS:
-        # Fewer and longer steps: every row is a block.
-        blocks = blocks.reshape(-1, 1, X.shape[1] + 1)[:m]
+def _candidates(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of one of n inputs X (n, p) and one of m rows: all that may be nearest.
+
+    Two arrays of row numbers, in order. A pair has a product, its key, in float32; a row whose key
+    is too high for one of the k nearest, for all that float32 rounds, is left out.
+    """
+    rows, scale = _rows_and_scale(index)
     queries, lengths, shrink = _queries(X, scale)
-    lowest = _lowest_keys(blocks, queries)
-    limit = _limit(_kth_at_most(lowest, k), shrink, lengths, X.shape[1])
-    near = np.ascontiguousarray((lowest <= limit).T)
-    for part in _slices(len(X), _DECIDED_ROWS):
-        who, which = _candidates(blocks, queries[part], near[part], limit[part], m)
-        distances[part], rows[part] = _decide(index._fit_X, X[part], who, which, k)
+    m, n, k = len(rows), len(X), index.n_neighbors
+    # For few inputs every row is a block: fewer and longer steps.
+    balanced = min((m / (_DETAIL * k)) ** 0.5, m / max(_GROUPS, 16 * k))
+    size = 1 if n <= _FEW_ROWS else max(1, int(balanced))
+    count = -(-m // size)
+    step = min(n, max(_PRODUCT_ROWS, _PRODUCT_BYTES // (4 * m)))
+    products = np.empty((size * count, step), dtype=np.float32)
+    products[m:] = np.inf
+    pairs = []
+    for part in _slices(n, step):
+        columns = np.ascontiguousarray(queries[part].T)
+        keys = products[:, : columns.shape[1]]
+        np.matmul(rows, columns, out=keys[:m])
+        keys = keys.reshape(size, count, -1)
+        lowest = np.ascontiguousarray(keys.min(axis=0).T)
+        limit = _limit(_kth_at_most(lowest, k), shrink[part], lengths[part], X.shape[1])
+        who, block = np.divmod(np.flatnonzero(lowest <= limit[:, None]), count)
+        near = keys[:, block, who] <= limit[who]
+        place, pair = np.divmod(np.flatnonzero(near), len(who))
+        pairs.append(np.sort((part.start + who[pair]) * m + place * count + block[pair]))
+    return np.divmod(np.concatenate(pairs), m)
 
 
 def _queries(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -325,30 +336,16 @@ def _queries(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.nd
     return queries, lengths, shrink
 
 
-def _lowest_keys(blocks: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Return the lowest key of each block for each of n inputs, shape (blocks, n)."""
-    columns = np.ascontiguousarray(queries.T)
-    lowest = np.empty((len(blocks), len(queries)), dtype=np.float32)
-    for part in _slices(len(blocks), _TILE // len(queries)):
-        keys = np.matmul(blocks[part, 0], columns, out=lowest[part])
-        other = np.empty_like(keys)
-        for place in range(1, blocks.shape[1]):
-            np.matmul(blocks[part, place], columns, out=other)
-            np.minimum(keys, other, out=keys)
-    return lowest
-
-
 def _kth_at_most(lowest: np.ndarray, k: int) -> np.ndarray:
     """Return for each of n inputs a number that k keys do not exceed, close to the k-th, (n,).
 
-    The lowest of each of many groups are distinct keys: the k-th lowest of these will do, and of
-    enough groups it is close to that of all rows.
+    The `lowest` keys of many blocks (n, blocks) are distinct keys: the k-th lowest of these will
+    do, and of enough of them, or of groups of them, it is close to that of all rows.
     """
-    count, n = lowest.shape
+    n, count = lowest.shape
     size = max(1, count // max(_GROUPS, 16 * k))
-    groups = lowest[: count // size * size].reshape(-1, size, n).min(axis=1)
-    kth = np.partition(np.ascontiguousarray(groups.T), k - 1, axis=1)[:, k - 1]
-    return np.asarray(kth, dtype=np.float64)
+    groups = lowest[:, : count // size * size].reshape(n, size, -1).min(axis=1)
+    return np.sort(groups, axis=1)[:, k - 1].astype(np.float64)
 
 
 def _limit(kth: np.ndarray, shrink: np.ndarray, lengths: np.ndarray, p: int) -> np.ndarray:
@@ -368,35 +365,15 @@ def _limit(kth: np.ndarray, shrink: np.ndarray, lengths: np.ndarray, p: int) -> 
     return np.asarray(np.nextafter(limit.astype(np.float32), np.float32(np.inf)))
 
 
-def _candidates(
-    blocks: np.ndarray, queries: np.ndarray, near: np.ndarray, limit: np.ndarray, m: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return all pairs of one of n inputs and one of m rows with a key no higher than the `limit`.
-
-    Two arrays of row numbers, in order; `near` (n, blocks) says which blocks have such a key.
-    """
-    count, size, _ = blocks.shape
-    who, block = np.divmod(np.flatnonzero(near), count)
-    if size == 1:
-        return who, block
-    pairs = []
-    for part in _slices(len(who), _CHUNK_BYTES // blocks[0].nbytes):
-        # Kernels of OpenBLAS may raise the flag of an invalid value where every number is finite.
-        with np.errstate(invalid="ignore"):
-            keys = blocks.take(block[part], axis=0) @ queries[who[part], :, None]
-        hit, place = np.divmod(np.flatnonzero(keys[:, :, 0] <= limit[who[part], None]), size)
-        pairs.append((who[part][hit], block[part][hit] * size + place))
-    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    return first[second < m], second[second < m]
-
-
 def _decide(
     rows: np.ndarray, X: np.ndarray, who: np.ndarray, which: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the answer of `nearest_rows` from pairs of a row of X and one of `rows`."""
     distances = np.empty(len(who))
     for part in _slices(len(who), _CHUNK_BYTES // (8 * X.shape[1])):
-        distances[part] = _lengths(X[who[part]] - rows[which[part]])
+        gaps = X.take(who[part], axis=0)
+        gaps -= rows.take(which[part], axis=0)
+        distances[part] = _lengths(gaps)
     first = np.searchsorted(who, np.arange(len(X)))
     place = np.arange(len(who)) - first[who]
     padded = np.full((len(X), place.max() + 1), np.inf)
