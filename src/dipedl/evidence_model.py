@@ -252,10 +252,7 @@ class EvidenceModel(BaseEstimator):
             if held_out.labelled
             else getattr(self, "calibrator_", None)
         )
-        if held_out.proba is not None and self.calibrator_ is not None:
-            bare = held_out.proba
-            proba = self.calibrate_proba(bare, held_out.scores)
-            held_out = replace(held_out, proba=proba, bare_proba=bare)
+        held_out = self.calibrate_rows(held_out)
         self.normalizer_ = fit_normalizer(
             self.normalizer, held_out, n=self.n_, gamma=self.gamma, prior=self.prior
         )
@@ -314,6 +311,13 @@ class EvidenceModel(BaseEstimator):
             return proba
         share = sharpening_share(scores, *self.sharpening_)
         return calibrate_in_share(self.calibrator_, proba, share)
+
+    def calibrate_rows(self, held_out: HeldOut) -> HeldOut:
+        """Return held-out rows with their probabilities after the calibrator, and before it."""
+        if held_out.proba is None or self.calibrator_ is None:
+            return held_out
+        proba = self.calibrate_proba(held_out.proba, held_out.scores)
+        return replace(held_out, proba=proba, bare_proba=held_out.proba)
 
     def calibrate_in_full(self, proba: np.ndarray) -> np.ndarray:
         """Class probabilities (n, k) after the calibrator, which sharpens on every input alike."""

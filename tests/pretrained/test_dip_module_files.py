@@ -175,6 +175,22 @@ def test_forged_shares_of_held_out_rows_are_refused(held_out, path):
         DIPModule.load(path, mlp())
 
 
+@pytest.mark.parametrize(
+    ("place", "number"), [(-1, -1e9), (1, 0.0), (1, -1.0), (9, -1.0), (9, np.nan), (9, np.inf)]
+)
+def test_forged_evidence_is_refused(place, number, path):
+    """Places: the end of the sharpening, the scale of the normaliser, and the temperature."""
+    fitted().save(path, weights=False)
+    manifest, tensors = container.read(path)
+    del manifest["tensors"]
+    numbers = tensors["held_out/evidence"].view(np.float64).copy()
+    numbers[place] = number
+    tensors = dict(tensors) | {"held_out/evidence": numbers.view(np.uint8)}
+    container.write(path, manifest, tensors)
+    with pytest.raises(container.ModelFileError, match="holds no valid DIPModule"):
+        DIPModule.load(path, mlp())
+
+
 def test_files_of_other_models(path):
     dipedl.save(GDADensity().fit(X.numpy(), Y.numpy()), path)
     with pytest.raises(ValueError, match=r"holds no DIPModule but .*GDADensity.*dipedl\.load"):

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from dipedl.density import GDADensity
+from dipedl.evidence_model import EvidenceModel
 from dipedl.pretrained import ClassGaussians, DIPModule
 
 CENTRES = 2.0 * np.eye(3, 4)
@@ -85,14 +86,22 @@ def test_a_score_that_is_no_number_is_refused_and_flagged(module):
 
 
 @pytest.mark.parametrize("score", ["fused", "density"])
-@pytest.mark.parametrize("way", ["state_dict", "file"])
-def test_decisions_come_back_with_the_module(way, score, tmp_path):
+@pytest.mark.parametrize("way", ["state_dict", "file", "state of before"])
+def test_decisions_come_back_with_the_module(way, score, tmp_path, monkeypatch):
     model = DIPModule(network(), score=score).fit_density([blobs(600)])
+    learned = []
+    learn = EvidenceModel.learn
+    monkeypatch.setattr(
+        EvidenceModel, "learn", lambda *args, **kwargs: learned.append(1) or learn(*args, **kwargs)
+    )
     if way == "file":
         model.save(tmp_path / "module.safetensors")
         again = DIPModule.load(tmp_path / "module.safetensors", network())
     else:
-        torch.save(model.state_dict(), tmp_path / "state.pt")
+        state = model.state_dict()
+        if way == "state of before":
+            del state["held_out.evidence"]
+        torch.save(state, tmp_path / "state.pt")
         again = DIPModule(network(), score=score)
         again.source.look((blobs(2)[0],), {})
         again.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
@@ -102,9 +111,11 @@ def test_decisions_come_back_with_the_module(way, score, tmp_path):
     np.testing.assert_array_equal(again.reject_curve().upper, model.reject_curve().upper)
     assert str(again.explain(X[:1])[0]) == str(model.explain(X[:1])[0])
     assert again.diagnose().to_dict() == model.diagnose().to_dict()
+    # A file or state holds what its fit has learned.
+    assert len(learned) == (way == "state of before")
 
 
-def test_what_is_learned_again_from_the_kept_rows_is_what_the_head_has(module):
+def test_the_evidence_side_is_what_the_head_has(module):
     head, evidence = module.head, module.evidence_
     assert head.offset.dtype == torch.float32 and float(head.offset) == np.float32(evidence.offset_)
     for name in ("location", "scale", "log_odds"):

@@ -644,6 +644,8 @@ def _arrays_fit(state: Any, sizes: c.Sizes) -> None:
         name.removeprefix("held_out/"): v for name, v in vars(state).items() if "held_out/" in name
     }
     scores, source, _ = rows.pop("scores"), rows.pop("source"), rows.pop("memorised", None)
+    sharpening = rows.pop("evidence", np.empty(0))[-2:]
+    c.need((np.diff(sharpening) > 0).all(), "sharpen from above")
     lengths = {len(array) for array in rows.values()}
     c.need(lengths <= {0, len(scores)}, "have parts of other rows")
     c.need(len(rows["labels"]) == len(rows["logits"]), "have labels of other rows")
@@ -682,6 +684,7 @@ MODULE = Entry(
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
     | {"head/strength.numbers": c.floats("*")}
     | {"held_out/memorised": c.either(c.ints(least=0, below=2), _EMPTY)}
+    | {"held_out/evidence": c.either(c.floats(17, finite=False), _EMPTY)}
     | {"fusion/scales": c.positive(2), "fusion/knots fusion/values": c.floats(2, "t")},
     where=(_arrays_fit, _knots_rise, _strength_counts),
 )

@@ -568,11 +568,14 @@ class DIPModule(Decisions, nn.Module):
         if not len(rows.scores):
             raise ValueError(f"this DIPModule holds no held-out rows; {self.calibration_remedy()}")
         if rows.model is None:
-            # Of a state that was loaded: its fit has warned already.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                k = len(self.head.prior)
-                model = self.head.evidence_model(rows.predictions(), n=self.n_, k=k)
+            held_out, n, k = rows.predictions(), self.n_, len(self.head.prior)
+            if len(rows.evidence):
+                model = self.head.restore_evidence(held_out, rows.evidence.numpy(), n=n, k=k)
+            else:
+                # Of a state that holds only its rows; the fit has warned already.
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)
+                    model = self.head.blank_evidence(k).learn(held_out, n=n)
             rows.set_model(model, self.density_, self.classes_)
         found: EvidenceModel = rows.model
         return found

@@ -75,6 +75,21 @@ _BOUNDED = (CautionBudget, QuantileEvidence)
 _MAPS: tuple[Any, ...] = (*_BOUNDED, ZScore, RobustZScore, Identity)
 
 
+_FITTED = {
+    "normalizer_": "location_ scale_ log_odds_ n_ exhausted_ full_loss_ lowest_loss_ loss_ "
+    "allowed_loss_",
+    "calibrator_": "temperature_ minimiser_ nll_ bare_nll_ n_",
+}
+#: What an evidence model learns besides thresholds, in the order of its `evidence_numbers`.
+_NUMBERS = [(part, name) for part, names in _FITTED.items() for name in names.split()]
+
+
+def evidence_numbers(model: EvidenceModel) -> np.ndarray:
+    """Return what an evidence model has learned as numbers; NaN for what it has not."""
+    learned = [getattr(getattr(model, part), name, np.nan) for part, name in _NUMBERS]
+    return np.array([*learned, model.offset_, *model.sharpening_], dtype=np.float64)
+
+
 class EvidenceHead(BufferedModule):
     """Temperature, normaliser, prior and threshold; the last step of `DIPModule`.
 
@@ -136,11 +151,8 @@ class EvidenceHead(BufferedModule):
         normalizer = has_fit_parameter(self.normalizer, "proba")
         return bool(normalizer) or not isinstance(self.calibrator, str)
 
-    def evidence_model(self, held_out: HeldOut, *, n: float, k: int) -> EvidenceModel:
-        """Learn the evidence side from held-out rows, for n rows of the density and k classes.
-
-        The same steps as `dipedl.DIPClassifier` takes, by the same code.
-        """
+    def blank_evidence(self, k: int) -> EvidenceModel:
+        """Return the evidence side of `dipedl.DIPClassifier` for k classes, unfitted."""
         return EvidenceModel(
             normalizer=self.normalizer,
             calibrator=self.calibrator,
@@ -148,14 +160,33 @@ class EvidenceHead(BufferedModule):
             prior=prior_vector(self.prior_setting, k),
             gamma=self.gamma,
             max_evidence=self.max_evidence,
-        ).learn(held_out, n=n)
+        )
+
+    def restore_evidence(
+        self, held_out: HeldOut, numbers: np.ndarray, *, n: float, k: int
+    ) -> EvidenceModel:
+        """Return the evidence side with the `numbers` that it learned from `held_out` rows."""
+        model = self.blank_evidence(k)
+        model.n_, model.normalizer_, model.calibrator_ = n, clone(self.normalizer), None
+        if held_out.labelled and self.calibrator != PASSTHROUGH:
+            model.calibrator_ = clone(self.calibrator or Temperature())
+        *learned, model.offset_, low, high = numbers.tolist()
+        model.sharpening_ = low, high
+        for (part, name), number in zip(_NUMBERS, learned, strict=True):
+            if not np.isnan(number):
+                value = bool(number) if name == "exhausted_" else number
+                setattr(getattr(model, part), name, value)
+        model.normalizer_.source_ = held_out.source
+        model.held_out_ = model.calibrate_rows(held_out.sorted())
+        return model
 
     def learn(self, held_out: HeldOut, Z: Any, *, n: float, k: int) -> EvidenceModel:
-        """Learn `evidence_model` and take its numbers into the buffers.
+        """Learn the evidence side from held-out rows, for n rows of the density and k classes.
 
-        `Z` (m, p) are the features of the held-out rows, or None without a spread.
+        It takes the steps of `dipedl.DIPClassifier`, by the same code; its numbers go into the
+        buffers. `Z` (m, p) are the features of the held-out rows, or None without a spread.
         """
-        model = self.evidence_model(held_out, n=n, k=k)
+        model = self.blank_evidence(k).learn(held_out, n=n)
         if self.strength is not None:
             self.strength.learn(model, held_out, Z)
         numbers = {

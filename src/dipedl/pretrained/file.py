@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from ..calibration.crossfit import IN_SAMPLE
+from ..evidence import check_increasing
 from ..io.container import ModelFileError, read, versions, write
-from ..io.own import MODULE
+from ..io.own import ENTRIES, MODULE
 from ..io.values import Decoder, Encoder
 from ..networks.batches import device_of
 from .class_gaussians import SETTINGS, ClassGaussians
@@ -139,6 +140,11 @@ def _check_parts(module: Any) -> None:
         result = module.head(score, density.origin.new_zeros(1, k))
     if not all(torch.isfinite(part).all() for part in result):
         raise ValueError("it gives no number for the mean of its own rows")
+    if len(module.held_out.evidence):
+        evidence = module.evidence_
+        check_increasing(evidence.normalizer_, evidence.held_out_.scores)
+        if evidence.calibrator_ is not None:
+            ENTRIES["calibration.Temperature"].check(evidence.calibrator_)
     if head is not None and (head.in_features, head.out_features) != (density.n_features_, k):
         raise ValueError(f"its density and classes do not fit the layer {head}")
     if module.classes is not None and len(module.classes) != k:

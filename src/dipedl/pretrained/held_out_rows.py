@@ -16,7 +16,7 @@ from ..dirichlet import confidence
 from ..held_out import HeldOut, Origin
 from ..maths.arrays import to_numpy
 from .class_gaussians import ClassGaussians, ReadableGaussians
-from .evidence_head import CONFIDENCE_PART, DENSITY_PART, FusedParts
+from .evidence_head import CONFIDENCE_PART, DENSITY_PART, FusedParts, evidence_numbers
 from .features import Rows
 
 __all__ = []
@@ -28,7 +28,7 @@ _SOURCES: dict[Origin, str] = {
     "given": "held-out inputs",
     "given twice": "inputs, many of them given to fit too",
 }
-_ROWS = ("scores", "log_density", "logits", "labels", "source", "memorised")
+_ROWS = ("scores", "log_density", "logits", "labels", "source", "memorised", "evidence")
 #: Share of the rows of a loader that the density does not see.
 HELD_OUT_SHARE = 0.1
 _GOLDEN = (5**0.5 - 1) / 2
@@ -36,7 +36,7 @@ _EMPTY = torch.empty(0, dtype=torch.float32, device="cpu")
 
 
 class HeldOutRows(nn.Module):
-    """Scores, log-densities, logits and labels of held-out rows.
+    """Scores, log-densities, logits and labels of held-out rows, and the evidence learned of them.
 
     They are in ``state_dict``, but no buffers: they stay on the host and in their own types, and no
     exported graph holds them. Empty before the fit. Logits and labels are empty where nothing was
@@ -46,7 +46,7 @@ class HeldOutRows(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.rows: dict[str, Tensor] = dict.fromkeys(_ROWS, _EMPTY)
-        #: The evidence model that was learned from these rows; None for rows that were loaded.
+        #: The evidence model that was learned from these rows; None until a loaded one is used.
         self.model: Any = None
 
     def take(
@@ -69,6 +69,7 @@ class HeldOutRows(nn.Module):
             "labels": _EMPTY if labels is None else torch.from_numpy(labels).to(torch.int32),
             "source": torch.tensor(list(_SOURCES).index(origin), device="cpu"),
             "memorised": torch.tensor(int(memorised), device="cpu"),
+            "evidence": _EMPTY,
         }
 
     def predictions(self) -> HeldOut:
@@ -93,6 +94,7 @@ class HeldOutRows(nn.Module):
         # Not known is not denied: what comes without an error is suspect then.
         model.memorised_ = bool(self.memorised.any()) or None
         self.model = model
+        self.rows["evidence"] = torch.from_numpy(evidence_numbers(model))
 
     def __getattr__(self, name: str) -> Any:
         rows = self.__dict__.get("rows", {})
@@ -105,9 +107,10 @@ class HeldOutRows(nn.Module):
         self, state: Any, prefix: str, local: Any, strict: bool, missing: list[str], *rest: Any
     ) -> None:
         result = {name: state.get(f"{prefix}{name}") for name in self.rows}
-        if result["memorised"] is None:
-            # States of before do not say.
-            result["memorised"] = _EMPTY
+        for name in ("memorised", "evidence"):
+            if result[name] is None:
+                # States of before do not hold it.
+                result[name] = _EMPTY
         missing += [f"{prefix}{name}" for name, rows in result.items() if rows is None]
         if None not in result.values():
             self.rows = {name: rows.detach().cpu().clone() for name, rows in result.items()}
