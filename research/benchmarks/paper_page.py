@@ -1,12 +1,24 @@
-"""The page on the paper's tables of results: each of its cells beside ours."""
+"""The page on the paper's tables of results: each of its cells beside ours, and at what price."""
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from results import Source
 from write_pages import page
 
+from dipedl_bench.report.figures import budget_figure, price_figure
+from dipedl_bench.results.paper import published, published_price
 from dipedl_bench.spec.suite import load_suite
-from dipedl_bench.tables.formatting import metric_title, number, published_text
+from dipedl_bench.studies.price import BUDGETS, PricePoint, price_points
+from dipedl_bench.tables.formatting import (
+    metric_title,
+    number,
+    price_text,
+    published_text,
+    set_title,
+)
 from dipedl_bench.tables.paper_cells import (
     NEAREST_FIRST,
     SUITES,
@@ -16,12 +28,23 @@ from dipedl_bench.tables.paper_cells import (
     paper_cells,
 )
 
+#: OOD sets of the tables of prices; the figure has the first.
+PRICED = {"mnist": ("kmnist", "omniglot"), "cifar10": ("cifar100", "gtsrb")}
+FIGURE = "price_of_ood_brier.png"
+#: From the folder of the pages: our default by its budget, on the networks that have several.
+FOR_USERS = "../../docs/images/budget.png"
+NETWORKS = {
+    "CIFAR-10, profile gpu": "network of 12.7 million weights",
+    "CIFAR-10, profile paper": "WRN-28-10",
+}
+
 
 def page_of_paper(root: Path) -> str:
     """Return the page as Markdown, from the folder of published results."""
     cells = paper_cells(root)
     by_suite = {load_suite(s).title: [c for c in cells if c.suite == s] for s in SUITES}
     titles = {**by_suite, "all": cells}
+    sources = {suite: Source(suite, root) for suite in PRICED}
     return page(
         "paper.md",
         verdicts=VERDICTS,
@@ -29,6 +52,20 @@ def page_of_paper(root: Path) -> str:
         counts={title: count_verdicts(of) for title, of in titles.items()},
         total=len(cells),
         cells={title: [texts(cell) for cell in of] for title, of in by_suite.items()},
+        prices={
+            title: rows
+            for (suite, title), points in priced(root).items()
+            if (rows := price_rows(suite, points))
+        },
+        heads={
+            title: [set_title(s, suite) for s in PRICED[suite]] for suite, title in priced(root)
+        },
+        paid={suite: published_price(suite) for suite in PRICED},
+        ablation={s: published(f"ablation_{s}", "2b")["brier_id"].mean for s in PRICED},
+        full={s: published(f"ablation_{s}", "3")["brier_id"].mean for s in PRICED},
+        figure=FIGURE,
+        paid_for=lambda title, *of: paid_for(root, title, *of),
+        m={suite: source.mean for suite, source in sources.items()},
     )
 
 
@@ -48,3 +85,71 @@ def texts(cell: PaperCell) -> dict[str, Any]:
         "verdict": cell.verdict,
         "cause": cell.cause,
     }
+
+
+@cache
+def priced(root: Path) -> dict[tuple[str, str], list[PricePoint]]:
+    """Return the points of each suite and profile with rows, by suite and title."""
+    found = {}
+    for suite in PRICED:
+        source, price = Source(suite, root), published_price(suite)
+        budgets = sorted({*BUDGETS, round(price, 3)} if price else BUDGETS)
+        for profile in (name for name in NEAREST_FIRST if name in source.rows):
+            parts = list(source.parts(profile).values())
+            title = f"{load_suite(suite).title}, profile {profile}"
+            found[suite, title] = price_points(source.rows[profile], parts, budgets)
+    return found
+
+
+def draw_prices(root: Path, folder: Path) -> None:
+    """Draw OOD against ID Brier scores of each profile, and for users our default by its budget."""
+    panels = {title: points for (_, title), points in priced(root).items()}
+    sets = {title: PRICED[suite][0] for suite, title in priced(root)}
+    price_figure(panels, sets).savefig(folder / FIGURE, dpi=130, metadata={"Software": None})
+    curves = {of: panels[title] for title, of in NETWORKS.items() if title in panels}
+    titles = {name: set_title(name).partition(" (")[0] for name in PRICED["cifar10"]}
+    target = folder.parent / FOR_USERS
+    budget_figure(curves, titles).savefig(target, dpi=110, metadata={"Software": None})
+
+
+def paid_for(root: Path, title: str, kind: str, setting: float | str) -> str:
+    """Return OOD Brier score and price of a point of a panel, "?" without its rows.
+
+    `setting` is a budget, or the title of a method.
+    """
+    for (suite, name), points in priced(root).items():
+        for point in points if name == title else ():
+            if point.kind == kind and setting in (point.setting, point.title):
+                score = number(point.brier_ood[PRICED[suite][0]]).removeprefix("0")
+                price = "unknown" if point.price is None else price_text(point.price)
+                return f"{score} at a price of {price}"
+    return "?"
+
+
+def price_rows(suite: str, points: Sequence[PricePoint]) -> list[dict[str, str]]:
+    """Return what bought an OOD Brier score as text, by price.
+
+    Methods that answer as the bare network does have its price of zero and are left out.
+    """
+    scores, rows = {"density": "density", "entropy": "softmax entropy"}, []
+    budgets = {0.02, 0.05, round(published_price(suite) or 0.0, 3)}
+    for point in points:
+        title = point.title
+        if point.kind in scores:
+            title = f"budget of {point.setting:g} on the {scores[point.kind]} †"
+        as_bare = point.kind == "method" and point.price == 0 and title != "Max softmax"
+        swept = point.kind in scores and point.setting in budgets
+        shown = swept or (point.kind in ("method", "default") and not as_bare)
+        if shown and point.price is not None:
+            rows.append((point.price, title, point))
+    rows.sort(key=lambda row: row[0])
+    return [
+        {
+            "title": title,
+            "seeds": str(point.seeds),
+            "brier_id": number(point.brier_id),
+            "price": price_text(price),
+            "brier_ood": [number(point.brier_ood[s]) for s in PRICED[suite]],
+        }
+        for price, title, point in rows
+    ]

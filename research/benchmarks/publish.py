@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper_page import page_of_paper
+from paper_page import draw_prices, page_of_paper
 from results import draw, page_of
 from write_pages import page_of_toys
 
@@ -174,6 +174,7 @@ def main() -> None:
         if not of_toys:
             draw(suite, given.to, IMAGES)
     write_file(REPOSITORY / "docs" / "results-paper.md", page_of_paper(given.to))
+    draw_prices(given.to, IMAGES)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from dipedl_bench.report.figures import (
     vacuity,
 )
 from dipedl_bench.results.files import read_file
+from dipedl_bench.results.paper import published_price
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
@@ -43,6 +44,7 @@ from dipedl_bench.tables.formatting import (
     grid,
     metric_title,
     paper_text,
+    price_text,
     stable,
     three_decimals,
 )
@@ -55,7 +57,7 @@ from dipedl_bench.tables.pairs import (
     values,
 )
 from dipedl_bench.tables.provenance import describe_missing, machines, receipts
-from dipedl_bench.tables.table import BenchTable, Estimate, bench_table
+from dipedl_bench.tables.table import BenchTable, Estimate, Line, bench_table
 from dipedl_bench.tables.trivial import load_trivial_lines
 
 __all__ = ["draw", "measures_and_summary", "page_of"]
@@ -248,12 +250,35 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
     lines = [by_name[name] for name in section.methods or by_name if name in by_name]
     if not section.methods:
         lines += [replace(line, title=f"{line.title}, no model") for line in table.trivial]
-    frame = cells_frame(lines, section.columns, cell_with_paper, **titles(source.suite))
+    columns = list(section.columns)
+    if priced := any(name.startswith("brier_ood") for name in columns):
+        columns.insert(columns.index("brier_id") + 1, "price")
+    frame = cells_frame(lines, columns, cell_with_paper, **titles(source.suite))
     frame.insert(1, "seeds", [str(len(line.seeds) or "") for line in lines])
     title = load_suite(source.suite).profile(profile).title
     yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
     yield grid(frame)
+    if priced:
+        yield price_sentence(source.suite, lines)
     yield from filter(None, [describe_missing(table)])
+
+
+def price_sentence(suite: str, lines: Iterable[Line]) -> str:
+    """Return what the column of prices is, or that no price can be computed."""
+    if not any("price" in line.cells for line in lines):
+        return (
+            "No price of these OOD Brier scores can be computed: there is no row of max softmax on "
+            "a network of these methods."
+        )
+    paid, beside = published_price(suite), ""
+    if paid is not None:
+        beside = f" The paper's DIP-EDL pays {price_text(paid)} in its ablation."
+    return (
+        "Price: by how much the Brier score lies above that of max softmax on the same network, as "
+        f"a share of it; empty where no row of max softmax is on that network.{beside} "
+        "OOD Brier scores at equal price are [on the page of the paper's "
+        "tables](results-paper.md#the-price-of-a-low-ood-brier-score)."
+    )
 
 
 def titles(suite: str) -> dict[str, Any]:
@@ -264,6 +289,8 @@ def titles(suite: str) -> dict[str, Any]:
 def cell_with_paper(cell: Estimate | None) -> str:
     if cell is None:
         return ""
+    if cell.metric == "price":
+        return price_text(cell.mean)
     return stable(cell) + (f" ({paper_text(cell).split(' ')[0]})" if cell.paper else "")
 
 

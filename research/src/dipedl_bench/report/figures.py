@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.special import expit
 
 from dipedl.plots import VacuityHistogramDisplay
@@ -15,6 +17,7 @@ from dipedl.plots.page import COLORS, LINES, Entry, Panel, panel, panel_axes
 
 from ..results.known_truth import LEVELS
 from ..results.store import Arrays
+from ..studies.price import PricePoint
 from ..studies.sweeps import Parts
 from ..tables.formatting import metric_title, set_title
 from ..tables.pairs import candidates, coverage_of, methods_with_intervals, pair_title, values
@@ -32,6 +35,29 @@ _SWEPT: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         {"xlabel": "sigma, standard deviations of the log-density"},
     ),
 }
+#: Curves of the figure of prices: label and style.
+_CURVES: dict[str, tuple[str, dict[str, Any]]] = {
+    kind: (label, {"color": color, "ls": style, "marker": marker, "markersize": 4})
+    for kind, label, color, style, marker in (
+        ("default", "our default over its budget", COLORS[0], "-", "o"),
+        ("density", "budget on the density alone", COLORS[1], "--", "."),
+        ("gamma", "published recipe over gamma", COLORS[2], "-.", "."),
+        ("paper gamma", "the same in the paper", "black", ":", "x"),
+    )
+}
+#: Marks of methods in the figure of prices: those of the paper, and the bare network.
+_SHAPES: dict[str, tuple[str, str]] = {
+    "Max softmax": ("*", "black"),
+    "DIP-EDL": ("o", COLORS[2]),
+    "EDL": ("s", COLORS[3]),
+    "R-EDL": ("D", COLORS[3]),
+    "Re-EDL": ("^", COLORS[3]),
+    "DAEDL": ("v", COLORS[3]),
+    "PostNet": ("P", COLORS[3]),
+    "MC Dropout": ("X", COLORS[1]),
+    "Deep Ensemble": ("h", COLORS[1]),
+}
+_TEXT: dict[str, Any] = {"textcoords": "offset points", "color": COLORS[0]}
 _TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
 
 
@@ -107,6 +133,85 @@ def pairs_figure(table: BenchTable) -> Figure:
     ax.axvline(0.5, color="black", lw=0.6, ls=":")
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(axis="x", labelsize=8)
+    return figure
+
+
+def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, str]) -> Figure:
+    """Draw the OOD Brier score against the ID Brier score that was paid for it; less is better.
+
+    A panel for each title, on the OOD set of its title. Full marks are our rows, hollow ones of the
+    same shape the paper's; lines are our default over its budget, a budget on the density alone,
+    and the published recipe over gamma, ours and the paper's.
+    """
+    rows = (len(panels) + 1) // 2
+    figure = Figure(figsize=(9.4, 4.1 * rows + 0.8), layout="constrained")
+    grid = figure.subplots(rows, 2, squeeze=False).ravel()
+    for ax, (title, points) in zip(grid, panels.items(), strict=False):
+        there = [p for p in points if sets[title] in p.brier_ood]
+        for kind, (_, style) in _CURVES.items():
+            curve = [(p.brier_id, p.brier_ood[sets[title]]) for p in there if p.kind == kind]
+            if curve:
+                ax.plot(*zip(*curve, strict=True), **style)
+        for point in there:
+            x, y = point.brier_id, point.brier_ood[sets[title]]
+            if point.kind == "default":
+                ax.annotate(f"{point.setting:g}", (x, y), (-4, -3), fontsize=7, ha="right", **_TEXT)
+            elif point.kind in ("method", "paper") and point.title in _SHAPES:
+                marker, color = _SHAPES[point.title]
+                face = color if point.kind == "method" else "none"
+                ax.scatter(x, y, 42, face, marker=marker, edgecolors=color, zorder=3)
+        ax.set(xscale="log", yscale="log", xlabel="ID Brier", title=title)
+        ax.set_ylabel(f"OOD Brier, {set_title(sets[title])}")
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = axis.get_view_interval()
+            steps = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 6, 8)
+            axis.set_major_locator(LogLocator(subs=steps))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in grid[len(panels) :]:
+        ax.remove()
+    entries = [Line2D([], [], label=label, **style) for label, style in _CURVES.values()]
+    entries += [
+        Line2D([], [], color=color, marker=marker, ls="", label=title)
+        for title, (marker, color) in _SHAPES.items()
+    ]
+    entries.append(
+        Line2D([], [], color="black", marker="o", mfc="none", ls="", label="hollow: paper")
+    )
+    figure.legend(handles=entries, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    return figure
+
+
+def budget_figure(curves: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, str]) -> Figure:
+    """Draw what a budget buys and what it costs: OOD and ID Brier score, shares of max softmax's.
+
+    A curve for each title and set; the points of a curve are the bare classifier and our default.
+    """
+    figure = Figure(figsize=(7.4, 3.4), layout="constrained")
+    bought, paid = figure.subplots(1, 2)
+    dots: dict[str, Any] = {"marker": "o", "markersize": 4}
+    for style, points in zip(LINES, curves.values(), strict=False):
+        bare = next(p for p in points if p.title == "Max softmax")
+        curve = [p for p in points if p.kind == "default"]
+        x = [100 * (p.setting or 0.0) for p in curve]
+        for color, name in zip(COLORS, sets, strict=False):
+            y = [p.brier_ood[name] / bare.brier_ood[name] for p in curve]
+            bought.plot(x, y, color=color, ls=style, **dots)
+        paid.plot(x, [p.brier_id / bare.brier_id for p in curve], color="black", ls=style, **dots)
+    for ax, what in ((bought, "OOD Brier score"), (paid, "ID Brier score")):
+        ax.axhline(1, color="black", lw=0.6, ls=":")
+        ax.set(xlabel="budget, %", title=what, ylabel="share of the bare classifier's")
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.spines[["top", "right"]].set_visible(False)
+    bought.set_ylim(0, 1.05)
+    entries = [
+        Line2D([], [], color=c, label=of) for c, of in zip(COLORS, sets.values(), strict=False)
+    ]
+    entries += [
+        Line2D([], [], color="black", ls=s, label=t) for s, t in zip(LINES, curves, strict=False)
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
 
 

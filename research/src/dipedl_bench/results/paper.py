@@ -13,6 +13,7 @@ __all__ = [
     "CONFIGURATIONS",
     "Published",
     "published",
+    "published_price",
     "published_rows",
     "published_toy",
     "same_method",
@@ -67,6 +68,21 @@ def published_rows(table: str) -> dict[str, dict[str, Published]]:
             for name, cell in cells.items()
         }
     return found
+
+
+def published_price(suite: str) -> float | None:
+    """By how much the paper's DIP-EDL raises the ID Brier score of its network, relative to it.
+
+    From its component ablation, with density (3) and without (2b); None of a suite without one.
+
+    Examples
+    --------
+    >>> from dipedl_bench.results.paper import published_price
+    >>> round(published_price("cifar10"), 3)
+    0.177
+    """
+    rows = published_rows(f"ablation_{suite}")
+    return rows["3"]["brier_id"].mean / rows["2b"]["brier_id"].mean - 1 if rows else None
 
 
 def published_toy() -> dict[float, Published]:

@@ -22,6 +22,7 @@ _METRICS = {
     "balanced_accuracy": "balanced accuracy",
     "worst_recall": "worst recall",
     "brier_id": "Brier",
+    "price": "price",
     "nll": "NLL",
     "ece": "ECE",
     "adaptive_ece": "adaptive ECE",
@@ -91,6 +92,12 @@ def three_decimals(value: float) -> str:
 def with_sign(value: float, form: str = "+.3f") -> str:
     """Return a value with its sign; nothing for what is not there."""
     return "" if np.isnan(value) else f"{value:{form}}".replace("-", "−")
+
+
+def price_text(value: float) -> str:
+    """Return a price in per cent with its sign, such as ``+17.7%``."""
+    text = with_sign(value, "+.1%")
+    return "0.0%" if text[1:] == "0.0%" else text
 
 
 def with_decimals_of(value: float, *cells: Estimate) -> str:

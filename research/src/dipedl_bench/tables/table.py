@@ -360,7 +360,8 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
     methods: dict[tuple[str, ...], list[Row]] = {}
     for row in (kept := keep_latest(rows)):
         methods.setdefault(line_of(row), []).append(row)
-    lines = [_line(of_method) for of_method in methods.values()]
+    bare = bare_scores(kept)
+    lines = [_line(of_method, bare) for of_method in methods.values()]
     order = list(_names_of_paper(kinds[0][0]))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
     sizes = kept[0].get("n", {})
@@ -454,7 +455,32 @@ def _names_of_paper(suite: str) -> Iterable[str]:
     return published_rows(captions_of(suite).methods_of or suite)
 
 
-def _line(rows: Sequence[Row]) -> Line:
+def bare_scores(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
+    """Return the ID Brier score of max softmax by the hash of its network and the seed."""
+    found = {}
+    for row in rows:
+        network = row.get("parts", {}).get("classifier")
+        if network and row["config"].get("estimator") == "MaxSoftmax":
+            found[network["config_hash"], row["seed"]] = row["metrics"]["brier_id"]
+    return found
+
+
+def price_of(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Estimate | None:
+    """Return how far the ID Brier score lies above that of the bare network, relative to it.
+
+    None unless a row of max softmax on the same network is there for every seed.
+    """
+    prices = []
+    for row in rows:
+        network = row.get("parts", {}).get("classifier", {}).get("config_hash")
+        score = bare.get((network, row["seed"]))
+        if not score or "brier_id" not in row["metrics"]:
+            return None
+        prices.append(row["metrics"]["brier_id"] / score - 1)
+    return estimate(prices, metric="price")
+
+
+def _line(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Line:
     row = rows[-1]
     suite, profile, method = row["suite"], row["profile"], row["method"]
     paper, captions = paper_row(suite, method), captions_of(suite)
@@ -482,6 +508,8 @@ def _line(rows: Sequence[Row]) -> Line:
         if len(of_set) > _FEW:
             worst = [min(r["metrics"][name] for name in of_set) for r in rows]
             cells[f"worst_recall/{split}".removesuffix("/")] = estimate(worst)
+    if price := price_of(rows, bare):
+        cells["price"] = price
     temperatures = [r["temperature"] for r in rows if "temperature" in r]
     return Line(
         name=method,

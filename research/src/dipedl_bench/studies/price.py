@@ -1,0 +1,152 @@
+"""What a low OOD Brier score costs: the ID Brier score that is paid for it.
+
+The *price* of an answer is how far its ID Brier score lies above that of max softmax on the same
+network, relative to it. Every density-informed method can buy a lower OOD Brier score by doubting
+more, so two OOD Brier scores compare at equal price alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import entr
+
+from dipedl.dirichlet import Dirichlet
+from dipedl.evidence import CautionBudget, log_evidence
+from dipedl.metrics import brier_score, ood_brier
+
+from ..results.paper import published_price, published_rows
+from ..tables.table import bench_table, keep_latest
+from .sweeps import GAMMAS, Parts, Scores, gamma_sweep
+
+__all__ = ["BUDGETS", "PricePoint", "budget_sweep", "price_points"]
+
+#: Budgets of the curves; a page adds the paper's own price.
+BUDGETS = (0.0, 0.02, 0.05, 0.1, 0.3)
+#: The default settings of DIPClassifier; rows that differ in the budget alone are its curve.
+_DEFAULT = "dip-edl-default"
+Score = Literal["density", "entropy"]
+
+
+class PricePoint(NamedTuple):
+    """A method at one setting: its ID Brier score, and its OOD Brier scores by set.
+
+    `kind` is "method" for a row as it is, "default" for our default at the budget `setting`,
+    "density" and "entropy" for a caution budget on published predictions (see `budget_sweep`),
+    "gamma" for the published recipe at the gamma `setting`, and "paper" and "paper gamma" for what
+    the paper prints. `price` is None where no row of max softmax tells the ID Brier score of the
+    bare network.
+    """
+
+    kind: str
+    title: str
+    setting: float | None
+    brier_id: float
+    price: float | None
+    brier_ood: Mapping[str, float]
+    seeds: int = 0
+
+
+def budget_sweep(
+    parts: Parts, budgets: Iterable[float], score: Score = "density"
+) -> dict[float, Scores]:
+    """Return "brier_id", "price" and "brier_ood/s" of a caution budget, without a training.
+
+    `score` tells typical inputs from others: the log-density, or the negative entropy of the class
+    probabilities. `CautionBudget` is fitted on one half of the test rows and judged on the other
+    half and on the OOD rows; the numbers are means over both directions. No budget is judged on
+    rows that it was fitted on.
+    """
+    known, k = parts.known, parts.proba[parts.known].shape[1]
+    scores = parts.z if score == "density" else {s: -entr(p).sum(1) for s, p in parts.proba.items()}
+    halves = np.array_split(np.random.default_rng(0).permutation(len(parts.y)), 2)
+
+    def judge(budget: float, fitted_on: np.ndarray, rows: np.ndarray) -> Scores:
+        known_rows = {"proba": parts.proba[known][fitted_on], "y": parts.y[fitted_on]}
+        caution = CautionBudget(budget)
+        caution.fit(scores[known][fitted_on], **known_rows, n=parts.n, prior=np.ones(k))
+
+        def mean(split: str, chosen: Any = slice(None)) -> np.ndarray:
+            evidence = log_evidence(caution.transform(scores[split][chosen]), parts.n)
+            return Dirichlet.from_evidence(evidence, parts.proba[split][chosen]).mean
+
+        y, bare = parts.y[rows], brier_score(parts.y[rows], parts.proba[known][rows])
+        found = {"brier_id": brier_score(y, mean(known, rows))}
+        found["price"] = found["brier_id"] / bare - 1 if bare else np.nan
+        return found | {f"brier_ood/{s}": ood_brier(mean(s)) for s in parts.unknown}
+
+    def both_ways(budget: float) -> Scores:
+        ways = [judge(budget, *pair) for pair in (halves, halves[::-1])]
+        return {name: fmean(way[name] for way in ways) for name in ways[0]}
+
+    return {budget: both_ways(budget) for budget in budgets}
+
+
+def price_points(
+    rows: Sequence[Mapping[str, Any]], parts: Sequence[Parts], budgets: Iterable[float] = BUDGETS
+) -> list[PricePoint]:
+    """Return every method of a suite and a profile, its curves, and what the paper prints.
+
+    `rows` are the published rows, `parts` the published predictions of DIP-EDL, a run each.
+    """
+    rows = keep_latest(rows)
+    table, found = bench_table(rows), []
+    curve = budgets_of_default(rows)
+    for line in table.lines:
+        if "brier_id" in line.cells:
+            kind = "default" if line.name in curve else "method"
+            means = {name: cell.mean for name, cell in line.cells.items()}
+            setting = curve.get(line.name)
+            found.append(_point(kind, line.title, setting, means, len(line.seeds)))
+    found.sort(key=lambda point: (point.kind != "method", point.setting or 0.0))
+    sweeps: dict[str, list[dict[float, Scores]]] = {
+        "density": [budget_sweep(of, budgets, "density") for of in parts],
+        "entropy": [budget_sweep(of, budgets, "entropy") for of in parts],
+        "gamma": [gamma_sweep(of, GAMMAS) for of in parts],
+    }
+    bare = [brier_score(of.y, of.proba[of.known]) for of in parts]
+    for kind, runs in sweeps.items():
+        for step in runs[0] if runs else ():
+            means = {name: fmean(run[step][name] for run in runs) for name in runs[0][step]}
+            if kind == "gamma":
+                each = [run[step]["brier_id"] / of - 1 for run, of in zip(runs, bare, strict=True)]
+                means["price"] = fmean(each)
+            found.append(_point(kind, kind, step, means, len(runs)))
+    return [*found, *paper_points(table.suite if table.beside_paper else "")]
+
+
+def paper_points(suite: str) -> list[PricePoint]:
+    """Return the paper's methods and its sweep over gamma; none of a suite that it lacks."""
+    found = []
+    for title, cells in published_rows(suite).items():
+        means = {name: cell.mean for name, cell in cells.items()}
+        if title == "DIP-EDL" and (price := published_price(suite)) is not None:
+            means["price"] = price
+        found.append(_point("paper", title, None, means))
+    for gamma, cells in published_rows(f"gamma_{suite}").items():
+        means = {name: cell.mean for name, cell in cells.items()}
+        found.append(_point("paper gamma", "gamma", float(gamma), means))
+    return found
+
+
+def budgets_of_default(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the budget of our default and of each method that differs from it in that alone."""
+    others, budgets = {}, {}
+    for row in rows:
+        arguments = dict(row["config"].get("arguments", {}))
+        normalizer = arguments.pop("normalizer", None) or {"class": "CautionBudget"}
+        if normalizer["class"] == "CautionBudget":
+            others[row["method"]] = {**row["config"], "arguments": arguments}
+            settings = normalizer.get("settings", {})
+            budgets[row["method"]] = float(settings.get("budget", CautionBudget().budget))
+    return {name: budgets[name] for name, of in others.items() if of == others.get(_DEFAULT)}
+
+
+def _point(
+    kind: str, title: str, setting: float | None, means: Mapping[str, float], seeds: int = 0
+) -> PricePoint:
+    of_ood = {n.partition("/")[2]: v for n, v in means.items() if n.startswith("brier_ood/")}
+    return PricePoint(kind, title, setting, means["brier_id"], means.get("price"), of_ood, seeds)

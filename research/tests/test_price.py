@@ -1,0 +1,148 @@
+"""The price of a low OOD Brier score: what is paid, what is bought, and where nothing is known."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+
+from synthetic_store import write_synthetic_store
+
+from dipedl.metrics import brier_score
+from dipedl_bench.report.figures import budget_figure, price_figure
+from dipedl_bench.results.paper import published_price
+from dipedl_bench.studies.price import budget_sweep, price_points
+from dipedl_bench.studies.sweeps import Parts, gamma_sweep
+from dipedl_bench.tables.table import bench_table
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+
+from results import page_of
+
+
+@pytest.fixture
+def parts():
+    """Labels drawn from the probabilities of a classifier, and a density that knows OOD rows."""
+    rng = np.random.default_rng(0)
+
+    def proba(m):
+        weights = np.exp(4 * rng.normal(size=(m, 4)))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    p = {"test": proba(4000), "far": proba(500)}
+    y = np.minimum((p["test"].cumsum(1) < rng.random((4000, 1))).sum(1), 3)
+    return Parts(1000.0, y, p, {"test": rng.normal(size=4000), "far": rng.normal(-3, 1, 500)})
+
+
+def test_a_larger_budget_costs_more_and_buys_more(parts):
+    found = budget_sweep(parts, [0.0, 0.02, 0.05, 0.2, 1.0])
+    prices, bought = ([of[name] for of in found.values()] for name in ("price", "brier_ood/far"))
+    assert prices == sorted(prices) and bought == sorted(bought, reverse=True)
+    bare = brier_score(parts.y, parts.proba["test"])
+    np.testing.assert_allclose(prices[0], 0, atol=0.005)
+    # in the mean over both halves new rows pay what the budget says
+    np.testing.assert_allclose(prices[1:4], [0.02, 0.05, 0.2], atol=0.02)
+    for of in found.values():
+        np.testing.assert_allclose(of["brier_id"], bare * (1 + of["price"]), rtol=0.01)
+
+
+def test_no_budget_is_judged_on_rows_that_it_was_fitted_on(parts):
+    """A half whose rows the classifier gets wrong changes what the other half pays, not its own."""
+    order = np.random.default_rng(0).permutation(len(parts.y))
+    first = np.zeros(len(order), bool)
+    first[np.array_split(order, 2)[0]] = True
+    # half the rows get a score far below all others: fitted there, the budget is spent far below
+    low = {**parts.z, "test": np.where(first, parts.z["test"] - 50, parts.z["test"])}
+    moved = Parts(parts.n, parts.y, parts.proba, low)
+    price = budget_sweep(moved, [0.05])[0.05]["price"]
+    gain = brier_score(parts.y, np.full((len(order), 4), 0.25)) / brier_score(
+        parts.y, parts.proba["test"]
+    )
+    # fitted on the upper half, every row of the lower half loses all; the other way round none does
+    np.testing.assert_allclose(price, (gain - 1) / 2, rtol=0.1)
+
+
+def test_entropy_is_a_score_of_the_classifier_alone(parts):
+    noise = Parts(parts.n, parts.y, parts.proba, {s: -z for s, z in parts.z.items()})
+    kinds = [budget_sweep(of, [0.05], "entropy") for of in (parts, noise)]
+    assert kinds[0] == kinds[1]
+
+
+def priced_rows(tmp_path, **options):
+    """A store whose methods share the network of max softmax."""
+    store = write_synthetic_store(tmp_path, profile="cpu", **options)
+    rows = store.rows()
+    network = {"name": "cnn", "config_hash": "shared"}
+    for row in rows:
+        if row["parts"]:
+            row["parts"]["classifier"] = {**row["parts"]["classifier"], **network}
+        if row["method"] == "max-softmax":
+            row["config"]["estimator"] = "MaxSoftmax"
+    return rows
+
+
+def test_the_price_is_relative_to_the_bare_network_of_each_seed(tmp_path):
+    rows = priced_rows(tmp_path)
+    table = bench_table(rows)
+    cells = {line.name: line.cells for line in table.lines}
+    score = {(r["method"], r["seed"]): r["metrics"]["brier_id"] for r in rows}
+    each = [score["dip-edl", seed] / score["max-softmax", seed] - 1 for seed in (10, 20)]
+    assert cells["dip-edl"]["price"].values == pytest.approx(each)
+    assert cells["max-softmax"]["price"].mean == 0
+    assert "price" not in cells["edl"]  # a network of its own
+    # one seed without the bare network: no price, rather than that of the other seed
+    fewer = [r for r in rows if (r["method"], r["seed"]) != ("max-softmax", 20)]
+    assert "price" not in {line.name: line.cells for line in bench_table(fewer).lines}["dip-edl"]
+
+
+def test_a_page_says_that_no_price_can_be_computed(tmp_path):
+    write_synthetic_store(tmp_path, profile="cpu", methods=("dip-edl", "edl"))
+    page = page_of("mnist", tmp_path)
+    assert "No price of these OOD Brier scores can be computed" in page
+    points = price_points(bench_rows := priced_rows(tmp_path / "priced"), [])
+    assert {p.title: p.price is None for p in points if p.kind == "method"} == {
+        "DIP-EDL": False,
+        "EDL": True,
+        "MAX-SOFTMAX": False,
+    }
+    without = [row for row in bench_rows if row["method"] != "max-softmax"]
+    assert all(p.price is None for p in price_points(without, []) if p.kind == "method")
+
+
+def test_the_paper_s_price_is_that_of_its_ablation():
+    assert published_price("cifar10") == pytest.approx(0.0978 / 0.0831 - 1)
+    assert published_price("mnist") == pytest.approx(0.0079 / 0.0069 - 1)
+    assert published_price("lamost") is None and published_price("defaults") is None
+
+
+def test_rows_that_differ_in_the_budget_alone_are_one_curve(tmp_path, parts):
+    names = ("max-softmax", "dip-edl-default", "dip-edl-budget-5", "dip-edl-layers", "dip-edl")
+    rows = priced_rows(tmp_path, methods=names)
+    caution = {"class": "CautionBudget", "settings": {"budget": 0.05}}
+    arguments = {
+        "dip-edl-default": {"normalizer": None},
+        "dip-edl-budget-5": {"normalizer": caution},
+        "dip-edl-layers": {"normalizer": None, "density": "layers"},
+        "dip-edl": {"normalizer": {"class": "ZScore", "settings": {}}},
+    }
+    for row in rows:
+        row["config"] |= {"estimator": "DIPClassifier"} if row["method"] in arguments else {}
+        row["config"]["arguments"] = arguments.get(row["method"], {})
+    points = price_points(rows, [parts], [0.02])
+    curve = {p.title: p.setting for p in points if p.kind == "default"}
+    assert curve == {"DIP-EDL-DEFAULT": 0.02, "DIP-EDL-BUDGET-5": 0.05}
+    (density,) = (p for p in points if p.kind == "density")
+    assert density.brier_id == budget_sweep(parts, [0.02])[0.02]["brier_id"]
+    at_one = next(p for p in points if p.kind == "gamma" and p.setting == 1)
+    assert at_one.brier_id == pytest.approx(gamma_sweep(parts)[1.0]["brier_id"])
+    assert next(p for p in points if p.title == "DIP-EDL" and p.kind == "paper").brier_id == 0.0081
+    figure = price_figure({"digits": points}, {"digits": "kmnist"})
+    (ax,) = figure.axes
+    assert ax.get_ylabel() == "OOD Brier, K-MNIST" and len(ax.collections) >= 9
+    named = [p._replace(title="Max softmax") if p.title == "MAX-SOFTMAX" else p for p in points]
+    figure = budget_figure({"a network": named}, {"kmnist": "K-MNIST"})
+    (bought, paid) = figure.axes
+    np.testing.assert_array_equal(bought.lines[0].get_xdata(), [2, 5])
+    assert len(paid.lines) == 2
