@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from sklearn.base import clone
 
+from dipedl import DIPClassifier
 from dipedl.evidence import CautionBudget, QuantileEvidence, log_evidence
 from dipedl.evidence.caution_budget import brier_loss, log_loss
 
@@ -302,7 +303,11 @@ def test_what_a_budget_cannot_be_taken_from(change, message):
         (CautionBudget(-0.01), ValueError, r"budget must be .*\[0, 1\]"),
         (CautionBudget(2), ValueError, r"budget must be .*\[0, 1\].*got 2"),
         (CautionBudget(np.nan), ValueError, "budget must be"),
+        (CautionBudget(1.01), ValueError, r"budget must be .*\[0, 1\].*got 1.01"),
+        (CautionBudget(np.inf), ValueError, "budget must be"),
         (CautionBudget("2 %"), TypeError, "budget must be a number"),
+        (CautionBudget(True), TypeError, "budget must be a number.*got True"),
+        (CautionBudget(None), TypeError, "budget must be a number.*got None"),
         (CautionBudget(measure="ece"), ValueError, "measure must be one of.*got 'ece'"),
         (CautionBudget(slope=0), ValueError, "slope must be finite and > 0"),
         (CautionBudget(slope=np.inf), ValueError, "slope must be finite"),
@@ -314,6 +319,20 @@ def test_what_a_budget_cannot_be_taken_from(change, message):
 def test_parameters_out_of_range(caution, error, message):
     with pytest.raises(error, match=message):
         caution.fit([0.0, 1.0], **GOOD)
+
+
+@pytest.mark.parametrize("budget", [-0.01, np.nan, "2 %", True])
+def test_a_classifier_names_the_budget_that_it_cannot_spend(budget, rng):
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    with pytest.raises((TypeError, ValueError), match="budget must be"):
+        DIPClassifier(normalizer=CautionBudget(budget)).fit(X, y)
+
+
+def test_a_budget_of_one_may_double_the_loss_and_no_more(rng):
+    s, proba, y = held_out(rng, 500, sharpness=5.0)
+    caution = fitted(CautionBudget(1), s, proba, y)
+    assert caution.loss_ <= caution.allowed_loss_ * (1 + 1e-9)
+    np.testing.assert_allclose(caution.allowed_loss_, caution.lowest_loss_ + caution.full_loss_)
 
 
 @pytest.mark.parametrize("bad", [[0.0, np.nan], [0.0, np.inf], [-np.inf, -np.inf]])
