@@ -818,6 +818,27 @@ MUTANTS = [
         "research/tests/test_collapse.py::test_a_class_that_is_never_found_is_a_collapse_and_so_is_its_opposite",
     ),
     Mutant(
+        "a cell below the paper's is better",
+        "research/src/dipedl_bench/tables/table.py",
+        'return "better" if above == is_higher_better(self.metric) else "worse"',
+        'return "better" if above != is_higher_better(self.metric) else "worse"',
+        "research/tests/test_paper_cells.py::test_a_cell_is_judged_by_two_standard_deviations",
+    ),
+    Mutant(
+        "a budget judged on the rows that it was fitted on",
+        "research/src/dipedl_bench/studies/price.py",
+        'known_rows = {"proba": parts.proba[known][fitted_on]',
+        'fitted_on = rows\n        known_rows = {"proba": parts.proba[known][fitted_on]',
+        "research/tests/test_price.py::test_no_budget_is_judged_on_rows_that_it_was_fitted_on",
+    ),
+    Mutant(
+        "the price of another seed's network",
+        "research/src/dipedl_bench/tables/table.py",
+        'found[network["config_hash"], row["seed"]] = row["metrics"]["brier_id"]',
+        'found |= {(network["config_hash"], s): row["metrics"]["brier_id"] for s in range(99)}',
+        "research/tests/test_price.py::test_the_price_is_relative_to_the_bare_network_of_each_seed",
+    ),
+    Mutant(
         "names of spectral lines overlap",
         "src/dipedl/apps/spectra/plots.py",
         "return np.asarray(isotonic_regression(x - shift,",

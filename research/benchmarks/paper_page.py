@@ -51,6 +51,7 @@ def page_of_paper(root: Path) -> str:
         nearest=NEAREST_FIRST,
         counts={title: count_verdicts(of) for title, of in titles.items()},
         total=len(cells),
+        bought=beside_id_brier(cells),
         cells={title: [texts(cell) for cell in of] for title, of in by_suite.items()},
         prices={
             title: rows
@@ -84,6 +85,23 @@ def texts(cell: PaperCell) -> dict[str, Any]:
         "where": where,
         "verdict": cell.verdict,
         "cause": cell.cause,
+    }
+
+
+def beside_id_brier(cells: Sequence[PaperCell]) -> dict[str, int]:
+    """Count OOD Brier scores better and worse than the paper's, and those paid by the ID score.
+
+    "dearer" are better at a worse ID Brier score, "cheaper" worse at a better one.
+    """
+    paid = {(c.suite, c.method): c.verdict for c in cells if c.metric == "brier_id"}
+    pairs = [
+        (c.verdict, paid[c.suite, c.method]) for c in cells if c.metric.startswith("brier_ood")
+    ]
+    return {
+        "better": sum(ood == "better" for ood, _ in pairs),
+        "dearer": pairs.count(("better", "worse")),
+        "worse": sum(ood == "worse" for ood, _ in pairs),
+        "cheaper": pairs.count(("worse", "better")),
     }
 
 

@@ -49,11 +49,10 @@ def test_a_larger_budget_costs_more_and_buys_more(parts):
 
 
 def test_no_budget_is_judged_on_rows_that_it_was_fitted_on(parts):
-    """A half whose rows the classifier gets wrong changes what the other half pays, not its own."""
+    """With one half of the scores far lower, the half-point of the other half is above them all."""
     order = np.random.default_rng(0).permutation(len(parts.y))
     first = np.zeros(len(order), bool)
     first[np.array_split(order, 2)[0]] = True
-    # half the rows get a score far below all others: fitted there, the budget is spent far below
     low = {**parts.z, "test": np.where(first, parts.z["test"] - 50, parts.z["test"])}
     moved = Parts(parts.n, parts.y, parts.proba, low)
     price = budget_sweep(moved, [0.05])[0.05]["price"]
