@@ -1,6 +1,8 @@
 """Estimators of other packages by value: the same answers to the last bit, and no trust asked."""
 
 import json
+from copy import deepcopy
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -15,9 +17,9 @@ from dipedl import DIPClassifier
 from dipedl.apps.monitor import DriftMonitor
 from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
-from dipedl.io import container, describe, load, save
+from dipedl.io import ModelFileError, container, describe, foreign, load, save
 from dipedl.io.model_file import UntrustedTypesError
-from dipedl.io.values import CODECS, POOLS
+from dipedl.io.values import CODECS, POOLS, lookup
 from own_models import models
 from table_estimators import answers, estimators, fitted
 
@@ -41,6 +43,39 @@ def test_a_loaded_estimator_answers_the_same(name, tmp_path):
     data = path.read_bytes()
     save(same, path)
     assert path.read_bytes() == data
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_without_an_attribute_a_file_is_refused_or_answers_the_same(tmp_path):
+    """Each attribute that a fit leaves to an estimator of another package, one at a time."""
+    path, tried, wrong = tmp_path / "model.dipedl", set(), []
+    for name, case in ESTIMATORS.items():
+        model = fitted(*case)
+        save(model, path)
+        expected, (manifest, tensors) = answers(model[-1], case[1]), container.read(path)
+        for number, entry in enumerate(manifest["objects"]):
+            if entry["type"] not in foreign.ENTRIES:
+                continue
+            settings = signature(lookup(entry["type"])).parameters
+            for attribute in sorted(entry["state"].keys() - settings.keys()):
+                case_of = entry["type"], attribute, name.endswith("two classes")
+                if case_of in tried:
+                    continue
+                tried.add(case_of)
+                forged = deepcopy(manifest)
+                del forged["objects"][number]["state"][attribute]
+                container.write(path, forged, tensors)
+                try:
+                    found = answers(load(path)[-1], case[1])
+                    same = all(np.array_equal(found[k], expected[k], True) for k in found)
+                except ModelFileError:
+                    continue
+                except Exception:
+                    same = False
+                if not same:
+                    wrong.append(case_of)
+    assert wrong == [] and len(tried) > 300
 
 
 @pytest.mark.filterwarnings("ignore")

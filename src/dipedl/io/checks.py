@@ -301,6 +301,10 @@ def flag(value: Any, sizes: Sizes) -> None:
     need(isinstance(value, bool | np.bool_), f"is {value!r}, not True or False")
 
 
+def anything(value: Any, sizes: Sizes) -> None:
+    """Any value: the attribute is there, and whoever reads it checks it."""
+
+
 def plain(value: Any, sizes: Sizes) -> None:
     """Anything that the file can hold without an object: no answer depends on it."""
     nested: Iterable[Any] = ()

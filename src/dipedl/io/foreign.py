@@ -88,16 +88,18 @@ def _categories_are_bits(bins: Any, sizes: c.Sizes) -> None:
 
 
 #: Each tree reads some of the columns.
-_FOREST = Foreign(CLASSES | {"estimators_": c.each(c.is_a(*_CLASSIFIERS, d="d"))})
+_VOTERS = CLASSES | {"n_classes_ n_outputs_": c.anything}
+_FOREST = Foreign(_VOTERS | {"estimators_": c.each(c.is_a(*_CLASSIFIERS, d="d"))})
 _TREES: dict[str, Entry] = {
-    **dict.fromkeys(_CLASSIFIERS, Foreign(CLASSES | {"tree_": c.is_a(_TREE, d="d", k="k")})),
+    **dict.fromkeys(_CLASSIFIERS, Foreign(_VOTERS | {"tree_": c.is_a(_TREE, d="d", k="k")})),
     **dict.fromkeys(_REGRESSORS, Foreign(WIDE | {"tree_": c.is_a(_TREE, d="d", k=1)})),
     "sklearn.ensemble.RandomForestClassifier": _FOREST,
     "sklearn.ensemble.ExtraTreesClassifier": _FOREST,
     "sklearn.ensemble.IsolationForest": Foreign(
         WIDE
         | {"_max_features": c.count("m", 1), "estimators_": c.each(c.is_a(*_REGRESSORS, d="m"))}
-        | {"estimators_features_": c.each(c.ints("m", least=0, below="d"))},
+        | {"estimators_features_": c.each(c.ints("m", least=0, below="d"))}
+        | {"_max_samples offset_": c.anything},
         dropped=frozenset({"_average_path_length_per_tree", "_decision_path_lengths"}),
         restore=_restore_paths,
     ),
@@ -326,6 +328,7 @@ def _lightgbm_fits(model: Any, sizes: c.Sizes) -> None:
     """A setting turns LightGBM's own look at the width off; it takes memory for each class."""
     c.is_a("lightgbm.Booster")(model._Booster, sizes)
     c.labels()(model.classes_, sizes)
+    c.text(model._objective, sizes)
     widths = {model._n_features, model._n_features_in, model._Booster.num_feature()}
     c.need(len(widths) == 1, "read other columns")
     k, trees = sizes["k"], model._Booster.num_model_per_iteration()
@@ -333,7 +336,6 @@ def _lightgbm_fits(model: Any, sizes: c.Sizes) -> None:
 
 
 def _xgboost_fits(model: Any, sizes: c.Sizes) -> None:
-    c.is_a("xgboost.Booster")(model._Booster, sizes)
     learned = json.loads(model._Booster.save_config())["learner"]["learner_model_param"]
     c.need(max(int(learned["num_class"]), 2) == sizes["k"], "have other classes")
 
@@ -355,11 +357,27 @@ def _moments_are_there(scaler: Any, sizes: c.Sizes) -> None:
     c.need(scaler.scale_ is not None or not scaler.with_std, "has no scales")
 
 
-_SGD = Foreign(dropped=frozenset({"_loss_function_", "loss_function_"}))
+def _has(model: Any, names: str) -> None:
+    """Attributes that some settings need."""
+    lacking = [name for name in names.split() if not hasattr(model, name)]
+    c.need(not lacking, f"lack {lacking}")
+
+
+#: Its classes are an attribute or a property, by version.
+_RIDGE = Foreign(
+    {"_label_binarizer coef_ intercept_": c.anything},
+    where=(lambda model, sizes: _has(model, "classes_"),),
+)
+_SGD = Foreign(
+    {"classes_ coef_ intercept_": c.anything},
+    dropped=frozenset({"_loss_function_", "loss_function_"}),
+)
 _OTHERS: dict[str, Entry] = {
     "sklearn.neighbors.NearestNeighbors": _NEIGHBOURS,
     "sklearn.neighbors.KNeighborsClassifier": _VOTING,
-    "sklearn.neighbors.RadiusNeighborsClassifier": _VOTING,
+    "sklearn.neighbors.RadiusNeighborsClassifier": replace(
+        _VOTING, fitted={**_VOTING.fitted, "outlier_label_": c.anything}
+    ),
     "sklearn.svm.SVC": _MACHINE,
     "sklearn.svm.NuSVC": _MACHINE,
     # Read by `dipedl.inputs` itself.
@@ -370,8 +388,13 @@ _OTHERS: dict[str, Entry] = {
         parameters={"kw_args inv_kw_args": _settings_of_a_call}
     ),
     "sklearn.preprocessing.PolynomialFeatures": Foreign(WIDE, where=(_powers_are_few,)),
-    "sklearn.preprocessing.OneHotEncoder": _ENCODER,
-    "sklearn.preprocessing.OrdinalEncoder": _ENCODER,
+    "sklearn.preprocessing.OneHotEncoder": replace(
+        _ENCODER,
+        fitted={**_ENCODER.fitted, "_drop_idx_after_grouping _n_features_outs": c.anything},
+    ),
+    "sklearn.preprocessing.OrdinalEncoder": replace(
+        _ENCODER, fitted={**_ENCODER.fitted, "_missing_indices": c.anything}
+    ),
     f"{_TEXT}.CountVectorizer": _COUNTED,
     f"{_TEXT}.TfidfVectorizer": replace(
         _COUNTED, fitted={**_COUNTED.fitted, "_tfidf": c.is_a(f"{_TEXT}.TfidfTransformer")}
@@ -386,23 +409,59 @@ _OTHERS: dict[str, Entry] = {
         {"classes_": c.labels(), "n_classes_": c.count("k"), "n_outputs_": c.count(1)}
         | {"class_prior_": c.floats("k")}
     ),
+    "sklearn.calibration._CalibratedClassifier": Foreign(
+        {"calibrators": c.each(c.fitted(c.model())), "classes estimator method": c.anything}
+    ),
+    "sklearn.decomposition.FastICA": Foreign(
+        {"components_": c.anything},
+        where=(lambda model, sizes: _has(model, "mean_" if model.whiten else ""),),
+    ),
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": Foreign(
+        {"classes_ coef_ intercept_": c.anything},
+        # What reduces the dimension; least squares give no such thing.
+        where=(
+            lambda model, sizes: _has(
+                model, "_max_components scalings_ xbar_" if model.solver == "svd" else ""
+            ),
+        ),
+    ),
+    "sklearn.preprocessing.KBinsDiscretizer": Foreign(
+        {"bin_edges_": c.anything},
+        where=(lambda bins, sizes: _has(bins, "_encoder" if bins.encode != "ordinal" else ""),),
+    ),
+    "sklearn.preprocessing.PowerTransformer": Foreign(
+        {"lambdas_": c.anything},
+        where=(lambda power, sizes: _has(power, "_scaler" if power.standardize else ""),),
+    ),
     # Methods of these names are called.
     "sklearn.ensemble.StackingClassifier": Foreign(
         {"stack_method_": c.each(c.one_of("predict_proba", "decision_function", "predict"))}
+        | {"_label_encoder classes_ estimators_": c.anything}
     ),
     "sklearn.isotonic.IsotonicRegression": Foreign(
-        {"X_thresholds_ y_thresholds_": c.floats("t")},
+        {"X_thresholds_ y_thresholds_": c.floats("t"), "X_max_ X_min_": c.anything},
         dropped=frozenset({"f_"}),
         # As scikit-learn does when it unpickles one.
         restore=lambda model: model._build_f(model.X_thresholds_, model.y_thresholds_),
     ),
+    "sklearn.impute.SimpleImputer": Foreign(
+        {"statistics_": c.anything},
+        # What it reads differs from version to version.
+        where=(lambda model, sizes: _has(model, " ".join(vars(type(model)().fit([[0.0]])))),),
+    ),
+    "sklearn.linear_model.RidgeClassifier": _RIDGE,
+    "sklearn.linear_model.RidgeClassifierCV": _RIDGE,
     "sklearn.linear_model.SGDClassifier": _SGD,
     "sklearn.linear_model.Perceptron": _SGD,
     "sklearn.linear_model.PassiveAggressiveClassifier": _SGD,
     "lightgbm.LGBMClassifier": Foreign(
-        {"fitted_": c.flag}, where=(_settings_are_plain, _lightgbm_fits)
+        {"fitted_": c.flag, "_le": c.anything},
+        where=(_settings_are_plain, _lightgbm_fits),
     ),
-    "xgboost.XGBClassifier": Foreign({"n_classes_": c.count("k", 2)}, where=(_xgboost_fits,)),
+    "xgboost.XGBClassifier": Foreign(
+        {"_Booster": c.is_a("xgboost.Booster"), "n_classes_": c.count("k", 2)},
+        where=(_xgboost_fits,),
+    ),
     # Frames' own indices, which a fit keeps for the names of its columns.
     "sklearn.pipeline.Pipeline": Foreign(parameters={"steps": _STEPS}),
     "sklearn.pipeline.FeatureUnion": Foreign(
@@ -411,36 +470,87 @@ _OTHERS: dict[str, Entry] = {
     ),
 }
 
-#: Types of which no compiled code reads memory by what a file says, by package.
-_PLAIN = {
-    "sklearn.calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration "
-    "_TemperatureScaling",
-    "sklearn.compose": "ColumnTransformer",
-    "sklearn.decomposition": "FactorAnalysis FastICA IncrementalPCA PCA TruncatedSVD",
-    "sklearn.discriminant_analysis": "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis",
-    "sklearn.ensemble": "AdaBoostClassifier BaggingClassifier VotingClassifier",
-    _TEXT: "TfidfTransformer",
-    "sklearn.feature_selection": "SelectKBest SelectPercentile VarianceThreshold",
-    "sklearn.frozen": "FrozenEstimator",
-    "sklearn.impute": "KNNImputer MissingIndicator SimpleImputer",
-    "sklearn.kernel_approximation": "RBFSampler",
-    "sklearn.linear_model": "LogisticRegression LogisticRegressionCV RidgeClassifier "
-    "RidgeClassifierCV",
-    "sklearn.mixture": "BayesianGaussianMixture GaussianMixture",
-    "sklearn.model_selection": "GroupKFold GroupShuffleSplit KFold LeaveOneOut ShuffleSplit "
-    "StratifiedGroupKFold StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit",
-    "sklearn.multiclass": "OneVsOneClassifier OneVsRestClassifier",
-    "sklearn.naive_bayes": "BernoulliNB CategoricalNB ComplementNB GaussianNB MultinomialNB",
-    "sklearn.neighbors": "KernelDensity NearestCentroid",
-    "sklearn.neural_network": "MLPClassifier",
-    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
-    "sklearn.preprocessing": "Binarizer KBinsDiscretizer LabelBinarizer "
-    "LabelEncoder MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
-    "RobustScaler",
-    "sklearn.svm": "LinearSVC",
+#: Types of which no compiled code reads memory by what a file says, by package, and what an answer
+#: of them reads.
+_PLAIN: dict[str, dict[str, str]] = {
+    "sklearn.calibration": {
+        "CalibratedClassifierCV": "calibrated_classifiers_ classes_",
+        "_SigmoidCalibration": "a_ b_",
+        "_TemperatureScaling": "beta_",
+    },
+    "sklearn.compose": {"ColumnTransformer": "sparse_output_ transformers_"},
+    "sklearn.decomposition": {
+        "FactorAnalysis": "components_ mean_ noise_variance_",
+        "TruncatedSVD": "components_",
+        "IncrementalPCA PCA": "components_ explained_variance_ mean_",
+    },
+    "sklearn.discriminant_analysis": {
+        "QuadraticDiscriminantAnalysis": "classes_ means_ priors_ rotations_ scalings_",
+    },
+    "sklearn.ensemble": {
+        "AdaBoostClassifier": "classes_ estimator_weights_ estimators_ n_classes_",
+        "BaggingClassifier": "classes_ estimators_ estimators_features_ n_classes_",
+        "VotingClassifier": "classes_ estimators_ le_",
+    },
+    _TEXT: {"TfidfTransformer": ""},
+    "sklearn.feature_selection": {
+        "SelectKBest SelectPercentile": "scores_",
+        "VarianceThreshold": "variances_",
+    },
+    "sklearn.frozen": {"FrozenEstimator": ""},
+    "sklearn.impute": {
+        "KNNImputer": "_fit_X _mask_fit_X _valid_mask",
+        "MissingIndicator": "_n_features _precomputed features_",
+    },
+    "sklearn.kernel_approximation": {"RBFSampler": "random_offset_ random_weights_"},
+    "sklearn.linear_model": {
+        "LogisticRegression LogisticRegressionCV": "classes_ coef_ intercept_",
+    },
+    "sklearn.mixture": {
+        "GaussianMixture": "means_ precisions_cholesky_ weights_",
+        "BayesianGaussianMixture": "degrees_of_freedom_ mean_precision_ means_ "
+        "precisions_cholesky_ weight_concentration_",
+    },
+    "sklearn.model_selection": {
+        "GroupKFold GroupShuffleSplit KFold LeaveOneOut ShuffleSplit StratifiedGroupKFold "
+        "StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit": "",
+    },
+    "sklearn.multiclass": {
+        "OneVsOneClassifier": "classes_ estimators_ pairwise_indices_",
+        "OneVsRestClassifier": "classes_ estimators_ label_binarizer_",
+    },
+    "sklearn.naive_bayes": {
+        "BernoulliNB MultinomialNB": "class_log_prior_ classes_ feature_log_prob_",
+        "CategoricalNB": "class_count_ class_log_prior_ classes_ feature_log_prob_ n_features_in_",
+        "ComplementNB": "class_log_prior_ classes_ feature_log_prob_",
+        "GaussianNB": "class_prior_ classes_ theta_ var_",
+    },
+    "sklearn.neighbors": {
+        "KernelDensity": "bandwidth_ tree_",
+        "NearestCentroid": "centroids_ class_prior_ classes_ within_class_std_dev_",
+    },
+    "sklearn.neural_network": {
+        "MLPClassifier": "_label_binarizer classes_ coefs_ intercepts_ n_layers_ n_outputs_ "
+        "out_activation_",
+    },
+    "sklearn.neural_network._stochastic_optimizers": {"AdamOptimizer SGDOptimizer": ""},
+    "sklearn.preprocessing": {
+        "Binarizer LabelEncoder Normalizer": "",
+        "LabelBinarizer": "classes_ y_type_",
+        "MaxAbsScaler": "scale_",
+        "MinMaxScaler": "min_ scale_",
+        "QuantileTransformer": "quantiles_ references_",
+        "RobustScaler": "center_ scale_",
+    },
+    "sklearn.svm": {"LinearSVC": "classes_ coef_ intercept_"},
 }
 ENTRIES: dict[str, Entry] = {
-    **{f"{home}.{n}": Foreign() for home, names in _PLAIN.items() for n in names.split()},
+    **{
+        f"{home}.{name}": Foreign({read: c.anything})
+        for home, types in _PLAIN.items()
+        for names, read in types.items()
+        for name in names.split()
+    },
     **_TREES,
     **_OTHERS,
 }
