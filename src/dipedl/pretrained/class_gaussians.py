@@ -238,13 +238,17 @@ class ClassGaussians(BufferedModule):
 
     def _merge_over(self, group: dist.ProcessGroup) -> Any:
         """Merge the moments of all processes of a group, in the order of their ranks."""
-        sizes: list[Any] = [None] * dist.get_world_size(group)
-        dist.all_gather_object(sizes, self._sizes, group=group)
+        found: list[Any] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(found, (self._sizes, self._device.type), group=group)
+        sizes = [size for size, _ in found]
         if len({size for size in sizes if size is not None}) != 1:
             raise ValueError(
                 "finish(group) needs rows, with the same numbers of classes and features in every "
                 f"process that has any; got (classes, features) {sizes}"
             )
+        if self._sizes is None:
+            # Without rows it scores where the others do: on the current device of that type.
+            self._device = torch.device(next(kind for size, kind in found if size is not None))
         merged = self._blank_moments(*next(size for size in sizes if size is not None))
         for rank, size in enumerate(sizes):
             if size is not None:
