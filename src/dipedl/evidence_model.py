@@ -35,6 +35,7 @@ from .held_out import (
     share_in_fit,
 )
 from .inputs import (
+    NEW_LEVEL,
     TOO_LARGE,
     FittedClassifier,
     NotComputableError,
@@ -538,7 +539,8 @@ def predict_by_halves(
     Both are tuples of arrays with an entry for each row of X (n, d). Without an answer are finite
     rows whose numbers overflow in a part of the model, and rows with a level, or
     a gap among levels, that no row of the fit had in its `columns`, if a part of the model refuses
-    them. They are found by halves, so that no answer depends on another row.
+    them. They are found by halves, or by their new levels where an encoder of scikit-learn refuses
+    these, so that no answer depends on another row.
 
     Raises
     ------
@@ -563,16 +565,27 @@ def predict_by_halves(
             refuse_infinity(refusal, X)
             raise refusal
         return unknown()
+    parts = [np.arange(n // 2), np.arange(n // 2, n)]
+    if columns is not None and NEW_LEVEL in str(refusal):
+        # An encoder looks at levels alone: it refuses all rows with the same new ones, or none.
+        news = list(map(tuple, columns.describe_new(X)))
+        kinds: dict[Any, int] = {}
+        number = np.array([kinds.setdefault(new, len(kinds)) for new in news])
+        if len(kinds) == 1 and news[0]:
+            return tuple(None if a is None else np.repeat(a, n, axis=0) for a in unknown())
+        if len(kinds) > 1:
+            parts = np.split(np.argsort(number, kind="stable"), np.bincount(number).cumsum()[:-1])
     try:
-        halves = np.arange(n // 2), np.arange(n // 2, n)
-        parts = [
-            predict_by_halves(predict, _safe_indexing(X, rows), unknown, columns) for rows in halves
+        results = [
+            predict_by_halves(predict, _safe_indexing(X, rows), unknown, columns) for rows in parts
         ]
     except Exception:
         # That of all rows, so that the row number in it is right.
         refuse_infinity(refusal, X)
         raise refusal from None
-    return tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(*parts, strict=True))
+    place = np.argsort(np.concatenate(parts))
+    joined = zip(*results, strict=True)
+    return tuple(None if a[0] is None else np.concatenate(a)[place] for a in joined)
 
 
 def _finite(row: Any, columns: Columns | None) -> bool:

@@ -75,6 +75,8 @@ _MOST_COPIES = 2.0**53
 _WIDEST = 1e12
 #: What scikit-learn says of numbers that float32 or float64 cannot hold.
 TOO_LARGE = "too large for dtype"
+#: In the errors of its encoders for levels that no row of the fit had.
+NEW_LEVEL = "Found unknown categories"
 #: What PyTorch calls a dtype of NumPy.
 _OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
 _PROBA = "predict_proba of the estimator"

@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -98,6 +99,24 @@ def test_a_column_of_another_type_than_in_the_fit_is_named(of_table, column, val
     with pytest.raises(ValueError, match=message) as caught:
         of_table.predict(FRAME.assign(**{column: values}))
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_rows_of_the_same_new_level_are_refused_together(of_table):
+    """One by one, a thousand rows of a new month took 20 seconds."""
+    rows = FRAME.assign(kind=FRAME["kind"].cat.add_categories(["x", "y"]))
+    rows.loc[::2, "kind"], rows.loc[1::4, "kind"] = "x", "y"
+    asked, encode = [], OneHotEncoder.transform
+
+    def counted(self, X):
+        asked.append(len(X))
+        return encode(self, X)
+
+    with patch.object(OneHotEncoder, "transform", counted):
+        P = of_table.predict_proba(rows)
+    assert len(asked) <= 10
+    alone = [of_table.predict_proba(rows.iloc[[i]])[0] for i in range(6)]
+    np.testing.assert_allclose(P[:6], alone, rtol=1e-12)
+    assert (P[::2] == 0.5).all() and (P[3::4] != 0.5).all()
 
 
 ZONE = np.array(["1", "2", "3"])[np.arange(120) % 3]
