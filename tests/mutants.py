@@ -317,7 +317,7 @@ MUTANTS = [
         "src/dipedl/density/knn.py",
         "limit = kth + 2 * (error + p * _SMALLEST)",
         "limit = kth",
-        "tests/density/test_neighbors.py::test_distances_are_those_of_all_pairs",
+        "tests/density/test_knn.py::test_distances_are_those_of_all_pairs",
     ),
     Mutant(
         "neighbour distance as the fast search gives it",

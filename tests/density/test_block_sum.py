@@ -72,33 +72,6 @@ def test_a_wide_block_no_longer_drowns_a_narrow_one(rng):
     assert auroc(plain) < 0.995 < auroc(standardised)
 
 
-@pytest.mark.parametrize(
-    ("blocks", "error", "message"),
-    [
-        ([3, 2], ValueError, r"add up to the 6 columns of X, got 5: \[3, 2\]"),
-        ([], ValueError, "add up to the 6 columns"),
-        ([6, 0], TypeError, "blocks must hold widths > 0"),
-        ([slice(0, 3), 3], TypeError, "blocks must hold widths > 0"),
-        ([2.0, 4.0], TypeError, "blocks must hold widths > 0"),
-    ],
-)
-def test_blocks_are_checked(rows, blocks, error, message):
-    with pytest.raises(error, match=message):
-        BlockSumDensity(blocks).fit(*rows)
-
-
-def test_errors_say_which_columns(rows):
-    X, y = rows
-    X = X.copy()
-    X[:, 4:] = 1.0
-    with pytest.raises(ValueError, match=r"columns 4 to 5 cannot be fitted \(columns \[4, 5\]"):
-        BlockSumDensity(WIDTHS).fit(X, y)
-    with pytest.raises(ValueError, match=r"held-out scores of blocks \[2\] are all alike"):
-        BlockSumDensity(WIDTHS, KernelDensity(), cv=2).fit(X, y)
-    with pytest.raises(ValueError, match=r"KNNDensity\.fit does not take it"):
-        BlockSumDensity(WIDTHS, KNNDensity(5)).fit(X[:, :6], y, np.ones(len(X)))
-
-
 @pytest.mark.parametrize("density", [GaussianDensity(), KernelDensity()], ids=str)
 def test_the_contract_of_a_density(density):
     check_density(BlockSumDensity(None, density))

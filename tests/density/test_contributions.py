@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from dipedl.density import GaussianDensity, GDADensity, MahalanobisDensity
 from dipedl.gaussians.moments import pool, shrunk_covariance
@@ -97,11 +96,3 @@ def test_a_distance_that_overflows_is_infinite(rows):
     (reading,) = density.explain_rows(far)
     assert reading["squared_distance"] == np.inf
     assert density.score_samples(far) == -np.inf
-
-
-def test_bad_input(rows):
-    X, y = rows
-    with pytest.raises(NotFittedError):
-        GDADensity().explain_rows(X)
-    with pytest.raises(ValueError, match="6 features"):
-        GDADensity().fit(X, y).explain_rows(X[:, :5])

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit, logit
 from sklearn.base import clone
 
 import dipedl
@@ -14,7 +15,7 @@ zuko = pytest.importorskip("zuko")
 
 from dipedl.density import FlowDensity  # noqa: E402
 from dipedl.density import flow as flow_file  # noqa: E402
-from dipedl.networks import Dequantization, MaskedAutoregressive, Training  # noqa: E402
+from dipedl.networks import Dequantization, MaskedAutoregressive, Standardization, Training  # noqa: E402
 
 SMALL = MaskedAutoregressive(2, (16,))
 NORMS = MaskedAutoregressive(2, (12, 12), True, True, True)
@@ -140,11 +141,6 @@ class FixedSeed(np.random.RandomState):
 
     def randint(self, *_):
         return self.value
-
-
-def test_bits_per_dimension_needs_pixels():
-    with pytest.raises(TypeError, match=r"preprocessing=Dequantization\(\), got Standardization"):
-        density().fit(banana(40, 2)).bits_per_dimension(banana(4, 2))
 
 
 def test_scores_do_not_depend_on_the_chunk(monkeypatch):
@@ -283,49 +279,175 @@ def test_a_failed_fit_leaves_the_last_one():
     np.testing.assert_array_equal(fitted.score_samples(X), score)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"flow": "maf"}, TypeError, "flow must be None, a MaskedAutoregressive or a callable"),
-        ({"flow": lambda d: torch.nn.Linear(d, d)}, TypeError, "must give a zuko flow, got Linear"),
-        ({"dtype": "float16"}, ValueError, "dtype must be one of.*got 'float16'"),
-        ({"validation_fraction": 1.0}, ValueError, r"validation_fraction must be in \[0, 1\)"),
-        ({"validation_fraction": -0.1}, ValueError, r"validation_fraction must be in \[0, 1\)"),
-        ({"preprocessing": "logit"}, TypeError, "preprocessing must be None"),
-        ({"training": {"epochs": 3}}, TypeError, "training must be None or a Training"),
-    ],
-)
-def test_bad_arguments_are_refused_in_fit(arguments, error, message):
-    with pytest.raises(error, match=message):
-        FlowDensity(**{"training": QUICK} | arguments).fit(banana(40, 2))
-
-
-def test_bad_rows_are_refused():
-    X = banana(40, 2)
-    with pytest.raises(ValueError, match="validation must have 2 columns as X, got 3"):
-        density().fit(X, validation=banana(10, 3))
-    with pytest.raises(ValueError, match="validation contains NaN"):
-        density().fit(X, validation=np.full((3, 2), np.nan))
-    with pytest.raises(ValueError, match="minimum of 2 is required"):
-        density().fit(X[:1])
-    early = Training(epochs=2, patience=2, n_jobs=1)
-    with pytest.raises(ValueError, match="patience and restore_best need validation"):
-        density(training=early, validation_fraction=0).fit(X)
-
-
-def test_the_paper_density_is_stated_with_its_training():
-    paper = FlowDensity.paper(random_state=10)
-    training = paper.training
-    assert paper.flow == MaskedAutoregressive.paper()
-    assert paper.preprocessing == Dequantization(256, 1e-6, jacobian=False)
-    assert (training.epochs, training.batch_size, training.patience) == (50, 128, 5)
-    assert (training.schedule, training.step_size, training.decay) == ("step", 5, 0.5)
-    assert (training.learning_rate, training.weight_decay, training.clip_norm) == (1e-4, 1e-5, 5.0)
-    assert clone(paper).flow == paper.flow
-
-
 def test_it_cannot_be_saved_yet(tmp_path):
     fitted = density().fit(banana(40, 2))
     with pytest.raises(TypeError, match="got FlowDensity"):
         dipedl.save(fitted, tmp_path / "flow.dipedl")
     assert not (tmp_path / "flow.dipedl").exists()
+
+
+def test_the_paper_density_is_that_of_the_paper_flow():
+    assert clone(FlowDensity.paper(random_state=10)).flow == MaskedAutoregressive.paper()
+
+
+FORMS = [Dequantization(), Dequantization(4), Dequantization(logit=None), Dequantization(2, 0.05)]
+
+
+def levels(n, d, top=255, seed=0):
+    """Rows (n, d) of grey levels in [0, 1]."""
+    drawn = torch.randint(0, top + 1, (n, d), generator=torch.Generator().manual_seed(seed))
+    return drawn.double() / top
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_jacobian_against_autograd(form):
+    x = levels(5, 4, form.levels - 1)
+    map_ = form.build(x)
+    y, log_det = map_(x)
+    for i in range(len(x)):
+        jacobian = torch.autograd.functional.jacobian(lambda r: map_(r[None])[0][0], x[i])
+        torch.testing.assert_close(torch.linalg.slogdet(jacobian)[1], log_det[i])
+    assert y.isfinite().all()
+
+
+def test_formula_of_the_paper():
+    x = levels(6, 5)
+    cell = (255 * x.numpy() + 0.5) / 256
+    y, _ = Dequantization().build(x)(x)
+    np.testing.assert_allclose(y.numpy(), logit(1e-6 + (1 - 2e-6) * cell), rtol=1e-12)
+    plain, _ = Dequantization(logit=None).build(x)(x)
+    np.testing.assert_allclose(plain.numpy(), cell, rtol=1e-14)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_noise_fills_the_cell_of_each_level_and_the_inverse_finds_the_level(form):
+    top = form.levels - 1
+    x = torch.tensor([[0.0, 1.0, round(top / 3) / top]], dtype=torch.float64).expand(4000, 3)
+    map_ = form.build(x)
+    noisy = map_.noise(x, torch.Generator().manual_seed(0))
+    y, _ = map_(noisy)
+    torch.testing.assert_close(map_.inverse(y), x)
+    cell = (
+        y.numpy() if form.logit is None else (expit(y.numpy()) - form.logit) / (1 - 2 * form.logit)
+    )
+    u = cell * form.levels - x.numpy() * top
+    for column in u.T:
+        assert stats.kstest(column, "uniform").pvalue > 1e-3
+
+
+def test_noise_comes_from_its_generator_and_prediction_has_none():
+    x = levels(3, 4)
+    map_ = Dequantization().build(x)
+    a, b, c = (map_.noise(x, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert torch.equal(a, b)
+    assert not torch.equal(a, c)
+    assert torch.equal(map_(x)[0], map_(x)[0])
+
+
+def test_standardization_is_exact_far_from_zero():
+    x = 1e6 + torch.randn(500, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    map_ = Standardization().build(x)
+    y, log_det = map_(x)
+    torch.testing.assert_close(y.mean(dim=0), torch.zeros(2).double(), atol=1e-9, rtol=0)
+    torch.testing.assert_close(y.var(dim=0, correction=0), torch.ones(2).double())
+    torch.testing.assert_close(log_det, -x.std(dim=0, correction=0).log().sum().expand(500))
+    torch.testing.assert_close(map_.inverse(y), x)
+
+
+def test_with_the_jacobian_it_is_a_density_of_pixels_else_of_logits():
+    X = levels(60, 2).numpy()
+    pixels = density(preprocessing=Dequantization()).fit(X)
+    logits = density(preprocessing=Dequantization(jacobian=False)).fit(X)
+    log_det = pixels.preprocessing_(torch.tensor(X))[1].numpy()
+    np.testing.assert_allclose(pixels.score_samples(X), logits.score_samples(X) + log_det)
+    assert pixels.bits_per_dimension(X) == pytest.approx(logits.bits_per_dimension(X))
+
+
+def test_samples_are_grey_levels():
+    X = levels(60, 3, 7).numpy()
+    flow = density(preprocessing=Dequantization(8)).fit(X)
+    drawn = flow.sample(50, random_state=1)
+    assert drawn.shape == (50, 3)
+    np.testing.assert_allclose(drawn * 7, np.round(drawn * 7), atol=1e-12)
+    assert drawn.min() >= 0
+    assert drawn.max() <= 1
+    flow.score_samples(drawn)
+
+
+IMAGES = levels(40, 4).numpy()
+OUTSIDE = [np.where(np.arange(160).reshape(40, 4) == 13, v, IMAGES) for v in (-0.01, 1.02, 255.0)]
+PIXELS = "must hold pixels in .*divide images of 0..255 by 255"
+ROWS, OF_PIXELS = banana(40, 2), partial(density, preprocessing=Dequantization())
+HUGE = np.insert(ROWS[1:], 0, [0.0, 1e200], axis=0)
+CONSTANT = [np.insert(banana(30, 2), 1, v, axis=1) for v in (0.0, 0.1, 1e6 + 0.1)]
+
+#: Call, error, and a pattern with the named argument and what came.
+REFUSED = [
+    *(
+        (lambda a=a: MaskedAutoregressive(**a), ValueError, message)
+        for a, message in (
+            ({"transforms": 0}, "transforms must be an integer >= 1, got 0"),
+            ({"hidden": ()}, "hidden must be a tuple of one width or more"),
+            ({"hidden": 64}, "hidden must be a tuple of one width or more, got 64"),
+            ({"hidden": (8, 0)}, "each width of hidden must be an integer >= 1, got 0"),
+            ({"hidden": (8, 16), "residual": True}, "must repeat one width"),
+            ({"panels": 0}, "panels must be an integer >= 1, got 0"),
+        )
+    ),
+    (lambda: Dequantization(1), ValueError, "levels must be at least 2, got 1"),
+    (lambda: Dequantization(2.5), TypeError, "levels must be an integer"),
+    (lambda: Dequantization(logit=0.0), ValueError, "logit must be in"),
+    (lambda: Dequantization(logit=0.5), ValueError, "logit must be in"),
+    *(
+        (lambda a=a: FlowDensity(**{"training": QUICK} | a).fit(ROWS), error, message)
+        for a, error, message in (
+            ({"flow": "maf"}, TypeError, "flow must be None, a MaskedAutoregressive or a callable"),
+            ({"flow": lambda d: torch.nn.Linear(d, d)}, TypeError, "a zuko flow, got Linear"),
+            ({"dtype": "float16"}, ValueError, "dtype must be one of.*got 'float16'"),
+            ({"validation_fraction": 1.0}, ValueError, "validation_fraction must be in"),
+            ({"validation_fraction": -0.1}, ValueError, "validation_fraction must be in"),
+            ({"preprocessing": "logit"}, TypeError, "preprocessing must be None"),
+            ({"training": {"epochs": 3}}, TypeError, "training must be None or a Training"),
+        )
+    ),
+    (
+        lambda: density().fit(ROWS, validation=banana(10, 3)),
+        ValueError,
+        "validation must have 2 columns as X, got 3",
+    ),
+    (
+        lambda: density().fit(ROWS, validation=np.full((3, 2), np.nan)),
+        ValueError,
+        "validation contains NaN",
+    ),
+    (lambda: density().fit(ROWS[:1]), ValueError, "minimum of 2 is required"),
+    (
+        lambda: density(training=Training(2, patience=2, n_jobs=1), validation_fraction=0).fit(
+            ROWS
+        ),
+        ValueError,
+        "patience and restore_best need validation",
+    ),
+    (
+        lambda: density().fit(ROWS).bits_per_dimension(ROWS),
+        TypeError,
+        r"preprocessing=Dequantization\(\), got Standardization",
+    ),
+    *((lambda c=c: density().fit(c), ValueError, r"features \[1\] are const") for c in CONSTANT),
+    (lambda: density().fit(HUGE), ValueError, r"1e\+200 at row 0, column 1"),
+    *((lambda w=w: OF_PIXELS().fit(w), ValueError, f"X {PIXELS}") for w in OUTSIDE),
+    *(
+        (call, ValueError, f"{name} {PIXELS}")
+        for call, name in (
+            (lambda: OF_PIXELS().fit(IMAGES, validation=OUTSIDE[0]), "validation"),
+            (lambda: OF_PIXELS().fit(IMAGES).score_samples(OUTSIDE[0]), "X"),
+            (lambda: OF_PIXELS().fit(IMAGES).bits_per_dimension(OUTSIDE[0]), "X"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_it_is_refused_by_name(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

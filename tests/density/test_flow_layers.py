@@ -193,19 +193,3 @@ def test_the_paper_flow_can_be_stated():
 def masked_weights(module):
     layers = [m for m in module.modules() if isinstance(m, MaskedLinear)]
     return sum(m.in_features * m.out_features for m in layers)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"transforms": 0}, "transforms must be an integer >= 1, got 0"),
-        ({"hidden": ()}, "hidden must be a tuple of one width or more"),
-        ({"hidden": 64}, "hidden must be a tuple of one width or more, got 64"),
-        ({"hidden": (8, 0)}, "each width of hidden must be an integer >= 1, got 0"),
-        ({"hidden": (8, 16), "residual": True}, "must repeat one width"),
-        ({"panels": 0}, "panels must be an integer >= 1, got 0"),
-    ],
-)
-def test_what_cannot_be_built_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        MaskedAutoregressive(**arguments)

@@ -5,13 +5,22 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
-from dipedl.density import DensitySelector, FusedDensity, GaussianDensity, GDADensity, KNNDensity
+from dipedl.density import (
+    DensitySelector,
+    FusedDensity,
+    GaussianDensity,
+    GDADensity,
+    KNNDensity,
+    RelativeDensity,
+)
 from dipedl.density.ensemble import NormalScores, Reach
 from dipedl.maths.scores import auroc
 
@@ -117,30 +126,6 @@ def test_a_constant_component_is_dropped_with_its_reason(components):
     assert "must vary" in density.failed_["b"]
 
 
-@pytest.mark.parametrize("margin", [-1.0, np.nan, np.inf])
-def test_margin_out_of_range(margin):
-    X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="margin must be finite and >= 0"):
-        FusedDensity(margin=margin).fit(X, y)
-
-
-@pytest.mark.parametrize("names", [["classifier"], ["a", "a"], []])
-def test_names_of_candidates(names):
-    X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=r"candidates must be .* a name each"):
-        FusedDensity([(name, GDADensity()) for name in names]).fit(X, y)
-
-
-def test_probabilities_go_to_both_or_to_neither():
-    X, y = load_iris(return_X_y=True)
-    P = np.eye(3)[y] * 0.9 + 0.1 / 3 + 1e-4 * X[:, :3]
-    P /= P.sum(axis=1, keepdims=True)
-    with pytest.raises(ValueError, match="needs proba"):
-        FusedDensity().fit(X, y, proba=P).score_samples(X)
-    with pytest.raises(ValueError, match="was fitted without proba"):
-        FusedDensity().fit(X, y).score_samples(X, proba=P)
-
-
 def test_auroc_is_that_of_scikit_learn(rng):
     a, b = rng.integers(0, 9, 60).astype(float), rng.integers(-3, 6, 40).astype(float)
     w, v = rng.uniform(0, 2, 60), rng.uniform(0, 2, 40)
@@ -240,13 +225,6 @@ def test_the_choice_is_the_same_for_shuffled_rows(rng):
     np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), atol=1e-3)
 
 
-@pytest.mark.parametrize("candidates", ["gda", [GDADensity()], GDADensity(), [(0, GDADensity())]])
-def test_candidates_that_are_no_pairs(candidates):
-    X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=r"candidates must be \(name, density\) pairs.*such as"):
-        FusedDensity(candidates).fit(X, y)
-
-
 class Nowhere(GDADensity):
     def score_samples(self, X):
         return np.full(len(X), np.nan)
@@ -294,3 +272,32 @@ def test_the_lowest_held_out_row_scores_as_if_it_were_new(rng):
         # The unit of the tail is that of all rows.
         assert found[i] == pytest.approx(other.combine(row)[0], rel=0.02)
     assert found[0] < density.combine(columns)[0] - 3
+
+
+X, Y = load_iris(return_X_y=True)
+TWO = [("own", GDADensity()), ("tied", GDADensity("tied"))]
+
+
+@pytest.mark.parametrize("bank", [DensitySelector(TWO), FusedDensity(TWO)], ids=str)
+def test_a_density_of_several_is_not_fitted_again(bank):
+    bank.fit(X, Y)
+    before = bank.score_samples(X)
+    clf = DIPClassifier(GaussianNB(), FrozenEstimator(bank)).fit(X[::2] + 5, Y[::2])
+    np.testing.assert_array_equal(bank.score_samples(X), before)
+    np.testing.assert_array_equal(clf.score_samples(X), before)
+    np.testing.assert_array_equal(clf.calibrate(X, Y).score_samples(X), before)
+
+
+def test_one_that_was_given_probabilities_is_given_them_again():
+    first = DIPClassifier(GaussianNB(), FusedDensity(TWO), features="passthrough").fit(X, Y)
+    before = first.score_samples(X)
+    clf = DIPClassifier(GaussianNB(), FrozenEstimator(first.density_)).fit(X, Y)
+    np.testing.assert_allclose(clf.score_samples(X), before)
+    np.testing.assert_array_equal(first.score_samples(X), before)
+
+
+@pytest.mark.parametrize("part", ["background", "density"])
+def test_a_frozen_part_is_the_same_in_every_fold(part):
+    frozen = FrozenEstimator(GDADensity().fit(X, Y))
+    model = RelativeDensity(**{part: frozen}).fit(X + 1, Y)
+    assert getattr(model.clone_with_selected(), part).estimator is frozen.estimator

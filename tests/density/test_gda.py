@@ -160,16 +160,6 @@ def test_unseen_label_in_partial_fit(data):
     assert np.array_equal(density.score_samples(X), before)
 
 
-def test_merge_of_other_things_is_refused(data):
-    X, y = data
-    with pytest.raises(TypeError):
-        GDADensity().fit(X, y) + GaussianDensity().fit(X)
-    with pytest.raises(ValueError, match="different features"):
-        GDADensity().fit(X, y) + GDADensity().fit(X[:, :2], y)
-    with pytest.raises(ValueError, match="not fitted"):
-        GDADensity().fit(X, y) + GDADensity()
-
-
 def test_class_with_fewer_samples_than_features(data):
     X, y = data
     keep = np.flatnonzero((y != 1) | (np.cumsum(y == 1) <= 2))
@@ -204,29 +194,6 @@ def test_class_of_one_point_takes_the_pooled_trace(data, shrinkage, n):
     assert np.isfinite(GDADensity("tied", None).fit(X, y).score_samples(X)).all()
 
 
-@pytest.mark.parametrize("shrinkage", SHRINKAGE)
-@pytest.mark.parametrize(
-    ("covariance_type", "who"),
-    [("full", "class 'a'"), ("diag", "class 'a'"), ("tied", "the tied covariance")],
-)
-def test_all_rows_equal(covariance_type, who, shrinkage):
-    message = rf"{who}: all samples are the same point \(n_samples = "
-    with pytest.raises(ValueError, match=message):
-        GDADensity(covariance_type, shrinkage).fit(np.full((6, 2), 0.1), list("aabbab"))
-
-
-@pytest.mark.parametrize(
-    ("covariance_type", "who"),
-    [("full", "class 0"), ("diag", "class 0"), ("tied", "the tied covariance")],
-)
-def test_constant_feature_is_named(data, covariance_type, who):
-    X, y = data
-    X = np.insert(X, 1, 0.1, axis=1)
-    with pytest.raises(ValueError, match=rf"{who}: features \[1\] are constant"):
-        GDADensity(covariance_type, None).fit(X, y)
-    assert np.isfinite(GDADensity(covariance_type).fit(X, y).score_samples(X)).all()
-
-
 def test_rank(data):
     X, y = data
     X = np.column_stack([X, np.where(y == 1, X[:, 0], X[:, 1] ** 2)])
@@ -234,31 +201,6 @@ def test_rank(data):
     assert density.rank_.tolist() == [4, 3, 4]
     tied = GDADensity("tied", shrinkage=0.1).fit(X, y)
     assert tied.rank_.tolist() == [4, 4, 4]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"covariance_type": "spherical"}, r"covariance_type must be one of .*got 'spherical'"),
-        ({"class_weights": "prior"}, r"class_weights must be one of .*got 'prior'"),
-        ({"shrinkage": "none"}, r"shrinkage must be None, a number .*got 'none'"),
-        ({"shrinkage": 2}, r"shrinkage must be in \[0, 1\], got 2"),
-    ],
-)
-def test_parameters_are_checked(data, parameters, message):
-    for fit in ("fit", "partial_fit"):
-        with pytest.raises(ValueError, match=message):
-            getattr(GDADensity(**parameters), fit)(*data)
-
-
-def test_labels_are_checked(data):
-    X, y = data
-    with pytest.raises(ValueError, match=r"requires y .* use GaussianDensity"):
-        GDADensity().fit(X, None)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        GDADensity().fit(X, y[:-1])
-    with pytest.raises(ValueError, match="Unknown label type"):
-        GDADensity().fit(X, X[:, 0])
 
 
 def test_matrices_that_cannot_fit_are_refused_before_they_are_made(data, monkeypatch):

@@ -83,17 +83,3 @@ def test_constant_feature_counts_as_one_of_unit_spread(rng):
     with_constant = np.column_stack([X, np.full(40, 7.0)])
     got = KernelDensity(0.5).fit(with_constant).score_samples(with_constant)
     np.testing.assert_allclose(got, expected, rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("bandwidth", "message"),
-    [
-        ("normal", r"number > 0 or one of \['scott', 'silverman'\], got 'normal'"),
-        (0.0, "bandwidth must be finite and > 0, got 0.0"),
-        (-1, "bandwidth must be finite and > 0, got -1"),
-        (float("nan"), "bandwidth must be finite and > 0, got nan"),
-    ],
-)
-def test_bandwidth_is_checked(rng, bandwidth, message):
-    with pytest.raises(ValueError, match=message):
-        KernelDensity(bandwidth).fit(rng.normal(size=(5, 2)))

@@ -71,23 +71,3 @@ def test_with_a_background_it_is_the_published_relative_score(rows, rng):
     )
     gap = score + published / 2
     np.testing.assert_allclose(gap, gap[0], rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("density", "message"),
-    [
-        (MahalanobisDensity("shared"), "covariance_type must be one of"),
-        (MahalanobisDensity(shrinkage="much"), "shrinkage must be None, a number"),
-    ],
-)
-def test_parameters_are_checked(rows, density, message):
-    with pytest.raises(ValueError, match=message):
-        density.fit(*rows)
-
-
-def test_it_is_not_merged_with_a_gda(rows):
-    X, y = rows
-    with pytest.raises(ValueError, match="cannot merge densities with different parameters"):
-        MahalanobisDensity().fit(X, y) + GDADensity("tied").fit(X, y)
-    with pytest.raises(ValueError, match="MahalanobisDensity requires y"):
-        MahalanobisDensity().fit(X, None)

@@ -73,10 +73,3 @@ def test_two_clusters_are_found(rng):
     np.testing.assert_allclose(np.sort(density.mixture_.weights_), [0.25, 0.75], atol=1e-6)
     middle, left, right = density.score_samples([[0.0], [-50.0], [50.0]])
     assert middle < left < right
-
-
-def test_too_few_rows(X):
-    with pytest.raises(ValueError, match="n_components must not exceed n_samples = 5, got 8"):
-        GaussianMixtureDensity().fit(X[:5])
-    with pytest.raises(ValueError, match="minimum of 2 is required"):
-        GaussianMixtureDensity(1).fit(X[:1])

@@ -87,23 +87,6 @@ def test_parts_may_be_pipelines_and_need_no_labels(rows):
     np.testing.assert_allclose(density.score_samples(X), expected)
 
 
-def test_labels_are_asked_for_where_a_part_needs_them(rows):
-    X, _ = rows
-    with pytest.raises(ValueError, match="GDADensity requires y"):
-        RelativeDensity().fit(X)
-    assert RelativeDensity().__sklearn_tags__().target_tags.required
-    assert not RelativeDensity(GaussianDensity()).__sklearn_tags__().target_tags.required
-
-
-def test_what_a_part_lacks_is_named(rows):
-    X, y = rows
-    density = RelativeDensity(background=KNNDensity(5))
-    with pytest.raises(ValueError, match=r"KNNDensity\.fit does not take it"):
-        density.fit(X, y, sample_weight=np.ones(len(X)))
-    with pytest.raises(ValueError, match="sample_weight must be >= 0"):
-        RelativeDensity().fit(X, y, sample_weight=-np.ones(len(X)))
-
-
 def test_folds_keep_the_settled_shrinkage(rows):
     X, y = rows
     density = RelativeDensity().fit(X, y)

@@ -117,23 +117,6 @@ def test_it_takes_no_batches_and_says_why(data):
         DIPClassifier(density=density).partial_fit(X, y)
 
 
-def test_singular_without_shrinkage_is_refused(data):
-    X, y = data
-    again = np.column_stack([X, 2 * X[:, 0] - X[:, 1]])
-    point = np.vstack([X, np.full((5, 4), 2.0)]), np.append(y, np.full(5, 3))
-    for rows, labels, message in (
-        (again, y, "class 0: the covariance of 5 features is singular"),
-        (np.insert(X, 2, 0.1, axis=1), y, r"class 0: features \[2\] are constant"),
-        (*point, r"class 3: all samples are the same point \(n_samples = 5\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            GDADensity("shared-basis", None).fit(rows, labels)
-        density = GDADensity("shared-basis").fit(rows, labels)
-        assert np.isfinite(density.score_samples(rows)).all()
-    with pytest.raises(ValueError, match="all samples are the same point"):
-        GDADensity("shared-basis").fit(np.ones((6, 2)), [0, 1] * 3)
-
-
 def test_contributions_and_distance_to_the_nearest_mean(data):
     X, y = data
     density = MahalanobisDensity("shared-basis", None).fit(X, y)
