@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
@@ -146,25 +145,6 @@ def test_progress_tells_the_time_that_all_members_need(data):
     trees = DeepEnsemble(ExtraTreesClassifier(2), n_members=2)
     trees.fit(X, y, checkpoint="nowhere/x", progress=reports.append)
     assert len(reports) == 10
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n_members": 1}, ValueError, "n_members must be an integer >= 2, got 1"),
-        ({"n_members": 2.0}, TypeError, "n_members must be an integer >= 2, got 2.0"),
-        ({"estimator": GaussianNB()}, TypeError, "must have a parameter random_state"),
-        ({"estimator": "net"}, TypeError, "estimator must be a classifier object, got 'net'"),
-        (
-            {"estimator": FrozenEstimator(ExtraTreesClassifier())},
-            TypeError,
-            "estimator must not be frozen",
-        ),
-    ],
-)
-def test_bad_parameters(data, arguments, error, message):
-    with pytest.raises(error, match=message):
-        DeepEnsemble(**arguments).fit(*data)
 
 
 def test_a_bootstrap_draws_rows_for_each_member_and_keeps_every_class():

@@ -100,32 +100,6 @@ def test_validation_data_chooses_the_epoch(method, data):
 
 
 @pytest.mark.parametrize(
-    ("method", "parameters", "message"),
-    [
-        (EDL, {"loss": "ce"}, "loss must be one of .*'digamma', 'log', 'mse'.*'ce'"),
-        (EDL, {"evidence": "tanh"}, "evidence must be one of .*'tanh'"),
-        (EDL, {"kl_weight": -1}, "kl_weight must be >= 0, got -1"),
-        (EDL, {"annealing_epochs": -1}, "annealing_epochs must be an integer >= 0"),
-        (REDL, {"annealing_epochs": 1.5}, "or a share of the epochs in"),
-        (EDL, {"kl_weight": np.nan}, "kl_weight must be >= 0, got nan"),
-        (REDL, {"lambda2": 0.0}, r"lambda2 must be > 0, got 0\.0"),
-        (REDL, {"lambda1": -0.1}, "lambda1 must be >= 0"),
-        (REDL, {"evidence": None}, "evidence must be one of"),
-        (ReEDL, {"lambda2": -1}, "lambda2 must be > 0"),
-        (DAEDL, {"kl_weight": -1}, "kl_weight must be >= 0"),
-        (PostNet, {"latent_dim": 0}, "latent_dim must be an integer >= 1"),
-        (PostNet, {"n_layers": 0}, "n_layers must be an integer >= 1"),
-        (PostNet, {"entropy_weight": -1}, "entropy_weight must be >= 0"),
-        (PostNet, {"budget": "one"}, "budget must be one of .*'counts', 'total'.*'one'"),
-        (PostNet, {"budget": 0}, "budget must be > 0, or one of"),
-    ],
-)
-def test_bad_parameters(method, parameters, message, data):
-    with pytest.raises(ValueError, match=message):
-        new(method, epochs=1).set_params(**parameters).fit(data.X_train, data.y_train)
-
-
-@pytest.mark.parametrize(
     ("model", "prior"),
     [
         *((EDL(MLP((16,)), ONCE, evidence=e), 1.0) for e in ("softplus", "exp", "relu")),

@@ -7,7 +7,7 @@ from scipy.special import softmax
 from torch import nn
 
 from dipedl.baselines import MCDropout
-from dipedl.baselines.mc_dropout import _with_dropout, check_dropout, sampled_outputs
+from dipedl.baselines.mc_dropout import _with_dropout, sampled_outputs
 from dipedl.networks import MLP, BranchCNN, FastCNN, Training, WhitenedCNN
 from dipedl.networks.backbones import Network
 
@@ -122,37 +122,6 @@ def test_chunks_see_the_same_networks(fitted, data):
     X = np.tile(data[0], (20, 1))
     tiles = fitted.sample_proba(X).reshape(50, 20, 60, 3)
     np.testing.assert_allclose(tiles, np.broadcast_to(tiles[:, :1], tiles.shape), rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (
-            {"backbone": MLP((8,), dropout=0.0)},
-            ValueError,
-            r"strictly between 0 and 1, got \[0.0\]",
-        ),
-        ({"n_samples": 0}, ValueError, "n_samples must be an integer >= 1, got 0"),
-        ({"n_samples": 2.5}, TypeError, "n_samples must be an integer >= 1, got 2.5"),
-        ({"backbone": "lenet"}, TypeError, "backbone must be None or one of dipedl.networks"),
-    ],
-)
-def test_bad_parameters(data, arguments, error, message):
-    with pytest.raises(error, match=message):
-        MCDropout(**{"training": QUICK, **arguments}).fit(*data)
-
-
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        (nn.AlphaDropout(0.5), r"layers \['AlphaDropout'\]"),
-        (nn.Identity(), "got no Dropout layer"),
-        (nn.Dropout(1.0), r"strictly between 0 and 1, got \[1.0\]"),
-    ],
-)
-def test_networks_that_cannot_be_sampled(layer, message):
-    with pytest.raises(ValueError, match=message):
-        check_dropout(Network((1, 1, 4), nn.Flatten(), layer, 4))
 
 
 def test_the_passes_of_dropout_share_the_convolutions():

@@ -8,9 +8,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.linear_model import LogisticRegression
 
 from dipedl.baselines import DDU, Energy, KNNDistance, Mahalanobis, MaxSoftmax, PredictiveEntropy
 
@@ -165,46 +164,6 @@ def test_frozen_classifier_keeps_its_classes(data):
         assert np.isfinite(method.uncertainty(X)).all()
     with pytest.raises(ValueError, match=r"labels \[7\] that the fitted estimator does not know"):
         MaxSoftmax(frozen).fit(X, np.where(y == 0, 7, y))
-
-
-@pytest.mark.parametrize(
-    ("method", "error", "message"),
-    [
-        (Energy(RandomForestClassifier()), TypeError, "method logits or decision_function"),
-        (Energy(temperature=0.0), ValueError, "temperature must be finite and > 0, got 0.0"),
-        (Energy(temperature="1"), TypeError, "temperature must be a number .*> 0, got '1'"),
-        (MaxSoftmax(Perceptron()), TypeError, "estimator must have a method predict_proba"),
-        (MaxSoftmax("net"), TypeError, "estimator must be a classifier object, got 'net'"),
-        (KNNDistance(n_neighbors=151), ValueError, r"must lie in 1..n_samples = 150, got 151"),
-        (KNNDistance(n_neighbors=0), ValueError, "n_neighbors must be an integer >= 1"),
-        (Mahalanobis(features="pixels"), TypeError, "features must be None, 'passthrough' or"),
-        (Mahalanobis(shrinkage="much"), ValueError, "shrinkage must be None, a number"),
-        (DDU(shrinkage=2.0), ValueError, r"shrinkage must be in \[0, 1\], got 2.0"),
-    ],
-)
-def test_bad_parameters(data, method, error, message):
-    with pytest.raises(error, match=message):
-        method.fit(*data[:2])
-
-
-def test_logits_of_the_wrong_kind(data):
-    X, y, _ = data
-
-    class OneAPair(Net):
-        def logits(self, X):
-            return np.zeros((len(X), 6))
-
-    with pytest.raises(
-        ValueError, match=r"must have shape \(150, 3\), one per class, got \(150, 6\)"
-    ):
-        Energy(OneAPair()).fit(X, y).uncertainty(X)
-
-    class Broken(Net):
-        def logits(self, X):
-            return np.full((len(X), 3), np.nan)
-
-    with pytest.raises(ValueError, match="logits of the estimator must be finite"):
-        Energy(Broken()).fit(X, y).uncertainty(X)
 
 
 @pytest.mark.parametrize("kind", [MaxSoftmax, KNNDistance])

@@ -113,14 +113,6 @@ def test_samples_follow_the_density():
     np.testing.assert_array_equal(drawn, fitted.sample(4000, random_state=3))
 
 
-def test_bits_per_dimension_of_noise_is_its_entropy():
-    """Uniform grey levels need log2 L bits; a normal base costs a little more."""
-    X = np.random.default_rng(0).integers(0, 8, (1000, 2)) / 7
-    training = Training(10, 50, learning_rate=0.02, schedule="cosine", n_jobs=1)
-    fitted = density(training=training, preprocessing=Dequantization(8)).fit(X)
-    assert 2.99 < fitted.bits_per_dimension(X, draws=4) < 3.1
-
-
 def test_bits_per_dimension_by_hand():
     X = np.random.default_rng(0).integers(0, 4, (50, 3)) / 3
     fitted = density(preprocessing=Dequantization(4)).fit(X)
@@ -261,12 +253,6 @@ def test_a_row_that_has_no_density_is_named():
         next(fitted.flow_.parameters()).fill_(torch.nan)
     with pytest.raises(ValueError, match=r"50 of 50 rows is NaN.*rows \[0, 1, 2, 3, 4\]"):
         fitted.score_samples(X)
-
-
-def test_diverging_training_is_an_error():
-    diverging = Training(20, 10, "sgd", learning_rate=1e6, n_jobs=1)
-    with pytest.raises(FloatingPointError):
-        density(training=diverging).fit(banana(60, 3))
 
 
 def test_a_failed_fit_leaves_the_last_one():

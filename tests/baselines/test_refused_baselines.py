@@ -1,0 +1,127 @@
+"""What no baseline is fitted with: the error and the argument that it names."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.naive_bayes import GaussianNB
+from torch import nn
+
+from dipedl import baselines
+from dipedl.baselines import (
+    DAEDL,
+    DDU,
+    EDL,
+    REDL,
+    DeepEnsemble,
+    Energy,
+    KNNDistance,
+    Mahalanobis,
+    MaxSoftmax,
+    MCDropout,
+    PostNet,
+    ReEDL,
+)
+from dipedl.baselines.mc_dropout import check_dropout
+from dipedl.networks import MLP, Training
+from dipedl.networks.backbones import Network
+
+RNG = np.random.default_rng(0)
+Y = np.arange(150) % 3
+X = RNG.normal(size=(150, 4)) + Y[:, None]
+ONCE = Training(epochs=1, batch_size=64, n_jobs=1)
+NAMES = ["EDL", "REDL", "ReEDL", "DAEDL", "PostNet", "MCDropout", "DeepEnsemble"]
+
+
+class Logits(LogisticRegression):
+    """Gives logits of a form of its own."""
+
+    given = np.zeros((150, 6))
+
+    def logits(self, X):
+        return self.given
+
+
+class NaNLogits(Logits):
+    given = np.full((150, 3), np.nan)
+
+
+def sampled(layer):
+    return lambda: check_dropout(Network((1, 1, 4), nn.Flatten(), layer, 4))
+
+
+#: Baseline that is fitted, or call; error; and a pattern with the named argument and what came.
+CASES = [
+    (DeepEnsemble(n_members=1), ValueError, "n_members must be an integer >= 2, got 1"),
+    (DeepEnsemble(n_members=2.0), TypeError, "n_members must be an integer >= 2, got 2.0"),
+    (DeepEnsemble(GaussianNB()), TypeError, "must have a parameter random_state"),
+    (DeepEnsemble("net"), TypeError, "estimator must be a classifier object, got 'net'"),
+    (
+        DeepEnsemble(FrozenEstimator(ExtraTreesClassifier())),
+        TypeError,
+        "estimator must not be frozen",
+    ),
+    *(
+        (cls(MLP((8,)), ONCE, **settings), ValueError, message)
+        for cls, settings, message in (
+            (EDL, {"loss": "ce"}, "loss must be one of .*'digamma', 'log', 'mse'.*'ce'"),
+            (EDL, {"evidence": "tanh"}, "evidence must be one of .*'tanh'"),
+            (EDL, {"kl_weight": -1}, "kl_weight must be >= 0, got -1"),
+            (EDL, {"annealing_epochs": -1}, "annealing_epochs must be an integer >= 0"),
+            (REDL, {"annealing_epochs": 1.5}, "annealing_epochs.*or a share of the epochs in"),
+            (EDL, {"kl_weight": np.nan}, "kl_weight must be >= 0, got nan"),
+            (REDL, {"lambda2": 0.0}, r"lambda2 must be > 0, got 0\.0"),
+            (REDL, {"lambda1": -0.1}, "lambda1 must be >= 0"),
+            (REDL, {"evidence": None}, "evidence must be one of"),
+            (ReEDL, {"lambda2": -1}, "lambda2 must be > 0"),
+            (DAEDL, {"kl_weight": -1}, "kl_weight must be >= 0"),
+            (PostNet, {"latent_dim": 0}, "latent_dim must be an integer >= 1"),
+            (PostNet, {"n_layers": 0}, "n_layers must be an integer >= 1"),
+            (PostNet, {"entropy_weight": -1}, "entropy_weight must be >= 0"),
+            (PostNet, {"budget": "one"}, "budget must be one of .*'counts', 'total'.*'one'"),
+            (PostNet, {"budget": 0}, "budget must be > 0, or one of"),
+            (MCDropout, {"n_samples": 0}, "n_samples must be an integer >= 1, got 0"),
+        )
+    ),
+    (MCDropout(MLP((8,)), ONCE, n_samples=2.5), TypeError, "n_samples must be an integer >= 1"),
+    (MCDropout("lenet", ONCE), TypeError, "backbone must be None or one of dipedl.networks"),
+    (MCDropout(MLP((8,), dropout=0.0), ONCE), ValueError, r"between 0 and 1, got \[0.0\]"),
+    (sampled(nn.AlphaDropout(0.5)), ValueError, r"layers \['AlphaDropout'\]"),
+    (sampled(nn.Identity()), ValueError, "got no Dropout layer"),
+    (sampled(nn.Dropout(1.0)), ValueError, r"between 0 and 1, got \[1.0\]"),
+    (Energy(RandomForestClassifier()), TypeError, "method logits or decision_function"),
+    (Energy(temperature=0.0), ValueError, "temperature must be finite and > 0, got 0.0"),
+    (Energy(temperature="1"), TypeError, "temperature must be a number .*> 0, got '1'"),
+    (
+        lambda: Energy(Logits()).fit(X, Y).uncertainty(X),
+        ValueError,
+        r"must have shape \(150, 3\), one per class, got \(150, 6\)",
+    ),
+    (
+        lambda: Energy(NaNLogits()).fit(X, Y).uncertainty(X),
+        ValueError,
+        "logits of the estimator must be finite",
+    ),
+    (MaxSoftmax(Perceptron()), TypeError, "estimator must have a method predict_proba"),
+    (MaxSoftmax("net"), TypeError, "estimator must be a classifier object, got 'net'"),
+    (KNNDistance(n_neighbors=151), ValueError, "must lie in 1..n_samples = 150, got 151"),
+    (KNNDistance(n_neighbors=0), ValueError, "n_neighbors must be an integer >= 1"),
+    (Mahalanobis(features="pixels"), TypeError, "features must be None, 'passthrough' or"),
+    (Mahalanobis(shrinkage="much"), ValueError, "shrinkage must be None, a number"),
+    (DDU(shrinkage=2.0), ValueError, r"shrinkage must be in \[0, 1\], got 2.0"),
+    *(
+        (
+            lambda name=name: getattr(baselines, name).as_published(data="iris"),
+            ValueError,
+            "data must be one of .*, got 'iris'",
+        )
+        for name in NAMES
+    ),
+]
+
+
+@pytest.mark.parametrize(("ask", "error", "message"), CASES)
+def test_it_is_refused_by_name(ask, error, message):
+    with pytest.raises(error, match=message):
+        ask.fit(X, Y) if hasattr(ask, "fit") else ask()
