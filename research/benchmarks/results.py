@@ -371,7 +371,7 @@ def collapse(source: Source, section: Section, profiles: Sequence[str]) -> Block
     by_reason: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if line.loses_class:
-            by_reason.setdefault((line.cause, line.cure), []).append(line.title)
+            by_reason.setdefault((line.cause, line.cure), []).append(line.line.title)
     yield from bullets(
         f"**{', '.join(titles)}**: {cause}. Healthy: {cure}."
         for (cause, cure), titles in by_reason.items()
@@ -383,11 +383,11 @@ def without_evidence(lines: Sequence[CollapseLine], diagnoses: Mapping[str, Any]
     """Classes that get no evidence on any row, as measured on the predictions of collapsed runs."""
     found, tied = [], []
     for line in lines:
-        of = diagnoses.get(line.name, {}).values()
+        of = diagnoses.get(line.line.name, {}).values()
         counts = [seed.get("silent_classes", 0) for seed in of]
         if any(counts):
             none = all(seed.get("no_evidence") == 1 for seed in of)
-            (tied if none else found).append(f"{line.title} {' / '.join(map(str, counts))}")
+            (tied if none else found).append(f"{line.line.title} {' / '.join(map(str, counts))}")
     if tied:
         ties = " (no row has any evidence: the classes tie, and the first is given)"
         found.append(", ".join(tied) + ties)

@@ -67,7 +67,7 @@ def test_one_line_for_each_method_of_the_paper_whatever_its_variants():
     broken = [row("max-softmax", 10, 1.0, 1.0), row("dip-edl", 10, 1.0, 0.7)]
     sound = [healthy("dip-edl"), healthy("dip-edl-default", quasar=0.5), healthy("energy")]
     (line,) = collapse_lines(broken, sound)
-    assert (line.method, line.name) == ("DIP-EDL", "dip-edl")
+    assert (line.line.paper, line.line.name) == ("DIP-EDL", "dip-edl")
     assert line.healthy.cells["recall_1"].mean == 0.93
     assert collapse_lines([], []) == [] and collapse_summary(()) == ""
 

@@ -23,17 +23,21 @@ _RANKED = "auroc/stars"
 class CollapseLine:
     """A method as published and healthy: lines of two tables; None where there are no rows.
 
-    `method` is the paper's name of it, `name` and `title` those of the rows; `cause` says what is
-    weak in its settings as published, `cure` what the healthy configuration does otherwise.
+    `cause` says what is weak in its settings as published, `cure` what the healthy configuration
+    does otherwise.
     """
 
-    method: str
-    name: str
-    title: str
     published: Line | None
     healthy: Line | None
     cause: str = ""
     cure: str = ""
+
+    @property
+    def line(self) -> Line:
+        """The line of the method, as published where there is one."""
+        line = self.published or self.healthy
+        assert line is not None
+        return line
 
     @property
     def loses_class(self) -> bool:
@@ -69,14 +73,11 @@ def collapse_lines(
     reasons = captions_of((*published, *healthy)[0]["suite"]).collapse if broken | sound else {}
     return [
         CollapseLine(
-            method,
-            line.name,
-            line.title,
             broken.get(method),
             sound.get(method),
             **reasons[method].model_dump() if method in reasons else {},
         )
-        for method, line in (sound | broken).items()
+        for method in sound | broken
     ]
 
 
@@ -94,7 +95,7 @@ def collapse_summary(lines: Iterable[CollapseLine]) -> str:
     broken = [line for line in lines if line.published is not None]
     if not broken:
         return ""
-    named = [line.title for line in broken if line.loses_class]
+    named = [line.line.title for line in broken if line.loses_class]
     sound = [line.healthy for line in lines if line.healthy is not None]
     still = sum(lost(line) > 0 for line in sound)
     titles = f" ({', '.join(named)})" if named else ""
@@ -122,5 +123,5 @@ def collapse_frame(lines: Iterable[CollapseLine], classes: Sequence[str]) -> Dat
     rows = []
     for line in lines:
         ours, theirs = side(line.published), side(line.healthy)
-        rows.append({"method": line.title} | {h: f"{ours[h]} → {theirs[h]}" for h in heads})
+        rows.append({"method": line.line.title} | {h: f"{ours[h]} → {theirs[h]}" for h in heads})
     return DataFrame(rows, columns=["method", *heads])

@@ -78,9 +78,8 @@ class Estimate:
     95 % t-interval of the mean, None with a single seed; it covers the choice of the seed, which
     also chooses the split, and not that of the test images. `ci95_images` is the 95 % bootstrap
     interval over the test images, its ends averaged over seeds: all seeds share the test images, so
-    their errors go together and averaging does not narrow them. `baseline` is the value of
-    guessing, where that depends on the data (AUPR). `why` says why ours differs from the paper's,
-    `metric` what the number is, such as ``auroc/kmnist``.
+    their errors go together and averaging does not narrow them. `why` says why ours differs from
+    the paper's, `metric` what the number is, such as ``auroc/kmnist``.
     """
 
     mean: float
@@ -88,7 +87,6 @@ class Estimate:
     values: tuple[float, ...]
     ci95_seeds: Interval | None = None
     ci95_images: Interval | None = None
-    baseline: float | None = None
     paper: Published | None = None
     why: str | None = None
     metric: str = ""
@@ -494,7 +492,6 @@ def _line(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Line:
         name: estimate(
             [r["metrics"][name] for r in rows if name in r["metrics"]],
             [r["intervals"][name] for r in rows if name in r["intervals"]],
-            baseline=row.get("baselines", {}).get(name),
             paper=beside.get(name),
             why=captions.why(profile, method, name),
             metric=name,
