@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from numbers import Number, Real
 from types import NoneType
 from typing import Any
@@ -31,6 +32,8 @@ _OF_ARROW = {"float": "float64", "int": "int64", "str": "string"} | {
     "'string'": "string",
 }
 _MOST_ROWS = 10_000
+#: Ranges of a column of numbers with about as many rows in each.
+_RANGES = 10
 #: What is usual in a column of numbers: all but the lowest and the highest 5 %.
 _USUAL = (0.05, 0.95)
 _MOST_SHOWN = 3
@@ -251,6 +254,14 @@ class Column:
         Those of a dtype of categories, in their order.
     dtype : str or None
         The name of the dtype of a DataFrame of pandas.
+    cuts : ndarray, shape (r + 1,)
+        Of a column of numbers: the smallest number, the ends of all ranges but the last, which
+        belong to these ranges, and the largest number. Empty without numbers.
+    ranges : ndarray, shape (r,)
+        Rows of the fit in each range: ten, or fewer of a number that comes often; of at most 10,000
+        rows spread over all.
+    rows : int
+        Number of rows of the fit.
     """
 
     name: str
@@ -260,6 +271,14 @@ class Column:
     levels: dict[Any, float] | None = None
     categories: list[Any] | None = None
     dtype: str | None = None
+    cuts: np.ndarray = field(default_factory=partial(np.zeros, 0))
+    ranges: np.ndarray = field(default_factory=partial(np.zeros, 0))
+    rows: int = 0
+
+    @classmethod
+    def of_numbers(cls, name: str, numbers: np.ndarray) -> Column:
+        """Learn what is usual in a column of numbers (n,), NaN where it is missing."""
+        return Columns.of_numbers([name], numbers[:, None])[0]
 
     @property
     def kind(self) -> str | None:
@@ -321,7 +340,12 @@ class Columns:
     levels : dict of int to dict
     categories : dict of int to list
     dtypes : list of str, length d, or None
+    rows : int
         As of each `Column`, of all of them.
+    cuts : ndarray, shape (d, 11), or None
+    ranges : ndarray, shape (d, 10), or None
+        Cuts may be equal, with no row in the range between; NaN where a column holds no numbers.
+        None in older files.
     """
 
     names: list[str]
@@ -331,6 +355,16 @@ class Columns:
     levels: dict[int, dict[Any, float]]
     categories: dict[int, list[Any]]
     dtypes: list[str] | None = None
+    rows: int = 0
+    cuts: np.ndarray | None = None
+    ranges: np.ndarray | None = None
+
+    @classmethod
+    def of_numbers(cls, names: list[str], X: np.ndarray) -> Columns:
+        """Learn what is usual in columns of numbers X (n, d), NaN where one is missing."""
+        low, high = _quantiles(X)
+        missing = np.isnan(X).mean(axis=0)
+        return cls(names, low, high, missing, {}, {}, None, len(X), *_cut(_some_rows(X)))
 
     @classmethod
     def learn(cls, X: Any) -> Columns | None:
@@ -339,17 +373,21 @@ class Columns:
             return None
         d, names = X.shape[1], column_texts(X)
         if not is_frame(X) and X.dtype.kind in "iuf":
-            low, high = _quantiles(X)
-            return cls(names, low, high, np.isnan(X).mean(axis=0), {}, {})
+            return cls.of_numbers(names, X)
         parts = [column(X, j) for j in range(d)]
         levels = {j: of for j, part in enumerate(parts) if (of := _levels(part)) is not None}
-        ends = np.array(
-            [_range_of(part) if j not in levels else _UNKNOWN for j, part in enumerate(parts)]
+        numbers = np.column_stack(
+            [
+                _finite_numbers(part) if j not in levels else np.full(len(part), np.nan)
+                for j, part in enumerate(parts)
+            ]
         )
+        ends = np.array([_range_of_numbers(of[np.isfinite(of)][:_MOST_ROWS]) for of in numbers.T])
         missing = np.array([missing_entries(part).mean() for part in parts])
         low, high = ends.reshape(d, 2).T
         dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
-        return cls(names, low, high, missing, levels, categories(X), dtypes)
+        ranges = _cut(_some_rows(numbers))
+        return cls(names, low, high, missing, levels, categories(X), dtypes, X.shape[0], *ranges)
 
     def __getitem__(self, j: int) -> Column:
         return Column(
@@ -360,7 +398,17 @@ class Columns:
             self.levels.get(j),
             self.categories.get(j),
             None if self.dtypes is None else self.dtypes[j],
+            *self._ranges(j),
+            self.rows,
         )
+
+    def _ranges(self, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return cuts and rows of the ranges of a column, each cut once."""
+        if self.cuts is None or self.ranges is None or np.isnan(self.cuts[j]).any():
+            return np.zeros(0), np.zeros(0)
+        ends, first = np.unique(self.cuts[j, 1:-1], return_index=True)
+        ranges = np.add.reduceat(self.ranges[j], [*first, _RANGES - 1])
+        return np.concatenate([self.cuts[j, :1], ends, self.cuts[j, -1:]]), ranges
 
     def text_columns(self) -> list[str]:
         """Names of the columns of levels that are no booleans."""
@@ -543,19 +591,35 @@ def _levels(values: Any) -> dict[Any, float] | None:
     return {level: counts[level] / len(values) for level in order}
 
 
-def _range_of(values: Any) -> tuple[float, float]:
-    """Return the usual range of a column; NaN where it holds no numbers."""
+def _finite_numbers(values: Any) -> np.ndarray:
+    """Return a column as float64 (n,); NaN where it holds no numbers."""
     dates = np.asarray(values).dtype.kind in "mM"
     numbers = None if dates else numbers_of(values)
-    if numbers is None:
-        return _UNKNOWN
-    return _range_of_numbers(numbers[np.isfinite(numbers)][:_MOST_ROWS])
+    return np.full(len(values), np.nan) if numbers is None else numbers
+
+
+def _some_rows(X: np.ndarray) -> np.ndarray:
+    """Return at most 10,000 rows spread over all, as float64."""
+    rows = np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int)
+    return np.asarray(X[rows], dtype=np.float64)
+
+
+def _cut(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cuts (d, 11) of the finite numbers of each column, and rows between (d, 10)."""
+    cuts, ranges = np.full((X.shape[1], _RANGES + 1), np.nan), np.zeros((X.shape[1], _RANGES))
+    for j, values in enumerate(np.ascontiguousarray(X.T)):
+        some = values[np.isfinite(values)]
+        if n := len(some):
+            at = [0, *(np.arange(1, _RANGES) * n // _RANGES), n - 1]
+            cuts[j] = np.partition(some, at)[at]
+            below = [np.count_nonzero(some <= cut) for cut in cuts[j, 1:-1]]
+            ranges[j] = np.diff(below, prepend=0, append=n)
+    return cuts, ranges
 
 
 def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the usual range of each column, from at most 10,000 rows spread over all."""
-    rows = np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int)
-    some = X[rows].astype(np.float64)
+    """Return the usual range of each column."""
+    some = _some_rows(X)
     if np.isfinite(some).all():
         low, high = np.quantile(some, _USUAL, axis=0)
         return low, high

@@ -45,8 +45,8 @@ _TYPES = {
     "gaussians.TiedMoments",
     "apps.monitor.drift_monitor": "monitoring.DriftMonitor",
     "apps.monitor.bets": "monitoring.ReferenceRanks monitoring.Wealth",
-    "apps.monitor.windows": "monitoring.ColumnBins monitoring.Estimate monitoring.OpenWindow "
-    "monitoring.Sums monitoring.Window",
+    "apps.monitor.windows": "monitoring.Estimate monitoring.OpenWindow monitoring.Sums "
+    "monitoring.Window",
     # The transformers of spectra, but not the functions and the containers beside them.
     "apps.spectra.features": "spectra.BlockStatistics spectra.EnergyNormalizer spectra.LineMeans "
     "spectra.PrincipalComponents spectra.SavitzkyGolay",
@@ -67,7 +67,9 @@ def own_types() -> dict[str, str]:
     for folder in _FOLDERS:
         homes = public_names(Path(__file__).parents[1] / folder)
         found |= {f"{folder}.{n}": f"{_PACKAGE}.{folder}.{home}.{n}" for n, home in homes.items()}
-    return found | {"fitting.InputColumns": f"{_PACKAGE}.columns.Columns"}
+    column = f"{_PACKAGE}.columns.Column"
+    found |= {"fitting.InputColumns": f"{column}s", "fitting.InputColumn": column}
+    return found | {"monitoring.ColumnBins": column}  # in older files of monitors
 
 
 def find(path: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
@@ -55,6 +57,12 @@ def _rows_fit(held: Any, sizes: c.Sizes) -> None:
 def _columns_exist(columns: Any, sizes: c.Sizes) -> None:
     numbers = [*columns.levels, *columns.categories]
     c.need(all(n < sizes["d"] for n in numbers), "have levels of a column that there is not")
+
+
+def _ranges_fit(column: Any, sizes: c.Sizes) -> None:
+    c.need((np.diff(column.cuts[1:-1]) > 0).all(), "have cuts that do not rise")
+    c.need(len(column.ranges) == max(len(column.cuts) - 1, 0), "have other ranges than cuts")
+    c.need(len(column.ranges) == 0 or column.missing < 1, "have numbers in a column of gaps")
 
 
 def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
@@ -186,8 +194,16 @@ _MODELS: dict[str, Entry] = {
             "levels": c.mapping(c.count(), c.mapping(c.plain, c.SHARE)),
             "categories": c.mapping(c.count(), c.each(c.plain)),
         },
-        {"dtypes": c.maybe(c.each(c.text, "d"))},
+        {"dtypes": c.maybe(c.each(c.text, "d")), "rows": c.count()}
+        | {"cuts": c.maybe(c.floats("d", 11, finite=False))}
+        | {"ranges": c.maybe(c.floats("d", 10, least=0))},
         where=(_columns_exist,),
+    ),
+    "fitting.InputColumn": Entry(
+        {"name": c.text, "low high": c.number(), "missing": c.SHARE, "rows": c.count()}
+        | {"levels": c.maybe(c.mapping(c.plain, c.SHARE)), "categories": c.maybe(c.each(c.plain))}
+        | {"dtype": c.maybe(c.text), "cuts": c.floats("*"), "ranges": c.floats("*", least=0)},
+        where=(_ranges_fit,),
     ),
 }
 
@@ -543,14 +559,10 @@ def _ranks_fit(ranks: Any, sizes: c.Sizes) -> None:
     c.need((ranks.sizes > 0).all(), "have empty ranges")
 
 
-def _ranges_fit(bins: Any, sizes: c.Sizes) -> None:
-    c.need((np.diff(bins.cuts) > 0).all(), "have cuts that do not rise")
-    ranges = len(bins.levels) or len(bins.cuts) + 1
-    c.need(len(bins.counts) >= ranges, "have counts of fewer ranges")
-
-
 def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
     """Counts are of the ranges of the reference and of the columns, wealth of its bettors."""
+    from ..apps.monitor.windows import usual_counts
+
     ranges = len(monitor.reference_.sizes)
     c.need(len(monitor.counts_) == ranges, "have counts of other ranges")
     c.need(len(monitor.open_.ranks) == ranges, "have an open window of other ranges")
@@ -561,7 +573,31 @@ def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
     for name, gains in monitor.gains_.items():
         c.need(len(gains) == len(monitor.wealth_[name].logs) - 1, "have the gains of other bettors")
     found = [len(counts) for counts in monitor.open_.columns]
-    c.need(found == [len(bins.counts) for bins in monitor.columns_], "have counts of other columns")
+    expected = [len(usual_counts(column)) for column in monitor.columns_]
+    c.need(found == expected, "have counts of other columns")
+
+
+class _ColumnBins(Entry):
+    """Columns in older files of monitors, read as columns of today."""
+
+    def make(self, cls: type, state: Mapping[str, Any]) -> Any:
+        """Return the column of cuts or levels and their counts, checked."""
+        bins = SimpleNamespace(**state)
+        parts = (bins.name, bins.cuts, bins.levels, bins.counts)
+        checks = (c.text, c.floats("*"), c.each(c.text, kind=tuple), _COUNTS)
+        c.fields(*checks)(parts, c.Sizes())
+        rows, known = bins.counts.sum(), bins.counts[:-1]
+        c.need(rows > 0 and len(known) > len(bins.levels or bins.cuts), "have too few counts")
+        column = {"name": bins.name, "missing": float(bins.counts[-1] / rows), "rows": round(rows)}
+        column |= {"low": np.nan, "high": np.nan, "categories": None, "dtype": None}
+        levels = dict(zip(bins.levels, (known / rows).tolist(), strict=False)) or None
+        numbers = len(bins.cuts) > 0
+        return ENTRIES["fitting.InputColumn"].make(
+            cls,
+            column
+            | {"levels": levels, "ranges": known if numbers else np.zeros(0)}
+            | {"cuts": bins.cuts[[0, *range(len(bins.cuts)), -1]] if numbers else np.zeros(0)},
+        )
 
 
 _MONITORING: dict[str, Entry] = {
@@ -572,7 +608,7 @@ _MONITORING: dict[str, Entry] = {
             "reference_": c.ours("monitoring.ReferenceRanks"),
             "usual_": c.mapping(c.text, c.SHARE),
             "bias_": c.fields(c.real(), c.real(0)),
-            "columns_": c.each(c.ours("monitoring.ColumnBins"), kind=tuple),
+            "columns_": c.each(c.ours("fitting.InputColumn"), kind=tuple),
             "rows_ batches_": c.count(),
             "batch_": c.count(least=-1),
             "counts_": _COUNTS,
@@ -594,11 +630,7 @@ _MONITORING: dict[str, Entry] = {
     "monitoring.Wealth": Entry(
         {"logs": c.floats("*", finite=False), "steps": c.count(), "highest": c.real()}
     ),
-    "monitoring.ColumnBins": Entry(
-        {"name": c.text, "cuts": c.floats("*"), "levels": c.each(c.text, kind=tuple)}
-        | {"counts": _COUNTS},
-        where=(_ranges_fit,),
-    ),
+    "monitoring.ColumnBins": _ColumnBins(),
     "monitoring.Sums": Entry(
         {"confidence": c.floats(3, least=0), "labelled": c.floats(4, least=0)}
     ),

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import dipedl
 from dipedl import DIPClassifier, DriftMonitor
 from dipedl.answers import Answers
-from dipedl.apps.monitor import ColumnBins
+from dipedl.apps.monitor.windows import compare_counts, count_rows, learn_column, usual_counts
 from dipedl.baselines import Mahalanobis
 from dipedl.density import GDADensity
 
@@ -195,21 +195,21 @@ EMPTY = {
 @pytest.mark.parametrize("values", [["a", "b"], [1.0, 2.0]])
 @pytest.mark.parametrize("kind", EMPTY)
 def test_a_column_of_gaps_alone_may_go_on_empty_and_is_noticed_when_it_is_filled(kind, values):
-    bins = ColumnBins.of("c", pd.Series(EMPTY[kind](500)))
-    empty = bins.count(pd.Series(EMPTY[kind](400)))
-    assert empty.tolist() == [0, 400] and bins.test_change(empty)[1] > 0.5
-    filled = bins.count(pd.Series(values * 100 + [None] * 200))
-    assert filled.tolist() == [200, 200] and bins.test_change(filled)[1] < 1e-6
+    column = learn_column("c", pd.Series(EMPTY[kind](500)))
+    empty = count_rows(column, pd.Series(EMPTY[kind](400)))
+    assert empty.tolist() == [0, 400] and compare_counts(usual_counts(column), empty)[1] > 0.5
+    filled = count_rows(column, pd.Series(values * 100 + [None] * 200))
+    assert filled.tolist() == [200, 200] and compare_counts(usual_counts(column), filled)[1] < 1e-6
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "Float64", "object", "float64"])
 def test_gaps_make_no_levels_of_numbers(dtype):
     numbers = pd.Series(np.arange(300.0))
-    bins = ColumnBins.of("c", numbers.astype(dtype).where(numbers % 10 > 0))
-    assert bins.levels == () and len(bins.cuts) == 9
+    column = learn_column("c", numbers.astype(dtype).where(numbers % 10 > 0))
+    assert column.levels is None and len(column.cuts) == 11
     for other in ("Int64", "float64", "object"):
         window = numbers.astype(other).where(numbers >= 100)
-        assert bins.count(window)[-1] == 100 and bins.count(window).sum() == 300
+        assert count_rows(column, window)[-1] == 100 and count_rows(column, window).sum() == 300
 
 
 def forest():

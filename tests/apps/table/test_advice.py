@@ -13,7 +13,6 @@ import dipedl
 from dipedl.apps.cli.wording import diagnosis_in_shell
 from dipedl.apps.table import evaluate, fit
 from dipedl.apps.table.advice import error_ranking, next_steps
-from dipedl.apps.table.columns import infer_columns
 from dipedl.apps.table.page import render
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model
@@ -60,18 +59,6 @@ def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
     found = evaluate.evaluate(model, table)
     assert found.seen == known / (known + 60)
     assert ("The fit was given" in next_steps(found)[0]) == told
-
-
-@pytest.mark.parametrize("n", [41, 240, 1001])
-def test_ranges_are_of_values_that_occur(n):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.3, 0.62, 0.08])})
-    columns = infer_columns(frame, {"deck": "numeric"})
-    new = pd.DataFrame({"deck": rng.choice([1, 2, 3], n, p=[0.02, 0.9, 0.08])})
-    (drift,) = evaluate.column_drifts(columns, new, n)
-    assert (drift.usual, drift.here) == ("1 to 3", "2 to 3")
-    (ids,) = infer_columns(pd.DataFrame({"id": np.arange(n)}), {"id": "numeric"})
-    assert set(ids.cuts) <= set(range(n))
 
 
 @pytest.mark.parametrize("n", [3, 60])

@@ -4,14 +4,15 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dipedl import load
-from dipedl.apps.table.columns import infer_columns
-from dipedl.apps.table.watch import bins_of_column
+from dipedl.apps.monitor.windows import compare_counts, count_rows, learn_column, usual_counts
+from dipedl.apps.table.table_model import read_model
 from passengers import passengers
 
 
@@ -100,9 +101,41 @@ def test_what_is_refused(run, kept, tmp_path):
 def test_a_column_of_few_values_is_watched(values):
     """A column of two or three values moves to the last of them, or beyond: windows say so."""
     rng = np.random.default_rng(0)
-    (column,) = infer_columns(pd.DataFrame({"c": rng.choice(values, 2000)}), {"c": "numeric"})
-    bins = bins_of_column(column, 2000)
-    same = bins.count(rng.choice(values, 500).astype(float))
-    moved = bins.count(np.full(500, values[-1] + 1.0 * (len(values) == 1)))
+    column = learn_column("c", rng.choice(values, 2000).astype(float))
+    same, moved = (
+        count_rows(column, rows)
+        for rows in (
+            rng.choice(values, 500) * 1.0,
+            np.full(500, values[-1] + 1.0 * (len(values) == 1)),
+        )
+    )
     assert same.sum() == moved.sum() == 500
-    assert bins.test_change(same)[1] > 1e-4 and bins.test_change(moved)[1] < 1e-9
+    usual = usual_counts(column)
+    assert compare_counts(usual, same)[1] > 1e-4 and compare_counts(usual, moved)[1] < 1e-9
+
+
+@pytest.fixture(scope="module")
+def older(kept, tmp_path_factory):
+    """A model as in older files, whose tables held what is usual in each column."""
+    clf, path = load(kept / "model.dipedl"), tmp_path_factory.mktemp("older") / "model.dipedl"
+    table, rows = json.loads(clf.table_), pd.read_csv(kept / "passengers.csv")
+    for column in table["columns"]:
+        del column["dates"]
+        values = np.sort(1.0 * rows[column["name"]].dropna()) if column["kind"] == "numeric" else []
+        cuts = np.unique(values[np.arange(21) * (len(values) - 1) // 20]) if len(values) else []
+        shares = np.searchsorted(values, cuts, side="right") / max(len(values), 1)
+        column |= {"cuts": list(cuts), "shares": list(shares), "missing": 0.0}
+    clf.table_ = json.dumps(table)
+    clf.evidence_.columns_ = replace(clf.evidence_.columns_, cuts=None, ranges=None, rows=0)
+    clf.save(path)
+    return path
+
+
+def test_an_older_model_is_watched_and_reported_on_by_the_ranges_of_its_table(older, kept, run):
+    today, found = (read_model(path).usual for path in (kept / "model.dipedl", older))
+    assert found.keys() == today.keys()
+    for name, column in found.items():
+        counts, expected = usual_counts(column), usual_counts(today[name])
+        for part in (slice(None), slice(1), slice(2), slice(-1, None)):
+            assert abs(counts[part].sum() - expected[part].sum()) <= 0.02 * counts.sum()
+    assert run("report", older, kept / "new.csv", "--out", older.parent / "r.html").exit_code == 0

@@ -59,7 +59,7 @@ def test_a_class_and_a_level_of_a_word_for_a_gap_are_kept(write, word, tmp_path)
     learned = fitted(tmp_path / "data")
     assert learned.model.facts["classes"] == {"EU": (X > 0).sum(), word: (X <= 0).sum()}
     (port,) = (c for c in learned.model.columns if c.name == "port")
-    assert sorted(port.levels) == sorted(["S", word, "Q"]) and port.missing == 0
+    assert sorted(port.levels) == sorted(["S", word, "Q"]) and "gaps" not in port.why
     assert learned.refused_rows == 0
     told = [note for note in learned.notes if "gaps=" in note and note.startswith(repr(word))]
     assert len(told) == (write in (as_csv, as_quoted_csv))
@@ -92,7 +92,7 @@ def test_a_word_that_is_said_to_be_a_gap_is_one_in_every_format(write, tmp_path)
 def test_a_word_among_numbers_truths_and_dates_is_a_gap(entries, kind, word):
     frame = pd.DataFrame({"x": [*entries, word, None]})
     (column,) = infer_columns(frame, {})
-    assert column.kind == kind and column.missing == pytest.approx(2 / len(frame))
+    assert column.kind == kind and column.why.endswith(f"{2 / len(frame):.0%} gaps")
     rows = np.arange(len(frame))
     made, fine, refused = as_inputs([column], frame, rows)
     assert fine.all() and not refused
@@ -363,7 +363,7 @@ def test_a_text_of_blanks_is_a_gap_in_columns_of_every_kind_and_type(kind, dtype
 
     forced = {} if dtype == "objects" else {"c": kind}
     expected, found = (infer_columns(column(gap), forced) for gap in (None, blank))
-    assert found == expected and found[0].kind == kind and found[0].missing > 0
+    assert found == expected and found[0].kind == kind and "gaps" in found[0].why
     X, fine, refused = as_inputs(found, column(blank), np.arange(41))
     assert fine.all() and not refused
     pd.testing.assert_frame_equal(X, as_inputs(found, column(None), np.arange(41))[0])

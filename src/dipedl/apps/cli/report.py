@@ -67,7 +67,7 @@ def report(
         with complete_file(out) as file:
             file.write(page.encode())
     if json:
-        changed = [drift.name for drift in found.drifts if drift.changed]
+        changed = [drift.usual.name for drift in found.drifts if drift.changed]
         steps = {"next_steps": next_steps(found), "changed_columns": changed}
         echo_json({"report": str(out), "rows": len(found.test), **found.scores, **steps})
     else:

@@ -40,7 +40,6 @@ from ..table.columns import (
     split_types,
     texts_of,
     with_gaps,
-    with_usual,
 )
 from ..table.errors import UserError, check_columns, list_names
 from ..table.reading import RejectedRow, join_frames
@@ -491,7 +490,7 @@ def _columns(
     plain = {c: ColumnSpec(c, NUMERIC) for c in numbers if c not in kinds}
     guessed = infer_columns(frame[[c for c in frame if c not in plain]], kinds)
     known = {column.name: column for column in guessed}
-    known |= {c: with_usual(column, frame[c]) for c, column in plain.items()}
+    known |= plain
     return tuple(known[c] for c in frame)
 
 

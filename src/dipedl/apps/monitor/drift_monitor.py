@@ -9,16 +9,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ...columns import Column
 from ...inputs import check_rate
 from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
 from .report import DriftReport
 from .rows import Rows, fingerprint, held_out_rows, rows_of_answers, rows_of_model
-from .windows import ColumnBins, OpenWindow, Sums, bins_of, confidence_bias, counts_of
+from .windows import OpenWindow, Sums, confidence_bias, count_columns, learn_columns, usual_counts
 
 #: What each test may spend of the false-alarm rate; the last two share theirs with their bounds.
 SPENT = {"p_values": 1 / 2, "uncertainty": 1 / 4, "flagged": 1 / 4}
-_FEWEST, _KEPT_WINDOWS = 50, 400
+#: Of a reference.
+FEWEST_ROWS = 50
+_KEPT_WINDOWS = 400
 #: Rows on which one bet is made.
 _AT_ONCE = 50
 
@@ -97,9 +100,7 @@ class DriftMonitor(BaseEstimator):
         self.window = window
         self.random_state = random_state
 
-    def fit(
-        self, model: Any, X: Any = None, *, columns: Sequence[ColumnBins] | None = None
-    ) -> Self:
+    def fit(self, model: Any, X: Any = None, *, columns: Sequence[Column] | None = None) -> Self:
         """Take the reference, and begin anew.
 
         Parameters
@@ -109,8 +110,9 @@ class DriftMonitor(BaseEstimator):
         X : array-like, shape (n, d), optional
             In-distribution rows that nothing of the model has seen; their columns are watched too.
             Default: the model's held-out rows, without columns.
-        columns : sequence of ColumnBins, optional
-            Columns to watch in place of those of X; an empty one watches none.
+        columns : sequence of Column, optional
+            Columns to watch in place of those of X, as ``clf.evidence_.columns_`` of a table; an
+            empty one watches none.
         """
         rate = check_rate(self.false_alarm_rate)
         if not (isinstance(self.window, int | np.integer) and self.window >= 1):
@@ -119,9 +121,9 @@ class DriftMonitor(BaseEstimator):
         # Held-out rows that were given apart from the fit are exchangeable with new rows.
         fresh = X is not None or model.held_out_rows().origin == "given"
         rows = held_out_rows(model) if X is None else rows_of_model(model, X)
-        if len(rows) < _FEWEST:
+        if len(rows) < FEWEST_ROWS:
             raise ValueError(
-                f"a reference needs at least {_FEWEST} rows, got {len(rows)}; give more "
+                f"a reference needs at least {FEWEST_ROWS} rows, got {len(rows)}; give more "
                 "in-distribution rows: monitor.fit(model, X)"
             )
         check_seed(self.random_state)
@@ -135,7 +137,7 @@ class DriftMonitor(BaseEstimator):
         }
         known = model.held_out_rows().proba is not None
         self.bias_ = confidence_bias(held_out_rows(model)) if known else (0.0, 0.0)
-        self.columns_ = bins_of(X) if columns is None else tuple(columns)
+        self.columns_ = learn_columns(X) if columns is None else tuple(columns)
         return self._begin()
 
     def update(
@@ -257,7 +259,7 @@ class DriftMonitor(BaseEstimator):
         return self
 
     def _empty_window(self) -> OpenWindow:
-        columns = [np.zeros_like(b.counts) for b in self.columns_]
+        columns = [np.zeros(len(usual_counts(one))) for one in self.columns_]
         ranges, nothing = np.zeros(len(self.reference_.sizes)), Sums(np.zeros(3), np.zeros(4))
         return OpenWindow(ranges, np.zeros(2), columns, nothing)
 
@@ -273,7 +275,7 @@ class DriftMonitor(BaseEstimator):
     def _add(self, rows: Rows, X: Any, labels: Any, batch: int | None) -> DriftReport:
         """Count a batch, bet on it and report."""
         # All that can fail comes before the first change.
-        columns = counts_of(self.columns_, X) if self.columns_ else []
+        columns = count_columns(self.columns_, X) if self.columns_ else []
         sums = Sums.of(rows, self.classes_, labels)
         where = self.reference_.place(rows.p_values, self._ties(len(rows)))
         means = _means(rows)

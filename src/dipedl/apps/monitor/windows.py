@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from scipy import special, stats
 
 from ...columns import (
+    Column,
     column_texts,
     has_columns,
     is_category,
@@ -23,7 +25,7 @@ from .bets import ReferenceRanks
 from .rows import Rows
 
 _Z = float(special.ndtri(0.975))
-_RANGES, _MOST_LEVELS = 10, 50
+_MOST_LEVELS = 50
 #: Ranges with fewer rows expected are tested together.
 _FEWEST = 5.0
 
@@ -143,80 +145,75 @@ def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
     return np.array([known.sum(), right.sum(), brier.sum(), (brier**2).sum()], dtype=float)
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnBins:
-    """Ranges or levels of a column, and how many reference rows are in each.
+# Columns: how many rows are in each range or level, and whether that changed
 
-    Attributes
-    ----------
-    name : str
-    cuts : ndarray, shape (c,)
-        Of a number: ranges end at the cuts, which belong to them.
-    levels : tuple of str
-        Of anything else. A column of gaps alone has neither: any value is one range.
-    counts : ndarray
-        Reference rows in each range or level; of other levels; with a gap.
+
+def learn_column(name: str, values: Any) -> Column:
+    """Return what is usual in a column: ranges of numbers, else its commonest levels as texts."""
+    numbers = _numbers(values)
+    if numbers is not None:
+        return Column.of_numbers(name, numbers)
+    texts, n = _texts(values), len(values)
+    known = Counter(spellings(texts, versions(texts)))
+    order = sorted(known, key=lambda level: (-known[level], level))[:_MOST_LEVELS]
+    levels = {level: known[level] / n for level in order} if known else None
+    return Column(name, np.nan, np.nan, 1 - len(texts) / n, levels, rows=n)
+
+
+def usual_counts(column: Column) -> np.ndarray:
+    """Return the rows of the reference in each range or level; of other levels; with a gap.
+
+    A column of gaps alone has neither: any value is one range.
     """
+    if not column.levels:
+        if not len(column.ranges):
+            return np.array([1 - column.missing, column.missing]) * column.rows
+        known = column.ranges.sum()
+        return np.append(column.ranges, known / (1 - column.missing) - known)
+    shares = np.array(list(column.levels.values())[:_MOST_LEVELS])
+    others = max(1 - column.missing - shares.sum(), 0.0)
+    return np.array([*shares, others, column.missing]) * column.rows
 
-    name: str
-    cuts: np.ndarray
-    levels: tuple[str, ...]
-    counts: np.ndarray
 
-    @classmethod
-    def of(cls, name: str, values: Any) -> ColumnBins:
-        """Cut the n entries of a column into ranges or levels."""
-        numbers = _numbers(values)
-        if numbers is not None:
-            known = np.sort(numbers[~np.isnan(numbers)])
-            inner = known[(np.arange(1, _RANGES) * len(known)) // _RANGES] if len(known) else known
-            made = cls(name, np.unique(inner), (), np.zeros(0))
-        else:
-            texts = _texts(values)
-            levels, n = np.unique(spellings(texts, versions(texts)), return_counts=True)
-            common = sorted(levels[np.argsort(-n, kind="stable")][:_MOST_LEVELS].tolist())
-            made = cls(name, np.zeros(0), tuple(common), np.zeros(0))
-        return cls(name, made.cuts, made.levels, made.count(values))
+def count_rows(column: Column, values: Any) -> np.ndarray:
+    """Return the rows in each range or level, of other levels, and with a gap."""
+    if column.levels:
+        places = {str(level): i for i, level in enumerate([*column.levels][:_MOST_LEVELS])}
+        texts = spellings(_texts(values), places)
+        found = [places.get(text, len(places)) for text in texts]
+        size, gaps = len(places) + 1, len(values) - len(texts)
+    elif len(column.cuts):
+        numbers = _numbers(np.asarray(values, dtype=object) if is_category(values) else values)
+        if numbers is None:
+            raise ValueError(
+                f"column {column.name!r} must hold numbers, as in the reference rows, got "
+                f"{np.asarray(values).ravel()[0]!r}; leave out or correct such rows"
+            )
+        known = numbers[~np.isnan(numbers)]
+        found = np.searchsorted(column.cuts[1:-1], known, side="left").tolist()
+        size, gaps = len(column.ranges), len(numbers) - len(known)
+    else:
+        gaps = missing_entries(values).sum()
+        return np.array([len(values) - gaps, gaps], dtype=float)
+    counts = np.bincount(np.asarray(found, dtype=int), minlength=size)
+    return np.append(counts, gaps).astype(float)
 
-    def count(self, values: Any) -> np.ndarray:
-        """Rows in each range or level, of other levels, and with a gap."""
-        if not self.levels and not len(self.cuts):
-            gaps = missing_entries(values).sum()
-            return np.array([len(values) - gaps, gaps], dtype=float)
-        if self.levels:
-            places = {level: i for i, level in enumerate(self.levels)}
-            texts = spellings(_texts(values), self.levels)
-            found = [places.get(text, len(places)) for text in texts]
-            size, gaps = len(places) + 1, len(values) - len(texts)
-        else:
-            numbers = _numbers(np.asarray(values, dtype=object) if is_category(values) else values)
-            if numbers is None:
-                raise ValueError(
-                    f"column {self.name!r} must hold numbers, as in the reference rows, got "
-                    f"{np.asarray(values).ravel()[0]!r}; leave out or correct such rows"
-                )
-            known = numbers[~np.isnan(numbers)]
-            found = np.searchsorted(self.cuts, known, side="left").tolist()
-            size, gaps = len(self.cuts) + 1, len(numbers) - len(known)
-        counts = np.bincount(np.asarray(found, dtype=int), minlength=size)
-        return np.append(counts, gaps).astype(float)
 
-    def test_change(self, window: np.ndarray) -> tuple[float, float]:
-        """Population stability index of the counts of a window, and the p-value of no change.
+def compare_counts(usual: np.ndarray, window: np.ndarray) -> tuple[float, float]:
+    """Return the population stability index of the counts of a window, and the p-value of none.
 
-        Pearson's chi-square, with the variance of the urn of `ReferenceRanks`, as the reference is
-        a sample too; and the urn itself for the ranges in which few rows are expected or none was
-        in the reference, together, such as gaps and other levels. Twice the smaller p-value of the
-        two.
-        """
-        m, n = window.sum(), self.counts.sum()
-        usual = (self.counts + 0.5) / (n + 0.5 * len(self.counts))
-        here = (window + 0.5) / (m + 0.5 * len(window))
-        psi = float(((here - usual) * np.log(here / usual)).sum())
-        rare = (m * usual < _FEWEST) | (self.counts == 0)
-        p = min(_chi_square(window[~rare], self.counts[~rare]),
-                _tail_probability(window[rare].sum(), m, self.counts[rare].sum(), n))  # fmt: skip
-        return psi, min(2 * p, 1.0)
+    Pearson's chi-square, with the variance of the urn of `ReferenceRanks`, as the reference is a
+    sample too; and the urn itself for the ranges in which few rows are expected or none was in the
+    reference, together, such as gaps and other levels. Twice the smaller p-value of the two.
+    """
+    m, n = window.sum(), usual.sum()
+    expected = (usual + 0.5) / (n + 0.5 * len(usual))
+    here = (window + 0.5) / (m + 0.5 * len(window))
+    psi = float(((here - expected) * np.log(here / expected)).sum())
+    rare = (m * expected < _FEWEST) | (usual == 0)
+    p = min(_chi_square(window[~rare], usual[~rare]),
+            _tail_probability(window[rare].sum(), m, usual[rare].sum(), n))  # fmt: skip
+    return psi, min(2 * p, 1.0)
 
 
 def _chi_square(window: np.ndarray, counts: np.ndarray) -> float:
@@ -233,21 +230,21 @@ def _tail_probability(found: float, m: float, before: float, n: float) -> float:
     return float(min(more.sum(), 1.0))
 
 
-def bins_of(X: Any) -> tuple[ColumnBins, ...]:
-    """The columns of a table or of an array (n, d); none for anything else."""
-    return tuple(ColumnBins.of(name, values) for name, values in _columns(X))
+def learn_columns(X: Any) -> tuple[Column, ...]:
+    """Return the columns of a table or of an array (n, d); none for anything else."""
+    return tuple(learn_column(name, values) for name, values in _columns(X))
 
 
-def counts_of(bins: Sequence[ColumnBins], X: Any) -> list[np.ndarray]:
-    """Counts of each known column in X; columns that are not known are not looked at."""
+def count_columns(columns: Sequence[Column], X: Any) -> list[np.ndarray]:
+    """Return the counts of each known column in X; others are not looked at."""
     there = dict(_columns(X))
-    lacking = [b.name for b in bins if b.name not in there]
+    lacking = [one.name for one in columns if one.name not in there]
     if lacking:
         raise ValueError(
             f"X lacks the columns {lacking[:5]}; the monitor was made for "
-            f"{[b.name for b in bins][:10]}: give them, or make a monitor without columns"
+            f"{[one.name for one in columns][:10]}: give them, or make a monitor without columns"
         )
-    return [b.count(there[b.name]) for b in bins]
+    return [count_rows(one, there[one.name]) for one in columns]
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
@@ -344,7 +341,7 @@ class OpenWindow:
         self,
         last: int,
         reference: ReferenceRanks,
-        bins: Sequence[ColumnBins],
+        columns: Sequence[Column],
         bias: tuple[float, float],
         rate: float,
     ) -> Window:
@@ -354,13 +351,15 @@ class OpenWindow:
         """
         m = len(self)
         distance, p = kolmogorov(self.ranks, reference)
-        tests = [bin_.test_change(counts) for bin_, counts in zip(bins, self.columns, strict=True)]
+        tests = [
+            compare_counts(usual_counts(one), counts)
+            for one, counts in zip(columns, self.columns, strict=True)
+        ]
         p_values = [p, *(test[1] for test in tests)]
         # Of Benjamini and Hochberg.
         found = stats.false_discovery_control(p_values) <= rate
-        changed = [
-            (b.name, psi) for b, (psi, _), on in zip(bins, tests, found[1:], strict=True) if on
-        ]
+        pairs = zip(columns, tests, found[1:], strict=True)
+        changed = [(one.name, psi) for one, (psi, _), on in pairs if on]
         changed.sort(key=lambda one: -one[1])
         u, flagged = (self.sums / m).tolist()
         accuracy = self.accuracy.estimate(*bias), self.accuracy.accuracy

@@ -24,7 +24,6 @@ from starlette.exceptions import HTTPException
 from ..._version import __version__
 from ...answers import Answers
 from ...writing.numbers import plain
-from ..table.columns import DATE
 from ..table.errors import UserError
 from ..table.explain import cards_of
 from ..table.reading import RejectedRow
@@ -297,14 +296,15 @@ class Service:
                 self.reload(served.name)
 
     def _facts(self, served: Served) -> ModelFacts:
-        classifier = served.model.classifier
+        classifier, usual = served.model.classifier, served.model.usual
+        cuts = {name: column.cuts.tolist() for name, column in usual.items()}
         columns = [
             ModelColumn(
                 name=column.name,
                 kind=column.kind,
                 levels=list(column.levels),
-                lowest=None if column.kind == DATE else min(column.cuts, default=None),
-                highest=None if column.kind == DATE else max(column.cuts, default=None),
+                lowest=min(cuts.get(column.name, []), default=None),
+                highest=max(cuts.get(column.name, []), default=None),
                 usual=served.usual[column.name],
             )
             for column in served.columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -64,7 +64,7 @@ class Served:
         Each value may be usual and all of them together not; then columns take, one by one, the
         value that makes the row least rare.
         """
-        values = {column.name: self._values(j, column) for j, column in enumerate(self.columns)}
+        values = {column.name: self._values(column) for column in self.columns}
         row = {name: candidates[0] for name, candidates in values.items()}
         flagged = self._answer_rows([row]).flagged[0]
         for name, candidates in values.items() if len(values) <= _MOST_CHANGED else ():
@@ -75,25 +75,32 @@ class Served:
                 row, flagged = rows[best], answers.flagged[best]
         return row
 
-    def _values(self, j: int, column: ColumnSpec) -> list[Any]:
+    def _values(self, column: ColumnSpec) -> list[Any]:
         """Return values of a column that the fit saw, the most usual first."""
         if column.kind == CATEGORY:
-            common = np.argsort(-np.asarray(column.shares), kind="stable")
-            return [column.levels[i] for i in common[:_MOST_TRIED]] or [None]
-        cuts = list(column.cuts)
-        inputs = self.model.classifier.evidence_.columns_
-        if column.kind == NUMERIC and not cuts:
-            # A fit in Python notes only the range of each input.
-            cuts = [0.0]
-            if inputs is not None and np.isfinite(inputs.low[j]):
-                cuts = np.linspace(inputs.low[j], inputs.high[j], _MOST_TRIED).tolist()
-        middle = int(np.searchsorted(column.shares, 0.5)) if column.shares else len(cuts) // 2
-        cuts = [cuts[i] for i in sorted(range(len(cuts)), key=lambda i: abs(i - middle))]
-        return (list(map(column.date_text, cuts)) if column.kind == DATE else cuts) or [None]
+            known = self.model.usual[column.name].levels
+            return [*(known or column.levels)][:_MOST_TRIED] or [None]
+        if column.kind == DATE:
+            dates, middle = list(map(column.date_text, column.dates)), len(column.dates) // 2
+            return _from_middle(dates, middle) or [None]
+        usual = self.model.usual.get(column.name)
+        if usual is None or np.isnan(usual.low):
+            return [0.0] if column.kind == NUMERIC else [None]
+        if not len(usual.cuts):
+            # A fit of an older version noted only the range of each input.
+            return _from_middle(np.linspace(usual.low, usual.high, _MOST_TRIED), _MOST_TRIED // 2)
+        below = np.cumsum(usual.ranges)
+        return _from_middle(usual.cuts, int(np.searchsorted(below, below[-1] / 2)) + 1)
 
     def _answer_rows(self, rows: list[dict[str, Any]]) -> Answers:
         X, _, _ = self.model.inputs(pd.DataFrame(rows), np.arange(1, len(rows) + 1))
         return self.answers(X)
+
+
+def _from_middle(values: Sequence[Any] | np.ndarray, middle: int) -> list[Any]:
+    """Return values in the order of their distance from that in a place."""
+    order = sorted(range(len(values)), key=lambda i: abs(i - middle))
+    return list(np.asarray(values)[order].tolist())
 
 
 class Models:

@@ -33,7 +33,7 @@ def headline(found: Evaluation) -> str:
         sentences.append(f"{n:,} rows were answered; without classes nothing is known of mistakes.")
     sentences.append(
         f"{flagged:.1%} are flagged as unlike the training rows, where "
-        f"{found.p_values.rate:.0%} would be by chance."
+        f"{false_alarm_rate(found):.0%} would be by chance."
     )
     sentences += [
         f"Of {one.rows:,} {one.name} {one.flagged:.1%} are flagged ({one.flagged_by_entropy:.1%} "
@@ -41,6 +41,11 @@ def headline(found: Evaluation) -> str:
         for one in found.unknown
     ]
     return " ".join(sentences)
+
+
+def false_alarm_rate(found: Evaluation) -> float:
+    """Return the share of rows like those of the fit that the model flags."""
+    return float(found.model.classifier.evidence_.false_alarm_rate)
 
 
 def next_steps(found: Evaluation) -> list[str]:
@@ -60,18 +65,20 @@ def _seen(found: Evaluation) -> Iterator[str]:
 
 
 def _drift(found: Evaluation) -> Iterator[str]:
-    drift = found.p_values
-    changed = [d.name for d in found.drifts if d.changed]
+    changed = [d.usual.name for d in found.drifts if d.changed]
+    flagged = found.test.answers.flagged.mean()
     columns = f" Look first at: {', '.join(changed[:5])}." if changed else ""
-    if drift.changed or drift.below > _MANY * drift.rate:
+    monitor = found.drift
+    differs = monitor is not None and (monitor.alarm or (monitor.window and monitor.window.differs))
+    if differs or flagged > _MANY * false_alarm_rate(found):
         yield (
-            f"The rows differ from those of the fit: {drift.below:.1%} are flagged.{columns} "
+            f"The rows differ from those of the fit: {flagged:.1%} are flagged.{columns} "
             "If they are mistakes, mend their source; if the world changed, fit again with such "
             "rows."
         )
     elif changed:
         yield f"Some columns differ from those of the fit, the rows as a whole do not.{columns}"
-    new = [f"{d.name} ({', '.join(d.new)})" for d in found.drifts if d.new]
+    new = [f"{d.usual.name} ({', '.join(d.new)})" for d in found.drifts if d.new]
     if new:
         yield f"There are levels that the fit never saw: {'; '.join(new)}. They count as unknown."
     if found.test.refused:

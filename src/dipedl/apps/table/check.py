@@ -30,6 +30,7 @@ from .columns import (
     read_classes,
     split_types,
     texts_of,
+    with_gaps,
 )
 from .errors import UserError, check_columns, list_names
 from .formats import CSV
@@ -230,11 +231,13 @@ def _constants(read: LabelledTable) -> Iterator[Finding]:
 
 
 def _gaps_and_dates(read: LabelledTable) -> Iterator[Finding]:
-    for column in read.columns:
-        if column.missing > _GAPS:
+    for name in (column.name for column in read.columns):
+        one = name if name in read.X else f"{name}.month"
+        values = read.X[one] if one in read.X else with_gaps(read.frame[name])
+        if (missing := float(values.isna().mean())) > _GAPS:
             yield Finding(
-                "many_gaps", "note", f"{column.name} is missing in {column.missing:.0%} of rows.",
-                {"column": column.name, "missing": column.missing},
+                "many_gaps", "note", f"{name} is missing in {missing:.0%} of rows.",
+                {"column": name, "missing": missing},
             )  # fmt: skip
     dates = [c.name for c in read.columns if c.kind == DATE]
     if dates:

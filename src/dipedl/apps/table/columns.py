@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -47,8 +46,9 @@ _THOUSANDS_COMMA = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 GAP_WORDS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 _TRUE = {"true", "yes", "t", "y", "1"}
 _FALSE = {"false", "no", "f", "n", "0"}
-#: Shares of the rows at which the values of a number are kept, to notice a drift.
-_SHARES = np.linspace(0, 1, 21)
+_DATES = np.linspace(0, 1, 21)
+#: A share of gaps that is named.
+_FEW_GAPS = 0.005
 #: Two in each of five folds.
 FEWEST = 10
 _MOST_CLASSES = 200
@@ -57,11 +57,11 @@ _MOST_NUMBERS = 20
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """A column by its kind, with what reading it needs and what was usual in it.
+    """A column of a table by its kind, and how it is read.
 
-    `levels` are those of a category, `cuts` quantiles of a number, which were observed; `shares` of
-    the rows that had a level, or had at most a cut. A date has its quantiles too, without shares,
-    in seconds since 1970.
+    `levels` are those of a category; `dates` of a column of dates some that were observed, in
+    seconds since 1970, in order. What is usual in the inputs that are made of it stands in the
+    classifier: see `TableModel.usual`.
     """
 
     name: str
@@ -71,9 +71,7 @@ class ColumnSpec:
     date: str = ""
     hours: bool = False
     levels: tuple[str, ...] = ()
-    cuts: tuple[float, ...] = ()
-    shares: tuple[float, ...] = ()
-    missing: float = 0.0
+    dates: tuple[float, ...] = ()
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {
         "extra": "forbid", "strict": True, "allow_inf_nan": False
@@ -112,7 +110,7 @@ class ColumnSpec:
         return f"{text[:40]!r} is {_NOT[self.kind]}{example}"
 
     def date_text(self, seconds: float) -> str:
-        """The text of a date as in the table of the fit, from a cut."""
+        """Return the text of a date as in the table of the fit."""
         when = pd.Timestamp(seconds, unit="s")
         if self.date not in ("", "ISO8601"):
             return str(when.strftime(self.date))
@@ -121,9 +119,7 @@ class ColumnSpec:
     def describe(self) -> str:
         """Return the kind in words, for the output."""
         more = {CATEGORY: f"{len(self.levels)} levels", DATE: "month and weekday"}
-        parts = [self.kind, more.get(self.kind, ""), self.why]
-        parts += [f"{self.missing:.0%} gaps" if self.missing >= 0.005 else ""]
-        return ", ".join(filter(None, parts))
+        return ", ".join(filter(None, [self.kind, more.get(self.kind, ""), self.why]))
 
 
 _DAY = 1_425_081_600.0  # 28 February 2015: no day is a month
@@ -416,8 +412,10 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
     gaps = with_gaps(values).isna()
     if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
         gaps |= gap_words(values)
-    column = replace(column, missing=float(gaps.mean()))
-    return with_usual(column, values) if column.used else column
+    if gaps.mean() >= _FEW_GAPS:
+        why = ", ".join(filter(None, [column.why, f"{gaps.mean():.0%} gaps"]))
+        column = replace(column, why=why)
+    return with_values(column, values)
 
 
 def _infer_or_force(
@@ -444,35 +442,22 @@ def _infer_or_force(
     return column
 
 
-def with_usual(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
-    """The column with what is usual among values (n,) that it can read."""
-    if column.kind == DATE:
-        when = read_dates(values, column.date).dropna()
-        hours = bool((when.dt.normalize() != when).any())
-        seconds = (when - pd.Timestamp(0, unit="s", tz="UTC")).dt.total_seconds().to_numpy()
-        cuts = observed_quantiles(seconds, _SHARES) if len(seconds) else seconds
-        return replace(column, cuts=tuple(cuts.tolist()), hours=hours)
+def with_values(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
+    """Return the column with the levels, or some dates, among values (n,)."""
     if column.kind == CATEGORY:
-        column = replace(column, levels=tuple(sorted(set(texts_of(values).dropna()))))
-    made, _ = column.read(values)
-    part = made[column.name]
-    if column.kind == CATEGORY:
-        counts = part.value_counts(normalize=True, sort=False)
-        return replace(column, shares=tuple(counts.tolist()))
-    numbers = np.sort(part[np.isfinite(part)])
-    cuts = np.unique(observed_quantiles(numbers, _SHARES)) if len(numbers) else numbers
-    shares = np.searchsorted(numbers, cuts, side="right") / max(len(numbers), 1)
-    return replace(column, cuts=tuple(cuts.tolist()), shares=tuple(shares.tolist()))
+        return replace(column, levels=tuple(sorted(set(texts_of(values).dropna()))))
+    if column.kind != DATE:
+        return column
+    when = read_dates(values, column.date).dropna()
+    hours = bool((when.dt.normalize() != when).any())
+    seconds = (when - pd.Timestamp(0, unit="s", tz="UTC")).dt.total_seconds().to_numpy()
+    dates = np.quantile(seconds, _DATES, method="inverted_cdf") if len(seconds) else seconds
+    return replace(column, dates=tuple(dates.tolist()), hours=hours)
 
 
 def is_id(numbers: pd.Series) -> bool:
     """Return whether an input of a model (n,) is another whole number in each row, as an id is."""
     return numbers.dtype.kind == "f" and numbers.is_unique and bool((numbers % 1 == 0).all())
-
-
-def observed_quantiles(numbers: np.ndarray, shares: npt.ArrayLike) -> np.ndarray:
-    """For each share, the smallest of the numbers (n,) that so many of them do not exceed."""
-    return np.asarray(np.quantile(numbers, np.asarray(shares), method="inverted_cdf"))
 
 
 def as_inputs(

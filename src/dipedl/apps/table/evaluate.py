@@ -12,18 +12,24 @@ from scipy.special import entr
 
 from ...answers import Answers
 from ...calibration import row_hash
+from ...columns import Column
 from ...explanation import Diagnosis, reasons
 from ...held_out import share_in_fit
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
+from ..monitor import DriftReport
+from ..monitor.drift_monitor import FEWEST_ROWS
+from ..monitor.windows import compare_counts, count_rows, learn_column, usual_counts
 from .columns import as_inputs, check_known
-from .drift import ColumnDrift, PValueDrift, column_drifts, p_value_drift
 from .errors import UserError, list_names
 from .images import FILE
 from .reading import Table, sample_rows
 from .score import ScoreRequest, answer_inputs
 from .table_model import TableModel
+from .watch import start_monitor
 
-_EXAMPLES, _COLUMNS, _WIDTH = 6, 8, 40
+_EXAMPLES, _COLUMNS, _WIDTH, _MOST_NEW = 6, 8, 40, 3
+#: Of false alarms of the monitor.
+_RATE = 0.01
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,19 @@ class UnknownScore(NamedTuple):
     auroc_of_entropy: float
 
 
+class ColumnDrift(NamedTuple):
+    """An input of the model in the fit and here, with the population stability index of both.
+
+    `new` are levels that the fit never saw.
+    """
+
+    usual: Column
+    here: Column
+    psi: float
+    changed: bool
+    new: list[str]
+
+
 class ExampleRow(NamedTuple):
     """A row of the user with its answer, in the user's columns; `at` is its place in `X`."""
 
@@ -114,7 +133,9 @@ class Evaluation:
     """A model on a test table, and on others of rows that are of no class: all of a page.
 
     `truth` (n,) is the index of the true class, -1 where the model does not know it; None without.
-    `seen` is the share of the rows that the fit was given too, `coverage` that of prediction sets.
+    `drift` is the report of a monitor on the test rows as one window, None with too few held-out
+    rows for one; `seen` the share of the rows that the fit was given too, `coverage` that of
+    prediction sets.
     """
 
     model: TableModel
@@ -131,7 +152,7 @@ class Evaluation:
     most: tuple[ExampleRow, ...]
     least: tuple[ExampleRow, ...]
     drifts: tuple[ColumnDrift, ...]
-    p_values: PValueDrift
+    drift: DriftReport | None
     seen: float
     coverage: float
     diagnosis: Diagnosis
@@ -152,6 +173,7 @@ def evaluate(
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
     columns, answers = tuple(used[:_COLUMNS]), side.answers
     order = np.lexsort((answers.vacuity, -answers.p_values))
+    drift, drifts = _drift(model, side)
     return Evaluation(
         model=model,
         test=side,
@@ -166,8 +188,8 @@ def evaluate(
         columns=columns,
         most=_examples(model, side, order[:_EXAMPLES], columns),
         least=_examples(model, side, order[::-1][:_EXAMPLES], columns),
-        drifts=column_drifts(model.columns, side.frame, int(model.facts["learned"])),
-        p_values=p_value_drift(answers.p_values, model.classifier),
+        drifts=drifts,
+        drift=drift,
         seen=share_in_fit(row_hash(side.X), model.classifier.evidence_.row_hashes_),
         coverage=coverage,
         diagnosis=model.classifier.diagnose(),
@@ -282,6 +304,25 @@ def _unknown_score(test: ScoredTable, other: ScoredTable) -> UnknownScore:
         float(ood_auroc(-test.answers.log_evidence, -other.answers.log_evidence)),
         float(ood_auroc(test.entropy, other.entropy)),
     )
+
+
+def _drift(
+    model: TableModel, side: ScoredTable
+) -> tuple[DriftReport | None, tuple[ColumnDrift, ...]]:
+    """Return what a monitor says of the rows, and the inputs, those that differ most first."""
+    report = None
+    if len(model.classifier.held_out_rows().scores) >= FEWEST_ROWS:
+        monitor = start_monitor(model, None, _RATE, window=1)
+        report = monitor.update_answers(side.answers, side.X)
+    changed = dict(report.window.changed) if report and report.window else {}
+    found = []
+    for name, usual in model.usual.items():
+        here = learn_column(name, side.X[name])
+        psi, _ = compare_counts(usual_counts(usual), count_rows(usual, side.X[name]))
+        known = usual.categories or usual.levels or []
+        new = [level for level in here.levels or () if level not in known]
+        found.append(ColumnDrift(usual, here, psi, name in changed, new[:_MOST_NEW]))
+    return report, tuple(sorted(found, key=lambda drift: (-drift.psi, drift.usual.name)))
 
 
 def _examples(

@@ -12,7 +12,7 @@ from ...datasets import Provenance
 from ...plots import ReliabilityDisplay, RiskCoverageDisplay, VacuityHistogramDisplay
 from ...plots.canvas import COLORS, LINES, from_zero
 from ...plots.page import Entry, Panel, panel, panel_axes, png_uri, templates
-from .advice import error_ranking, headline, next_steps
+from .advice import error_ranking, false_alarm_rate, headline, next_steps
 from .evaluate import Evaluation, ScoredTable
 from .table_model import describe_rows_learned
 
@@ -45,6 +45,7 @@ def render(found: Evaluation, test: str, model: str, sources: Sequence[Provenanc
         "headline": headline(found),
         "steps": next_steps(found),
         "found": found,
+        "false_alarm_rate": false_alarm_rate(found),
         "pair": _PAIR,
         "rankings": _RANKINGS,
         "sets": [Entry(side.name, i % 4, _DASHES[i % 4]) for i, side in enumerate(sides)],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -15,9 +15,11 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...classifier import DIPClassifier
+from ...columns import Column
 from ...io import UntrustedTypesError, describe, load
 from .columns import (
     CATEGORY,
+    DATE,
     DATE_FORMATS,
     GAP_WORDS,
     KINDS,
@@ -123,6 +125,12 @@ class TableModel:
         """The classes, in the order of all probabilities."""
         return [str(name) for name in self.classifier.classes_]
 
+    @cached_property
+    def usual(self) -> dict[str, Column]:
+        """What is usual in the inputs of the classifier, by their names."""
+        columns = self.classifier.evidence_.columns_
+        return {} if columns is None else {name: columns[j] for j, name in enumerate(columns.names)}
+
     @property
     def named(self) -> bool:
         """Return whether the classifier gets a table, not an array."""
@@ -181,16 +189,26 @@ def attach_table(model: TableModel) -> None:
 def encode_rows(classifier: Any, X: Any) -> Any:
     """Return rows of the table that a classifier was fitted on as its inputs; inputs as they are.
 
+    The columns of an array are those of the table that the model sees, in their order.
+
     Raises
     ------
     UserError
         If a column is missing, or an entry cannot be read; names row and column.
     """
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    if not isinstance(X, pd.DataFrame):
-        return X
     columns = _parse_spec(classifier.table_, "the model").columns
     names = list(classifier.feature_names_in_)
+    if isinstance(X, np.ndarray | list) and np.ndim(X) == 2:
+        own, X = [column.name for column in columns if column.used], np.asarray(X)
+        if X.shape[1] != len(own):
+            raise UserError(
+                f"X has {X.shape[1]:,} columns, and the model was fitted on the {len(own):,} "
+                f"columns {list_names(map(repr, own))}: give these, in this order or by name"
+            )
+        X = pd.DataFrame(X, columns=own)
+    if not isinstance(X, pd.DataFrame):
+        return X
     if list(X.columns) == names and all(map(_is_input, repeat(columns), map(X.get, names))):
         return X
     check_known(columns, map(str, X.columns), "the table")
@@ -240,6 +258,7 @@ def table_model(classifier: Any, path: Path) -> TableModel:
             "takes a monitor as --state"
         )
     spec = _parse_spec(getattr(classifier, "table_", None), path)
+    _fill_ranges(classifier)
     rows = getattr(classifier, "table_rows_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
         raise UserError(f"{path} holds no numbers of its training rows: fit it again")
@@ -306,7 +325,7 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
             f"not known. Use it in Python, or {_MAKE}"
         )
     try:
-        spec = TypeAdapter(TableSpec).validate_json(text)
+        spec = TypeAdapter(TableSpec).validate_json(_as_of_today(text))
         _Facts.model_validate(spec.facts)
     except ValueError as error:
         raise UserError(
@@ -316,11 +335,49 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
     columns = spec.columns
     wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
     wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
-    wrong += [c.name for c in columns if c.shares and len(c.shares) != len(c.levels or c.cuts)]
     if wrong or len({c.name for c in columns}) < len(columns):
         names = list_names(wrong or ["one twice"])
         raise UserError(f"{path} has columns that no fit has made: {names}")
     return spec
+
+
+# Older files: the table held what is usual in its columns, where the classifier holds it today
+
+#: In the table of an older file alone.
+_OLDER = '"shares":'
+
+
+def _as_of_today(text: str) -> str:
+    """Return the table of a file with the columns of today; ValueError if it is none."""
+    if _OLDER not in text:
+        return text
+    try:
+        content = json.loads(text)
+        for column in content["columns"]:
+            cuts, _, _ = (column.pop(name, ()) for name in ("cuts", "shares", "missing"))
+            column |= {"dates": cuts} if column["kind"] == DATE else {}
+    except (TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise ValueError(f"its columns are no columns: {error}") from error
+    return json.dumps(content)
+
+
+def _fill_ranges(classifier: Any) -> None:
+    """Give the classifier of an older file the ranges of the numbers of its table."""
+    columns = classifier.evidence_.columns_
+    if columns is None or columns.cuts is not None or _OLDER not in classifier.table_:
+        return
+    rows, d = round(classifier.evidence_.n_), len(columns.names)
+    cuts, ranges = np.full((d, 11), np.nan), np.zeros((d, 10))
+    for column in json.loads(classifier.table_)["columns"]:
+        ends, shares = np.array(column["cuts"], float), np.array(column["shares"], float)
+        if column["name"] in columns.names and 0 < len(ends) == len(shares):
+            j = columns.names.index(column["name"])
+            some = slice(2, -1, 2) if len(ends) > 10 else slice(0, max(len(ends) - 1, 1))
+            at = np.minimum(np.arange(9), len(ends[some]) - 1)
+            cuts[j] = [ends[0], *ends[some][at], ends[-1]]
+            known = rows * (1 - columns.missing[j])
+            ranges[j] = known * np.diff(shares[some][at], prepend=0.0, append=1.0)
+    classifier.evidence_.columns_ = replace(columns, rows=rows, cuts=cuts, ranges=ranges)
 
 
 def _first_error(error: ValueError) -> str:

@@ -10,14 +10,12 @@ from markupsafe import Markup
 
 from ...io import load
 from ...plots.canvas import COLORS
-from ..monitor import ColumnBins, DriftMonitor, DriftReport
-from .columns import CATEGORY, ColumnSpec, as_inputs, check_known
+from ..monitor import DriftMonitor, DriftReport
+from .columns import as_inputs, check_known
 from .errors import UsageError, UserError
 from .reading import RejectedRow, Table, sample_rows
 from .score import Progress
 from .table_model import TableModel
-
-_MOST_CUTS = 10
 
 
 @dataclass
@@ -32,11 +30,9 @@ def start_monitor(
     model: TableModel, reference: Table | None, rate: float, window: int
 ) -> DriftMonitor:
     """A monitor of a model's columns, by its held-out rows or by rows it has not seen."""
-    n = len(model.rows)
-    columns = [bins_of_column(c, n) for c in model.columns if c.shares]
     monitor = DriftMonitor(rate, window)
     if reference is None:
-        return monitor.fit(model.classifier, columns=columns)
+        return monitor.fit(model.classifier, columns=list(model.usual.values()))
     check_known(model.columns, reference.names, reference.path)
     some = sample_rows(reference, None)
     X, _, _ = as_inputs(model.columns, some.frame, some.rows)
@@ -81,19 +77,6 @@ def watch(
         if progress is not None:
             progress(rows, piece.done)
     return watched
-
-
-def bins_of_column(column: ColumnSpec, n: int) -> ColumnBins:
-    """Return the usual values of a column of the n rows of the fit, as a monitor counts them."""
-    known, gaps = n * (1 - column.missing), n * column.missing
-    if column.kind == CATEGORY:
-        counts = np.array([*(known * np.array(column.shares)), 0.0, gaps])
-        return ColumnBins(column.name, np.zeros(0), column.levels, counts)
-    # The lowest cut is the smallest number, the highest the largest; half of many others will do.
-    some = slice(2, -1, 2) if len(column.cuts) > _MOST_CUTS else slice(None)
-    cuts, shares = np.array(column.cuts)[some], np.array(column.shares)[some]
-    counts = np.diff(shares, prepend=0.0, append=1.0) * known
-    return ColumnBins(column.name, cuts, (), np.append(counts, gaps))
 
 
 def render_page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
