@@ -32,6 +32,8 @@ _OF_ARROW = {"float": "float64", "int": "int64", "str": "string"} | {
     "'string'": "string",
 }
 _MOST_ROWS = 10_000
+#: Levels of a column of which rows are counted.
+MOST_LEVELS = 50
 #: Ranges of a column of numbers with about as many rows in each.
 _RANGES = 10
 #: What is usual in a column of numbers: all but the lowest and the highest 5 %.
@@ -279,6 +281,21 @@ class Column:
     def of_numbers(cls, name: str, numbers: np.ndarray) -> Column:
         """Learn what is usual in a column of numbers (n,), NaN where it is missing."""
         return Columns.of_numbers([name], numbers[:, None])[0]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows of the fit in each range, or of each of 50 levels and of others; and with a gap.
+
+        A column without ranges and levels, as one of gaps alone, is one range.
+        """
+        if self.levels:
+            shares = np.array(list(self.levels.values())[:MOST_LEVELS])
+            others = max(1 - self.missing - shares.sum(), 0.0)
+            return np.array([*shares, others, self.missing]) * self.rows
+        if not len(self.ranges):
+            return np.array([1 - self.missing, self.missing]) * self.rows
+        known = self.ranges.sum()
+        return np.append(self.ranges, known / (1 - self.missing) - known)
 
     @property
     def kind(self) -> str | None:

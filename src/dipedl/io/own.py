@@ -561,8 +561,6 @@ def _ranks_fit(ranks: Any, sizes: c.Sizes) -> None:
 
 def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
     """Counts are of the ranges of the reference and of the columns, wealth of its bettors."""
-    from ..apps.monitor.windows import usual_counts
-
     ranges = len(monitor.reference_.sizes)
     c.need(len(monitor.counts_) == ranges, "have counts of other ranges")
     c.need(len(monitor.open_.ranks) == ranges, "have an open window of other ranges")
@@ -573,7 +571,7 @@ def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
     for name, gains in monitor.gains_.items():
         c.need(len(gains) == len(monitor.wealth_[name].logs) - 1, "have the gains of other bettors")
     found = [len(counts) for counts in monitor.open_.columns]
-    expected = [len(usual_counts(column)) for column in monitor.columns_]
+    expected = [len(column.counts) for column in monitor.columns_]
     c.need(found == expected, "have counts of other columns")
 
 

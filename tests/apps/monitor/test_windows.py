@@ -17,7 +17,6 @@ from dipedl.apps.monitor.windows import (
     kolmogorov,
     learn_column,
     learn_columns,
-    usual_counts,
 )
 
 
@@ -31,7 +30,7 @@ def test_p_values_of_columns_are_even_over_references_and_windows():
 
 
 def change(column, values):
-    return compare_counts(usual_counts(column), count_rows(column, values))
+    return compare_counts(column.counts, count_rows(column, values))
 
 
 def test_psi_against_a_loop():
@@ -42,7 +41,7 @@ def test_psi_against_a_loop():
     for before, here in zip([60, 40, 20, 0, 0], [10, 10, 30, 10, 0], strict=True):
         q, p = (here + 0.5) / m, (before + 0.5) / n
         psi += (q - p) * np.log(q / p)
-    assert compare_counts(usual_counts(column), window)[0] == pytest.approx(psi)
+    assert compare_counts(column.counts, window)[0] == pytest.approx(psi)
 
 
 def test_a_rare_new_level_once_is_no_change_but_often_is():
@@ -71,7 +70,7 @@ def test_gaps_where_the_reference_had_none_count_in_a_window_of_any_size(size, e
 
 def test_ranges_hold_equal_shares_and_their_upper_ends():
     column = learn_column("x", np.arange(1.0, 101.0))
-    assert usual_counts(column).tolist() == [11, *[10] * 8, 9, 0]
+    assert column.counts.tolist() == [11, *[10] * 8, 9, 0]
     assert count_rows(column, column.cuts[1:-1])[:10].tolist() == [1] * 9 + [0]
 
 
@@ -80,7 +79,7 @@ def test_columns_of_tables_by_name_and_of_arrays_by_place():
     columns = learn_columns(frame)
     moved = frame[["b", "a"]].assign(extra=0)
     for column, counts in zip(columns, count_columns(columns, moved), strict=True):
-        np.testing.assert_allclose(usual_counts(column), counts)
+        np.testing.assert_allclose(column.counts, counts)
     with pytest.raises(ValueError, match="lacks the columns \\['b'\\]"):
         count_columns(columns, frame[["a"]])
     with pytest.raises(ValueError, match="'a' must hold numbers"):
@@ -161,7 +160,7 @@ def test_numbers_have_the_same_ranges_whatever_their_type(form):
     made = learn_column("x", FORMS[form](values))
     np.testing.assert_array_equal(made.cuts, plain.cuts)
     np.testing.assert_array_equal(made.ranges, plain.ranges)
-    np.testing.assert_allclose(count_rows(plain, FORMS[form](values)), usual_counts(plain))
+    np.testing.assert_allclose(count_rows(plain, FORMS[form](values)), plain.counts)
 
 
 @pytest.mark.parametrize("labels", [["1.0", None, "2.0", "3.0"], ["1", None, " 2 ", "3"]])

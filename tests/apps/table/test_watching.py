@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dipedl import load
-from dipedl.apps.monitor.windows import compare_counts, count_rows, learn_column, usual_counts
+from dipedl.apps.monitor.windows import compare_counts, count_rows, learn_column
 from dipedl.apps.table.table_model import read_model
 from passengers import passengers
 
@@ -110,7 +110,7 @@ def test_a_column_of_few_values_is_watched(values):
         )
     )
     assert same.sum() == moved.sum() == 500
-    usual = usual_counts(column)
+    usual = column.counts
     assert compare_counts(usual, same)[1] > 1e-4 and compare_counts(usual, moved)[1] < 1e-9
 
 
@@ -135,7 +135,7 @@ def test_an_older_model_is_watched_and_reported_on_by_the_ranges_of_its_table(ol
     today, found = (read_model(path).usual for path in (kept / "model.dipedl", older))
     assert found.keys() == today.keys()
     for name, column in found.items():
-        counts, expected = usual_counts(column), usual_counts(today[name])
+        counts, expected = column.counts, today[name].counts
         for part in (slice(None), slice(1), slice(2), slice(-1, None)):
             assert abs(counts[part].sum() - expected[part].sum()) <= 0.02 * counts.sum()
     assert run("report", older, kept / "new.csv", "--out", older.parent / "r.html").exit_code == 0

@@ -15,7 +15,7 @@ from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
 from .report import DriftReport
 from .rows import Rows, fingerprint, held_out_rows, rows_of_answers, rows_of_model
-from .windows import OpenWindow, Sums, confidence_bias, count_columns, learn_columns, usual_counts
+from .windows import OpenWindow, Sums, confidence_bias, count_columns, learn_columns
 
 #: What each test may spend of the false-alarm rate; the last two share theirs with their bounds.
 SPENT = {"p_values": 1 / 2, "uncertainty": 1 / 4, "flagged": 1 / 4}
@@ -259,7 +259,7 @@ class DriftMonitor(BaseEstimator):
         return self
 
     def _empty_window(self) -> OpenWindow:
-        columns = [np.zeros(len(usual_counts(one))) for one in self.columns_]
+        columns = [np.zeros(len(one.counts)) for one in self.columns_]
         ranges, nothing = np.zeros(len(self.reference_.sizes)), Sums(np.zeros(3), np.zeros(4))
         return OpenWindow(ranges, np.zeros(2), columns, nothing)
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special, stats
 
 from ...columns import (
+    MOST_LEVELS,
     Column,
     column_texts,
     has_columns,
@@ -25,7 +26,6 @@ from .bets import ReferenceRanks
 from .rows import Rows
 
 _Z = float(special.ndtri(0.975))
-_MOST_LEVELS = 50
 #: Ranges with fewer rows expected are tested together.
 _FEWEST = 5.0
 
@@ -155,30 +155,15 @@ def learn_column(name: str, values: Any) -> Column:
         return Column.of_numbers(name, numbers)
     texts, n = _texts(values), len(values)
     known = Counter(spellings(texts, versions(texts)))
-    order = sorted(known, key=lambda level: (-known[level], level))[:_MOST_LEVELS]
+    order = sorted(known, key=lambda level: (-known[level], level))[:MOST_LEVELS]
     levels = {level: known[level] / n for level in order} if known else None
     return Column(name, np.nan, np.nan, 1 - len(texts) / n, levels, rows=n)
 
 
-def usual_counts(column: Column) -> np.ndarray:
-    """Return the rows of the reference in each range or level; of other levels; with a gap.
-
-    A column of gaps alone has neither: any value is one range.
-    """
-    if not column.levels:
-        if not len(column.ranges):
-            return np.array([1 - column.missing, column.missing]) * column.rows
-        known = column.ranges.sum()
-        return np.append(column.ranges, known / (1 - column.missing) - known)
-    shares = np.array(list(column.levels.values())[:_MOST_LEVELS])
-    others = max(1 - column.missing - shares.sum(), 0.0)
-    return np.array([*shares, others, column.missing]) * column.rows
-
-
 def count_rows(column: Column, values: Any) -> np.ndarray:
-    """Return the rows in each range or level, of other levels, and with a gap."""
+    """Return the rows in each range or level, of other levels, with a gap: as `Column.counts`."""
     if column.levels:
-        places = {str(level): i for i, level in enumerate([*column.levels][:_MOST_LEVELS])}
+        places = {str(level): i for i, level in enumerate([*column.levels][:MOST_LEVELS])}
         texts = spellings(_texts(values), places)
         found = [places.get(text, len(places)) for text in texts]
         size, gaps = len(places) + 1, len(values) - len(texts)
@@ -352,7 +337,7 @@ class OpenWindow:
         m = len(self)
         distance, p = kolmogorov(self.ranks, reference)
         tests = [
-            compare_counts(usual_counts(one), counts)
+            compare_counts(one.counts, counts)
             for one, counts in zip(columns, self.columns, strict=True)
         ]
         p_values = [p, *(test[1] for test in tests)]

@@ -18,7 +18,7 @@ from ...held_out import share_in_fit
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from ..monitor import DriftReport
 from ..monitor.drift_monitor import FEWEST_ROWS
-from ..monitor.windows import compare_counts, count_rows, learn_column, usual_counts
+from ..monitor.windows import compare_counts, count_rows, learn_column
 from .columns import as_inputs, check_known
 from .errors import UserError, list_names
 from .images import FILE
@@ -318,7 +318,7 @@ def _drift(
     found = []
     for name, usual in model.usual.items():
         here = learn_column(name, side.X[name])
-        psi, _ = compare_counts(usual_counts(usual), count_rows(usual, side.X[name]))
+        psi, _ = compare_counts(usual.counts, count_rows(usual, side.X[name]))
         known = usual.categories or usual.levels or []
         new = [level for level in here.levels or () if level not in known]
         found.append(ColumnDrift(usual, here, psi, name in changed, new[:_MOST_NEW]))
