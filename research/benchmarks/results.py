@@ -30,6 +30,7 @@ from dipedl_bench.results.paper import published_price
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
+from dipedl_bench.studies.fusion import fusion_frame
 from dipedl_bench.studies.sweeps import Parts, parts_file, parts_of, score_dirichlets
 from dipedl_bench.tables.blocks import interval_blocks, markdown_blocks
 from dipedl_bench.tables.collapse import (
@@ -45,6 +46,7 @@ from dipedl_bench.tables.formatting import (
     metric_title,
     paper_text,
     price_text,
+    set_title,
     stable,
     three_decimals,
 )
@@ -331,6 +333,23 @@ def sweep_cell(line: Mapping[str, Any], metric: str) -> str:
     return stable(ours) + (f" ({paper['mean']:.4f})" if paper else "")
 
 
+def fusion(source: Source, section: Section, profile: str) -> Blocks:
+    """Return AUROCs of density, entropy and their fusion by errors, and of our default."""
+    if runs := list(source.parts(profile).values()):
+        sets = {name: set_title(name, source.suite) for name in runs[0].unknown}
+        try:
+            frame = fusion_frame(runs, sets)
+        except ValueError as error:
+            yield f"Profile `{profile}`: {error}."
+            return
+        lines = {line.name: line for line in source.tables[profile].lines}
+        if default := lines.get("dip-edl-default"):
+            means = (three_decimals(default.cells[f"auroc/{name}"].mean) for name in sets)
+            frame.loc[len(frame)] = [default.title, *means]
+        yield f"Profile `{profile}`, {len(runs)} seed{'s' * (len(runs) > 1)}:"
+        yield grid(frame)
+
+
 def histograms(source: Source, section: Section, profile: str) -> Blocks:
     if seeds := ", ".join(map(str, source.parts(profile))):
         what = f"Shares of images by confidence and by vacuity, DIP-EDL, seed {seeds}"
@@ -479,6 +498,7 @@ KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "summary": of_each(summary),
     "findings": of_each(findings),
     **dict.fromkeys(SWEPT, of_each(sweep)),
+    "fusion": of_each(fusion),
     "histograms": of_each(histograms),
     "collapse": collapse,
     "time": of_each(cost),

@@ -46,6 +46,7 @@ class Section(Frozen):
         "ablation",
         "gamma",
         "sigma",
+        "fusion",
         "histograms",
         "collapse",
         "time",

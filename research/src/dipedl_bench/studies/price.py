@@ -71,7 +71,7 @@ def budget_sweep(
 
         def mean(split: str, chosen: Any = slice(None)) -> np.ndarray:
             evidence = log_evidence(caution.transform(scores[split][chosen]), parts.n)
-            return Dirichlet.from_evidence(evidence, parts.proba[split][chosen]).mean
+            return np.asarray(Dirichlet.from_evidence(evidence, parts.proba[split][chosen]).mean)
 
         y, bare = parts.y[rows], brier_score(parts.y[rows], parts.proba[known][rows])
         found = {"brier_id": brier_score(y, mean(known, rows))}
