@@ -190,7 +190,7 @@ REFUSED = [
         ValueError,
         "singular",
     ),
-    ([(X[:, :2], Y)], {}, RuntimeError, "mat1 and mat2"),
+    ([(X[:, :2], Y)], {}, ValueError, r"batch 0 of loader must.*\(300, 2\).*in_features=4"),
 ]
 
 
@@ -281,15 +281,73 @@ def test_no_probabilities_are_kept_where_nothing_learns_from_them():
     torch.testing.assert_close(out.log_evidence, np.log(300) + module.score_samples(X))
 
 
-@pytest.mark.parametrize("ask", ["predict_ood", "predict_set", "fit_density"])
-def test_arrays_and_tensors_of_another_dtype_have_a_remedy(ask):
-    module = DIPModule(mlp()).fit_density([(X, Y)])
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(9, 8), nn.Linear(8, 3)
 
-    def asked(rows):
-        return getattr(module, ask)([(rows, Y)] if ask == "fit_density" else rows)
+    def forward(self, ids):
+        return self.head(self.embed(ids).mean(1))
 
-    with pytest.raises(TypeError, match=r"torch\.as_tensor\(X, dtype=torch\.float32\)"):
-        asked(X.numpy())
-    with pytest.raises(RuntimeError) as caught:
-        asked(X.double())
-    assert "X.to(next(network.parameters()).dtype)" in caught.value.__notes__[0]
+
+IMAGES, IDS = torch.randn(300, 1, 8, 8), torch.arange(1500).reshape(300, 5) % 9
+NETWORKS = {
+    "rows": (mlp(), X),
+    "plain head": (nn.Linear(4, 3), X),
+    "images": (nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3)).eval(), IMAGES),
+    "tokens": (Tokens().eval(), IDS),
+}
+#: Network, inputs that it does not take, and what the error says besides the argument.
+NOT_TAKEN = [
+    (
+        "rows",
+        X[:, :2],
+        ValueError,
+        r"\(300, 2\).*layer '0', Linear\(in_features=4.*one row an input",
+    ),
+    ("rows", X[0, 0], ValueError, r"shape \(\).*one row an input"),
+    ("plain head", X[0], ValueError, r"must have shape.*holds.*shape \(4,\)"),
+    ("plain head", X[:, None], ValueError, r"must have shape.*holds.*\(300, 1, 4\)"),
+    ("images", IMAGES[0], ValueError, r"shape \(1, 8, 8\).*layer '2', Linear.*X\[None\]"),
+    ("images", IMAGES.permute(0, 2, 3, 1), ValueError, r"\(300, 8, 8, 1\).*layer '0', Conv2d\(1"),
+    ("images", IMAGES[..., :6, :6], ValueError, r"\(300, 1, 6, 6\).*layer '2', Linear"),
+    ("images", (255 * IMAGES).to(torch.uint8), TypeError, r"torch\.uint8.*next\(network\.para"),
+    ("rows", X.double(), TypeError, r"torch\.float64.*X\.to\(next\(network\.parameters"),
+    ("rows", X > 0, TypeError, r"torch\.bool.*X\.to\(next\(network\.parameters"),
+    ("tokens", IDS.float(), TypeError, r"torch\.float32.*layer 'embed'.*X\.long\(\)"),
+    ("tokens", IDS + 20, ValueError, r"torch\.int64.*layer 'embed', Embedding\(9, 8\).*values"),
+    ("rows", X.numpy(), TypeError, r"torch tensors.*got ndarray.*torch\.as_tensor\(X, dtype="),
+    ("rows", X.tolist(), TypeError, r"torch tensors.*got list.*torch\.as_tensor\(X, dtype="),
+    ("rows", None, TypeError, r"torch tensors.*got NoneType.*torch\.as_tensor\(X, dtype="),
+]
+ENTRIES = {
+    "fit_density": lambda module, rows: module.fit_density([(rows, Y)]),
+    "calibration": lambda module, rows: module.calibrate([(rows, Y)]),
+    "forward": lambda module, rows: module(rows),
+    **{
+        name: lambda module, rows, name=name: getattr(module, name)(rows)
+        for name in (
+            "scores_and_logits score_samples predict_dirichlet predict_ood p_value predict_set "
+            "uncertainty answers explain"
+        ).split()
+    },
+    "predict_with_reject": lambda module, rows: module.predict_with_reject(rows, coverage=0.9),
+}
+MODULES = {name: DIPModule(net).fit_density([(rows, Y)]) for name, (net, rows) in NETWORKS.items()}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize(("name", "rows", "error", "message"), NOT_TAKEN)
+def test_inputs_that_the_network_does_not_take(name, rows, error, message, entry):
+    loader = {"fit_density": "batch 0 of loader", "calibration": "batch 0 of calibration"}
+    with pytest.raises(error, match=message) as caught:
+        ENTRIES[entry](MODULES[name], rows)
+    assert f"{loader.get(entry, 'X')} " in str(caught.value)
+
+
+def test_features_of_another_width_are_those_of_another_input():
+    network = nn.Sequential(nn.Flatten(2), nn.AdaptiveAvgPool1d(6), nn.Flatten(), nn.Linear(6, 3))
+    features = lambda net, x: (x.flatten(1), net(x))  # noqa: E731
+    module = DIPModule(network.eval(), features=features).fit_density([(IMAGES, Y)])
+    with pytest.raises(ValueError, match=r"features must have 64 columns.*X holds.*1, 6, 6"):
+        module.p_value(IMAGES[..., :6, :6])

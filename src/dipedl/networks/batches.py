@@ -156,7 +156,7 @@ def _unpack_batch(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any
         pair = unpack(raw)
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(
-                f"unpack must give a tuple (inputs, labels), got {_describe(pair)} for {where}"
+                f"unpack must give a tuple (inputs, labels), got {describe_batch(pair)} for {where}"
             )
         return pair
     if isinstance(raw, Mapping):
@@ -166,8 +166,8 @@ def _unpack_batch(raw: Any, unpack: Unpack | None, where: str) -> tuple[Any, Any
     if isinstance(raw, Tensor) or (isinstance(raw, tuple | list) and len(raw) < 2):
         raise _missing_labels(raw, where)
     raise TypeError(
-        f"{where} must be (inputs, labels) or a dict with labels, got {_describe(raw)}; say how to "
-        f"take it apart: {_UNPACK}"
+        f"{where} must be (inputs, labels) or a dict with labels, got {describe_batch(raw)}; say "
+        f"how to take it apart: {_UNPACK}"
     )
 
 
@@ -182,8 +182,8 @@ def _split_labels(raw: Mapping[str, Any], where: str) -> tuple[dict[str, Any], A
 
 def _missing_labels(raw: Any, where: str) -> ValueError:
     return ValueError(
-        f"{where} holds no labels, and a density per class needs them: got {_describe(raw)}; yield "
-        f"(inputs, labels), or a dict with one of {list(_LABELS)}, or give {_UNPACK}"
+        f"{where} holds no labels, and a density per class needs them: got {describe_batch(raw)}; "
+        f"yield (inputs, labels), or a dict with one of {list(_LABELS)}, or give {_UNPACK}"
     )
 
 
@@ -196,7 +196,7 @@ def class_indices(labels: Any, where: str) -> Tensor:
         indices = known if isinstance(known, Tensor) else torch.as_tensor(known, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(
-            f"labels must be class indices 0..k-1 (int), got {_describe(labels)} in {where}; "
+            f"labels must be class indices 0..k-1 (int), got {describe_batch(labels)} in {where}; "
             "number the classes, and give their names as DIPModule(..., classes=...)"
         ) from error
     integer = not (
@@ -213,9 +213,10 @@ def class_indices(labels: Any, where: str) -> Tensor:
     return indices.long()
 
 
-def _describe(value: Any) -> str:
+def describe_batch(value: Any) -> str:
+    """Return type, shape and dtype of a batch, or of a part of it, in words."""
     if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
     if isinstance(value, Mapping):
         return f"{type(value).__name__} with keys {list(value)}"
     if isinstance(value, tuple | list):

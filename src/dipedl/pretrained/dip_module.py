@@ -46,7 +46,7 @@ from ..networks.batches import (
     holds_tensors,
     move_tensors,
 )
-from .class_gaussians import ClassGaussians, keep_precision
+from .class_gaussians import ClassGaussians, check_features, keep_precision
 from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
 from .features import PENULTIMATE, FeatureSource, Rows, list_shapes, network_errors, read_rows
 from .held_out_rows import HELD_OUT_SHARE, HeldOutRows, HoldOut, rename_key, spread_evenly
@@ -477,6 +477,12 @@ class DIPModule(Decisions, nn.Module):
         else:
             with network_errors(inputs, self.source):
                 features, logits = self.source(*inputs.args, **inputs.kwargs)
+                check_features(features, self.density_.n_features_)
+                if logits.shape != (shape := (len(features), self.density_.n_classes_)):
+                    raise ValueError(
+                        f"logits must have a row for each of features and a column for each class, "
+                        f"shape {shape}, got {tuple(logits.shape)}"
+                    )
         return features, self.fusion(self.density_(features), logits), logits
 
     def score_samples(self, *args: Any, **kwargs: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial, reduce
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from ..networks.batches import (
     Unpack,
     as_call,
     batches,
+    describe_batch,
     map_tensors,
     takes_arguments,
     tensors,
@@ -91,25 +94,47 @@ class FeatureSource(nn.Module):
             return " and ".join(f"the output of {name!r}" for name in self.names)
         if self._head is None:
             return "the input of the last nn.Linear that runs, known from the first batch on"
-        return f"the input of {self._head!r} ({self._network[0].get_submodule(self._head)})"
+        return f"the input of {self._head!r} ({self.network.get_submodule(self._head)})"
 
     @property
     def call(self) -> Callable[..., Any]:
         """The function that takes the arguments of a pass."""
-        network = self._network[0]
+        network = self.network
         return network.forward if self.function is None else partial(self.function, network)
 
     @property
     def penultimate(self) -> nn.Linear | None:
         """The linear layer whose input the features are; None if they are something else."""
-        head = None if self._head is None else self._network[0].get_submodule(self._head)
+        head = None if self._head is None else self.network.get_submodule(self._head)
         return head if isinstance(head, nn.Linear) and self.pool is None else None
+
+    @property
+    def network(self) -> nn.Module:
+        """The network, which is a module of the owner."""
+        return self._network[0]
+
+    def failing_layer(self, error: Exception) -> str | None:
+        """Return the layer of the network, or the function, that raised an error, in words.
+
+        None is an error of this library, about what came out of a pass.
+        """
+        frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+        if frames[-1].f_globals["__name__"].partition(".")[0] == __name__.partition(".")[0]:
+            return None
+        names = {id(module): name for name, module in self.network.named_modules()}
+        inside = [frame.f_locals.get("self") for frame in frames]
+        layers = [module for module in inside if id(module) in names]
+        if not layers:
+            return f"{self.layers} says"
+        layer, name = layers[-1], names[id(layers[-1])]
+        kind = type(layer).__name__ if any(layer.children()) else repr(layer)
+        return f"its layer {name!r}, {kind}, says" if name else f"the network, {kind}, says"
 
     def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run a batch once to see the shapes of all layers and to find the penultimate one."""
         if self.function is not None:
             return
-        network = self._network[0]
+        network = self.network
         modules: dict[str, Any] = {name: m for name, m in network.named_modules() if name}
         if isinstance(network, nn.Linear):
             modules = {"": network}
@@ -146,7 +171,7 @@ class FeatureSource(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Features (n, p) and logits (n, k) of a batch, in one pass."""
-        network = self._network[0]
+        network = self.network
         if self.function is not None:
             return self._split_pair(self.function(network, *args, **kwargs))
         activations = self._activations
@@ -188,7 +213,7 @@ class FeatureSource(nn.Module):
         return self._as_rows("the function", pool_rows(pair[0], self.pool)), logits_of(pair[1])
 
     def _capture_head(self, name: str) -> None:
-        modules = dict(self._network[0].named_modules())
+        modules = dict(self.network.named_modules())
         self._head = name
         self.layer.fill_(list(modules).index(name))
         hook = Capture(self._activations, name, self.pool).keep_input
@@ -203,7 +228,7 @@ class FeatureSource(nn.Module):
         place = int(self.layer)
         if place < 0 or self.names or self.function is not None:
             return
-        names = [name for name, _ in self._network[0].named_modules()]
+        names = [name for name, _ in self.network.named_modules()]
         if place >= len(names):
             raise ValueError(
                 f"the penultimate layer is module {place} in the state, and the network has "
@@ -379,30 +404,55 @@ def _look_between(source: FeatureSource, inputs: Arguments, rows: Rows, most: in
 def network_errors(
     inputs: Arguments, source: FeatureSource, batch: Batch | None = None
 ) -> Iterator[None]:
-    """Add a remedy to errors of a network, for `inputs` that came as a `batch` of a loader.
+    """Say in errors of a pass what came: `inputs`, or those of a `batch` of a loader, and a remedy.
 
-    These are: out of memory, arrays, tensors of another dtype, names that it does not take.
+    These are: out of memory, names that the network does not take, arrays, tensors of another
+    dtype, shape or device, and features or logits that do not fit.
     """
-    args, kwargs = inputs
     smaller = "try batches of {0} (batch_size={0} of the DataLoader)"
     alone = "the network needs a larger device, half precision or torch.autocast"
     try:
         with memory_errors(inputs.rows, smaller, alone):
             yield
-    except (AttributeError, RuntimeError, TypeError) as error:
-        wrong = None if isinstance(error, RuntimeError) else _name_error(inputs, source, batch)
-        if wrong is not None:
-            raise wrong from error
-        if any(isinstance(value, np.ndarray) for value in (*args, *kwargs.values())):
-            raise TypeError(
-                "the network was given a numpy array: give torch tensors of its dtype, such as "
-                "torch.as_tensor(X, dtype=torch.float32)"
-            ) from None
-        if "same dtype" in str(error) or "Input type" in str(error):
-            error.add_note(
-                "give tensors of the network's dtype: X.to(next(network.parameters()).dtype)"
-            )
-        raise
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
+        raise _refusal(e, inputs, source, batch) from e
+
+
+#: In errors of PyTorch about dtypes.
+_DTYPE = re.compile(r"dtype|(input|scalar) types?\b|not implemented for", re.IGNORECASE)
+
+
+def _refusal(
+    error: Exception, inputs: Arguments, source: FeatureSource, batch: Batch | None
+) -> Exception:
+    """Return the error of a pass that failed, with what came and what to pass instead."""
+    args, kwargs = inputs
+    parts = [*map(describe_batch, args), *(f"{k}={describe_batch(v)}" for k, v in kwargs.items())]
+    came, where = " and ".join(parts) or "nothing", "X" if batch is None else batch.where
+    layer = source.failing_layer(error)
+    if layer is None:
+        return type(error)(f"{error}; {where} holds {came}")
+    wrong = None if isinstance(error, RuntimeError) else _name_error(inputs, source, batch)
+    if wrong is not None:
+        return wrong
+    values = list(tensors(inputs))
+    if not values or any(isinstance(value, np.ndarray) for value in (*args, *kwargs.values())):
+        return TypeError(
+            f"{where} must hold torch tensors as the network takes them, got {came}; convert it, "
+            "such as torch.as_tensor(X, dtype=torch.float32)"
+        )
+    fault = f"got {came}: {layer} {str(error).partition(chr(10))[0]!r}"
+    if _DTYPE.search(str(error)):
+        weights = next(source.network.parameters(), torch.empty(0)).dtype
+        integers = all(value.dtype == weights for value in values)
+        remedy = "integers, X.long()" if integers else "X.to(next(network.parameters()).dtype)"
+        return TypeError(
+            f"{where} must have the dtype that the network takes, {fault}; give {remedy}"
+        )
+    return ValueError(
+        f"{where} must be a batch that the network takes, {fault}; give one row an input, of "
+        "shape, values and device as in its training (a single input as X[None])"
+    )
 
 
 def _name_error(inputs: Arguments, source: FeatureSource, batch: Batch | None) -> TypeError | None:
