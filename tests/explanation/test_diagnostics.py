@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dipedl import DIPClassifier
-from dipedl.apps.cli.wording import diagnosis_in_shell
+from dipedl.apps.cli.terminal import diagnosis_in_shell
 from dipedl.apps.table.advice import error_ranking
 from dipedl.calibration import Temperature
 from dipedl.density import GDADensity

@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pyarrow")
 from dipedl.apps.cli.check import check  # noqa: E402
 from dipedl.apps.cli.fit import fit  # noqa: E402
-from dipedl.apps.cli.wording import REMEDIES, diagnosis_in_shell  # noqa: E402
+from dipedl.apps.cli.terminal import REMEDIES, diagnosis_in_shell  # noqa: E402
 from dipedl.pretrained import DIPModule  # noqa: E402
 
 #: A setting that a remedy names, with the value to give it.

@@ -11,9 +11,8 @@ from threadpoolctl import threadpool_limits
 from ..datasets import Dataset, load_mini_mnist
 from .table.evaluate import Evaluation, evaluate
 from .table.fit import FitRequest, fit_table
-from .table.formats import IMAGES, Format
 from .table.images import CLASS, FILE, pixel_names
-from .table.reading import FrameTable
+from .table.reading import IMAGES, Format, FrameTable
 
 #: Names of the sets of images that are no digits.
 NO_DIGITS = {

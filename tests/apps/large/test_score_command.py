@@ -117,7 +117,7 @@ def test_a_dry_run_passes_over_a_part_that_cannot_be_read(run, kept, tmp_path):
 
 
 def test_errors_of_the_library_name_the_options_that_give_its_arguments():
-    from dipedl.apps.cli.wording import with_options
+    from dipedl.apps.cli.terminal import with_options
 
     said = with_options("leave out: drop=['a, b', 'c']; resume=True finishes, overwrite=True not")
     assert said == "leave out: --drop '\"a, b\",c'; --resume finishes, --overwrite not"

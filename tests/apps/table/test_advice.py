@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.apps.cli.wording import diagnosis_in_shell
+from dipedl.apps.cli.terminal import diagnosis_in_shell
 from dipedl.apps.table import evaluate, fit
 from dipedl.apps.table.advice import error_ranking, next_steps
 from dipedl.apps.table.page import render

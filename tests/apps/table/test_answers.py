@@ -12,10 +12,9 @@ pytest.importorskip("pyarrow")
 
 import dipedl
 from dipedl.apps.table import check, evaluate, fit, page, reading
-from dipedl.apps.table.classifiers import MODELS
 from dipedl.apps.table.columns import as_inputs
 from dipedl.apps.table.explain import explain_rows
-from dipedl.apps.table.fit import FitRequest, fit_table
+from dipedl.apps.table.fit import MODELS, FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model, save_model
 from passengers import passengers

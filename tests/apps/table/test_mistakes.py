@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.table import formats, writing
+from dipedl.apps.table import reading, writing
 from dipedl.io import container
 from passengers import passengers
 
@@ -474,7 +474,7 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     csv()(tmp_path)
-    monkeypatch.setattr(formats, "open", refuse, raising=False)
+    monkeypatch.setattr(reading, "open", refuse, raising=False)
     done = run("check", tmp_path / "data.csv", "--target", "survived")
     one_sentence(done, 1, "data.csv: no permission; ask its owner for it")
 

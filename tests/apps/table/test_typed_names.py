@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.cli.terminal import names_in, pairs_in
-from dipedl.apps.cli.wording import as_typed, with_options
+from dipedl.apps.cli.terminal import as_typed, names_in, pairs_in, with_options
 from dipedl.apps.table.columns import guess
 from dipedl.apps.table.errors import UserError
 from passengers import passengers

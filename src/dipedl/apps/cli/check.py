@@ -35,7 +35,7 @@ def check(
     """
     with report_errors(quiet):
         from ..table.check import check_table
-        from .wording import diagnosis_in_shell
+        from .terminal import diagnosis_in_shell
 
         tables = [
             options.open_file(path, delimiter, names_in(gaps)) for path in (data, test) if path

@@ -23,7 +23,7 @@ def demo(
     """
     with report_errors(quiet):
         from ..demo import halved_digits, run_demo
-        from ..table.classifiers import check_model
+        from ..table.fit import check_model
         from ..table.page import render
         from ..table.writing import check_page, check_writable, complete_file
         from .report import print_report

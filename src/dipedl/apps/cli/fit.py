@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...writing.cells import one_line
-from . import options, parts
+from . import options
 from .terminal import (
     PARTIAL,
     check_share,
@@ -60,7 +60,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take;
 _NOT_IN_PARTS = {
     "rows": "is for a fit in memory; in parts --reservoir says from how many rows is learned",
     "gaps": "is for a fit in memory; in parts a gap is an empty entry (null)",
-    "delimiter": parts.NO_CSV,
+    "delimiter": options.NO_CSV,
     "time_column": "is for a fit in memory: without --engine",
     "extractor": "is for --images, which is not given",
 }
@@ -117,10 +117,10 @@ def fit(
         float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
     ] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
-    engine: parts.Engine_ = None,
-    address: parts.Address = None,
-    workers: parts.Workers = None,
-    partitions: parts.Partitions = None,
+    engine: options.Engine_ = None,
+    address: options.Address = None,
+    workers: options.Workers = None,
+    partitions: options.Partitions = None,
     density: Density = None,
     like: Like = None,
     key: Key = None,
@@ -140,14 +140,16 @@ def fit(
     rows, drawn at random.
     """
     check_share(false_alarms, "--false-alarms", "0.05")
-    engine_options = parts.PartOptions(engine, address, workers, partitions, resume, False, dry_run)
+    engine_options = options.PartOptions(
+        engine, address, workers, partitions, resume, False, dry_run
+    )
     only_parts = {"density": density, "key": key, "reservoir": reservoir, "like": like}
     only_parts["calibration"] = held_out
     only_parts = {name: value for name, value in only_parts.items() if value is not None}
     settings: dict[str, Any] = {"model": model, "drop": names_in(drop), "time_column": time_column}
     settings |= {"types": pairs_in(types), "false_alarms": false_alarms}
     settings |= {"seed": seed, "verbose": verbose}
-    if not images and (engine_options or only_parts or parts.is_data_set(data)):
+    if not images and (engine_options or only_parts or options.is_data_set(data)):
         refuse_options(context, _NOT_IN_PARTS)
         if like is not None:
             refuse_options(context, _NOT_WITH_LIKE)
@@ -189,7 +191,7 @@ def fit(
 
 def _print_result(learned: FitResult, data: Path, out: Path, json: bool, quiet: bool) -> None:
     """Print a fitted model; exit code 3 if rows were refused or files cannot be read."""
-    from .wording import diagnosis_in_shell, with_options
+    from .terminal import diagnosis_in_shell, with_options
 
     learned = replace(
         learned,
@@ -283,7 +285,7 @@ def _fit_parts(
     data: str,
     out: Path,
     settings: dict[str, Any],
-    engine_options: parts.PartOptions,
+    engine_options: options.PartOptions,
     *,
     json: bool,
     quiet: bool,
@@ -305,7 +307,7 @@ def _fit_parts(
     check_writable(out, [like])
     check_no_table(out)
     work = out.with_name(f"{out.name}.parts")
-    with parts.engine_of(engine_options) as engine:
+    with options.engine_of(engine_options) as engine:
         if engine_options.dry_run:
             plan = plan_fit(data, request, engine_options.partitions, engine.workers)
             echo_json(asdict(plan)) if json else echo(str(plan))

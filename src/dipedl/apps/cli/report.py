@@ -46,7 +46,7 @@ def report(
         from ..table.page import render
         from ..table.table_model import read_model
         from ..table.writing import check_page, check_writable, complete_file
-        from .wording import diagnosis_in_shell
+        from .terminal import diagnosis_in_shell
 
         check_writable(out, options.input_files(model, data, ood))
         check_page(out)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...writing.cells import one_line
-from . import options, parts
+from . import options
 from .terminal import (
     PARTIAL,
     STOPPED,
@@ -92,10 +92,10 @@ def score(
         str, typer.Option(help="Column of --held-out-proba with the true class.")
     ] = "target",
     delimiter: options.Delimiter = None,
-    engine: parts.Engine_ = None,
-    address: parts.Address = None,
-    workers: parts.Workers = None,
-    partitions: parts.Partitions = None,
+    engine: options.Engine_ = None,
+    address: options.Address = None,
+    workers: options.Workers = None,
+    partitions: options.Partitions = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
     dry_run: DryRun = False,
@@ -122,14 +122,14 @@ def score(
         if reasons not in REASONS:
             fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
         request = ScoreRequest(names_in(columns), coverage, reasons)
-        engine_options = parts.PartOptions(
+        engine_options = options.PartOptions(
             engine, address, workers, partitions, resume, overwrite, dry_run
         )
         if model and data:
             options.check_order(model, Path(data))
-        if model and data and (engine_options or parts.is_data_set(data)):
+        if model and data and (engine_options or options.is_data_set(data)):
             if not read_model(model).of_images:
-                refuse_options(context, {"delimiter": parts.NO_CSV})
+                refuse_options(context, {"delimiter": options.NO_CSV})
                 out = out or Path("answers")
                 with measure_step("rows answered", verbose):
                     _score_parts(model, data, out, request, engine_options, json, quiet)
@@ -205,7 +205,7 @@ def _score_parts(
     data: str,
     out: Path,
     request: ScoreRequest,
-    engine_options: parts.PartOptions,
+    engine_options: options.PartOptions,
     json: bool,
     quiet: bool,
 ) -> None:
@@ -219,7 +219,7 @@ def _score_parts(
     request = replace(request, fields=(*request.fields, "log_evidence"))
     how: dict[str, Any] = {"partitions": engine_options.partitions, "wanted": request}
     try:
-        with parts.engine_of(engine_options) as engine:
+        with options.engine_of(engine_options) as engine:
             if engine_options.dry_run:
                 found = plan(model, data, workers=engine.workers, **how)
                 _print_plan(found, engine.workers, json)

@@ -28,7 +28,7 @@ import pyarrow.parquet
 from ...plugins import optional
 from ...writing.cells import printable_name
 from ..table.errors import UsageError, UserError
-from ..table.reading import frame_of, join_frames
+from ..table.reading import frame_of, join_frames, open_columnar
 from .engines import Engine
 
 #: How the names of the parts of a stream begin.
@@ -37,7 +37,6 @@ _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 #: Formats by their first bytes.
 _PARQUET, _ARROW, _ARRAY = b"PAR1", b"ARROW1", b"\x93NUMPY"
-_PAGES = 1 << 20
 _BYTES = 128 << 20
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 #: Rows of a table, or arrays that belong together: (X,) or (X, y).
@@ -350,14 +349,10 @@ class DataFile:
     def _reader(self) -> Iterator[tuple[bytes, Any]]:
         """Yield the format of the file, by its first bytes, and a reader of it."""
         with self._open() as file:
-            head = bytes(file.read(6))
-            file.seek(0)
-            if head.startswith(_PARQUET):
-                # Pages come one after another: a row group may be larger than memory.
-                yield _PARQUET, pa.parquet.ParquetFile(file, buffer_size=_PAGES, pre_buffer=False)
-            elif head == _ARROW:
-                yield _ARROW, pa.ipc.open_file(file)
-            elif head == _ARRAY:
+            reader = open_columnar(file)
+            if reader is not None:
+                yield _PARQUET if isinstance(reader, pa.parquet.ParquetFile) else _ARROW, reader
+            elif bytes(file.read(6)) == _ARRAY:
                 yield _ARRAY, self._array()
             else:
                 raise ValueError("it is neither a Parquet, Arrow or Feather file nor an .npy array")

@@ -10,16 +10,17 @@ from typing import Any
 from ...classifier import DIPClassifier
 from ...density import GDADensity
 from ...writing.cells import printable_name
-from ..table.classifiers import check_model, title
 from ..table.errors import UsageError, UserError, list_names
 from ..table.fit import (
     FitRequest,
     FitResult,
     build_classifier,
+    check_model,
     fit_with_warnings,
     held_out_scores,
     measure_speed,
     notes_of_warnings,
+    title,
 )
 from ..table.reading import RejectedRow
 from ..table.table_model import TableModel

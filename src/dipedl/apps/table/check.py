@@ -33,8 +33,7 @@ from .columns import (
     with_gaps,
 )
 from .errors import UserError, check_columns, list_names
-from .formats import CSV
-from .reading import RejectedRow, Sample, Table, sample_rows
+from .reading import CSV, RejectedRow, Sample, Table, sample_rows
 
 _LEAK, _LEAK_ROWS, _FOLDS, _LEAF = 0.98, 20_000, 3, 5
 _GAPS, _RARE_CLASS, _MANY = 0.5, 50, 0.95

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from ...writing.spelling import spellings, versions
 from .errors import UsageError, UserError, check_columns, list_names, suggest_name
-from .formats import CSV, is_utf8
-from .reading import RejectedRow, Table
+from .reading import CSV, RejectedRow, Table, is_utf8
 
 NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
 KINDS = (NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE)

@@ -18,8 +18,7 @@ from ...plugins import optional
 from ...writing.cells import printable_name
 from ...writing.files import sha256_of
 from .errors import UserError
-from .formats import IMAGES, Format
-from .reading import Piece, RejectedRow, Table
+from .reading import IMAGES, Format, Piece, RejectedRow, Table
 
 #: Columns beside the features.
 FILE, CLASS = "file", "class"
