@@ -40,7 +40,7 @@ calibrator = "passthrough"
 normalizer = { name = "ZScore" }
 classifier = "net"
 density = "gaussian"
-uncertainty = "log_density"
+kinds = ["log_density"]
 
 [methods.dip-edl-features]
 title = "DIP-EDL on features"

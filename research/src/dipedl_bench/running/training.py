@@ -236,7 +236,7 @@ def _predictions(model: Any, part: Part, X: Rows, cost: Seconds) -> Arrays:
             for split, rows in X.items()
         }
     scored = {split: rows for split, rows in X.items() if split != "train"}
-    return method_arrays(model, scored, cost, part.spec.uncertainty if part.spec else None)
+    return method_arrays(model, scored, cost, *part.spec.kinds if part.spec else ())
 
 
 def classifier_arrays(model: Any, X: Rows, cost: Seconds) -> Arrays:

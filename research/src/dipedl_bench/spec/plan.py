@@ -130,11 +130,15 @@ def plan(
     return [cell for _, cell in sorted(seeded, key=itemgetter(0))]
 
 
-def _method_of(suite: Suite, setting: Profile, name: str, place: str) -> Method:
-    """Return the entry of a method, as a profile completes it."""
+def _method_of(suite: Suite, setting: Profile, name: str, place: str) -> tuple[Method, Any]:
+    """Return the entry of a method, as a profile completes it, and the method, unfitted."""
     over = setting.methods.get(name, {})
     table = complete_table(suite.methods[name], over, Method, setting)
-    return read_model(Method, table, place, "suite")
+    method = read_model(Method, table, place, "suite")
+    made = build_method(method, place)
+    if method.kinds and not accepts(made.uncertainty, "kind"):
+        raise ValueError(f"{place}.kinds: {type(made).__name__} has one kind only")
+    return method, made
 
 
 # ------------------------------------------------------------------- suites that cross data sets
@@ -151,11 +155,7 @@ def _crossed_cells(
     setting = suite.profile(profile)
     methods, settings = {}, {}
     for name in names:
-        place = f"{where}: methods.{name}"
-        methods[name] = method = _method_of(suite, setting, name, place)
-        made = build_method(method, place)
-        if method.kinds and not accepts(made.uncertainty, "kind"):
-            raise ValueError(f"{place}.kinds: {type(made).__name__} has one kind only")
+        methods[name], made = _method_of(suite, setting, name, f"{where}: methods.{name}")
         settings[name] = to_lists(describe(made))
     wanted = choose("classifier", classifiers, suite.classifiers)
     for dataset in choose("data set", datasets, setting.datasets):
@@ -261,7 +261,7 @@ def data_config(suite: Suite, profile: Profile) -> Table:
 
 def _method(suite: Suite, profile: Profile, name: str, where: str) -> Part:
     place, data = f"{where}: methods.{name}", data_config(suite, profile)
-    spec = _method_of(suite, profile, name, place)
+    spec, model = _method_of(suite, profile, name, place)
     below: dict[str, Part] = {}
     if spec.classifier is not None:
         found = _part_table(suite, profile, "classifiers", spec.classifier, place)
@@ -272,11 +272,12 @@ def _method(suite: Suite, profile: Profile, name: str, where: str) -> Part:
             raise ValueError(f"{place}: a method with a density needs a classifier too; name one")
         network = {"classifier": below["classifier"]} if _sees_network(table, at) else {}
         below["density"] = _part("density", key, table, at, data, network)
-    _check_method(spec, below, place)
+    _check_method(spec, model, below, place)
     made = {"estimator": spec.estimator, "arguments": spec.arguments}
     part = _part("method", name, made, place, data, below)
     # own keys that its predictions depend on, where they differ from the defaults
-    own = spec.model_dump(include={"sees", "statistics", "uncertainty"}, exclude_defaults=True)
+    own = spec.model_dump(include={"sees", "statistics"}, exclude_defaults=True)
+    own |= {"uncertainty": spec.kinds[0]} if spec.kinds else {}
     return replace(part, spec=spec, config=part.config | own)
 
 
@@ -327,8 +328,9 @@ def _part_table(
     return given if isinstance(given, str) else found["estimator"], found, place
 
 
-def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
-    model = build(spec.estimator, spec.arguments, where)
+def _check_method(spec: Method, model: Any, below: Mapping[str, Part], where: str) -> None:
+    if len(spec.kinds) > 1:
+        raise ValueError(f"{where}.kinds: only a crossed suite has rows of several kinds")
     pixels = spec.sees == "pixels"
     if pixels and set(below) != {"classifier"}:
         raise ValueError(
@@ -341,8 +343,6 @@ def _check_method(spec: Method, below: Mapping[str, Part], where: str) -> None:
     learns = hasattr(model, "evidence_model") or (pixels and accepts(model.fit, "calibration"))
     if spec.statistics == "validation" and not learns:
         raise ValueError(f"{where}.statistics: {spec.estimator} takes no statistics")
-    if spec.uncertainty is not None and not accepts(model.uncertainty, "kind"):
-        raise ValueError(f"{where}.uncertainty: {spec.estimator} has one kind only")
 
 
 # ------------------------------------------------------------------------------------- tables

@@ -95,6 +95,9 @@ class Method(Frozen):
     estimator: str
     arguments: Table = {}
     note: str = ""
+    #: Kinds of its uncertainty; the first ranks, each other one of a crossed suite becomes a row
+    #: ``method:kind``.
+    kinds: tuple[str, ...] = ()
 
     # ---- in a suite with one data set a profile: the parts that the method is given
     #: Parts that are trained once a seed and shared: a name out of the suite's ``[classifiers]``
@@ -106,8 +109,6 @@ class Method(Frozen):
     sees: Literal["predictions", "pixels"] = "predictions"
     #: Rows from which DIPClassifier takes the statistics of its normaliser.
     statistics: Literal["train", "validation"] = "train"
-    #: Passed to the method's ``uncertainty`` as `kind`.
-    uncertainty: str | None = None
     #: Default seeds of this method, where they differ from those of the others.
     seeds: tuple[int, ...] | None = None
 
@@ -117,8 +118,6 @@ class Method(Frozen):
     group: Literal[("", *GROUPS)] = ""  # type: ignore[valid-type]
     #: "paper" makes it with ``DIPClassifier.paper``.
     preset: Literal["", "paper"] = ""
-    #: Kinds of uncertainty; the first ranks, each other one becomes a row ``method:kind``.
-    kinds: tuple[str, ...] = ()
     #: Where its probabilities come from; with "classifier_proba" one minus the largest ranks.
     answers: Literal["predict_proba", "classifier_proba"] = "predict_proba"
     #: Whether it is given the validation rows to calibrate on, where it takes some and the
