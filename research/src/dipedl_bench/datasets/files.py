@@ -115,10 +115,10 @@ def fetch(name: str) -> Path:
     file, folder = FILES[name], data_folder()
     check_there([name])
     if folder is not None:
-        return _verified(folder / name, file, f"replace it by {file.source}")
+        return _verify_checksum(folder / name, file, f"replace it by {file.source}")
     path = cache_folder() / name
     if path.is_file():
-        return _verified(path, file, "delete it and load again to download it again")
+        return _verify_checksum(path, file, "delete it and load again to download it again")
     if file.archive:
         archive = fetch(file.archive)
         path = archive.parent / file.member
@@ -126,7 +126,7 @@ def fetch(name: str) -> Path:
             import pooch
 
             pooch.Untar(members=[file.member], extract_dir=".")(str(archive), "download", None)
-        return _verified(path, file, "delete it and the archive beside it, and load again")
+        return _verify_checksum(path, file, "delete it and the archive beside it, and load again")
     return _download(file, path, name)
 
 
@@ -136,7 +136,7 @@ def read_arrays(name: str) -> dict[str, np.ndarray]:
         return dict(content)
 
 
-def _verified(path: Path, file: RemoteFile, remedy: str) -> Path:
+def _verify_checksum(path: Path, file: RemoteFile, remedy: str) -> Path:
     algorithm = file.checksums[0].partition(":")[0]
     stat = path.stat()
     found = f"{algorithm}:{_digest(path, algorithm, stat.st_size, stat.st_mtime_ns)}"

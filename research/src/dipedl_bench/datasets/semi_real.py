@@ -289,7 +289,7 @@ def _extragalactic(wavelength: Array, objects: Objects, rows: NDArray[np.int64])
     powers = scaled_log(wavelength)[:, None] ** np.arange(3)
     rest = np.log10(wavelength) - np.log10(1 + objects.redshift[rows])[:, None]
     position = (rest - objects.start) / objects.step
-    lines = _between(objects.coefficients[rows] @ objects.eigenspectra, position)
+    lines = _interpolate(objects.coefficients[rows] @ objects.eigenspectra, position)
     smooth, _ = np.linalg.qr(powers)
     lines -= (lines @ smooth) @ smooth.T
     lines /= lines.std(axis=1, keepdims=True)
@@ -305,14 +305,14 @@ def _stellar(parts: Parts, rows: NDArray[np.int64], velocity: Array, reddening: 
         flux[mine] = parts.stars.coefficients[rows[mine]] @ parts.stars.eigenspectra[kind]
     step = (w[-1] - w[0]) / (len(w) - 1)
     at_rest = w / (1 + velocity / LIGHT_KM_S)[:, None]
-    flux = _between(flux, (at_rest - w[0]) / step)
+    flux = _interpolate(flux, (at_rest - w[0]) / step)
     flux /= np.median(flux, axis=1, keepdims=True)
     np.clip(flux, 0, None, out=flux)
     flux *= np.exp(-0.4 * np.log(10) * reddening[:, None] * extinction(w))
     return flux
 
 
-def _between(rows: Array, position: Array) -> Array:
+def _interpolate(rows: Array, position: Array) -> Array:
     """Values of rows (m, q) at fractional indices (m, p), linear; the end values beyond them."""
     last = rows.shape[1] - 1
     position = np.clip(position, 0, last)

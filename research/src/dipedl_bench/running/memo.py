@@ -33,7 +33,7 @@ class Seconds:
         return cls(time.perf_counter(), time.process_time())
 
     @contextmanager
-    def counted(self) -> Iterator[None]:
+    def count(self) -> Iterator[None]:
         """Add what passes inside."""
         start = self.until_now()
         yield
@@ -97,10 +97,10 @@ class Memory:
         self.known[f"{method} {id(model)} {joblib.hash(X)}"] = answer, Seconds()
 
     def _compute_once(self, key: str, make: Callable[[], Any]) -> tuple[Any, Seconds]:
-        with self.here.counted():
+        with self.here.count():
             if key not in self.known:
                 spent = Seconds()
-                with spent.counted():
+                with spent.count():
                     made = make()
                 self.known[key] = made, spent
         found = self.known[key]

@@ -95,7 +95,7 @@ class MethodInputs:
     features: Any
     memory: Memory
 
-    def frozen(self, held_out: float) -> MethodInputs:
+    def freeze_classifier(self, held_out: float) -> MethodInputs:
         """The last rows, a share of them, with the classifier as the others make it, frozen."""
         n = len(self.y) - round(held_out * len(self.y))
         w, rest_w = (None, None) if self.w is None else (self.w[:n], self.w[n:])
@@ -155,7 +155,7 @@ def _rows(
     probabilities of the test rows, and "score" their uncertainty, beyond that.
     """
     n, memory = len(inputs.y), inputs.memory
-    own = inputs if method.held_out is None else inputs.frozen(method.held_out)
+    own = inputs if method.held_out is None else inputs.freeze_classifier(method.held_out)
     model = build_method(method, where, random_state=cell.seed, **own.parts(method))
     spent: dict[str, Seconds] = {}
     fitting = memory.fitting
@@ -224,7 +224,7 @@ def _alone(spent: dict[str, Seconds], step: str, memory: Memory) -> Iterator[Non
     """Count what passes inside, as if no fit and no prediction of the classifier were shared."""
     # A copy of `here`: the memory adds to its own in place.
     alone, here, own = memory.alone, replace(memory.here), Seconds()
-    with own.counted():
+    with own.count():
         yield
     spent[step] = own - (memory.here - here) + (memory.alone - alone)
 

@@ -126,7 +126,7 @@ def train_part(
         say(f"epoch {at['epoch']}/{at['epochs']}, loss {at['loss']:.4g}, {left} s left")
 
     options = {"checkpoint": checkpoint, "deadline": deadline, "progress": progress}
-    with train.counted():
+    with train.count():
         _fit(model, part, X, y, options)
     arrays = {} if cell.methods else _predictions(model, part, X, scoring)
     for split, labels in y.items():
@@ -304,7 +304,7 @@ def _time_call(
 ) -> np.ndarray:
     # the cost of scoring is that of the test set and the OOD sets
     counts = split == "test" or split.startswith(OOD_PREFIX)
-    with cost.counted() if counts else nullcontext():
+    with cost.count() if counts else nullcontext():
         return np.asarray(predict(rows), dtype=np.float64)
 
 

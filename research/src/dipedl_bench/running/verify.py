@@ -92,7 +92,7 @@ def verify(
     axes: dict[str, Any] = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
     cells = plan(loaded, profiles[0], file_of(suite), seeds=[seed or 0], **axes)
     today = {line_of(head): head for cell in cells for head in cell.heads}
-    rows = _published(there, today, seed)
+    rows = _rows_to_verify(there, today, seed)
     seed = next(iter(rows.values()))["seed"]
     why = {line: _why_not(row, today[line]) for line, row in rows.items()}
     wanted = []
@@ -114,7 +114,7 @@ def verify(
     return [_compare(row, made.get(line), why[line]) for line, row in rows.items()]
 
 
-def _published(rows: list[Row], lines: Iterable[Any], seed: int | None) -> dict[Any, Row]:
+def _rows_to_verify(rows: list[Row], lines: Iterable[Any], seed: int | None) -> dict[Any, Row]:
     """The latest row of each line with a seed, None for the smallest that there is."""
     found = [row for row in rows if line_of(row) in lines and row["metrics"]]
     if not found:

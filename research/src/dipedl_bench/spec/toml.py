@@ -29,7 +29,7 @@ class Frozen(BaseModel):
 def read_tables(text: str, where: str) -> dict[str, Any]:
     """Return the tables of a TOML file, arrays as tuples; `where` names the file in errors."""
     try:
-        tables: dict[str, Any] = _with_tuples(tomllib.loads(text))
+        tables: dict[str, Any] = _to_tuples(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{where}: not TOML: {error}") from error
     return tables
@@ -38,7 +38,7 @@ def read_tables(text: str, where: str) -> dict[str, Any]:
 def read_model(model: type[Model], table: Mapping[str, Any], where: str, whole: str = "") -> Model:
     """Return the model of a table; `where` names file and key in errors, `whole` the table."""
     try:
-        return model.model_validate(_with_tuples(table))
+        return model.model_validate(_to_tuples(table))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     place = ".".join(str(step) for step in first["loc"]) or whole
@@ -50,8 +50,8 @@ def read_model(model: type[Model], table: Mapping[str, Any], where: str, whole: 
     raise ValueError(f"{where}: {place}: {message}")
 
 
-def _with_tuples(value: Any) -> Any:
+def _to_tuples(value: Any) -> Any:
     """Arrays of TOML as tuples: nothing in a suite changes after it was read."""
     if isinstance(value, Mapping):
-        return {key: _with_tuples(item) for key, item in value.items()}
-    return tuple(map(_with_tuples, value)) if isinstance(value, list | tuple) else value
+        return {key: _to_tuples(item) for key, item in value.items()}
+    return tuple(map(_to_tuples, value)) if isinstance(value, list | tuple) else value
