@@ -252,6 +252,18 @@ def test_a_part_that_is_not_fitted(plain, path):
     refused(path, "is not fitted")
 
 
+def test_an_evidence_model_in_place_of_the_classifier(plain, path):
+    """Its probabilities need a classifier: a TypeError at the first answer."""
+
+    def change(manifest, tensors):
+        state = manifest["objects"][0]["state"]
+        state["estimator_"] = state["evidence_"]
+
+    path.write_bytes(plain)
+    forge(path, change)
+    refused(path, "estimator_ of DIPClassifier is a EvidenceModel")
+
+
 def test_categories_that_are_not_sorted(path):
     def change(manifest, tensors):
         manifest["small"] = [
