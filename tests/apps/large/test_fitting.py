@@ -478,7 +478,6 @@ def test_files_that_differ_in_their_columns_are_refused(frame, tmp_path, change,
         (lambda f: f.head(40), "give more rows"),
         (lambda f: pd.concat([f.head(20)] * 50), "a column that tells them apart"),
         (lambda f: f[list("badc")].to_numpy(), "without labels"),
-        (lambda f: iter([(1, 2)]), "use partial_fit"),
     ],
 )
 def test_what_nothing_can_be_learned_from_is_refused(frame, data, reason):

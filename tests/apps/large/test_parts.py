@@ -79,8 +79,8 @@ def test_frames_arrays_and_files_give_the_same_parts(frame, tmp_path):
     np.save(tmp_path / "x.npy", X)
     for held in (X, tmp_path / "x.npy"):
         parts = parts_of(held, 64)
-        np.testing.assert_array_equal(np.concatenate([part.read()[0] for part in parts]), X)
-        assert {len(part.read()[0]) for part in parts} == {62, 63}
+        np.testing.assert_array_equal(np.concatenate([part.read() for part in parts]), X)
+        assert {len(part.read()) for part in parts} == {62, 63}
 
 
 def test_a_path_is_that_of_the_folder_where_it_was_given(frame, tmp_path, monkeypatch):
@@ -107,14 +107,6 @@ def test_a_file_system_of_fsspec(frame):
     same_rows(whole(parts_of("memory://of_parts")), frame)
     with pytest.raises(UserError, match="nowhere"):
         parts_of("nowhere://of_parts")
-
-
-def test_batches_of_a_loader_are_a_stream(frame):
-    X, y = frame[list("abc")].to_numpy(), np.arange(1000)
-    parts = list(parts_of([X[i : i + 128], y[i : i + 128]] for i in range(0, 1000, 128)))
-    np.testing.assert_array_equal(np.concatenate([part.read()[0] for part in parts]), X)
-    np.testing.assert_array_equal(np.concatenate([part.read()[1] for part in parts]), y)
-    assert [part.first for part in parts][:3] == [0, 128, 256]
 
 
 def test_empty_files_are_parts_without_rows_and_bad_ones_say_why(frame, tmp_path):
@@ -146,8 +138,9 @@ def test_what_is_no_data_set_is_refused(frame, tmp_path):
         parts_of(tmp_path / "none")
     with pytest.raises(UserError, match=r"no file that ends in \.parquet"):
         parts_of(tmp_path)
-    with pytest.raises(TypeError, match="got int"):
-        parts_of(3)
+    for odd, what in ((3, "got int"), (iter([(1, 2)]), "partial_fit")):
+        with pytest.raises(TypeError, match=what):
+            parts_of(odd)
     frame.to_parquet(tmp_path / "a.parquet")
     with pytest.raises(UserError, match="2 parts would be called 'a'"):
         parts_of([tmp_path / "a.parquet"] * 2)

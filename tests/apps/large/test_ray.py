@@ -10,7 +10,6 @@ import time
 from contextlib import suppress
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("pyarrow")
@@ -19,7 +18,7 @@ pytest.importorskip("ray")
 from test_engines import Held, inverse
 from test_scoring import answers_in, check_equal
 
-from dipedl.apps.large import RayEngine, engines, parts_of, score, scoring
+from dipedl.apps.large import RayEngine, engines, score, scoring
 from dipedl.apps.large.scoring import Scorer
 from dipedl.apps.table.errors import UserError
 
@@ -206,8 +205,6 @@ def test_ray_answers_like_one_machine(ray_engine, kept, answers, tmp_path):
         )
         check_equal(answers_in(out), answers)
         assert (found.rows, found.answered, found.failed) == (200, 200, {})
-    with pytest.raises(UserError, match="a stream"):
-        list(ray_engine.map(inverse, parts_of(iter([np.zeros((3, 2))]))))
 
 
 @pytest.mark.slow

@@ -87,8 +87,7 @@ def test_arrays_and_frames_for_a_model_without_a_table(rng, tmp_path):
 
     clf = DIPClassifier(LogisticRegression(), density.GDADensity()).fit(X, y)
     np.save(tmp_path / "x.npy", X)
-    parts = (X[i : i + 50] for i in (0, 50, 100))
-    for held, out in ((X, "a"), (tmp_path / "x.npy", "b"), (parts, "c")):
+    for held, out in ((X, "a"), (tmp_path / "x.npy", "b")):
         assert score(clf, held, tmp_path / out, partitions=50).rows == 120
         found = pd.concat(pd.read_parquet(f) for f in sorted((tmp_path / out).glob("*.parquet")))
         np.testing.assert_allclose(found[["p_0", "p_1"]], clf.predict_proba(X), rtol=1e-12)
@@ -298,20 +297,6 @@ def test_beginning_again_deletes_answers_that_have_no_record(kept, new, tmp_path
     (out / "_parts" / "1-00001.json").unlink()
     found = score(model, new / "ship=b", out, overwrite=True)
     assert found.rows == 80 and not list(out.rglob("1-0*"))
-
-
-def test_a_shorter_stream_leaves_nothing_of_a_longer_one(rng, tmp_path):
-    from sklearn.linear_model import LogisticRegression
-
-    X, out = rng.normal(size=(60, 2)), tmp_path / "out"
-    clf = DIPClassifier(LogisticRegression(), density.GDADensity()).fit(X, X[:, 0] > 0)
-    score(clf, iter(np.split(X, 6)), out)
-    # As after a kill between the answers to a part and its record.
-    (out / "_parts" / "batch-00005.json").unlink()
-    (out / "mine.txt").touch()
-    score(clf, iter(np.split(X[:20], 2)), out, overwrite=True)
-    there = sorted(file.name for file in out.glob("[!_]*"))
-    assert there == ["batch-00000.parquet", "batch-00001.parquet", "mine.txt"]
 
 
 def test_a_model_is_the_same_after_it_has_answered_and_as_a_copy(rng, tmp_path):

@@ -2,7 +2,7 @@
 
 from .engines import Engine, LocalEngine, RayEngine, Tree
 from .fitting import LargeFit, fit, like
-from .parts import Part, PartStream, parts_of
+from .parts import Part, parts_of
 from .plans import Plan, plan
 from .scoring import Accounting, score
 
@@ -12,7 +12,6 @@ __all__ = [
     "LargeFit",
     "LocalEngine",
     "Part",
-    "PartStream",
     "Plan",
     "RayEngine",
     "Tree",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...plugins import optional
 from ...writing.files import sha256_of, write_file
 from ..table.errors import UserError
-from .parts import STREAMED, Part
+from .parts import Part
 
 _MANIFEST, _TOTAL, _LOCK = "_dipedl.json", "_accounting.json", "_lock"
 _RECORDS, _REFUSED = "_parts", "_refused"
@@ -137,11 +137,9 @@ class AnswersFolder:
         """Delete what an earlier run has written, and nothing else."""
         manifest, records = self.path / _MANIFEST, self.path / _RECORDS
         known = self._manifest()["parts"] if manifest.is_file() else {}
-        # Which parts a stream had is not known beforehand, and a kill leaves one without a record.
-        of_stream = () if known else self.path.glob(f"{STREAMED}-*.parquet")
         found = (record.relative_to(records) for record in records.rglob("*.json"))
         self.remove([at.as_posix().removesuffix(".json") for at in found])
-        self.remove([*known, *(file.stem for file in of_stream)])
+        self.remove(known)
         for folder in (_RECORDS, _REFUSED):
             shutil.rmtree(self.path / folder, ignore_errors=True)
         manifest.unlink(missing_ok=True)

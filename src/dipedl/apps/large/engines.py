@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from functools import cache, lru_cache
 from itertools import islice
@@ -57,7 +57,7 @@ class Engine(Protocol):
         ...
 
     def map(
-        self, function: Callable[[Any], Result], tasks: Iterable[Any]
+        self, function: Callable[[Any], Result], tasks: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
         """Number of each task, from 0, and its result, in the order in which they finish."""
         ...
@@ -117,10 +117,10 @@ class LocalEngine:
         return int(effective_n_jobs(self.n_jobs))
 
     def map(
-        self, function: Callable[[Any], Result], tasks: Iterable[Any]
+        self, function: Callable[[Any], Result], tasks: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
         """Yield number and result of each task; see `Engine.map`."""
-        if self.workers == 1 or (isinstance(tasks, Sized) and len(tasks) <= 1):
+        if self.workers == 1 or len(tasks) <= 1:
             yield from enumerate(map(function, tasks))
             return
         pickled, parent = pickle.dumps(function), os.getpid()
@@ -221,14 +221,9 @@ class RayEngine:
         return min(self._most or cpus, cpus)
 
     def map(
-        self, function: Callable[[Any], Result], tasks: Iterable[Any]
+        self, function: Callable[[Any], Result], tasks: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
         """Yield number and result of each task; see `Engine.map`."""
-        if not isinstance(tasks, Sized):
-            raise UserError(
-                "a stream, as the batches of a PyTorch loader, is read in this process: "
-                "use LocalEngine, or write it as Parquet"
-            )
         ray, workers = self._ray, self.workers if tasks else 0
         # In a tuple the reference comes itself, and a worker that has it takes it once.
         stored = (ray.put(function),)

@@ -185,8 +185,6 @@ def fit(
     engine = engine or LocalEngine()
     kinds, named = split_types(types or {}, target)
     parts = parts_of(data, partitions)
-    if not isinstance(parts, list):
-        raise UserError("a loader is read once, and fit reads twice: use partial_fit, or Parquet")
     if work is not None:
         parts = with_checksums(parts, engine)
     reading = Reading(target, tuple(drop), key)

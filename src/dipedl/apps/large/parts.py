@@ -31,16 +31,14 @@ from ..table.errors import UsageError, UserError
 from ..table.reading import frame_of, join_frames, open_columnar
 from .engines import Engine
 
-#: How the names of the parts of a stream begin.
-STREAMED = "batch"
 _ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 #: Formats by their first bytes.
 _PARQUET, _ARROW, _ARRAY = b"PAR1", b"ARROW1", b"\x93NUMPY"
 _BYTES = 128 << 20
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-#: Rows of a table, or arrays that belong together: (X,) or (X, y).
-Rows: TypeAlias = "pd.DataFrame | tuple[np.ndarray, ...]"
+#: Rows of a table, or of an array (n, d).
+Rows: TypeAlias = "pd.DataFrame | np.ndarray"
 
 
 class Unreadable(UserError):
@@ -99,13 +97,13 @@ class Part:
     trouble: str = ""
 
     def read(self) -> Rows:
-        """All rows: a frame, or arrays (X,) or (X, y); UserError if they cannot be read."""
+        """All rows: a frame or an array; UserError if they cannot be read."""
         batches = list(self.batches(max(self.rows, 1)))
         if len(batches) == 1:
             return batches[0]
         if isinstance(batches[0], pd.DataFrame):
             return join_frames(batches)
-        return tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+        return np.concatenate(batches)
 
     def batches(self, size: int) -> Iterator[Rows]:
         """The rows in order, at most `size` at a time; an empty frame if there is none."""
@@ -114,31 +112,15 @@ class Part:
         yield from self.source.batches(self.rows, size)
 
 
-class PartStream:
-    """Parts that are there one after another, as batches of a PyTorch loader: iterated once."""
-
-    def __init__(self, batches: Iterable[Any]) -> None:
-        self.loader = batches
-
-    def __iter__(self) -> Iterator[Part]:
-        first = 0
-        for number, batch in enumerate(self.loader):
-            both = batch if isinstance(batch, tuple | list) else (batch,)
-            arrays = tuple(map(np.asarray, both))
-            yield Part(f"{STREAMED}-{number:05d}", len(arrays[0]), first, "", _InMemory(arrays))
-            first += len(arrays[0])
-
-
-def parts_of(data: Any, partitions: int | str | None = None) -> list[Part] | PartStream:
+def parts_of(data: Any, partitions: int | str | None = None) -> list[Part]:
     """Cut a data set into parts, in a fixed order.
 
     Parameters
     ----------
-    data : path-like, str, list of them, frame, array or iterable
+    data : path-like, str, list of them, frame or array
         Folder of Parquet and Arrow files (Feather too), one of them, or an ``.npy`` file, as a path
-        or as a URL of any file system that PyArrow or fsspec knows; a frame of pandas or polars; an
-        array (n, d); or a PyTorch loader, whose batches are the parts of a `PartStream`. Folders
-        called ``name=value`` become columns of texts.
+        or as a URL of any file system that PyArrow or fsspec knows; a frame of pandas or polars; or
+        an array (n, d). Folders called ``name=value`` become columns of texts.
     partitions : int or str, optional
         Most rows of a part, or bytes in memory such as ``"64MB"``; default: 128 MiB. A part never
         spans two files.
@@ -157,20 +139,16 @@ def parts_of(data: Any, partitions: int | str | None = None) -> list[Part] | Par
     if hasattr(data, "to_pandas"):
         data = data.to_pandas()
     if isinstance(data, pd.DataFrame | np.ndarray):
-        whole = _InMemory(data if isinstance(data, pd.DataFrame) else (data,))
-        origin, cuts = (
-            f"in memory {joblib.hash(data)}",
-            _cuts([Group(len(data), whole.nbytes)], size),
-        )
+        origin, frame = f"in memory {joblib.hash(data)}", isinstance(data, pd.DataFrame)
+        nbytes = int(data.memory_usage().sum()) if frame else data.nbytes
         return [
-            Part(
-                f"rows-{i:05d}", at.rows, at.first, origin, _InMemory(whole.some(at.first, at.rows))
-            )
-            for i, at in enumerate(cuts)
+            Part(f"rows-{i:05d}", n, first, origin, _InMemory(_some(data, first, n)))
+            for i, (*_, first, n, _) in enumerate(_cuts([Group(len(data), nbytes)], size))
         ]
-    if hasattr(data, "__iter__"):
-        return PartStream(data)
-    raise TypeError(f"data must be a path, frame, array or loader, got {type(data).__name__}")
+    raise TypeError(
+        f"data must be a path, frame or array, got {type(data).__name__}; batches that come one "
+        "after another go to partial_fit, or into Parquet files"
+    )
 
 
 def _of_files(files: list[DataFile], size: Size) -> list[Part]:
@@ -240,21 +218,16 @@ class _InMemory:
 
     rows: Rows
 
-    @property
-    def nbytes(self) -> int:
-        if isinstance(self.rows, pd.DataFrame):
-            return int(self.rows.memory_usage().sum())
-        return sum(array.nbytes for array in self.rows)
-
-    def some(self, first: int, rows: int) -> Rows:
-        at = slice(first, first + rows)
-        if isinstance(self.rows, pd.DataFrame):
-            return self.rows.iloc[at].reset_index(drop=True)
-        return tuple(np.array(array[at]) for array in self.rows)
-
     def batches(self, rows: int, size: int) -> Iterator[Rows]:
         for first in range(0, max(rows, 1), size):
-            yield self.some(first, size)
+            yield _some(self.rows, first, size)
+
+
+def _some(rows: Rows, first: int, n: int) -> Rows:
+    """Return a copy of up to n rows from the `first`."""
+    if isinstance(rows, pd.DataFrame):
+        return rows.iloc[first : first + n].reset_index(drop=True)
+    return np.array(rows[first : first + n])
 
 
 @dataclass(frozen=True)
@@ -294,9 +267,8 @@ class DataFile:
         try:
             with self._reader() as (kind, reader):
                 if kind == _ARRAY:
-                    yield from _InMemory((reader[self.skip : self.skip + rows],)).batches(
-                        rows, size
-                    )
+                    whole = _InMemory(reader[self.skip : self.skip + rows])
+                    yield from whole.batches(rows, size)
                 elif kind == _ARROW:
                     batches = map(reader.get_batch, range(self.group, reader.num_record_batches))
                     yield from self._frames(batches, rows, size, reader.schema)

@@ -20,7 +20,7 @@ from ..table.table_model import TableModel
 from .answers_folder import AnswersFolder
 from .engines import LocalEngine
 from .fitting import BATCH, EACH, Reading
-from .parts import Part, PartStream, Unreadable, parts_of
+from .parts import Part, Unreadable, parts_of
 from .scoring import AT_SCALE, PartFails, Scorer, fitted_table
 from .scoring import BATCH as SCORED
 from .tables import OrderInParts, learn_parts
@@ -71,8 +71,6 @@ def plan(
     The rate is that of one of so many `workers`, which share the cores of this machine.
     """
     parts = parts_of(data, partitions)
-    if isinstance(parts, PartStream):
-        raise UserError("a stream has no plan: how many rows will come is not known")
     work = Scorer(fitted_table(model), AnswersFolder(Path()), wanted)
     full = sorted((part for part in parts if part.rows), key=lambda part: -part.rows)
     bad = sum(bool(part.trouble) for part in parts)
@@ -132,9 +130,9 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     # A worker of several imports what this process has.
     start = time.process_time() if workers > 1 else 0.0
     parts = parts_of(data, partitions)
-    full = [part for part in parts if part.rows] if isinstance(parts, list) else []
-    if isinstance(parts, PartStream) or not full:
-        trouble = "" if isinstance(parts, PartStream) else next((p.trouble for p in parts), "")
+    full = [part for part in parts if part.rows]
+    if not full:
+        trouble = next((p.trouble for p in parts), "")
         raise UserError(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
     sample, corrupt = _drawn(full, Reading(order.target, tuple(order.drop), order.key))
     rows, base = sum(part.rows for part in full), _peak()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -35,7 +34,7 @@ from ..table.table_model import TableModel, plain_model, read_model
 from ..table.writing import table_writer
 from .answers_folder import AnswersFolder, identity
 from .engines import Engine, LocalEngine
-from .parts import Part, PartStream, Rows, parts_of, with_checksums
+from .parts import Part, Rows, parts_of, with_checksums
 
 #: Rows that are answered at once, and the fewest after memory ran out.
 BATCH, _FEWEST = 20_000, 100
@@ -95,7 +94,7 @@ def score(
     model : path-like, TableModel or DIPClassifier
         A file of ``dipedl fit``, or a fitted model. One that was not fitted on a table takes the
         columns of numbers it was fitted on, by name, or arrays.
-    data : path-like, str, frame, array or loader
+    data : path-like, str, frame or array
         As `parts_of` takes it.
     out : path-like
         Folder on this machine, or one that all machines of the engine share. ``_accounting.json``
@@ -125,28 +124,22 @@ def score(
     """
     fitted, parts = fitted_table(model), parts_of(data, partitions)
     check_copied_columns(wanted, fitted.classes)
-    engine, folder, known = engine or LocalEngine(), AnswersFolder(Path(out).absolute()), {}
+    engine, folder = engine or LocalEngine(), AnswersFolder(Path(out).absolute())
     folder.check(resume, overwrite)
-    if not isinstance(parts, PartStream):
-        parts = with_checksums(parts, engine)
-        known = {part.name: identity(part) for part in parts}
-    elif resume:
-        raise UserError("a stream cannot be resumed: its batches come once; write it as Parquet")
+    parts = with_checksums(parts, engine)
+    known = {part.name: identity(part) for part in parts}
     manifest = {"model": _checksum(model), "wanted": asdict(wanted), "parts": known}
     # By the numbers of the parts: in whatever order they finish, the sum is the same.
     found: dict[int, Accounting] = {}
     with folder.open(manifest, overwrite):
-        numbers: Sequence[int] = range(sys.maxsize)
-        todo, total, rows = parts, 0, 0
-        if isinstance(parts, list):
-            with ThreadPoolExecutor(8) as pool:
-                for i, record in enumerate(pool.map(folder.record, parts)):
-                    if record is not None:
-                        first = [RejectedRow(*one) for one in record.pop("first_refused")]
-                        found[i] = replace(Accounting(**record, first_refused=first), resumed=1)
-            numbers = [i for i in range(len(parts)) if i not in found]
-            todo = [parts[i] for i in numbers]
-            total = sum(part.rows for part in todo)
+        with ThreadPoolExecutor(8) as pool:
+            for i, record in enumerate(pool.map(folder.record, parts)):
+                if record is not None:
+                    first = [RejectedRow(*one) for one in record.pop("first_refused")]
+                    found[i] = replace(Accounting(**record, first_refused=first), resumed=1)
+        numbers = [i for i in range(len(parts)) if i not in found]
+        todo = [parts[i] for i in numbers]
+        total, rows = sum(part.rows for part in todo), 0
         for at, one in engine.map(Scorer(fitted, folder, wanted), todo):
             found[numbers[at]] = one
             rows += one.rows
@@ -230,7 +223,7 @@ class Scorer:
         if isinstance(rows, pd.DataFrame):
             return rows
         names = [column.name for column in self.model.columns if column.used]
-        X = rows[0].reshape(len(rows[0]), -1)
+        X = rows.reshape(len(rows), -1)
         if X.shape[1] != len(names):
             raise UserError(f"the rows have {X.shape[1]} columns, and the model knows {len(names)}")
         return pd.DataFrame(X, columns=names)
