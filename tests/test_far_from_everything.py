@@ -98,15 +98,6 @@ def test_a_tenth_of_a_column_is_its_own_tail_and_not_named(rng):
     assert gross_outliers(X)[90:100, 1].all()
 
 
-def test_names_of_columns_are_used(rng):
-    pandas = pytest.importorskip("pandas")
-    X, y = classes(rng, p=3)
-    X[5, 1] = 1e6
-    table = pandas.DataFrame(X, columns=["age", "dose", "weight"])
-    with pytest.warns(UserWarning, match=r"rows \[5\], columns \['dose'\]"):
-        DIPClassifier(LogisticRegression(max_iter=300)).fit(table, y)
-
-
 @pytest.mark.parametrize("what", ["table", "steps", "mixture"])
 def test_rows_far_from_the_rest_of_a_table_are_named_in_its_units(rng, what):
     pandas = pytest.importorskip("pandas")

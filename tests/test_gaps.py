@@ -14,7 +14,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from dipedl import DIPClassifier, DriftMonitor, OODDetector, baselines
 from dipedl.density import GDADensity
 from dipedl.inputs import validate_rows
-from dipedl.maths.arrays import is_missing
 
 NAMES = ["a", "b", "whole", "yes"]
 rng = np.random.default_rng(0)
@@ -134,12 +133,6 @@ def test_text_with_gaps_of_a_nullable_type():
         for rows in [frame(X).assign(job=job.where(job.notna(), np.nan).astype(kind))]
     ]
     np.testing.assert_allclose(*answers)
-
-
-@pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT")])
-def test_what_is_missing(value):
-    assert is_missing(value)
-    assert not any(map(is_missing, ["", "nan", 0, False, np.inf, np.str_("NA")]))
 
 
 def labels(gap, kind=object):

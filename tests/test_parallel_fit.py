@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
-from threadpoolctl import threadpool_info
 
 from dipedl import DIPClassifier, OODDetector
-from dipedl.inputs import one_thread
 
 X, Y = load_wine(return_X_y=True)
 
@@ -45,17 +43,3 @@ def test_a_verbose_fit_prints_a_line_per_candidate_and_per_fold(capsys):
 def test_a_fit_is_silent_by_default(capsys):
     DIPClassifier(cv=2).fit(X, Y)
     assert capsys.readouterr().out == ""
-
-
-def test_one_blas_thread_for_few_features_and_as_before_afterwards():
-    def threads():
-        return {
-            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-        }
-
-    before = threads()
-    with one_thread(np.empty((100, 20)), blas=True):
-        assert threads() == {1}
-    assert threads() == before
-    with one_thread(np.empty((100, 1000)), blas=True):
-        assert threads() == before

@@ -1,7 +1,6 @@
 """What can be said of the site unbuilt; `scripts/check_docs.py` looks at the built one."""
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,6 @@ pytest.importorskip("torch")
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-
-
-def test_front_page_shows_the_four_lines_of_the_readme():
-    """The README's are run by its own test; those of the front page are in a block of Sphinx's."""
-    texts = ((DOCS / "index.md").read_text("utf-8"), (ROOT / "README.md").read_text("utf-8"))
-    front, readme = (re.search(r"python\n(from .*?)^```", t, re.M | re.S)[1] for t in texts)
-    assert front == readme
 
 
 def test_reference_has_every_package_with_public_names():
