@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.datasets import make_blobs
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -24,7 +23,7 @@ from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
-from dipedl.explanation import Diagnosis, Finding, diagnose
+from dipedl.explanation import diagnose
 from dipedl.explanation.diagnosis import half_point, holm, vacuity_at
 from dipedl.held_out import HeldOut
 
@@ -78,234 +77,156 @@ def test_a_healthy_model_gets_neither_warnings_nor_notes(seed):
     assert len(diagnosis.of("ok")) >= 7
 
 
-def _scores_of(calibration, scores):
-    return replace(calibration, scores=np.asarray(scores, float)).sorted()
+def scored(c, scores, normalizer=None, **settings):
+    """A model whose held-out rows have other scores."""
+    rows = replace(c, scores=np.asarray(scores, float)).sorted()
+    return model(rows, normalizer, **settings)
 
 
-def _in_sample(c):
-    clf = model(replace(c, origin="in-sample"))
-    return clf.set_params(cv="in-sample")
+def answered(c, proba, labels=None):
+    """A model that answers otherwise, or rows of other labels."""
+    P = proba / proba.sum(axis=1, keepdims=True)
+    return model(replace(c, proba=P, labels=c.labels if labels is None else labels))
 
 
-def _frozen_density(c):
-    return model(replace(c, origin="frozen density"))
-
-
-def _frozen(c):
-    return model(c, estimator=FrozenEstimator(LogisticRegression()))
-
-
-def _frozen_and_memorised(c):
+def part(c, rows, normalizer=None):
+    """A model of some of the held-out rows."""
     return model(
-        replace(c, labels=c.proba.argmax(axis=1)), estimator=FrozenEstimator(LogisticRegression())
+        HeldOut(c.scores[rows], CV, proba=c.proba[rows], labels=c.labels[rows]), normalizer
     )
 
 
-def _first(m):
-    def few(c):
-        rng = np.random.default_rng(1)
-        rows = np.sort(rng.permutation(len(c))[:m])
-        part = HeldOut(c.scores[rows], CV, proba=c.proba[rows], labels=c.labels[rows])
-        return model(part, HalfAt(-20.0))
-
-    return few
+def few(m):
+    rows = lambda c: np.sort(np.random.default_rng(1).permutation(len(c))[:m])  # noqa: E731
+    return lambda c: part(c, rows(c), HalfAt(-20.0))
 
 
-def _unlabelled(c):
-    return model(replace(c, labels=None))
+def frozen(c, labels=None):
+    rows = c if labels is None else replace(c, labels=labels)
+    return model(rows, estimator=FrozenEstimator(LogisticRegression()))
 
 
-def _unasked(c):
-    return model(replace(c, proba=None))
+def wrong_way(c):
+    return scored(c, c.scores + 4.0 * (c.proba.argmax(axis=1) != c.labels))
 
 
-def _constant(c):
-    return model(_scores_of(c, np.zeros(len(c))), HalfAt(-5.0))
+def unrelated(c):
+    return scored(c, np.random.default_rng(7).permutation(c.scores))
 
 
-def _mostly_one_score(c):
-    return model(_scores_of(c, np.where(np.arange(len(c)) % 3, 0.0, c.scores)))
-
-
-def _repeating(c):
+def repeating(c):
     noise = np.random.default_rng(0).normal(0, 0.01, len(c))
-    return model(_scores_of(c, np.log(c.proba.max(axis=1)) + 0.1 * noise))
+    return scored(c, np.log(c.proba.max(axis=1)) + 0.1 * noise)
 
 
-def _wrong_way(c):
-    return model(_scores_of(c, c.scores + 4.0 * (c.proba.argmax(axis=1) != c.labels)))
+def no_half_point(c):
+    flat = SimpleNamespace(transform=lambda scores: np.tanh(scores - c.scores.mean()))
+    return model(c, flat)
 
 
-def _unrelated(c):
-    return model(_scores_of(c, np.random.default_rng(7).permutation(c.scores)))
+def half_point_at_the_median(c, prior=None):
+    return model(c, HalfAt(np.median(c.scores)), prior=prior)
 
 
-def _far_half_point(c):
-    return model(c, HalfAt(c.scores.min() - 30 * c.scores.std()))
-
-
-def _no_half_point(c):
-    class Flat:
-        def transform(self, scores):
-            return np.tanh(scores - c.scores.mean())
-
-    return model(c, Flat())
-
-
-def _half_point_at_the_median(c):
-    return model(c, HalfAt(np.median(c.scores)))
-
-
-def _uneven_prior(c):
-    return model(c, HalfAt(np.median(c.scores)), prior=[0.05, 0.05, 2.9])
-
-
-def _at_bound(c):
-    return model(c, calibrator=SimpleNamespace(temperature_=20.0))
-
-
-def _cooled(c):
-    return model(c, calibrator=SimpleNamespace(temperature_=0.2))
-
-
-def _sharpened(c):
-    P = c.proba**4
-    return model(replace(c, proba=P / P.sum(axis=1, keepdims=True)))
-
-
-def _flattened(c):
-    return model(replace(c, proba=0.6 * c.proba + 0.4 / K))
-
-
-def _never_bee(c):
-    P = c.proba.copy()
-    P[:, 1] = 0.0
-    return model(replace(c, proba=P / P.sum(axis=1, keepdims=True)))
-
-
-def _all_cat(c):
-    return model(replace(c, proba=0.1 * c.proba + [0.0, 0.0, 0.9]))
-
-
-def _bee_often_missed(c):
-    P = c.proba.copy()
+def bee_often_missed(c):
     missed = (c.labels == 1) & (np.arange(len(c)) % 4 > 0)
-    P[missed] = [0.8, 0.1, 0.1]
-    return model(replace(c, proba=P))
+    return answered(c, np.where(missed[:, None], [0.8, 0.1, 0.1], c.proba))
 
 
-def _only_bees(c):
-    bees = c.labels == 1
-    return model(HeldOut(c.scores[bees], CV, proba=c.proba[bees], labels=c.labels[bees]))
-
-
-def _hardly_any_bee(c):
+def hardly_any_bee(c):
     kept = (c.labels != 1) | (np.cumsum(c.labels == 1) <= 3)
-    return model(
-        HeldOut(c.scores[kept], CV, proba=c.proba[kept], labels=c.labels[kept]),
-        HalfAt(np.quantile(c.scores, 0.005)),
-    )
+    return part(c, kept, HalfAt(np.quantile(c.scores, 0.005)))
 
 
-def _rare_cat(c):
+def rare_cat(c):
     rare = (c.labels == 2) & (np.arange(len(c)) % 3 == 0)
-    return model(_scores_of(c, c.scores - 30.0 * rare), HalfAt(c.scores.min() - 31.0, 0.5))
+    return scored(c, c.scores - 30.0 * rare, HalfAt(c.scores.min() - 31.0, 0.5))
 
 
-def _one_part(c):
+def one_part(c):
     parts = np.column_stack([c.scores, 0.01 * np.random.default_rng(0).permutation(c.scores)])
     shifted = parts.copy()
     shifted[: len(c) // 10, 1] = parts[:, 1].max()
     return model(replace(c, components=shifted, component_names=("gauss", "knn")))
 
 
-def _with_failures(c):
-    ranking = [
-        {"name": "gda", "errors": float("nan"), "pseudo_outliers": 0.97},
-        {"name": "knn", "errors": 0.7, "pseudo_outliers": 0.96, "failed": None},
-        {"name": "kde", "failed": "features [3] are constant"},
-    ]
-    return model(c, density=SimpleNamespace(ranking_=ranking))
+def chosen(*ranking):
+    return lambda c: model(c, density=SimpleNamespace(ranking_=list(ranking)))
 
 
-def _mostly_failures(c):
-    ranking = [
-        {"name": "gda", "errors": 0.8, "failed": None},
-        {"name": "flow", "failed": "torch is missing"},
-        {"name": "kde", "failed": "features [3] are constant"},
-    ]
-    return model(c, density=SimpleNamespace(ranking_=ranking))
+def calibrated(temperature):
+    return lambda c: model(c, calibrator=SimpleNamespace(temperature_=temperature))
 
 
-PLANTED = [
-    (_in_sample, "calibration_in_sample", "warning"),
-    (_frozen_density, "density_frozen", "note"),
-    (_frozen, "classifier_frozen", "note"),
-    (_frozen_and_memorised, "classifier_frozen", "warning"),
-    (_first(12), "calibration_too_few", "warning"),
-    (_first(60), "calibration_small", "note"),
-    (_only_bees, "calibration_one_class", "warning"),
-    (_unlabelled, "labels_missing", "note"),
-    (_unasked, "labels_missing", "note"),
-    (_constant, "density_constant", "warning"),
-    (_mostly_one_score, "density_constant", "warning"),
-    (_repeating, "density_repeats_classifier", "warning"),
-    (_wrong_way, "density_points_the_wrong_way", "warning"),
-    (_unrelated, "density_adds_nothing_on_errors", "note"),
-    (_far_half_point, "evidence_never_moves", "warning"),
-    (_no_half_point, "evidence_never_moves", "warning"),
-    (_half_point_at_the_median, "evidence_moves_known_inputs", "warning"),
-    (_uneven_prior, "evidence_changes_labels", "warning"),
-    (_at_bound, "temperature_at_bound", "warning"),
-    (_cooled, "temperature_far_from_one", "note"),
-    (_sharpened, "classifier_overconfident", "warning"),
-    (_flattened, "classifier_timid", "note"),
-    (_never_bee, "class_never_predicted", "warning"),
-    (_all_cat, "one_class_takes_all", "warning"),
-    (_bee_often_missed, "class_nearly_lost", "note"),
-    (_hardly_any_bee, "class_with_few_rows", "note"),
-    (_rare_cat, "class_drives_alarms", "note"),
-    (_one_part, "one_part_drives_alarms", "note"),
-    (_with_failures, "candidates_failed", "note"),
-    (_mostly_failures, "candidates_failed", "warning"),
+GDA = {"name": "gda", "errors": float("nan"), "pseudo_outliers": 0.97}
+KNN = {"name": "knn", "errors": 0.7, "pseudo_outliers": 0.96, "failed": None}
+KDE = {"name": "kde", "failed": "features [3] are constant"}
+FLOW = {"name": "flow", "failed": "torch is missing"}
+#: What is planted, the finding, its severity, and what some text must name.
+PLANTS = [
+    (
+        lambda c: model(replace(c, origin="in-sample")).set_params(cv="in-sample"),
+        *("calibration_in_sample", "warning", ""),
+    ),
+    (lambda c: model(replace(c, origin="frozen density")), "density_frozen", "note", ""),
+    (frozen, "classifier_frozen", "note", ""),
+    (lambda c: frozen(c, c.proba.argmax(axis=1)), "classifier_frozen", "warning", ""),
+    (few(12), "calibration_too_few", "warning", ""),
+    (few(60), "calibration_small", "note", ""),
+    (lambda c: part(c, c.labels == 1), "calibration_one_class", "warning", ""),
+    (lambda c: model(replace(c, labels=None)), "labels_missing", "note", ""),
+    (lambda c: model(replace(c, proba=None)), "labels_missing", "note", ""),
+    (lambda c: scored(c, np.zeros(len(c)), HalfAt(-5.0)), "density_constant", "warning", ""),
+    (
+        lambda c: scored(c, np.where(np.arange(len(c)) % 3, 0.0, c.scores)),
+        *("density_constant", "warning", ""),
+    ),
+    (repeating, "density_repeats_classifier", "warning", ""),
+    (wrong_way, "density_points_the_wrong_way", "warning", ""),
+    (unrelated, "density_adds_nothing_on_errors", "note", ""),
+    (
+        lambda c: model(c, HalfAt(c.scores.min() - 30 * c.scores.std())),
+        *("evidence_never_moves", "warning", ""),
+    ),
+    (no_half_point, "evidence_never_moves", "warning", "nowhere"),
+    (half_point_at_the_median, "evidence_moves_known_inputs", "warning", ""),
+    (
+        lambda c: half_point_at_the_median(c, [0.05, 0.05, 2.9]),
+        *("evidence_changes_labels", "warning", ""),
+    ),
+    (calibrated(20.0), "temperature_at_bound", "warning", ""),
+    (calibrated(0.2), "temperature_far_from_one", "note", ""),
+    (lambda c: answered(c, c.proba**4), "classifier_overconfident", "warning", ""),
+    (lambda c: answered(c, 0.6 * c.proba + 0.4 / K), "classifier_timid", "note", ""),
+    (lambda c: answered(c, c.proba * [1, 0, 1]), "class_never_predicted", "warning", "'bee'"),
+    (lambda c: answered(c, 0.1 * c.proba + [0, 0, 0.9]), "one_class_takes_all", "warning", ""),
+    (bee_often_missed, "class_nearly_lost", "note", "'bee'"),
+    (hardly_any_bee, "class_with_few_rows", "note", "'bee'"),
+    (rare_cat, "class_drives_alarms", "note", "'cat'"),
+    (one_part, "one_part_drives_alarms", "note", "'gauss'"),
+    (chosen(GDA, KNN, KDE), "candidates_failed", "note", "features [3] are constant"),
+    (chosen(GDA, KNN, KDE), "candidates_failed", "note", "runner-up is 'knn'"),
+    (chosen(KNN, FLOW, KDE), "candidates_failed", "warning", "torch is missing"),
 ]
+PLANTED = [plant[:3] for plant in PLANTS]
 
 
-@pytest.mark.parametrize(("plant", "code", "severity"), PLANTED)
-def test_what_is_planted_is_found(plant, code, severity):
+@pytest.mark.parametrize(("plant", "code", "severity", "named"), PLANTS)
+def test_what_is_planted_is_found(plant, code, severity, named):
     diagnosis = diagnose(plant(healthy()))
     (finding,) = (f for f in diagnosis.findings if f.code == code)
     assert finding.severity == severity and finding.remedy and finding.text.endswith(".")
     page = str(diagnosis)
-    assert f"[{severity}] {code}" in page and max(map(len, page.splitlines())) <= 100
+    assert any(named in f.text for f in diagnosis.findings) and f"[{severity}] {code}" in page
     assert not re.search(r"\bnan\b|\binf\b|np\.", page)
     again = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
     assert code in [f["code"] for f in again["findings"]]
 
 
 def test_a_part_that_was_scored_but_not_used_drives_nothing():
-    clf = _one_part(healthy())
+    clf = one_part(healthy())
     clf.evidence_.density_ = SimpleNamespace(component_names_=("gauss",))
     assert "one_part_drives_alarms" not in found(clf)
-
-
-@pytest.mark.parametrize(
-    ("plant", "said"),
-    [
-        (_never_bee, "'bee'"),
-        (_rare_cat, "'cat'"),
-        (_bee_often_missed, "'bee'"),
-        (_hardly_any_bee, "'bee'"),
-        (_one_part, "'gauss'"),
-        (_with_failures, "features [3] are constant"),
-        (
-            _with_failures,
-            "runner-up is 'knn' (AUROC: errors of the classifier 0.700, pseudo-outliers",
-        ),
-    ],
-)
-def test_the_culprit_is_named(plant, said):
-    assert any(said in f.text for f in diagnose(plant(healthy())).findings)
 
 
 def test_half_point_and_vacuity_are_where_the_normaliser_puts_them():
@@ -316,17 +237,10 @@ def test_half_point_and_vacuity_are_where_the_normaliser_puts_them():
 
 
 @pytest.mark.filterwarnings("error")
-def test_no_half_point_is_said_in_words():
-    finding = found(_no_half_point(healthy()))["evidence_never_moves"]
-    assert "nowhere" in finding.text
-    assert all(np.isfinite(v) for v in finding.numbers.values())
-
-
-@pytest.mark.filterwarnings("error")
 def test_rows_of_zero_density_are_counted_and_break_nothing():
     c = healthy()
     scores = np.where(np.arange(len(c)) < 40, -np.inf, c.scores)
-    numbers = found(model(_scores_of(c, scores), HalfAt(-12.0)))["evidence_scale"].numbers
+    numbers = found(scored(c, scores, HalfAt(-12.0)))["evidence_scale"].numbers
     assert numbers["score_at_1_percent"] == scores[40]
 
 
@@ -341,7 +255,7 @@ def test_rarity_of_an_exponential_tail():
 
 def test_costs_are_those_of_the_posterior_mean():
     c = healthy()
-    clf = _half_point_at_the_median(c)
+    clf = half_point_at_the_median(c)
     numbers = found(clf)["evidence_moves_known_inputs"].numbers
     u = 1 / (1 + np.exp(c.scores - np.median(c.scores)))
     mean = (1 - u)[:, None] * c.proba + u[:, None] / K
@@ -421,8 +335,8 @@ RANKINGS = {"max_prob": "'max_prob'", "predict_proba": "predict_proba", "score":
     ("plant", "best"),
     [
         (lambda c: model(c, HalfAt(-12.0)), {"max_prob", "predict_proba"}),
-        (_unrelated, {"max_prob", "predict_proba"}),
-        (_wrong_way, {"max_prob", "predict_proba"}),
+        (unrelated, {"max_prob", "predict_proba"}),
+        (wrong_way, {"max_prob", "predict_proba"}),
         (_errors_far_out, {"score"}),
     ],
 )
@@ -520,20 +434,6 @@ def test_pairs_that_hold_out_one_class_are_told_with_the_remedy():
     assert told_of_one_class(lambda: clf.fit(X, names)) == []
 
 
-@pytest.mark.parametrize("seen", [True, False], ids=["rows of the fit", "new rows"])
-def test_a_frozen_classifier_that_knows_every_label_is_warned_of_at_fit(seen):
-    X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)
-    forest = FrozenEstimator(RandomForestClassifier(random_state=0).fit(X[:300], y[:300]))
-    rows = slice(0, 300) if seen else slice(300, 600)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        clf = DIPClassifier(forest, GDADensity()).fit(X[rows], y[rows])
-        clf.fit(X[:300], y[:300], calibration=(X[300:], y[300:]))
-    texts = [str(w.message) for w in said if "no error at all" in str(w.message)]
-    assert len(texts) == seen
-    assert not seen or "calibrate(X, y)" in texts[0]
-
-
 def test_without_an_error_the_rate_has_an_upper_bound():
     X, y = make_blobs(60, centers=[(-20, 0), (20, 0)], random_state=0)
     at_most = stats.binomtest(0, 60, alternative="less").proportion_ci(0.95).high
@@ -556,13 +456,6 @@ def test_alarms_that_fall_on_classes_by_chance_are_not_reported():
         shuffled = replace(c, labels=np.random.default_rng(seed).permutation(c.labels))
         reported += "class_drives_alarms" in found(model(shuffled, HalfAt(-12.0)))
     assert reported <= 1
-
-
-def test_worst_first():
-    found = [("a", "ok"), ("b", "note"), ("c", "warning"), ("d", "note"), ("e", "ok")]
-    diagnosis = Diagnosis(tuple(Finding(code, severity, ".") for code, severity in found), "here")
-    assert diagnosis.codes == ("c", "b", "d", "a", "e")
-    assert str(diagnosis).startswith("Diagnosis: 1 warning, 2 notes, 2 ok\n")
 
 
 def test_bad_input():

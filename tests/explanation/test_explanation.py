@@ -100,38 +100,32 @@ def test_neighbours_are_those_of_a_plain_search(data):
     assert part["typical_kth_distance"] == pytest.approx(np.median(between[:, 4]), rel=0.1)
 
 
-def test_a_pipeline_is_followed_to_its_density(data):
-    density = make_pipeline(Normalizer(), GDADensity())
-    names = [
-        entry["name"]
-        for entry in explain(fitted(data, density), data[0].iloc[:1])[0].parts[0]["features"]
-    ]
-    assert set(names) == set(COLUMNS)
+class Halved(BaseEstimator):
+    """A transformer that names nothing."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X) / 2
 
 
-def test_features_that_are_no_inputs_keep_their_own_names(data):
-    clf = fitted(data, GDADensity(), features=PCA(3, random_state=0))
-    features = explain(clf, data[0].iloc[:1])[0].parts[0]["features"]
-    assert {f["name"] for f in features} == {"pca0", "pca1", "pca2"}
-
-
-def test_inputs_without_names_are_numbered(data):
-    clf = DIPClassifier(LogisticRegression(), GDADensity()).fit(data[0].to_numpy(), data[1])
-    features = explain(clf, data[0].to_numpy()[:1])[0].parts[0]["features"]
-    assert {f["name"] for f in features} == {"x0", "x1", "x2", "x3", "x4"}
-
-
-def test_a_transformer_without_names(data):
-    class Halved(BaseEstimator):
-        def fit(self, X, y=None):
-            return self
-
-        def transform(self, X):
-            return np.asarray(X) / 2
-
-    clf = fitted(data, GDADensity(), features=Halved())
-    features = explain(clf, data[0].iloc[:1])[0].parts[0]["features"]
-    assert {f["name"] for f in features} == {f"feature {j}" for j in range(5)}
+@pytest.mark.parametrize(
+    ("features", "density", "names"),
+    [
+        (None, make_pipeline(Normalizer(), GDADensity()), COLUMNS),
+        (PCA(3, random_state=0), GDADensity(), ["pca0", "pca1", "pca2"]),
+        (Halved(), GDADensity(), [f"feature {j}" for j in range(5)]),
+        ("array", GDADensity(), [f"x{j}" for j in range(5)]),
+    ],
+    ids=["pipeline", "components", "no names", "array"],
+)
+def test_features_are_named(data, features, density, names):
+    X, y = data
+    if features == "array":
+        X, features = X.to_numpy(), None
+    (card,) = explain(fitted((X, y), density, features=features), X[:1])
+    assert {entry["name"] for entry in card.parts[0]["features"]} == set(names)
 
 
 def test_a_ratio_shows_both_parts(data):
