@@ -464,7 +464,7 @@ MUTANTS = [
         "src/dipedl/evidence/normalizers.py",
         "variance + share * (1 - share) * gap**2",
         "variance",
-        "tests/evidence/test_merged_zscores.py::test_the_sum_is_the_fit_of_both",
+        "tests/evidence/test_normalizers.py::test_the_sum_is_the_fit_of_both",
     ),
     Mutant(
         "in-sample instead of held-out statistics",

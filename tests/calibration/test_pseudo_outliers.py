@@ -76,12 +76,6 @@ def test_a_weight_is_a_repetition_and_order_does_not_matter(rows, rng):
         np.testing.assert_allclose(weighted[kind], shuffled[kind], rtol=1e-12)
 
 
-def test_integers_stay_integers():
-    X = np.arange(60).reshape(20, 3)
-    made = make_pseudo_outliers(X, np.arange(20) % 2, n=10)
-    assert all(found.dtype == X.dtype for found in made.values())
-
-
 def test_one_class_gives_pseudo_outliers_too(rows):
     X, _ = rows
     assert set(make_pseudo_outliers(X, np.zeros(len(X)), n=5)) == set(KINDS)

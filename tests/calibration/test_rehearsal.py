@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -99,13 +98,6 @@ def test_shares_are_those_of_the_mixture_that_drew_the_labels():
     own = np.stack([a[rows, y], b[rows, y]], axis=1)[:50]
     again = mixture_weights(np.repeat(own, w.astype(int), axis=0), np.ones(int(w.sum())))
     np.testing.assert_allclose(mixture_weights(own, w), again, rtol=1e-10)
-
-
-def test_weights_count_rows(data):
-    X, y = data.X_train[:80], data.y_train[:80]
-    w = np.full(80, 2.0)
-    clf = DIPClassifier(LogisticRegression(), GDADensity(), spread=Rehearsal(0))
-    assert clf.fit(X, y, w).spread_.n_ == 160
 
 
 class Counted(GaussianNB):
@@ -232,13 +224,6 @@ def test_batches_and_sums_have_no_spread(data):
     with pytest.warns(UserWarning, match="what fit has learned is dropped"):
         before.partial_fit(data.X_train, data.y_train)
     assert not hasattr(before, "spread_")
-
-
-def test_classes_apart_leave_the_strength_finite_and_in_bounds():
-    X, y = load_iris(return_X_y=True)
-    clf = DIPClassifier(density=GDADensity(), spread=Rehearsal(0)).fit(X[:100], y[:100])
-    assert 0.5 <= clf.spread_.strength_ <= 1e6
-    assert clf.predict_dirichlet(X[:100]).credible_interval()[1].max() <= 1
 
 
 def test_errors_say_what_to_give(data):

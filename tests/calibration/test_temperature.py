@@ -148,44 +148,42 @@ def test_a_weight_repeats_a_row(rng):
 GOOD = np.array([[0.9, 0.1], [0.2, 0.8]])
 
 
-@pytest.mark.parametrize(
-    ("scores", "y", "options", "message"),
-    [
-        ([[3.0, 1.0], [0.0, 1.0]], [0, 1], {}, "proba must sum to 1, got .* softmax"),
-        ([[2.0, -1.0], [0.0, 1.0]], [0, 1], {}, "proba must hold .* -1 in row 0.*softmax"),
-        ([[np.nan, 1.0], [0.0, 1.0]], [0, 1], {}, "proba must hold finite"),
-        ([[1.0], [1.0]], [0, 0], {}, r"shape \(n, k\).*got \(2, 1\)"),
-        ([0.5, 0.5], [0, 0], {}, r"shape \(n, k\).*got \(2,\)"),
-        (np.empty((0, 2)), [], {}, r"got \(0, 2\)"),
-        (GOOD, [0, 2], {}, r"indices 0\.\.1, got 0\.\.2"),
-        (GOOD, [-1, 0], {}, r"indices 0\.\.1, got -1"),
-        (GOOD, ["a", "b"], {}, "2 integer class indices"),
-        (GOOD, [0.0, 1.0], {}, "2 integer class indices"),
-        (GOOD, [0], {}, "2 integer class indices"),
-        (GOOD, [0, 1], {"n": 0}, "n must be finite and > 0"),
-        (GOOD, [0, 1], {"sample_weight": [-1, 1]}, "sample_weight must be >= 0"),
-    ],
-)
-def test_what_it_refuses(scores, y, options, message):
-    with pytest.raises(ValueError, match=message):
-        Temperature().fit(np.asarray(scores), np.asarray(y), **options)
-
-
-@pytest.mark.parametrize(
-    ("model", "error", "message"),
-    [
-        (Temperature(confidence=-0.1), ValueError, "confidence must be"),
-        (Temperature(confidence=1.0), ValueError, "confidence must be"),
-        (Temperature(confidence="high"), TypeError, "confidence must be a number"),
-    ],
-)
-def test_parameters_out_of_range(model, error, message):
-    with pytest.raises(error, match=message):
-        model.fit(GOOD, np.array([0, 1]))
-
-
 def test_it_is_a_plain_estimator():
     with pytest.raises(NotFittedError):
         Temperature().transform(GOOD)
     model = clone(Temperature(0.9))
     assert model.confidence == 0.9
+
+
+def of_good(model=None, proba=GOOD, y=(0, 1), **options):
+    """The call of a fit to two rows, with these changes."""
+    model = Temperature() if model is None else model
+    return lambda: model.fit(np.asarray(proba), np.asarray(y), **options)
+
+
+#: Call, error, and a pattern with the named argument and what came.
+REFUSED = [
+    (of_good(proba=[[3.0, 1.0], [0.0, 1.0]]), ValueError, "proba must sum to 1, got .* softmax"),
+    (of_good(proba=[[2.0, -1.0], [0.0, 1.0]]), ValueError, "proba must hold .* -1 in row 0.*soft"),
+    (of_good(proba=[[np.nan, 1.0], [0.0, 1.0]]), ValueError, "proba must hold finite"),
+    (of_good(proba=[[1.0], [1.0]]), ValueError, r"proba must .*\(n, k\).*got \(2, 1\)"),
+    (of_good(proba=[0.5, 0.5]), ValueError, r"proba must .*shape \(n, k\).*got \(2,\)"),
+    (of_good(proba=np.empty((0, 2)), y=[]), ValueError, r"proba must .*got \(0, 2\)"),
+    (of_good(y=[0, 2]), ValueError, r"y must .*indices 0\.\.1, got 0\.\.2"),
+    (of_good(y=[-1, 0]), ValueError, r"y must .*indices 0\.\.1, got -1"),
+    *(
+        (of_good(y=y), ValueError, "y must .*2 integer class")
+        for y in (["a", "b"], [0.0, 1.0], [0])
+    ),
+    (of_good(n=0), ValueError, "n must be finite and > 0"),
+    (of_good(sample_weight=[-1, 1]), ValueError, "sample_weight must be >= 0"),
+    (of_good(Temperature(confidence=-0.1)), ValueError, "confidence must be"),
+    (of_good(Temperature(confidence=1.0)), ValueError, "confidence must be"),
+    (of_good(Temperature(confidence="high")), TypeError, "confidence must be a number"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_it_is_refused_by_name(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

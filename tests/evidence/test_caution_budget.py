@@ -120,14 +120,6 @@ def test_a_weight_repeats_a_row_and_zero_removes_it(measure, rng):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-9)
 
 
-@given(seed=st.integers(0, 1000), measure=st.sampled_from(["brier", "nll"]))
-def test_a_larger_budget_buys_more_caution(seed, measure):
-    s, proba, y = held_out(np.random.default_rng(seed), 120)
-    budgets = (0.0, 0.001, 0.01, 0.1, 0.5, 1.0)
-    places = [fitted(CautionBudget(b, measure), s, proba, y).location_ for b in budgets]
-    assert (np.diff(places) >= 0).all() and places[0] < places[3]
-
-
 @pytest.mark.parametrize("measure", list(MEASURES))
 def test_a_budget_of_zero_spends_nothing(measure, rng):
     s, proba, y = held_out(rng, 1000)
@@ -207,13 +199,6 @@ def test_a_perfect_classifier_is_charged_as_one_row_that_only_the_prior_answers(
     assert s.min() - 4 * caution.scale_ < caution.location_ < s.min()
 
 
-def test_zero_probabilities_cost_a_finite_log_loss(rng):
-    s, proba, y = held_out(rng, 200)
-    hard = np.eye(4)[proba.argmax(axis=1)]
-    caution = fitted(CautionBudget(measure="nll"), s, hard, y)
-    assert np.isfinite([caution.full_loss_, caution.location_]).all()
-
-
 def test_a_classifier_no_better_than_the_prior_may_be_doubted_throughout(rng):
     s, _, y = held_out(rng)
     caution = fitted(CautionBudget(), s, np.full((400, 4), 0.25), y)
@@ -248,14 +233,6 @@ def test_few_rows_of_zero_density_are_paid_from_the_budget_and_many_are_refused(
         fitted(CautionBudget(), s, proba, y)
 
 
-def test_heavy_tails_and_ties_are_solved_too(rng):
-    _, proba, y = held_out(rng, 300, sharpness=4.0)
-    for s in (rng.standard_cauchy(300) * 1e6, np.repeat([-5.0, 0.0], [40, 260])):
-        caution = fitted(CautionBudget(), s, proba, y)
-        spent = caution.loss_ - caution.lowest_loss_
-        assert spent == pytest.approx(0.02 * caution.full_loss_, rel=1e-4)
-
-
 @pytest.mark.parametrize("m", [1, 2, 5, 30])
 def test_a_handful_of_rows(m, rng):
     s, proba, y = held_out(rng, m)
@@ -264,61 +241,6 @@ def test_a_handful_of_rows(m, rng):
             fitted(CautionBudget(), s, proba, y)
     else:
         assert np.isfinite(fitted(CautionBudget(), s, proba, y).location_)
-
-
-GOOD = {"proba": np.array([[0.9, 0.1], [0.2, 0.8]]), "y": np.array([0, 1]), "n": 10, "prior": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"proba": None}, r"needs proba and y.*normalizer=QuantileEvidence\(\)"),
-        ({"y": None}, "needs proba and y"),
-        ({"n": None}, "needs n and prior"),
-        ({"prior": None}, "needs n and prior"),
-        ({"n": -1}, "n must be finite and > 0"),
-        ({"gamma": 0.0}, "gamma must be finite and > 0"),
-        ({"prior": [1.0, 0.0]}, "prior must be finite and > 0"),
-        (
-            {"proba": np.ones((2, 1))},
-            r"proba must have shape \(2, k\), got \(2, 1\)",
-        ),
-        ({"proba": np.ones((3, 2)) / 2}, r"shape \(2, k\)"),
-        ({"proba": np.array([[3.0, -1.0], [0.0, 1.0]])}, "probabilities >= 0"),
-        ({"proba": np.array([[3.0, 1.0], [0.0, 1.0]])}, "sum to 1.*apply a softmax"),
-        ({"y": np.array([0, 2])}, r"indices 0\.\.1, got 0\.\.2: labels of no known"),
-        ({"y": np.array([-1, 1])}, r"indices 0\.\.1, got -1"),
-        ({"y": np.array([0.0, 1.0])}, "2 integer class indices"),
-        ({"y": np.array([0, 1, 1])}, "2 integer class indices"),
-    ],
-)
-def test_what_a_budget_cannot_be_taken_from(change, message):
-    with pytest.raises(ValueError, match=message):
-        CautionBudget().fit([0.0, 1.0], **{**GOOD, **change})
-
-
-@pytest.mark.parametrize(
-    ("caution", "error", "message"),
-    [
-        (CautionBudget(-0.01), ValueError, r"budget must be .*\[0, 1\]"),
-        (CautionBudget(2), ValueError, r"budget must be .*\[0, 1\].*got 2"),
-        (CautionBudget(np.nan), ValueError, "budget must be"),
-        (CautionBudget(1.01), ValueError, r"budget must be .*\[0, 1\].*got 1.01"),
-        (CautionBudget(np.inf), ValueError, "budget must be"),
-        (CautionBudget("2 %"), TypeError, "budget must be a number"),
-        (CautionBudget(True), TypeError, "budget must be a number.*got True"),
-        (CautionBudget(None), TypeError, "budget must be a number.*got None"),
-        (CautionBudget(measure="ece"), ValueError, "measure must be one of.*got 'ece'"),
-        (CautionBudget(slope=0), ValueError, "slope must be finite and > 0"),
-        (CautionBudget(slope=np.inf), ValueError, "slope must be finite"),
-        (CautionBudget(confidence=0.4), ValueError, r"confidence must be in \[0.5, 1\)"),
-        (CautionBudget(confidence=1.0), ValueError, r"confidence must be in \[0.5, 1\)"),
-        (CautionBudget(confidence="95%"), TypeError, "confidence must be a number"),
-    ],
-)
-def test_parameters_out_of_range(caution, error, message):
-    with pytest.raises(error, match=message):
-        caution.fit([0.0, 1.0], **GOOD)
 
 
 @pytest.mark.parametrize("budget", [-0.01, np.nan, "2 %", True])
@@ -333,12 +255,6 @@ def test_a_budget_of_one_may_double_the_loss_and_no_more(rng):
     caution = fitted(CautionBudget(1), s, proba, y)
     assert caution.loss_ <= caution.allowed_loss_ * (1 + 1e-9)
     np.testing.assert_allclose(caution.allowed_loss_, caution.lowest_loss_ + caution.full_loss_)
-
-
-@pytest.mark.parametrize("bad", [[0.0, np.nan], [0.0, np.inf], [-np.inf, -np.inf]])
-def test_scores_that_are_no_log_densities(bad):
-    with pytest.raises(ValueError, match="log_density must be finite to fit CautionBudget"):
-        CautionBudget().fit(bad, **GOOD)
 
 
 def test_the_budget_holds_on_new_rows_in_the_mean():
@@ -402,20 +318,3 @@ def test_quantile_evidence_puts_its_half_point_at_the_quantile(rng):
     alone = QuantileEvidence().fit(s)
     np.testing.assert_allclose(np.exp(alone.transform([alone.location_])), 0.5)
     assert clone(QuantileEvidence(0.2)).quantile == 0.2
-
-
-@pytest.mark.parametrize(
-    ("evidence", "message"),
-    [
-        (QuantileEvidence(0.0), "quantile must be strictly between 0 and 1"),
-        (QuantileEvidence(1.0), "quantile must be strictly between 0 and 1"),
-        (QuantileEvidence(slope=-1), "slope must be finite and > 0"),
-    ],
-)
-def test_quantile_evidence_refuses(evidence, message):
-    with pytest.raises(ValueError, match=message):
-        evidence.fit([0.0, 1.0])
-    with pytest.raises(ValueError, match="must vary to fit QuantileEvidence"):
-        QuantileEvidence().fit([1.0, 1.0])
-    with pytest.raises(ValueError, match="must be finite to fit QuantileEvidence, got -inf"):
-        QuantileEvidence().fit([-np.inf, 1.0])

@@ -61,8 +61,3 @@ def test_others_are_found(transform, message):
 )
 def test_saturation_and_rounding_are_let_pass(transform):
     check_increasing(Function(transform), SCORES)
-
-
-def test_there_must_be_a_score():
-    with pytest.raises(ValueError, match="scores must hold a finite number"):
-        check_increasing(Function(np.tanh), np.array([-np.inf]))

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
-from sklearn.exceptions import NotFittedError
 
 from dipedl.evidence import (
     Identity,
@@ -80,23 +79,6 @@ def test_a_weight_is_a_repetition(normalizer, rng):
     assert weighted.n_ == repeated.n_ == w.sum()
 
 
-@pytest.mark.parametrize("normalizer", NORMALIZERS)
-def test_normalizers_refuse_what_they_cannot_use(normalizer):
-    with pytest.raises(NotFittedError):
-        normalizer().transform([0.0])
-    for bad, message in (
-        ([], "non-empty 1-d"),
-        ([[1.0]], "non-empty 1-d"),
-        ([1.0, -np.inf], "must be finite.*got -inf from the log-densities given to fit"),
-        ([1.0, np.nan], "must be finite"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            normalizer().fit(bad)
-    if normalizer is not Identity:
-        with pytest.raises(ValueError, match=r"must vary.*use normalizer=Identity\(\)"):
-            normalizer().fit([2.0, 2.0, 2.0])
-
-
 @given(
     arrays(np.float64, st.integers(1, 40), elements=st.integers(-5, 5)),
     st.floats(0.01, 1),
@@ -135,3 +117,15 @@ def test_alarm_threshold_with_too_few_scores_flags_nothing():
     assert alarm_threshold(np.arange(19.0), 0.05) == 0.0
     assert alarm_threshold(np.arange(99.0), 0.05) == 4.0
     assert alarm_threshold(np.array([5.0, 7.0]), 0.5, np.array([3.0, 4.0])) == 7.0
+
+
+@given(seed=st.integers(0, 1000), cut=st.integers(2, 38), offset=st.sampled_from([0.0, 1e6]))
+def test_the_sum_is_the_fit_of_both(seed, cut, offset):
+    rng = np.random.default_rng(seed)
+    s, w = offset + rng.normal(size=40), rng.uniform(0.1, 3, 40)
+    a, b = ZScore().fit(s[:cut], w[:cut]), ZScore().fit(s[cut:], w[cut:], source="elsewhere")
+    whole, both = ZScore().fit(s, w), a + b
+    np.testing.assert_allclose(
+        [both.location_, both.scale_, both.n_], [whole.location_, whole.scale_, whole.n_], rtol=1e-9
+    )
+    assert both.source_ == "the log-densities given to fit and elsewhere"

@@ -185,16 +185,6 @@ def test_columns_without_an_encoding_are_refused(column, message):
         DIPClassifier(BOOSTING).fit(categories(FRAME).assign(odd=column), Y)
 
 
-def test_nullable_dtypes():
-    frame = FRAME.assign(
-        whole=pd.array([1, None, 2] * 100, dtype="Int64"),
-        maybe=pd.array([True, False, None] * 100, dtype="boolean"),
-        objects=np.array([True, None, False] * 100, dtype=object),
-    )
-    _, Z = encoded(frame)
-    assert np.isfinite(Z).all()
-
-
 def test_gaps_in_numbers_are_encoded_only_for_classifiers_that_take_them():
     X = FRAME[["age", "income"]]
     for given in (X, X.to_numpy()):
@@ -347,12 +337,6 @@ def test_a_table_of_nothing_but_numbers_stored_as_text_is_refused_with_the_remed
     frame = stored(STORED_AS_TEXT[form], "abc")
     with pytest.raises(ValueError, match=r"\['a', 'b', 'c'\].*astype\(float\)"):
         READERS[reader]().fit(frame, SUMS)
-
-
-def test_a_table_of_nothing_but_names_is_refused_by_its_columns():
-    frame = pd.DataFrame({"name": [f"n{i}" for i in range(300)]})
-    with pytest.raises(ValueError, match=r"\['name'\] of levels"):
-        OODDetector().fit(frame)
 
 
 @pytest.mark.parametrize(

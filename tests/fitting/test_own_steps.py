@@ -141,24 +141,6 @@ def test_gaps_that_the_steps_leave_to_the_classifier_are_encoded(sparse):
     assert "(ColumnTransformer" in finding.text and "where these have gaps (rem" in finding.text
 
 
-def test_wide_sparse_rows_with_gaps_become_components():
-    frame, y = customers()
-    frame["town"] = [f"town {i % 120}" for i in range(300)]
-    wide = ColumnTransformer(
-        [("levels", OneHotEncoder(handle_unknown="ignore"), ["job", "town"])],
-        remainder="passthrough",
-        sparse_threshold=1,
-    )
-    features = fit_feature_transformer(
-        None, frame.drop(columns="region"), y, None, 0, wide_model(wide)
-    )
-    assert [name for name, _ in features.steps] == ["prepare", "fill", "reduce", "standardise"]
-
-
-def wide_model(columns):
-    return make_pipeline(columns, HistGradientBoostingClassifier())
-
-
 @pytest.mark.parametrize("levels", [30, 130])
 def test_sparse_rows_from_the_steps_before_are_taken(levels):
     frame, y = customers()
@@ -297,14 +279,6 @@ def test_a_search_loses_no_fit_to_a_fold_of_fewer_columns():
     model = DIPClassifier(make_pipeline(grouped(10), LAST), GDADensity(), cv=2)
     search = GridSearchCV(model, {"gamma": [1, 2]}, cv=2, error_score="raise")
     assert np.isfinite(search.fit(X, X[:, 0] < 3).best_score_)
-
-
-def test_folds_group_rare_levels_as_the_fit_does():
-    X, y = rare_levels(300), np.arange(300) % 2
-    features = fit_feature_transformer(None, X, y, None, 0, make_pipeline(grouped(6), LAST))
-    again = refit_feature_transformer(features, None, X[:200], y[:200], None, 0)
-    ours, its = (part[0].transform(X).toarray() for part in (features, again))
-    np.testing.assert_array_equal(its, ours)
 
 
 @pytest.mark.parametrize(

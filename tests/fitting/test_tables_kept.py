@@ -9,7 +9,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tables import categories, customers
 
 import dipedl
@@ -84,15 +84,3 @@ def test_a_graph_refuses_text_by_the_names_of_its_columns(make, words, tmp_path)
     clf, _ = make()
     with pytest.raises(TypeError, match=f"(?s)X must hold numbers.*{words}"):
         clf.export_onnx(tmp_path / "model.onnx")
-
-
-def test_a_graph_has_the_steps_of_the_classifier(tmp_path):
-    pytest.importorskip("skl2onnx")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    X = FRAME[["age", "owner"]].to_numpy(dtype=float)
-    model = make_pipeline(RobustScaler(), LogisticRegression())
-    clf = DIPClassifier(model, GDADensity(), cv=2).fit(X, Y)
-    clf.export_onnx(tmp_path / "model.onnx")
-    graph = onnxruntime.InferenceSession(tmp_path / "model.onnx")
-    found = graph.run(["probabilities"], {"X": X})[0]
-    np.testing.assert_allclose(found, clf.predict_proba(X), atol=1e-6)
