@@ -393,17 +393,17 @@ class Columns:
             return cls.of_numbers(names, X)
         parts = [column(X, j) for j in range(d)]
         levels = {j: of for j, part in enumerate(parts) if (of := _levels(part)) is not None}
-        numbers = np.column_stack(
-            [
-                _finite_numbers(part) if j not in levels else np.full(len(part), np.nan)
-                for j, part in enumerate(parts)
-            ]
-        )
-        ends = np.array([_range_of_numbers(of[np.isfinite(of)][:_MOST_ROWS]) for of in numbers.T])
+        ends, some = np.full((d, 2), np.nan), np.full((min(X.shape[0], _MOST_ROWS), d), np.nan)
+        for j, part in enumerate(parts):
+            dates = np.asarray(part).dtype.kind in "mM"
+            numbers = None if dates or j in levels else numbers_of(part)
+            if numbers is not None:
+                ends[j] = _range_of_numbers(numbers[np.isfinite(numbers)][:_MOST_ROWS])
+                some[:, j] = _some_rows(numbers)
         missing = np.array([missing_entries(part).mean() for part in parts])
-        low, high = ends.reshape(d, 2).T
+        low, high = ends.T
         dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
-        ranges = _cut(_some_rows(numbers))
+        ranges = _cut(some)
         return cls(names, low, high, missing, levels, categories(X), dtypes, X.shape[0], *ranges)
 
     def __getitem__(self, j: int) -> Column:
@@ -606,13 +606,6 @@ def _levels(values: Any) -> dict[Any, float] | None:
         return {}
     order = sorted(counts, key=lambda level: (-counts[level], str(level)))
     return {level: counts[level] / len(values) for level in order}
-
-
-def _finite_numbers(values: Any) -> np.ndarray:
-    """Return a column as float64 (n,); NaN where it holds no numbers."""
-    dates = np.asarray(values).dtype.kind in "mM"
-    numbers = None if dates else numbers_of(values)
-    return np.full(len(values), np.nan) if numbers is None else numbers
 
 
 def _some_rows(X: np.ndarray) -> np.ndarray:

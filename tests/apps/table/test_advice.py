@@ -1,8 +1,5 @@
 """What a report advises, by what was found."""
 
-import dataclasses
-import html
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,9 +7,8 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import dipedl
-from dipedl.apps.cli.terminal import diagnosis_in_shell
 from dipedl.apps.table import evaluate, fit
-from dipedl.apps.table.advice import error_ranking, next_steps
+from dipedl.apps.table.advice import next_steps
 from dipedl.apps.table.page import render
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model
@@ -34,21 +30,6 @@ def test_both_calibration_errors_are_those_of_the_rows(kept, found):
     assert told["classifier_ece"] == dipedl.metrics.ece(held.labels, np.asarray(held.proba))
     mean = np.asarray(clf.held_out_dirichlet().mean)
     assert told["ece"] == dipedl.metrics.ece(held.labels, mean)
-
-
-AGAIN, OWN, CAUTION = "fit again with newer rows", "classifier_proba", "because dipedl lowers it"
-
-
-def test_the_report_ranks_errors_by_the_rule_of_the_diagnosis_alone(found):
-    scores = {"accuracy": 0.8, "confidence": 0.7, "ece": 0.12, "classifier_ece": 0.02}
-    told = dataclasses.replace(
-        found,
-        scores={**found.scores, **scores},
-        diagnosis=diagnosis_in_shell(found.diagnosis),
-    )
-    assert not any("rank" in step for step in next_steps(told))
-    rule = error_ranking(found.diagnosis)
-    assert rule and rule in html.unescape(render(told, "new.csv", "model.dipedl"))
 
 
 @pytest.mark.parametrize(("known", "told"), [(240, True), (30, True), (0, False)])
