@@ -47,8 +47,9 @@ MOST_SECONDS, MOST_GROWTH = 5.0, 10
 SLACK = 32 << 20
 #: The child process is given this much.
 ADDRESS_SPACE = 6 << 30
-#: How often what is repeated comes, and the largest array that is, in bytes.
-TIMES, MOST_REPEATED = 1000, 1 << 14
+#: How often what is repeated comes, and the largest array that is, in bytes: an answer by distances
+#: to very many rows takes memory that no file names.
+TIMES, MOST_REPEATED = 1000, 1 << 12
 NUMBERS = [0, 1, -1, -2, 2, 3, 7, 255, 256, 10**4, 10**8, 2**31 - 1, 2**31, -(2**31), 2**62, 2**64]
 VALUES = [*NUMBERS, 1e308, -1e308, 1e-320, 0.5, -0.0, None, True, False, "", "x", "euclidean"]
 VALUES += [
