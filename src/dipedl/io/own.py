@@ -54,6 +54,15 @@ def _rows_fit(held: Any, sizes: c.Sizes) -> None:
     c.one_of(*get_args(Origin))(held.origin, sizes)
 
 
+def _is_level(value: Any, sizes: c.Sizes) -> None:
+    """Require a plain value that a dict can be asked for."""
+    c.plain(value, sizes)
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ValueError(f"is a {type(value).__name__}, no level") from error
+
+
 def _columns_exist(columns: Any, sizes: c.Sizes) -> None:
     numbers = [*columns.levels, *columns.categories]
     c.need(all(n < sizes["d"] for n in numbers), "have levels of a column that there is not")
@@ -192,7 +201,7 @@ _MODELS: dict[str, Entry] = {
             "low high": c.floats("d", finite=False),
             "missing": c.floats("d", least=0, most=np.float64(1)),
             "levels": c.mapping(c.count(), c.mapping(c.plain, c.SHARE)),
-            "categories": c.mapping(c.count(), c.each(c.plain)),
+            "categories": c.mapping(c.count(), c.each(_is_level)),
         },
         {"dtypes": c.maybe(c.each(c.text, "d")), "rows": c.count()}
         | {"cuts": c.maybe(c.floats("d", 11, finite=False))}
@@ -201,7 +210,7 @@ _MODELS: dict[str, Entry] = {
     ),
     "fitting.InputColumn": Entry(
         {"name": c.text, "low high": c.number(), "missing": c.SHARE, "rows": c.count()}
-        | {"levels": c.maybe(c.mapping(c.plain, c.SHARE)), "categories": c.maybe(c.each(c.plain))}
+        | {"levels": c.maybe(c.mapping(c.plain, c.SHARE)), "categories": c.maybe(c.each(_is_level))}
         | {"dtype": c.maybe(c.text), "cuts": c.floats("*"), "ranges": c.floats("*", least=0)},
         where=(_ranges_fit,),
     ),
