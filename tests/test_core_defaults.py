@@ -266,13 +266,6 @@ def coded(codes):
     return clf, frame
 
 
-def test_pseudo_outliers_that_an_encoder_refuses_are_left_out_with_a_warning(rng):
-    clf, frame = coded(rng.choice([1, 3, 7], len(X)))
-    with pytest.warns(UserWarning, match="'(blended|noised)' are left out.*unknown categories"):
-        clf.fit(frame, Y)
-    assert set(clf.density_.ranking_[0]) & {*KINDS} == {"pasted", "permuted"}
-
-
 @pytest.mark.parametrize("form", ["category", "string", object])
 def test_categories_and_text_give_no_pseudo_outliers_even_if_they_are_spelt_as_numbers(form, rng):
     codes = rng.choice([1, 3, 7], len(X))

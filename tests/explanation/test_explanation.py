@@ -49,25 +49,6 @@ def with_odd_dose(data, by=15.0):
     return X
 
 
-def test_the_odd_feature_is_named_first(data, gaussian):
-    for card in explain(gaussian, with_odd_dose(data)):
-        first = card.parts[0]["features"][0]
-        assert first["name"] == "dose"
-        assert first["contribution"] > 0.5 * card.parts[0]["squared_distance"]
-        assert card.flagged
-
-
-def test_contributions_sum_to_the_distance_that_the_score_knows(data, gaussian):
-    X = with_odd_dose(data)
-    Z = gaussian.evidence_.transform(X)
-    for card, x in zip(explain(gaussian, X, top=2), Z, strict=True):
-        part = card.parts[0]
-        total = sum(f["contribution"] for f in part["features"]) + part["rest"]
-        assert total == pytest.approx(part["squared_distance"])
-        factor = gaussian.density_.factors_[list(gaussian.classes_).index(part["class"])]
-        assert factor.squared_distance(x[None])[0] == pytest.approx(part["squared_distance"])
-
-
 def test_a_card_says_what_the_methods_say(data, gaussian):
     X = data[0].iloc[:10]
     d, cards = gaussian.predict_dirichlet(X), explain(gaussian, X)
