@@ -139,8 +139,9 @@ def parts_of(data: Any, partitions: int | str | None = None) -> list[Part]:
     if hasattr(data, "to_pandas"):
         data = data.to_pandas()
     if isinstance(data, pd.DataFrame | np.ndarray):
-        origin, frame = f"in memory {joblib.hash(data)}", isinstance(data, pd.DataFrame)
-        nbytes = int(data.memory_usage().sum()) if frame else data.nbytes
+        origin, nbytes = f"in memory {joblib.hash(data)}", getattr(data, "nbytes", 0)
+        if isinstance(data, pd.DataFrame):
+            nbytes = int(data.memory_usage().sum())
         return [
             Part(f"rows-{i:05d}", n, first, origin, _InMemory(_some(data, first, n)))
             for i, (*_, first, n, _) in enumerate(_cuts([Group(len(data), nbytes)], size))
