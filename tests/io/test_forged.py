@@ -132,6 +132,8 @@ ATTRIBUTES = [
     (RandomForestClassifier(2), {"n_features_in_": ...}, "lacks .'n_features_in_'"),
     (StandardScaler(), {"mean_": ...}, "lacks .'mean_'"),
     (StandardScaler(), {"scale_": None}, "has no scales"),
+    # Four rows of probabilities for each input.
+    (MLPClassifier((4,), max_iter=2), {"n_outputs_": 1}, "have other outputs"),
     (PolynomialFeatures(), {"_max_degree": 90, "degree": 90}, "too high a degree"),
     (PolynomialFeatures(), {"_n_out_full": 99}, "make other columns"),
     # Without a width it seemed not to be fitted, and was not checked.

@@ -368,6 +368,14 @@ _RIDGE = Foreign(
     {"_label_binarizer coef_ intercept_": c.anything},
     where=(lambda model, sizes: _has(model, "classes_"),),
 )
+
+
+def _outputs_fit(network: Any, sizes: c.Sizes) -> None:
+    """A layer of more outputs than it says gives several rows for one."""
+    ends = np.shape(network.coefs_[-1])[1:], np.shape(network.intercepts_[-1])
+    c.need(set(ends) == {(network.n_outputs_,)}, "have other outputs")
+
+
 _SGD = Foreign(
     {"classes_ coef_ intercept_": c.anything},
     dropped=frozenset({"_loss_function_", "loss_function_"}),
@@ -377,6 +385,11 @@ _OTHERS: dict[str, Entry] = {
     "sklearn.neighbors.KNeighborsClassifier": _VOTING,
     "sklearn.neighbors.RadiusNeighborsClassifier": replace(
         _VOTING, fitted={**_VOTING.fitted, "outlier_label_": c.anything}
+    ),
+    "sklearn.neural_network.MLPClassifier": Foreign(
+        {"_label_binarizer classes_ coefs_ intercepts_ n_layers_": c.anything}
+        | {"n_outputs_": c.count(), "out_activation_": c.text},
+        where=(_outputs_fit,),
     ),
     "sklearn.svm.SVC": _MACHINE,
     "sklearn.svm.NuSVC": _MACHINE,
@@ -528,10 +541,6 @@ _PLAIN: dict[str, dict[str, str]] = {
     "sklearn.neighbors": {
         "KernelDensity": "bandwidth_ tree_",
         "NearestCentroid": "centroids_ class_prior_ classes_ within_class_std_dev_",
-    },
-    "sklearn.neural_network": {
-        "MLPClassifier": "_label_binarizer classes_ coefs_ intercepts_ n_layers_ n_outputs_ "
-        "out_activation_",
     },
     "sklearn.neural_network._stochastic_optimizers": {"AdamOptimizer SGDOptimizer": ""},
     "sklearn.preprocessing": {
