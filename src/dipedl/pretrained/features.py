@@ -121,12 +121,12 @@ class FeatureSource(nn.Module):
         frames = [frame for frame, _ in walk_tb(error.__traceback__)]
         if frames[-1].f_globals["__name__"].partition(".")[0] == __name__.partition(".")[0]:
             return None
-        names = {id(module): name for name, module in self.network.named_modules()}
-        inside = [frame.f_locals.get("self") for frame in frames]
-        layers = [module for module in inside if id(module) in names]
+        modules = {id(module): (name, module) for name, module in self.network.named_modules()}
+        inside = [id(frame.f_locals.get("self")) for frame in frames]
+        layers = [modules[number] for number in inside if number in modules]
         if not layers:
             return f"{self.layers} says"
-        layer, name = layers[-1], names[id(layers[-1])]
+        name, layer = layers[-1]
         kind = type(layer).__name__ if any(layer.children()) else repr(layer)
         return f"its layer {name!r}, {kind}, says" if name else f"the network, {kind}, says"
 
