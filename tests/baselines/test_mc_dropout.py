@@ -8,7 +8,7 @@ from torch import nn
 
 from dipedl.baselines import MCDropout
 from dipedl.baselines.mc_dropout import _with_dropout, sampled_outputs
-from dipedl.networks import MLP, BranchCNN, FastCNN, Training, WhitenedCNN
+from dipedl.networks import MLP, BranchCNN, FastCNN, Training
 from dipedl.networks.backbones import Network
 
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
@@ -63,16 +63,6 @@ def test_channels_are_dropped_whole():
     outputs = sampled_outputs(network, torch.ones(2, 24), [1, 2, 3]).reshape(3, 2, 6, 4)
     assert (outputs == outputs[..., :1]).all()
     assert 0 < (outputs == 0).float().mean() < 1
-
-
-def test_features_are_those_of_the_network():
-    """Those of a mirrored network are means over an image and its mirror image."""
-    rng = np.random.default_rng(0)
-    X, y = rng.random((40, 100)), np.arange(40) % 2
-    mc = MCDropout(WhitenedCNN(width=4, features=6, dropout=0.4, mirrored=True), QUICK).fit(X, y)
-    flipped = X.reshape(-1, 10, 10)[:, :, ::-1].reshape(X.shape)
-    np.testing.assert_allclose(mc.sample_proba(flipped), mc.sample_proba(X), atol=1e-6)
-    assert np.ptp(mc.uncertainty(X)) > 1e-5
 
 
 class Mirrored(Network):

@@ -20,14 +20,11 @@ from dipedl.networks import (  # noqa: E402
     ConvLin1d,
     FastCNN,
     LeNet5,
-    PoolCNN,
     ResNet18,
     TorchClassifier,
     Training,
-    WhitenedCNN,
     WideResNet,
 )
-from dipedl.networks.backbones import _Whitening  # noqa: E402
 from dipedl.networks.spectral_norm import remove_spectral_norm  # noqa: E402
 
 GREY, COLOUR, ROW = (1, 28, 28), (3, 32, 32), (1, 1, 806)
@@ -40,8 +37,6 @@ BACKBONES = [
     FastCNN(),
     ResNet18(width=8),
     ResNet18(width=8, spectral_norm=True),
-    PoolCNN(width=8, features=12),
-    WhitenedCNN(8, 12, residual=True),
     BranchCNN((3, 5), channels=4, hidden=(8, 6)),
     WideResNet(10, 1, mean=(0.5,), sd=(0.25,)),
     WideResNet(10, 1, spectral_norm=True, mean=(0.5,), sd=(0.25,)),
@@ -161,14 +156,6 @@ SIZES = {
     # the ImageNet one has a 7 x 7 stem of 3 channels and 1,000 classes
     "ResNet18": (ResNet18(), GREY, 11_689_512 - 9_408 + 576 - 513_000 + 5_130, 512, None),
     "FastCNN": (FastCNN(), GREY, None, 96, None),
-    "PoolCNN": (
-        PoolCNN(),
-        COLOUR,
-        312 + 9 * (24 * 64 + 64 * 64 + 64 * 192 + 3 * 192 * 192) + 1_792 + 1_930,
-        192,
-        82e6,
-    ),
-    "WhitenedCNN": (WhitenedCNN(), COLOUR, None, 256, 118e6),
     "BranchCNN": (BranchCNN(), ROW, 678_658 + 8 * 33, 32, None),
     # the stride in the second convolution; in the first it would be 5.2e9
     "WideResNet": (WideResNet(), COLOUR, residual_weights(10), 640, 5.95e9),
@@ -202,15 +189,6 @@ def test_vgg_has_the_layers_and_the_start_of_the_paper():
         assert not layer.bias.detach().any()
 
 
-def test_pool_cnn_pools_early_and_takes_maxima():
-    network, X = build(PoolCNN(), COLOUR).eval(), torch.rand(2, 3072, generator=generator())
-    shapes = output_shapes(layers_of(network.body), network, X)
-    sides = [(24, 31), (64, 31), (64, 15), (192, 15), (192, 7), (192, 7), (192, 3)]
-    assert shapes == [(channels, side, side) for channels, side in sides]
-    maps = network.body[:-2](X.reshape(2, *COLOUR))
-    assert torch.equal(network.features(X), maps.amax(dim=(2, 3)))
-
-
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_wide_block_by_hand(stride):
     """Pre-activation: the shortcut takes the raw input, the second convolution has the stride."""
@@ -234,18 +212,15 @@ def test_a_wide_block_by_hand(stride):
     torch.testing.assert_close(block(X), h + short)
 
 
-@pytest.mark.parametrize("backbone", [WideResNet(10, 1), VGG16(width=2), PoolCNN(4, 4)], ids=repr)
+@pytest.mark.parametrize("backbone", [WideResNet(10, 1), VGG16(width=2)], ids=repr)
 def test_pixels_are_normalised_first(backbone):
     network, seen = build(backbone, COLOUR), []
     network.body[1].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     X = torch.rand(4, 3072, generator=generator())
     network(X)
     mean, sd = torch.tensor([0.4914, 0.4822, 0.4465]), torch.tensor([0.2023, 0.1994, 0.2010])
-    if isinstance(backbone, PoolCNN):
-        mean, sd = torch.full((3,), 0.5), torch.full((3,), 0.25)
-    else:
-        # a checkpoint tells networks apart by their text
-        assert "mean=[0.4914, 0.4822, 0.4465]" in repr(network)
+    # a checkpoint tells networks apart by their text
+    assert "mean=[0.4914, 0.4822, 0.4465]" in repr(network)
     images = X.reshape(4, 3, 1024).permute(0, 2, 1)
     expected = ((images - mean) / sd).permute(0, 2, 1).reshape(4, *COLOUR)
     torch.testing.assert_close(seen[0], expected)
@@ -273,8 +248,6 @@ def test_spectral_norm_is_on_every_layer(backbone, shape, n_layers):
 DROPPING = [
     LeNet5(),
     FastCNN(dropout=0.5),
-    PoolCNN(dropout=0.5),
-    WhitenedCNN(dropout=0.5),
     MLP(dropout=0.5),
     BranchCNN(dropout=0.5),
 ]
@@ -367,24 +340,16 @@ def rows_with_a_line(rng, y):
     return X
 
 
-def coloured_images(rng, y):
-    X = rng.uniform(0, 0.6, (len(y), 3, 10, 10)).astype(np.float32)
-    X[np.arange(len(y)), y] += 0.4
-    return X.reshape(len(y), -1)
-
-
 LEARNERS = [
     (BranchCNN((3, 5), channels=4, hidden=(8, 6)), rows_with_a_line, {"amp": True}),
     (ConvLin1d(), rows_with_a_line, {"learning_rate": 5e-3}),
-    (PoolCNN(8, 8), coloured_images, {}),
-    (WhitenedCNN(8, 8), coloured_images, {"optimizer": "sgd", "learning_rate": 0.3}),
 ]
 
 
 @pytest.mark.parametrize(
     ("backbone", "make", "settings"),
     LEARNERS,
-    ids=["BranchCNN", "ConvLin1d", "PoolCNN", "WhitenedCNN"],
+    ids=["BranchCNN", "ConvLin1d"],
 )
 def test_networks_without_a_reference_learn(backbone, make, settings):
     y = np.arange(160) % (2 if make is rows_with_a_line else 3)
@@ -394,57 +359,6 @@ def test_networks_without_a_reference_learn(backbone, make, settings):
     training = Training(8, 16, n_jobs=1, **settings)
     model = TorchClassifier(backbone, training, image_shape=shape).fit(X[:112], y[:112])
     assert model.score(X[112:], y[112:]) > 0.9
-    if isinstance(backbone, WhitenedCNN):
-        whitening, expected = model.module_.body[0], _Whitening(3)
-        expected.learn(torch.tensor(X[:112]).reshape(-1, 3, 10, 10))
-        torch.testing.assert_close(whitening.weight, expected.weight)
-
-
-def test_whitened_patches_have_unit_covariance():
-    rng = np.random.default_rng(0)
-    images = rng.normal(size=(400, 3, 12, 12)).cumsum(2).cumsum(3) / 20 + 0.5
-    layer = _Whitening(3).double()
-    layer.learn(torch.tensor(images))
-    maps = layer(torch.tensor(images)) - layer.bias[:, None, None]
-    rows = maps.detach().permute(0, 2, 3, 1).reshape(-1, 24)[:, :12].numpy()
-    second = rows.T @ rows / len(rows)
-    off_diagonal = second - np.diag(np.diag(second))
-    assert np.abs(off_diagonal).max() < 1e-8
-    # the ridge keeps the finest directions below one
-    assert np.diag(second).max() == pytest.approx(1, abs=1e-3)
-    assert np.diag(second).min() > 0
-    np.testing.assert_allclose(maps[:, 12:].detach(), -maps[:, :12].detach(), atol=1e-10)
-
-
-def test_a_shortcut_leads_around_the_last_two_convolutions_of_a_block():
-    network = build(WhitenedCNN(8, 12, residual=True), (3, 16, 16)).eval()
-    blocks = [b for b in network.modules() if isinstance(b, nn.Sequential) and len(b) == 5]
-    found = []
-    for block in blocks:
-        block.register_forward_hook(lambda _, given, got: found.append((*given, got)))
-    network(torch.rand(2, 3 * 16 * 16, generator=generator()))
-    assert len(blocks) == 3
-    for (first, norm, gelu, second, last), (given, got) in zip(blocks, found, strict=True):
-        torch.testing.assert_close(got, given + last(second(gelu(norm(first(given))))))
-
-
-@pytest.mark.parametrize("shifted", [False, True])
-@pytest.mark.parametrize("mirrored", [False, True])
-def test_features_are_means_over_an_image_its_mirror_image_and_its_shifts(mirrored, shifted):
-    """Against NumPy's flips and slices, one view at a time."""
-    X = torch.rand(4, 3, 16, 16, generator=generator())
-    plain = build(WhitenedCNN(8, 12), (3, 16, 16))
-    averaged = build(WhitenedCNN(8, 12, mirrored=mirrored, shifted=shifted), (3, 16, 16))
-    rows, padded = X.reshape(4, -1), np.pad(X, [(0, 0)] * 2 + [(1, 1)] * 2, mode="reflect")
-    torch.testing.assert_close(averaged.features(rows), plain.features(rows))  # in training
-    plain.eval(), averaged.eval()
-    places = [(1, 1), (1, 1), (0, 0), (2, 2)] if shifted else [(1, 1)]
-    views = [padded[..., i : i + 16, j : j + 16] for i, j in places]
-    views += [view[..., ::-1] for view in views] if mirrored else []
-    found = [plain.features(torch.tensor(view.reshape(4, -1).copy())) for view in views]
-    mean = torch.stack(found).mean(0)
-    torch.testing.assert_close(averaged.features(rows), mean)
-    torch.testing.assert_close(averaged(rows), plain.head(mean))
 
 
 INTEGER, SHARE = "must be an integer >= 1, got", r"must be in \[0, 1\), got"
@@ -468,14 +382,13 @@ ERRORS = [
     ),
     *(
         (partial(cls, dropout=bad), ValueError, f"dropout {SHARE} {bad}")
-        for cls in (MLP, LeNet5, FastCNN, PoolCNN, WhitenedCNN, BranchCNN, WideResNet, VGG16)
+        for cls in (MLP, LeNet5, FastCNN, BranchCNN, WideResNet, VGG16)
         for bad in (1.0, -0.1)
     ),
     *(
         (partial(cls, **{name: 0}), ValueError, f"{name} {INTEGER} 0")
         for name, classes in {
-            "width": (FastCNN, ResNet18, PoolCNN, WhitenedCNN, WideResNet, VGG16),
-            "features": (PoolCNN, WhitenedCNN),
+            "width": (FastCNN, ResNet18, WideResNet, VGG16),
             "channels": (BranchCNN,),
         }.items()
         for cls in classes
@@ -495,8 +408,6 @@ def test_settings_are_checked(make, error, message):
         (LeNet5(), 12, 1),
         (ConvLin(), 8, 1),
         (FastCNN(), 4, 1),
-        (PoolCNN(), 9, 1),
-        (WhitenedCNN(), 9, 3),
         (WideResNet(10, 1), 4, 3),
         (VGG16(width=2), 32, 3),
         (BranchCNN(), 27, 0),

@@ -120,8 +120,11 @@ def stop_after(epochs):
     return progress
 
 
-# "muon" needs a convolution, and has a test of its own
-@pytest.mark.parametrize("optimizer", sorted({*OPTIMIZERS} - {"muon"}))
+def adagrad(module, settings):
+    return torch.optim.Adagrad(module.parameters(), settings.learning_rate)
+
+
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS, adagrad])
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_an_interrupted_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path, optimizer, epochs):
     settings = replace(SETTINGS, optimizer=optimizer)

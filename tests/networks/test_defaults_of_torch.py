@@ -22,7 +22,6 @@ from dipedl.networks import (
     MaskedAutoregressive,
     TorchClassifier,
     Training,
-    WhitenedCNN,
     WideResNet,
 )
 from dipedl.pretrained import ClassGaussians, DIPModule
@@ -133,7 +132,6 @@ def of_module(dtype=torch.float32, **settings):
 CASES = {
     "MLP": of_classifier(),
     "FastCNN": of_classifier(FastCNN(), PIXELS),
-    "WhitenedCNN": of_classifier(WhitenedCNN(), PIXELS),
     "WideResNet": pytest.param(
         of_classifier(WideResNet(10, 1, mean=(0.5,), sd=(0.5,), spectral_norm=True), PIXELS),
         marks=pytest.mark.slow,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import batch_norm, pad
 from torch.nn.utils import skip_init
 
 from ..maths.arrays import check_integer
@@ -25,9 +23,7 @@ __all__ = [
     "ConvLin1d",
     "FastCNN",
     "LeNet5",
-    "PoolCNN",
     "ResNet18",
-    "WhitenedCNN",
     "WideResNet",
 ]
 
@@ -104,7 +100,7 @@ class Architecture:
                 f"{tuple(shape)}; pass the image_shape of your images, or use MLP"
             )
         body, head, n_features = self._layers(shape, n_outputs)
-        network = self._network(shape, nn.Sequential(*body), head, n_features)
+        network = Network(shape, nn.Sequential(*body), head, n_features)
         self._initialise(network, generator)
         if getattr(self, "spectral_norm", False):
             spectrally_normalised(network, generator)
@@ -113,9 +109,6 @@ class Architecture:
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
         """Return the layers of the body, the head with k outputs, and the number of features."""
         raise NotImplementedError
-
-    def _network(self, shape: Shape, body: nn.Module, head: nn.Module, n_features: int) -> Network:
-        return Network(shape, body, head, n_features)
 
     def _initialise(self, network: Network, generator: torch.Generator) -> None:
         initialise(network, generator)
@@ -146,7 +139,7 @@ def check_settings(backbone: Any) -> None:
                 )
 
 
-def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
+def blank_layer(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
     """A layer without initial weights, since PyTorch draws them from the global generator."""
     module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
     return module
@@ -155,7 +148,7 @@ def empty(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any)
 def convolution(before: int, after: int, size: int, stride: int = 1) -> nn.Module:
     """A square convolution without bias that keeps the size of the image if the stride is 1."""
     padding = size // 2
-    return empty(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)
+    return blank_layer(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)
 
 
 def initialise(network: Network, generator: torch.Generator) -> Network:
@@ -192,9 +185,9 @@ def image_shape(setting: Any, d: int) -> Shape:
     return shape
 
 
-def dropped(dropout: float, before: int, after: int, bias: bool = True) -> nn.Sequential:
+def dropout_head(dropout: float, before: int, after: int, bias: bool = True) -> nn.Sequential:
     """Return a head: dropout of the features, and a linear layer."""
-    return nn.Sequential(nn.Dropout(dropout), empty(nn.Linear, before, after, bias=bias))
+    return nn.Sequential(nn.Dropout(dropout), blank_layer(nn.Linear, before, after, bias=bias))
 
 
 @dataclass(frozen=True)
@@ -232,9 +225,9 @@ class MLP(Architecture):
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
         layers: list[nn.Module] = [nn.Flatten()]
         for before, after in pairwise((math.prod(shape), *self.hidden)):
-            layers += [empty(nn.Linear, before, after), _ACTIVATIONS[self.activation]()]
+            layers += [blank_layer(nn.Linear, before, after), _ACTIVATIONS[self.activation]()]
             layers += [nn.Dropout(self.dropout)]
-        return layers[:-1], dropped(self.dropout, after, k), after
+        return layers[:-1], dropout_head(self.dropout, after, k), after
 
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
@@ -270,10 +263,13 @@ class LeNet5(Architecture):
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
         flat = 50 * ((shape[1] // 2 - 4) // 2) * ((shape[2] // 2 - 4) // 2)
         body: list[nn.Module] = []
-        for layer in (empty(nn.Conv2d, shape[0], 20, 5, padding=2), empty(nn.Conv2d, 20, 50, 5)):
+        for layer in (
+            blank_layer(nn.Conv2d, shape[0], 20, 5, padding=2),
+            blank_layer(nn.Conv2d, 20, 50, 5),
+        ):
             body += [layer, nn.ReLU(), nn.MaxPool2d(2)]
-        body += [nn.Flatten(), empty(nn.Linear, flat, 500), nn.ReLU()]
-        return body, dropped(self.dropout, 500, k), 500
+        body += [nn.Flatten(), blank_layer(nn.Linear, flat, 500), nn.ReLU()]
+        return body, dropout_head(self.dropout, 500, k), 500
 
 
 @dataclass(frozen=True)
@@ -312,7 +308,7 @@ class FastCNN(Architecture):
             layers += [convolution(before, after, 3), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
             layers += [convolution(after, after, 3), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
         body = [*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-        return body, dropped(self.dropout, 4 * w, k), 4 * w
+        return body, dropout_head(self.dropout, 4 * w, k), 4 * w
 
 
 class _Block(nn.Module):
@@ -371,14 +367,14 @@ class ResNet18(Architecture):
                 projection = convolution(before, after, 1, stride)
                 shortcut = nn.Sequential(projection, nn.BatchNorm2d(after))
             body.append(_Block(residual, shortcut, relu=True))
-        return [*body, *_averaged()], empty(nn.Linear, 8 * w, k), 8 * w
+        return [*body, *average_pool()], blank_layer(nn.Linear, 8 * w, k), 8 * w
 
     def _initialise(self, network: Network, generator: torch.Generator) -> None:
         initialise(network, generator)
         _fan_out(network, generator)
 
 
-def _averaged() -> list[nn.Module]:
+def average_pool() -> list[nn.Module]:
     return [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
 
 
@@ -391,271 +387,6 @@ def _fan_out(network: Network, generator: torch.Generator) -> None:
             )
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
-
-
-def pooled_blocks(
-    widths: Sequence[int], norm: Callable[[int], nn.Module], residual: bool = False
-) -> Iterator[nn.Module]:
-    """Blocks of two convolutions, pooled after the first one, then the maxima over the image.
-
-    Residual blocks have a third convolution, and a shortcut around the second and third one.
-    """
-    for before, after in pairwise(widths):
-        yield from (convolution(before, after, 3), nn.MaxPool2d(2), norm(after), nn.GELU())
-        rest = (convolution(after, after, 3), norm(after))
-        if residual:
-            yield Shortcut(*rest, nn.GELU(), convolution(after, after, 3), norm(after))
-        else:
-            yield from rest
-        yield nn.GELU()
-    yield from (nn.AdaptiveMaxPool2d(1), nn.Flatten())
-
-
-class Shortcut(nn.Sequential):
-    """Adds its input to the output of its layers."""
-
-    def forward(self, maps: Tensor) -> Tensor:
-        added: Tensor = maps + super().forward(maps)  # type: ignore[no-untyped-call]
-        return added
-
-
-@dataclass(frozen=True)
-class PoolCNN(Architecture):
-    """Seven convolutions; each block pools before its second convolution.
-
-    A 2 x 2 convolution of 24 channels, then three blocks of two 3 x 3 convolutions with batch
-    normalisation and GELU; each block pools after its first one. The features are the maxima of the
-    last channels over the image. Inputs are pixels in [0, 1].
-
-    Parameters
-    ----------
-    width : int, default=64
-        Channels of the first block.
-    features : int, default=192
-        Channels of the second and third block: the number of features.
-    dropout : float, default=0.0
-        Share of the features dropped before the last layer in training.
-
-    Notes
-    -----
-    1.2 million parameters and 82 million multiplications for a 32 x 32 colour image with the
-    defaults, about a seventh of what `ResNet18` takes. The layout is that of Jordan's airbench
-    without its whitening layer and its optimiser.
-
-    References
-    ----------
-    Jordan, "94 % on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498 (2024).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dipedl.networks import PoolCNN
-    >>> network = PoolCNN().build((3, 32, 32), 10, torch.Generator().manual_seed(0))
-    >>> network.features(torch.zeros(2, 3072)).shape, network(torch.zeros(2, 3072)).shape
-    (torch.Size([2, 192]), torch.Size([2, 10]))
-    """
-
-    least: ClassVar[int] = 9
-
-    width: int = 64
-    features: int = 192
-    dropout: float = 0.0
-
-    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
-        first = [_Centre(), empty(nn.Conv2d, shape[0], 24, 2), nn.GELU()]
-        widths = (24, self.width, self.features, self.features)
-        body = [*first, *pooled_blocks(widths, nn.BatchNorm2d)]
-        return body, dropped(self.dropout, self.features, k), self.features
-
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        # He's uniform weights, and zero biases.
-        for layer in network.modules():
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu", generator=generator)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
-
-
-class _Centre(nn.Module):
-    """Shift and scale pixels in [0, 1] to about zero mean and unit variance."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return (images - 0.5) * 4.0
-
-
-_PATCH = 2
-#: Number of rows for the covariance of the patches, which is small.
-_ROWS = 5000
-_RIDGE = 5e-4
-#: Outputs of the last layer are divided by it, so that early gradients are small.
-_COOLING = 9.0
-#: Square root of the factor by which biases learn faster than weights, at the same decay.
-_BIAS_SCALE = 8.0
-
-
-@dataclass(frozen=True)
-class WhitenedCNN(Architecture):
-    """Seven convolutions, the first of which whitens patches of the training images and is fixed.
-
-    Three blocks of two 3 x 3 convolutions follow, with batch normalisation (no scale, a bias that
-    learns faster) and GELU; each block pools after its first one. A convolution starts as the
-    identity on its input channels. The features are the maxima of the last channels. Inputs are
-    pixels in [0, 1].
-
-    Parameters
-    ----------
-    width : int, default=64
-        Channels of the first block.
-    features : int, default=256
-        Channels of the second and third block: the number of features.
-    dropout : float, default=0.0
-        Share of the features dropped before the last layer in training.
-    residual : bool, default=False
-        Whether each block has a third convolution, and a shortcut around its second and third one.
-    mirrored : bool, default=False
-        Whether features, and so the outputs, are means over an image and its mirror image, once
-        trained. It takes twice the time; not for digits or letters.
-    shifted : bool, default=False
-        Whether features, and so the outputs, are weighted means, once trained: of an image (1/2)
-        and of the image shifted by one pixel, down and right (1/4), and up and left (1/4). New
-        pixels at the border reflect the image. It takes three times the time.
-
-    Notes
-    -----
-    1.97 million parameters and 118 million multiplications for a 32 x 32 colour image with the
-    defaults. The layout and the initialisation are those of Jordan's airbench94, with `residual` of
-    airbench96; its optimiser's settings go into `Training`: ``optimizer="sgd"`` or ``"muon"``,
-    ``momentum=0.85``, a ``learning_rate`` about 1 at batches of 1,024, ``weight_decay`` about 1e-3.
-    Look-ahead is left out.
-
-    References
-    ----------
-    Jordan, "94 % on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498 (2024). Page,
-    "How to train your ResNet 8: bag of tricks" (2019), on whitened patches.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dipedl.networks import WhitenedCNN
-    >>> network = WhitenedCNN().build((3, 32, 32), 10, torch.Generator().manual_seed(0))
-    >>> network.features(torch.zeros(2, 3072)).shape, network(torch.zeros(2, 3072)).shape
-    (torch.Size([2, 256]), torch.Size([2, 10]))
-    """
-
-    least: ClassVar[int] = 9
-
-    width: int = 64
-    features: int = 256
-    dropout: float = 0.0
-    residual: bool = False
-    mirrored: bool = False
-    shifted: bool = False
-
-    def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
-        with torch.random.fork_rng(devices=[]):
-            # PyTorch draws weights, which are replaced below.
-            whitening = _Whitening(shape[0])
-        widths = (whitening.out_channels, self.width, self.features, self.features)
-        body = [whitening, nn.GELU(), *pooled_blocks(widths, _Norm, self.residual)]
-        head = dropped(self.dropout, self.features, k, bias=False)
-        return body, nn.Sequential(*head, _Divided(_COOLING)), self.features
-
-    def _network(self, shape: Shape, body: nn.Module, head: nn.Module, n_features: int) -> Network:
-        network = _WhitenedNetwork(shape, body, head, n_features)
-        network.mirrored, network.shifted = self.mirrored, self.shifted
-        return network
-
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        initialise(network, generator)
-        for layer in network.modules():
-            if isinstance(layer, _Whitening):
-                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
-            elif isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3):
-                nn.init.dirac_(layer.weight[: layer.in_channels])
-
-
-class _WhitenedNetwork(Network):
-    """A network whose first layer is computed from training rows."""
-
-    mirrored = shifted = False
-
-    def prepare(self, X: Tensor) -> None:
-        for layer in self.modules():
-            if isinstance(layer, _Whitening):
-                layer.learn(X[:_ROWS].reshape(-1, *self.input_shape))
-
-    def features(self, X: Tensor) -> Tensor:
-        if self.training or not (self.mirrored or self.shifted):
-            return super().features(X)
-        # the image itself comes last: captured layers hold its maps
-        views = self._views(X.reshape(-1, *self.input_shape))
-        return torch.stack([w * Network.features(self, view) for w, view in views]).sum(0)
-
-    def _views(self, images: Tensor) -> list[tuple[float, Tensor]]:
-        """Views of images (n, c, h, w) whose features are averaged, each with its weight."""
-        views = [(1.0, images)]
-        if self.shifted:
-            padded = pad(images, (1,) * 4, mode="reflect")
-            down, up = padded[..., :-2, :-2], padded[..., 2:, 2:]
-            views = [(0.25, down), (0.25, up), (0.5, images)]
-        if not self.mirrored:
-            return views
-        return [(w / 2, turned) for w, view in views for turned in (view.flip(-1), view)]
-
-
-class _Whitening(nn.Conv2d):
-    """Both signs of the principal components of patches, each of unit variance."""
-
-    mean: Tensor
-
-    def __init__(self, channels: int) -> None:
-        super().__init__(channels, 2 * channels * _PATCH**2, _PATCH)
-        self.weight.requires_grad_(False)
-        self.register_buffer("mean", torch.full((1, channels, 1, 1), 0.5))
-
-    @torch.no_grad()
-    def learn(self, images: Tensor) -> None:
-        self.mean.copy_(images.mean((0, 2, 3), keepdim=True))
-        patches = (images - self.mean).unfold(2, _PATCH, 1).unfold(3, _PATCH, 1)
-        rows = patches.permute(0, 2, 3, 1, 4, 5).reshape(-1, self.weight[0].numel()).double()
-        variance, directions = torch.linalg.eigh(rows.T @ rows / len(rows))
-        # a ridge relative to the mean variance: a direction that never varies stays small
-        scale = (variance + _RIDGE * variance.mean().clamp(min=1e-12)).rsqrt()
-        filters = (directions * scale).T.reshape(-1, *self.weight.shape[1:])
-        self.weight.copy_(torch.cat([filters, -filters]))
-
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images - self.mean)
-
-
-class _Norm(nn.BatchNorm2d):
-    """Batch normalisation with a fast bias and no scale."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__(channels, momentum=0.4, affine=False)
-        self.fast_bias = nn.Parameter(torch.zeros(channels))
-
-    def forward(self, maps: Tensor) -> Tensor:
-        return batch_norm(
-            maps,
-            self.running_mean,
-            self.running_var,
-            # of ones: without it, a GPU gives the bias no gradient
-            weight=torch.ones_like(self.fast_bias),
-            bias=_BIAS_SCALE * self.fast_bias,
-            training=self.training,
-            momentum=self.momentum or 0.0,
-            eps=self.eps,
-        )
-
-
-class _Divided(nn.Module):
-    def __init__(self, by: float) -> None:
-        super().__init__()
-        self.by = by
-
-    def forward(self, outputs: Tensor) -> Tensor:
-        return outputs / self.by
 
 
 #: Of the training images of CIFAR-10, as the released code has them. The deviations are means of
@@ -745,15 +476,19 @@ class VGG16(Architecture):
         layers: list[nn.Module] = [Normalise(self.mean, self.sd, channels)]
         for count, factor in _VGG_BLOCKS:
             for _ in range(count):
-                layer = empty(nn.Conv2d, channels, factor * self.width, 3, padding=1)
+                layer = blank_layer(nn.Conv2d, channels, factor * self.width, 3, padding=1)
                 channels = factor * self.width
                 layers += [layer, nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]
             layers.append(nn.MaxPool2d(2))
         flat = channels * (height // 32) * (width // 32)
         hidden: list[nn.Module] = []
         for before in (flat, _VGG_HIDDEN):
-            hidden += [nn.Dropout(self.dropout), empty(nn.Linear, before, _VGG_HIDDEN), nn.ReLU()]
-        head = nn.Sequential(*hidden, empty(nn.Linear, _VGG_HIDDEN, k))
+            hidden += [
+                nn.Dropout(self.dropout),
+                blank_layer(nn.Linear, before, _VGG_HIDDEN),
+                nn.ReLU(),
+            ]
+        head = nn.Sequential(*hidden, blank_layer(nn.Linear, _VGG_HIDDEN, k))
         return [*layers, nn.Flatten()], head, flat
 
     def _initialise(self, network: Network, generator: torch.Generator) -> None:
@@ -833,8 +568,8 @@ class WideResNet(Architecture):
                 stride = 2 if stage and not block else 1
                 body.append(self._block(before, after, stride))
                 before = after
-        body += [nn.BatchNorm2d(after), nn.ReLU(), *_averaged()]
-        return body, empty(nn.Linear, after, k), after
+        body += [nn.BatchNorm2d(after), nn.ReLU(), *average_pool()]
+        return body, blank_layer(nn.Linear, after, k), after
 
     def _block(self, before: int, after: int, stride: int) -> _Block:
         """Return two convolutions, each after its normalisation."""
@@ -917,9 +652,9 @@ class BranchCNN(Architecture):
         flat = len(branches) * self.channels * (shape[2] // self.least)
         layers: list[nn.Module] = [_Branches(branches), nn.Flatten()]
         for before, after in pairwise((flat, *self.hidden)):
-            layers += [empty(nn.Linear, before, after), nn.BatchNorm1d(after)]
+            layers += [blank_layer(nn.Linear, before, after), nn.BatchNorm1d(after)]
             layers += [nn.ReLU(), nn.Dropout(self.dropout)]
-        return layers[:-1], dropped(self.dropout, after, k), after
+        return layers[:-1], dropout_head(self.dropout, after, k), after
 
 
 class _Branches(nn.Module):
@@ -937,7 +672,9 @@ def _branch(kernel: int, channels: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for before in [1] + [channels] * (_DEPTH - 1):
         layers += [
-            empty(nn.Conv2d, before, channels, (1, kernel), padding=(0, kernel // 2), bias=False),
+            blank_layer(
+                nn.Conv2d, before, channels, (1, kernel), padding=(0, kernel // 2), bias=False
+            ),
             nn.BatchNorm2d(channels),
             # before ReLU, which then has a third of the work; the result is the same
             nn.MaxPool2d((1, _POOL)),
@@ -989,13 +726,13 @@ def _convolutions_and_mlp(
     padding = kernel[0] // 2, kernel[1] // 2
     body: list[nn.Module] = []
     for before in (shape[0], WIDTH, WIDTH):
-        body += [empty(nn.Conv2d, before, WIDTH, kernel, padding=padding)]
+        body += [blank_layer(nn.Conv2d, before, WIDTH, kernel, padding=padding)]
         body += [nn.ReLU(), nn.MaxPool2d(pool)]
     flat = WIDTH * max(shape[1] // backbone.least, 1) * (shape[2] // backbone.least)
     hidden: list[nn.Module] = []
     for before in (flat, WIDTH, WIDTH):
-        hidden += [empty(nn.Linear, before, WIDTH), nn.ReLU()]
-    last = empty(nn.Linear, WIDTH, k)
+        hidden += [blank_layer(nn.Linear, before, WIDTH), nn.ReLU()]
+    last = blank_layer(nn.Linear, WIDTH, k)
     if backbone.features == "conv":
         return [*body, nn.Flatten()], nn.Sequential(*hidden, last), flat
     return [*body, nn.Flatten(), *hidden], last, WIDTH

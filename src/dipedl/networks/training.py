@@ -33,7 +33,6 @@ from .device import (
     set_random_states,
     tune_kernels,
 )
-from .muon import Muon, kernels
 
 __all__ = ["History", "TextProgress", "Training", "TrainingPaused", "train"]
 
@@ -49,16 +48,15 @@ class Training:
     batch_size : int, default=128
         Rows of a gradient step. A last batch of one row joins the batch before it: batch
         normalisation has no variance of one row.
-    optimizer : {"adam", "adamw", "sgd", "muon"}, default="adam"
-        "sgd" has Nesterov momentum. "adam" and "sgd" couple the weight decay, "adamw" does not.
-        "muon" is "sgd" for all but the kernels of convolutions, which step along orthogonal
-        matrices (see Notes); without a convolution it is an error.
+    optimizer : {"adam", "adamw", "sgd"} or callable, default="adam"
+        "sgd" has Nesterov momentum. "adam" and "sgd" couple the weight decay, "adamw" does not. A
+        function ``(module, settings) -> torch.optim.Optimizer`` makes another one.
     learning_rate : float, default=1e-3
         Initial rate; the peak for "one-cycle".
     momentum : float, default=0.9
-        Of "sgd", and of "muon" but for kernels; the others do not use it.
+        Of "sgd".
     weight_decay : float, default=0.0
-        L2 penalty on all parameters but the kernels of "muon".
+        L2 penalty on all parameters.
     schedule : {"constant", "one-cycle", "cosine", "step", "exponential"}, default="constant"
         "one-cycle" rises from a 25th of the peak over the first 30 % of the steps and falls to 0,
         changing every step. The others change between epochs: "cosine" falls to 0, "step"
@@ -68,8 +66,7 @@ class Training:
     decay : float, default=0.5
         Factor of "step" and "exponential".
     clip_norm : float, optional
-        Largest norm of the gradient; longer ones are scaled down. Kernels of "muon" count in it,
-        but it does not shorten their steps.
+        Largest norm of the gradient; longer ones are scaled down.
     patience : int, optional
         Number of validation checks without a better score after which training stops.
     restore_best : bool, default=False
@@ -101,14 +98,6 @@ class Training:
     bfloat16, not float16: it has the range of float32, so losses need no scaling and a checkpoint
     needs no scaler state.
 
-    Muon makes every singular value of a kernel's Nesterov momentum (of 0.6) about 1 and steps by
-    ``0.2 learning_rate`` of the kernel's norm, which it sets to the square root of its first
-    dimension. The kernel is taken as one matrix, of that dimension and all others; one with fewer
-    columns than rows, as of a depthwise convolution, steps less. A rate near 1
-    needs a normalisation after every convolution; without any take 0.3 or less, and do not go on
-    from trained weights: the first step changes their norm. Jordan et al., "Muon: an optimizer for
-    hidden layers in neural networks" (2024).
-
     Examples
     --------
     >>> from dipedl.networks import Training
@@ -121,7 +110,7 @@ class Training:
 
     epochs: int = 10
     batch_size: int = 128
-    optimizer: str = "adam"
+    optimizer: str | Callable[[nn.Module, Training], torch.optim.Optimizer] = "adam"
     learning_rate: float = 1e-3
     momentum: float = 0.9
     weight_decay: float = 0.0
@@ -144,7 +133,8 @@ class Training:
                 check_integer(name, getattr(self, name))
         for name in ("restore_best", "amp", "compile"):
             check_flag(name, getattr(self, name))
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        if not callable(self.optimizer):
+            check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_number("learning_rate", self.learning_rate, "> 0", lambda x: x > 0)
         check_number("weight_decay", self.weight_decay, ">= 0", lambda x: x >= 0)
@@ -399,7 +389,6 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "sgd": torch.optim.SGD,
-    "muon": Muon,
 }
 #: Devices with a fused optimiser kernel, which takes half the time, and a bfloat16 not slower.
 _FAST = ("cpu", "cuda")
@@ -615,11 +604,11 @@ class Run:
 def _optimizer(
     module: nn.Module, parameters: list[nn.Parameter], settings: Training, device: torch.device
 ) -> torch.optim.Optimizer:
+    if callable(settings.optimizer):
+        return settings.optimizer(module, settings)
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
-    if settings.optimizer in ("sgd", "muon"):
+    if settings.optimizer == "sgd":
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
-    if settings.optimizer == "muon":
-        options["kernels"] = kernels(module)
     return OPTIMIZERS[settings.optimizer](parameters, fused=device.type in _FAST, **options)
 
 

@@ -22,6 +22,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "dipedl.evidence": (),
     "dipedl.networks": (),
     "dipedl.preprocessing": ("LogitPixels",),
+    "dipedl_bench.fast_networks": ("CropFlip", "PoolCNN", "WhitenedCNN"),
     "dipedl_bench.spec.module_method": ("DIPModuleMethod", "PolarDIPModuleMethod"),
     "sklearn.decomposition": ("PCA",),
     "sklearn.ensemble": ("HistGradientBoostingClassifier", "RandomForestClassifier"),
@@ -93,6 +94,8 @@ def _value(value: Any, where: str, key: str, **given: Any) -> Any:
         return build(name, {k: v for k, v in value.items() if k != "name"}, where, **given)
     if isinstance(value, list | tuple):
         return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
+    if key == "optimizer" and value == "muon":
+        return import_module("dipedl_bench.fast_networks").muon
     return value
 
 
