@@ -189,7 +189,7 @@ class WhitenedCNN(Architecture):
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """Return an untrained network; its weights come from `generator` alone."""
         made = super().build(input_shape, n_outputs, generator)
-        network = _WhitenedNetwork(made.input_shape, made.body, made.head, made.n_features)
+        network = _WhitenedNetwork(input_shape, made.body, made.head, made.n_features)
         network.mirrored, network.shifted = self.mirrored, self.shifted
         return network
 
