@@ -687,8 +687,8 @@ MUTANTS = [
     Mutant(
         "rounding passes for a direction of a sketch",
         "src/dipedl/pretrained/class_moments.py",
-        "held = values > p * EPS * values[0]",
-        "held = values > 0",
+        "spanned = values > p * EPS * values[0]",
+        "spanned = values > 0",
         "tests/pretrained/test_low_rank_gaussians.py::test_rank_beyond_the_dimensions_that_a_class_spans",
     ),
     Mutant(

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dipedl.baselines import DeepEnsemble
-from dipedl.networks import MLP, FastCNN, LeNet5, TorchClassifier, Training, spectrally_normalised
+from dipedl.networks import MLP, FastCNN, LeNet5, TorchClassifier, Training, add_spectral_norm
 
 #: One step of no length: what is trained is what it started from.
 STILL = Training(epochs=1, batch_size=60, optimizer="sgd", learning_rate=1e-12, n_jobs=1)
@@ -30,7 +30,7 @@ class Normalised:
 
     def build(self, input_shape, n_outputs, generator):
         network = FastCNN(width=4).build(input_shape, n_outputs, generator)
-        return spectrally_normalised(network, generator)
+        return add_spectral_norm(network, generator)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from test_checkpoint import SETTINGS, Stop, assert_same_run, net, rows, run, sto
 
 from dipedl.networks import (  # noqa: E402
     Training,
-    spectrally_normalised,
+    add_spectral_norm,
     train,
     training,
 )
@@ -103,7 +103,7 @@ def test_compiled_training_is_that_of_the_plain_module(tmp_path, quick_compiler)
     """With a power iteration that assigns buffers in the forward pass: they must be carried out."""
 
     def start():
-        return spectrally_normalised(net(), torch.Generator().manual_seed(0))
+        return add_spectral_norm(net(), torch.Generator().manual_seed(0))
 
     settings = replace(SETTINGS, compile=True, epochs=2)
     plain = run(None, start(), replace(settings, compile=False))

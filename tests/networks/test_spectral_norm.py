@@ -5,7 +5,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from dipedl.networks import spectrally_normalised  # noqa: E402
+from dipedl.networks import add_spectral_norm  # noqa: E402
 from dipedl.networks.spectral_norm import remove_spectral_norm  # noqa: E402
 
 
@@ -36,7 +36,7 @@ def converge(module, steps=150):
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_the_norm_is_one_whatever_the_weight(scale):
-    module = converge(spectrally_normalised(layers(scale), generator()))
+    module = converge(add_spectral_norm(layers(scale), generator()))
     np.testing.assert_allclose(norms(module), 1, rtol=1e-6)
 
 
@@ -47,14 +47,14 @@ def test_a_coefficient_is_a_bound_and_not_a_target():
     larger = np.array(before) > bound
     assert larger.tolist().count(True) == 1
     weights = [plain[0].weight.clone(), plain[2].weight.clone()]
-    module = converge(spectrally_normalised(plain, generator(), bound))
+    module = converge(add_spectral_norm(plain, generator(), bound))
     np.testing.assert_allclose(norms(module), np.where(larger, bound, before), rtol=1e-6)
     untouched = int(np.flatnonzero(~larger)[0])
     assert torch.equal([module[0].weight, module[2].weight][untouched], weights[untouched])
 
 
 def test_agrees_with_pytorch_in_value_and_gradient():
-    ours = converge(spectrally_normalised(layers(), generator()))
+    ours = converge(add_spectral_norm(layers(), generator()))
     theirs = layers()
     for i in (0, 2):
         nn.utils.parametrizations.spectral_norm(theirs[i])
@@ -69,7 +69,7 @@ def test_agrees_with_pytorch_in_value_and_gradient():
 
 
 def test_power_iteration_while_training_only_and_backward_twice():
-    module = spectrally_normalised(layers(), generator())
+    module = add_spectral_norm(layers(), generator())
     u = module[0].parametrizations.weight[0].u
     x = torch.zeros(1, 2, 5, 5, dtype=torch.float64)
     module.eval()(x)
@@ -81,7 +81,7 @@ def test_power_iteration_while_training_only_and_backward_twice():
 
 
 def test_baked_weights_answer_alike():
-    module = spectrally_normalised(layers(), generator())
+    module = add_spectral_norm(layers(), generator())
     x = torch.randn(3, 2, 5, 5, dtype=torch.float64)
     module.train()(x)
     expected = module.eval()(x)
@@ -92,4 +92,4 @@ def test_baked_weights_answer_alike():
 
 def test_a_bad_coefficient():
     with pytest.raises(ValueError, match="coefficient must be > 0, or None, got 0"):
-        spectrally_normalised(layers(), generator(), 0)
+        add_spectral_norm(layers(), generator(), 0)

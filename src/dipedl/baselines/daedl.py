@@ -101,7 +101,7 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
         self.__dict__.pop("density_range_", None)
         return super().validate_fit(X, y, validation)
 
-    def _after_training(self, X: Any, y: Any) -> None:
+    def _fit_head(self, X: Any, y: Any) -> None:
         features = self.transform(X)
         density = GDADensity() if self.density is None else self.density
         self.density_ = fit_density(

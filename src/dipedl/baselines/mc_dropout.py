@@ -107,7 +107,7 @@ class MCDropout(Decisions, TorchEstimator):
     _published: ClassVar = published.MC_DROPOUT
     as_published = classmethod(published.as_published)
 
-    def _take_trained(self, X: Any, y: Any) -> bool:
+    def _take_network(self, X: Any, y: Any) -> bool:
         self.__dict__.pop("held_out_", None)  # of an earlier fit
         check_integer("n_samples", self.n_samples)
         seeds = np.random.SeedSequence(self.draw_seed()).generate_state(self.n_samples)

@@ -13,7 +13,7 @@ from torch.nn.utils import skip_init
 
 from ..maths.arrays import check_integer
 from .checks import check_choice, check_dropout, check_flag
-from .spectral_norm import spectrally_normalised
+from .spectral_norm import add_spectral_norm
 
 __all__ = [
     "MLP",
@@ -103,7 +103,7 @@ class Architecture:
         network = Network(shape, nn.Sequential(*body), head, n_features)
         self._initialise(network, generator)
         if getattr(self, "spectral_norm", False):
-            spectrally_normalised(network, generator)
+            add_spectral_norm(network, generator)
         return network
 
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:

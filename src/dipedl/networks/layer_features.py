@@ -107,12 +107,12 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         # where a network averages views, its body need not run on those before the image itself
         of_body = all(name.partition(".")[0] == "body" for name in layers)
 
-        def pooled(network: Network, chunk: Tensor) -> Tensor:
+        def pool_layers(network: Network, chunk: Tensor) -> Tensor:
             with capture_outputs(network, layers, partial(copy_rows, pool=self.pool)) as captured:
                 Network.features(network, chunk) if of_body else network(chunk)
             return torch.cat([captured[name] for name in layers], dim=1)
 
-        return self.estimator_.apply_network(X, pooled)
+        return self.estimator_.apply_network(X, pool_layers)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Layer and number of each column, shape (sum of `widths_`,)."""
@@ -167,11 +167,11 @@ def capture_outputs(
 ) -> Iterator[dict[str, Any]]:
     """Context with a dictionary that collects ``keep(output)`` of named modules as they run."""
     captured: dict[str, Any] = {}
-    mine = get_ident()
+    thread = get_ident()
 
     def store(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
         tensor = first_tensor(output)
-        if tensor is not None and get_ident() == mine:
+        if tensor is not None and get_ident() == thread:
             captured.pop(name, None)
             captured[name] = keep(tensor)
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.nn.utils import parametrize
 
-__all__ = ["remove_spectral_norm", "spectrally_normalised"]
+__all__ = ["add_spectral_norm", "remove_spectral_norm"]
 
 _WARM_UP = 15
 _EPS = 1e-12
@@ -17,7 +17,7 @@ _EPS = 1e-12
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def spectrally_normalised(
+def add_spectral_norm(
     module: Module, generator: torch.Generator, coefficient: float | None = None
 ) -> Module:
     """Bound the spectral norm of every convolution and linear layer, in place.
@@ -54,8 +54,8 @@ def spectrally_normalised(
     Examples
     --------
     >>> import torch
-    >>> from dipedl.networks import spectrally_normalised
-    >>> layer = spectrally_normalised(torch.nn.Linear(5, 3), torch.Generator().manual_seed(0))
+    >>> from dipedl.networks import add_spectral_norm
+    >>> layer = add_spectral_norm(torch.nn.Linear(5, 3), torch.Generator().manual_seed(0))
     >>> round(torch.linalg.matrix_norm(layer.weight, 2).item(), 2)
     1.0
     """
@@ -74,7 +74,7 @@ def remove_spectral_norm(module: Module) -> Module:
     Parameters
     ----------
     module : torch.nn.Module
-        As `spectrally_normalised` left it; changed.
+        As `add_spectral_norm` left it; changed.
 
     Returns
     -------
@@ -84,8 +84,8 @@ def remove_spectral_norm(module: Module) -> Module:
     Examples
     --------
     >>> import torch
-    >>> from dipedl.networks import remove_spectral_norm, spectrally_normalised
-    >>> layer = spectrally_normalised(torch.nn.Linear(5, 3), torch.Generator().manual_seed(0))
+    >>> from dipedl.networks import remove_spectral_norm, add_spectral_norm
+    >>> layer = add_spectral_norm(torch.nn.Linear(5, 3), torch.Generator().manual_seed(0))
     >>> sorted(remove_spectral_norm(layer).state_dict())
     ['bias', 'weight']
     """

@@ -123,8 +123,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             If the loss is not finite. As after a KeyboardInterrupt, ``module_`` is then the network
             of the end of the last whole epoch.
         """
-        with _all_or_nothing(self, FloatingPointError, TrainingPaused):
-            if self._take_trained(X, y):
+        with _restore_on_error(self, FloatingPointError, TrainingPaused):
+            if self._take_network(X, y):
                 return self
             data = self.validate_fit(X, y, validation)
             seed = self.draw_seed()
@@ -132,14 +132,14 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 self.module_ = self.build_network(len(self.classes_), seed)
             run: Any = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
             self.history_ = self._train(self.module_, *data, seed=seed, **run)
-            self._after_training(X, y)
+            self._fit_head(X, y)
             return self
 
-    def _take_trained(self, X: Any, y: Any) -> bool:
+    def _take_network(self, X: Any, y: Any) -> bool:
         """Take a network that is already trained, and return True; False if there is none."""
         return False
 
-    def _after_training(self, X: Any, y: Any) -> None:
+    def _fit_head(self, X: Any, y: Any) -> None:
         """Fit what predictions need besides the network, on the arguments of ``fit``."""
 
     def predict(self, X: Any) -> np.ndarray:
@@ -328,8 +328,8 @@ def _check_finite(outputs: np.ndarray, X: np.ndarray) -> None:
 
 def on_device(device: torch.device, module: nn.Module) -> nn.Module:
     """Return the module on `device`: itself, or a copy, so that the model is not moved."""
-    there = {p.device.type for p in module.parameters()}
-    return module if there <= {device.type} else deepcopy(module).to(device)
+    devices = {p.device.type for p in module.parameters()}
+    return module if devices <= {device.type} else deepcopy(module).to(device)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -414,7 +414,7 @@ class TorchClassifier(TorchEstimator):
 
 
 @contextmanager
-def _all_or_nothing(model: Any, *but: type[Exception]) -> Iterator[None]:
+def _restore_on_error(model: Any, *but: type[Exception]) -> Iterator[None]:
     """Restore the attributes of `model` if the block raises an error.
 
     Attributes must be replaced in the block, not changed in place. Errors of the types `but` keep

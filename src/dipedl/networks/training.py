@@ -429,7 +429,7 @@ class Run:
             state = checkpoints.load()
             if state is not None:
                 self._load(state)
-            while not self._finished():
+            while not self._is_done():
                 last_good = self._weights()
                 self._pause_before(deadline, checkpoints)
                 smaller = "try Training(batch_size={})"
@@ -485,7 +485,7 @@ class Run:
         self.feed = Feed(self.data, self.device)
         self.began, self.epochs_before = time.perf_counter(), self.history.epochs
 
-    def _finished(self) -> bool:
+    def _is_done(self) -> bool:
         return self.history.stopped_early or self.history.epochs >= self.settings.epochs
 
     def _epoch(self) -> None:
@@ -565,7 +565,7 @@ class Run:
 
     def _report(self) -> dict[str, Any]:
         history = self.history
-        left = 0 if self._finished() else self.settings.epochs - history.epochs
+        left = 0 if self._is_done() else self.settings.epochs - history.epochs
         lists = ("loss", "score", "learning_rate", "seconds")
         return {
             "epoch": history.epochs,
@@ -646,11 +646,11 @@ def _one_cycle(step: int, total: int) -> float:
     """Up over the first 30 % of the steps, then down to 0, each by half a cosine."""
     peak = _WARM_UP * total - 1
     if step <= peak:
-        return _between(_START, 1.0, step / max(peak, 1))
-    return _between(1.0, _END, min((step - peak) / max(total - 1 - peak, 1), 1.0))
+        return _interpolate(_START, 1.0, step / max(peak, 1))
+    return _interpolate(1.0, _END, min((step - peak) / max(total - 1 - peak, 1), 1.0))
 
 
-def _between(start: float, end: float, share: float) -> float:
+def _interpolate(start: float, end: float, share: float) -> float:
     return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
 
 
@@ -768,14 +768,14 @@ class Checkpoints:
 
 def _check_same(path: Path, stored: dict[str, str], expected: dict[str, str]) -> None:
     for name in [*expected, *stored]:
-        there, here = stored.get(name, "absent"), expected.get(name, "absent")
-        if there != here:
+        before, now = stored.get(name, "absent"), expected.get(name, "absent")
+        if before != now:
             # Of several lines, such as the layers, the first that differs.
-            pairs = zip_longest(there.splitlines(), here.splitlines(), fillvalue="nothing")
+            pairs = zip_longest(before.splitlines(), now.splitlines(), fillvalue="nothing")
             unequal = ((x.strip(), y.strip()) for x, y in pairs if x != y)
-            there, here = next(unequal, (there, here))
+            before, now = next(unequal, (before, now))
             raise ValueError(
-                f"checkpoint {path} is of another run: {name} was {there} there and is {here} "
+                f"checkpoint {path} is of another run: {name} was {before} there and is {now} "
                 "here; pass another checkpoint path, or delete the file to start again"
             )
 

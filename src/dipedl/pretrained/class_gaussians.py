@@ -238,9 +238,9 @@ class ClassGaussians(BufferedModule):
 
     def _merge_over(self, group: dist.ProcessGroup) -> Any:
         """Merge the moments of all processes of a group, in the order of their ranks."""
-        found: list[Any] = [None] * dist.get_world_size(group)
-        dist.all_gather_object(found, (self._sizes, self._device.type), group=group)
-        sizes = [size for size, _ in found]
+        ranks: list[Any] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(ranks, (self._sizes, self._device.type), group=group)
+        sizes = [size for size, _ in ranks]
         if len({size for size in sizes if size is not None}) != 1:
             raise ValueError(
                 "finish(group) needs rows, with the same numbers of classes and features in every "
@@ -248,7 +248,7 @@ class ClassGaussians(BufferedModule):
             )
         if self._sizes is None:
             # Without rows it scores where the others do: on the current device of that type.
-            self._device = torch.device(next(kind for size, kind in found if size is not None))
+            self._device = torch.device(next(kind for size, kind in ranks if size is not None))
         merged = self._blank_moments(*next(size for size in sizes if size is not None))
         for rank, size in enumerate(sizes):
             if size is not None:
@@ -302,7 +302,7 @@ class ClassGaussians(BufferedModule):
     def n_features_(self) -> int:
         """Number of features p."""
         self._check_fitted()
-        return len(self.origin) - self._added
+        return len(self.origin) - self._n_extra
 
     @property
     def n_classes_(self) -> int:
@@ -316,7 +316,7 @@ class ClassGaussians(BufferedModule):
         return super().__getattr__(name)
 
     @property
-    def _added(self) -> int:
+    def _n_extra(self) -> int:
         """Number of coordinates beyond the number of features."""
         return int(self.coordinates == POLAR)
 
@@ -329,12 +329,12 @@ class ClassGaussians(BufferedModule):
         return torch.cat([X / length.clamp(min=_ZERO), length.log1p()], dim=1)
 
     @property
-    def _fitted(self) -> bool:
+    def _is_fitted(self) -> bool:
         return self._buffers["origin"] is not None
 
     def _check_sizes(self, p: int, n_classes: int) -> None:
         if self._sizes is None:
-            if self._fitted:
+            if self._is_fitted:
                 raise ValueError(
                     "this density was loaded, or is of a DIPModule: it scores, but holds no "
                     "moments to add rows to; take them into an unfitted one, density.blank()"
@@ -342,7 +342,7 @@ class ClassGaussians(BufferedModule):
             return
         for name, known, came in (
             ("n_classes", self._sizes[0], n_classes),
-            ("the number of features", self._sizes[1] - self._added, p),
+            ("the number of features", self._sizes[1] - self._n_extra, p),
         ):
             if known != came:
                 raise ValueError(f"{name} must stay {known} after the first update, got {came}")
@@ -366,7 +366,7 @@ class ClassGaussians(BufferedModule):
         return self.log_constant - 0.5 * squared.masked_fill(overflows, math.inf)
 
     def _check_fitted(self) -> None:
-        if not self._fitted:
+        if not self._is_fitted:
             raise NotFittedError(_NOT_FITTED)
 
     def _set(self, moments: Any, counts: np.ndarray) -> None:

@@ -154,8 +154,8 @@ class SketchMoments:
             rows = self.sketch[c, :r].astype(float)
             values, energy = np.einsum("ij,ij->i", rows, rows) / n, float(self.energy[c]) / n
             # Shorter rows are rounding, and point anywhere.
-            held = values > p * EPS * values[0]
-            free = p - np.count_nonzero(held)
+            spanned = values > p * EPS * values[0]
+            free = p - np.count_nonzero(spanned)
             rest, level = energy - float(values.sum()), energy / p
             # What rounding of the sketch may leave is nothing.
             rest = rest if free and rest > rounding * energy else 0.0
@@ -185,7 +185,7 @@ class SketchMoments:
                     "'diagonal'"
                 )
             length = np.sqrt(values * n)[:, None]
-            basis = np.divide(rows, length, out=np.zeros_like(rows), where=held[:, None])
+            basis = np.divide(rows, length, out=np.zeros_like(rows), where=spanned[:, None])
             yield PrincipalParts(basis, inner, outer)
 
 

@@ -308,8 +308,8 @@ class DIPModule(Decisions, nn.Module):
         split = HoldOut(HELD_OUT_SHARE, ENOUGH) if origin == "left out" else None
         group, read = process_group(group), self._reader(unpack)
         density = self.density_.blank()
-        learned = run_together(lambda: self._learn_density(density, loader, read, split), group)
-        hashes, memorised = zip(*learned, strict=True)
+        results = run_together(lambda: self._learn_density(density, loader, read, split), group)
+        hashes, memorised = zip(*results, strict=True)
         density.finish(group).drop_moments()
         rows = (loader, "loader") if calibration is None else (calibration, "calibration")
         held_out = partial(read, *rows) if split is None else split.rows
@@ -389,8 +389,8 @@ class DIPModule(Decisions, nn.Module):
         """
         fusion, head = deepcopy(self.fusion), deepcopy(self.head)
         whole = head.needs_proba or fusion.needs_logits or origin != "in-sample"
-        found = run_together(lambda: self._predictions(density, held_out, whole), group)
-        columns = [np.concatenate(parts) for parts in zip(*chain(*found), strict=True)]
+        predictions = run_together(lambda: self._predictions(density, held_out, whole), group)
+        columns = [np.concatenate(parts) for parts in zip(*chain(*predictions), strict=True)]
         # A score is one number, a row with logits k of them.
         places = spread_evenly(len(columns[0]), ENOUGH if whole else len(columns[0]))
         log_density, keys, *rest = (column[places] for column in columns)
@@ -418,26 +418,26 @@ class DIPModule(Decisions, nn.Module):
 
         If `whole` also logits (m, k) and labels (m,), and for a spread the features (m, p).
         """
-        found, softmaxed = [], True
+        parts, on_simplex_all = [], True
         for rows in held_out():
-            softmaxed = softmaxed and bool(on_simplex(rows.logits).all())
+            on_simplex_all = on_simplex_all and bool(on_simplex(rows.logits).all())
             with torch.no_grad():
                 scores = to_numpy(density(rows.features))
             Z = to_numpy(rows.features)
             rest = (to_numpy(rows.logits), rows.labels.cpu().numpy()) if whole else ()
-            found.append((scores, row_hash(Z), *rest, *([Z] if self.spread is not None else [])))
-        if not found:
+            parts.append((scores, row_hash(Z), *rest, *([Z] if self.spread is not None else [])))
+        if not parts:
             raise ValueError(
                 f"none of the {density.n_:g} rows of the loader is held out, and thresholds need "
                 "some; pass held-out data as calibration="
             )
-        if softmaxed:
+        if on_simplex_all:
             raise ValueError(
                 "the network must give logits, and gives probabilities: on all held-out rows its "
                 "outputs lie in [0, 1] and sum to 1. Leave out the softmax at its end, or put a "
                 "layer behind it that takes the log: log-probabilities are logits"
             )
-        return found
+        return parts
 
     def forward(self, *args: Any, **kwargs: Any) -> DirichletOutput:
         """Dirichlets of a batch, in one pass of the network.
@@ -455,8 +455,8 @@ class DIPModule(Decisions, nn.Module):
             An input that is NaN, or gives NaN features, is NaN throughout.
         """
         now = self.snapshot()
-        found: DirichletOutput = now.head(*now.scores_and_logits(*args, **kwargs))
-        return found
+        output: DirichletOutput = now.head(*now.scores_and_logits(*args, **kwargs))
+        return output
 
     def scores_and_logits(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Return scores (n,), and logits of the network (n, k)."""
@@ -583,8 +583,8 @@ class DIPModule(Decisions, nn.Module):
                     warnings.simplefilter("ignore", UserWarning)
                     model = self.head.blank_evidence(k).learn(held_out, n=n)
             rows.set_model(model, self.density_, self.classes_)
-        found: EvidenceModel = rows.model
-        return found
+        result: EvidenceModel = rows.model
+        return result
 
     def save(self, path: str | Path, *, weights: bool = True) -> None:
         """Write the fitted module to one safetensors file, without pickle.
@@ -630,8 +630,8 @@ class DIPModule(Decisions, nn.Module):
         """
         from .file import read_module
 
-        found: Self = read_module(cls, Path(path), network)
-        return found
+        module: Self = read_module(cls, Path(path), network)
+        return module
 
     def export_onnx(self, path: str | Path, example: Any, **options: Any) -> None:
         """Write network, density and evidence as one ONNX graph; see `dipedl.io.onnx.export_onnx`.
@@ -710,10 +710,10 @@ class DIPModule(Decisions, nn.Module):
 
     def _as_answer(self, values: np.ndarray) -> Tensor:  # type: ignore[override]
         device = self.density_.origin.device
-        found = torch.tensor(values, device="cpu")
+        tensor = torch.tensor(values, device="cpu")
         # Apple's GPUs have no float64.
-        single = device.type == "mps" and found.is_floating_point()
-        return (found.float() if single else found).to(device)
+        single = device.type == "mps" and tensor.is_floating_point()
+        return (tensor.float() if single else tensor).to(device)
 
 
 def _check_network(network: Any) -> nn.Module:
@@ -767,11 +767,11 @@ def run_together(step: Callable[[], _T], group: Any) -> list[_T]:
     except Exception as error:
         failure = error
     message = None if failure is None else f"{type(failure).__name__}: {failure}"
-    found: list[Any] = [None] * distributed.get_world_size(group)
-    distributed.all_gather_object(found, (result, message), group=group)
+    results: list[Any] = [None] * distributed.get_world_size(group)
+    distributed.all_gather_object(results, (result, message), group=group)
     if failure is not None:
         raise failure
-    failed = [f"rank {i}: {text}" for i, (_, text) in enumerate(found) if text]
+    failed = [f"rank {i}: {text}" for i, (_, text) in enumerate(results) if text]
     if failed:
         raise RuntimeError(f"fit_density failed in another process: {'; '.join(failed)}")
-    return [result for result, _ in found]
+    return [result for result, _ in results]

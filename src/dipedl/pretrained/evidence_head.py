@@ -86,8 +86,8 @@ _NUMBERS = [(part, name) for part, names in _FITTED.items() for name in names.sp
 
 def evidence_numbers(model: EvidenceModel) -> np.ndarray:
     """Return what an evidence model has learned as numbers; NaN for what it has not."""
-    learned = [getattr(getattr(model, part), name, np.nan) for part, name in _NUMBERS]
-    return np.array([*learned, model.offset_, *model.sharpening_], dtype=np.float64)
+    numbers = [getattr(getattr(model, part), name, np.nan) for part, name in _NUMBERS]
+    return np.array([*numbers, model.offset_, *model.sharpening_], dtype=np.float64)
 
 
 class EvidenceHead(BufferedModule):
@@ -170,9 +170,9 @@ class EvidenceHead(BufferedModule):
         model.n_, model.normalizer_, model.calibrator_ = n, clone(self.normalizer), None
         if held_out.labelled and self.calibrator != PASSTHROUGH:
             model.calibrator_ = clone(self.calibrator or Temperature())
-        *learned, model.offset_, low, high = numbers.tolist()
+        *values, model.offset_, low, high = numbers.tolist()
         model.sharpening_ = low, high
-        for (part, name), number in zip(_NUMBERS, learned, strict=True):
+        for (part, name), number in zip(_NUMBERS, values, strict=True):
             if not np.isnan(number):
                 value = bool(number) if name == "exhausted_" else number
                 setattr(getattr(model, part), name, value)

@@ -270,8 +270,8 @@ def list_shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
     items = list(shapes.items())
     dropped = len(items) - _SHOWN
     head = [f"({dropped} before)"] if dropped > 0 else []
-    shown = [f"{name or 'itself'} {'x'.join(map(str, s))}" for name, s in items[-_SHOWN:]]
-    return ", ".join(head + shown)
+    texts = [f"{name or 'itself'} {'x'.join(map(str, s))}" for name, s in items[-_SHOWN:]]
+    return ", ".join(head + texts)
 
 
 def _names(network: nn.Module, features: Any) -> list[str]:

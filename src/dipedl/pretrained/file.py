@@ -151,14 +151,14 @@ def _check_parts(module: Any) -> None:
         raise ValueError(f"it names {len(module.classes)} classes of {k}")
 
 
-def _check_structure(path: Path, there: dict[str, str], network: nn.Module) -> None:
-    here = _structure(network)
-    for name in [*there, *here]:
-        if there.get(name) != here.get(name):
+def _check_structure(path: Path, stored: dict[str, str], network: nn.Module) -> None:
+    own = _structure(network)
+    for name in [*stored, *own]:
+        if stored.get(name) != own.get(name):
             raise ValueError(
-                f"network does not fit {path}: {name} is {here.get(name, 'absent')} here and "
-                f"{there.get(name, 'absent')} in the file; build it by the code and with the dtype "
-                "that it was saved with"
+                f"network does not fit {path}: {name} is {own.get(name, 'absent')} here and "
+                f"{stored.get(name, 'absent')} in the file; build it by the code and with the "
+                "dtype that it was saved with"
             )
 
 

@@ -146,32 +146,32 @@ class HoldOut:
 
     share: float
     most: int
-    _seen: int = 0
-    _held: list[tuple[Rows, np.ndarray]] = field(default_factory=list)
+    _count: int = 0
+    _parts: list[tuple[Rows, np.ndarray]] = field(default_factory=list)
 
     def split(self, rows: Rows) -> Iterator[Rows]:
         """Give the rows that the density learns from; keep the others."""
-        ranks = _ranks(self._seen, len(rows))
-        self._seen += len(rows)
+        ranks = _ranks(self._count, len(rows))
+        self._count += len(rows)
         yield from self._part(rows, ranks)
-        known = np.concatenate([ranks[:0], *(held for _, held in self._held)])
+        known = np.concatenate([ranks[:0], *(ranks for _, ranks in self._parts)])
         if len(known) > self.most:
             # Fewer than may stay, so that not every batch to come pushes some out.
             fewer = max(1, self.most * 9 // 10)
             self.share = float(np.partition(known, fewer)[fewer])
-            everything, self._held = self._held, []
-            left = [part for held in everything for part in self._part(*held)]
+            everything, self._parts = self._parts, []
+            left = [part for before in everything for part in self._part(*before)]
             parts = zip(*((r.features, r.logits, r.labels) for r in left), strict=True)
             yield Rows(*map(torch.cat, parts))
 
     def rows(self) -> list[Rows]:
-        return [rows for rows, _ in self._held]
+        return [rows for rows, _ in self._parts]
 
     def _part(self, rows: Rows, ranks: np.ndarray) -> Iterator[Rows]:
         held_out = ranks < self.share
         if held_out.any():
             part = rows if held_out.all() else rows.select(held_out)
-            self._held.append((part, ranks[held_out]))
+            self._parts.append((part, ranks[held_out]))
         if not held_out.all():
             yield rows.select(~held_out)
 
