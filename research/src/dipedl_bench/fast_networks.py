@@ -12,20 +12,26 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, pad
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
+from torch.nn.utils import skip_init
 
-from dipedl.maths.arrays import check_integer
-from dipedl.networks import Training
-from dipedl.networks.backbones import (
-    Architecture,
-    Network,
-    Shape,
-    blank_layer,
-    convolution,
-    dropout_head,
-    initialise,
-)
+from dipedl.networks import Architecture, Network, Training
 
 __all__ = ["CropFlip", "PoolCNN", "WhitenedCNN", "muon"]
+
+Shape = tuple[int, int, int]
+
+
+def convolution(before: int, after: int, size: int, padding: int = 1) -> nn.Module:
+    """Return a convolution without bias and without initial weights: PyTorch's are not seeded."""
+    options: dict[str, Any] = {"padding": padding, "bias": False}
+    layer: nn.Module = skip_init(nn.Conv2d, before, after, size, **options)  # type: ignore[no-untyped-call]
+    return layer
+
+
+def dropout_head(dropout: float, before: int, after: int, bias: bool = True) -> nn.Sequential:
+    """Return dropout of the features, and a linear layer without initial weights."""
+    linear = skip_init(nn.Linear, before, after, bias=bias)  # type: ignore[no-untyped-call]
+    return nn.Sequential(nn.Dropout(dropout), linear)
 
 
 def pooled_blocks(
@@ -97,7 +103,7 @@ class PoolCNN(Architecture):
     dropout: float = 0.0
 
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
-        first = [_Centre(), blank_layer(nn.Conv2d, shape[0], 24, 2), nn.GELU()]
+        first = [_Centre(), skip_init(nn.Conv2d, shape[0], 24, 2), nn.GELU()]  # type: ignore[no-untyped-call]
         widths = (24, self.width, self.features, self.features)
         body = [*first, *pooled_blocks(widths, nn.BatchNorm2d)]
         return body, dropout_head(self.dropout, self.features, k), self.features
@@ -203,7 +209,7 @@ class WhitenedCNN(Architecture):
         return body, nn.Sequential(*head, _Divided(_COOLING)), self.features
 
     def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        initialise(network, generator)
+        super()._initialise(network, generator)
         for layer in network.modules():
             if isinstance(layer, _Whitening):
                 nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
@@ -226,7 +232,8 @@ class _WhitenedNetwork(Network):
             return super().features(X)
         # the image itself comes last: captured layers hold its maps
         views = self._views(X.reshape(-1, *self.input_shape))
-        return torch.stack([w * Network.features(self, view) for w, view in views]).sum(0)
+        mean: Tensor = torch.stack([w * Network.features(self, view) for w, view in views]).sum(0)
+        return mean
 
     def _views(self, images: Tensor) -> list[tuple[float, Tensor]]:
         """Views of images (n, c, h, w) whose features are averaged, each with its weight."""
@@ -330,8 +337,10 @@ class CropFlip:
     cutout: int = 0
 
     def __post_init__(self) -> None:
-        check_integer("shift", self.shift)
-        check_integer("cutout", self.cutout, least=0)
+        for name, least in (("shift", 1), ("cutout", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
         if len(self.image_shape) != 3 or not self.shift < min(self.image_shape[1:]):
             raise ValueError(
                 "image_shape must be (channels, height, width) with sides longer than "

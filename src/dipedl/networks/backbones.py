@@ -18,11 +18,13 @@ from .spectral_norm import add_spectral_norm
 __all__ = [
     "MLP",
     "VGG16",
+    "Architecture",
     "BranchCNN",
     "ConvLin",
     "ConvLin1d",
     "FastCNN",
     "LeNet5",
+    "Network",
     "ResNet18",
     "WideResNet",
 ]
@@ -33,7 +35,24 @@ Shape = tuple[int, int, int]
 class Network(nn.Module):
     """Rows of pixels (n, d) to outputs (n, k): ``forward(X) = head(features(X))``.
 
-    `body` maps images of `input_shape` (channels, height, width) to features (n, n_features).
+    Parameters
+    ----------
+    input_shape : tuple of int
+        Channels, height and width of an input.
+    body : torch.nn.Module
+        Maps images of this shape to features (n, n_features).
+    head : torch.nn.Module
+        Maps features to outputs (n, k).
+    n_features : int
+        Number of features.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from dipedl.networks import Network
+    >>> network = Network((1, 2, 2), torch.nn.Flatten(), torch.nn.Linear(4, 3), 4)
+    >>> network(torch.zeros(5, 4)).shape
+    torch.Size([5, 3])
     """
 
     def __init__(
@@ -49,6 +68,7 @@ class Network(nn.Module):
         """Compute fixed weights from training rows X (n, d), before the first step."""
 
     def features(self, X: Tensor) -> Tensor:
+        """Features of rows X (n, d), shape (n, n_features)."""
         features: Tensor = self.body(X.reshape(-1, *self.input_shape))
         return features
 
@@ -58,6 +78,7 @@ class Network(nn.Module):
         return self.head(features), features
 
     def forward(self, X: Tensor) -> Tensor:
+        """Outputs for rows X (n, d), shape (n, k)."""
         outputs: Tensor = self.head(self.features(X))
         return outputs
 
@@ -75,7 +96,24 @@ class Backbone(Protocol):
 
 
 class Architecture:
-    """A backbone that a subclass describes by its layers; a frozen dataclass of the settings."""
+    """A backbone that a subclass describes by its layers; a frozen dataclass of the settings.
+
+    The subclass gives ``_layers(shape, k)``: the layers of the body, the head with k outputs, and
+    the number of features. Its settings are checked by their types.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import torch
+    >>> from dipedl.networks import Architecture
+    >>> @dataclass(frozen=True)
+    ... class Flat(Architecture):
+    ...     def _layers(self, shape, k):
+    ...         return [torch.nn.Flatten()], torch.nn.Linear(shape[1] * shape[2], k), 4
+    >>> network = Flat().build((1, 2, 2), 3, torch.Generator().manual_seed(0))
+    >>> network(torch.zeros(5, 4)).shape
+    torch.Size([5, 3])
+    """
 
     takes_pixels: ClassVar[bool] = True
     #: Least side of an image, or least length of a row.
