@@ -228,11 +228,13 @@ class _WhitenedNetwork(Network):
                 layer.learn(X[:_ROWS].reshape(-1, *self.input_shape))
 
     def features(self, X: Tensor) -> Tensor:
+        mean: Tensor
         if self.training or not (self.mirrored or self.shifted):
-            return super().features(X)
+            mean = super().features(X)
+            return mean
         # the image itself comes last: captured layers hold its maps
         views = self._views(X.reshape(-1, *self.input_shape))
-        mean: Tensor = torch.stack([w * Network.features(self, view) for w, view in views]).sum(0)
+        mean = torch.stack([w * Network.features(self, view) for w, view in views]).sum(0)
         return mean
 
     def _views(self, images: Tensor) -> list[tuple[float, Tensor]]:
