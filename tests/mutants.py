@@ -167,7 +167,7 @@ MUTANTS = [
     ),
     Mutant(
         "made-up rows lose the dtype of their columns",
-        "src/dipedl/columns.py",
+        "src/dipedl/inputs.py",
         "return type(part)(values).astype(part.dtype)",
         "return type(part)(values)",
         "tests/fitting/test_any_classifier.py::test_made_up_rows_keep_the_dtype_of_each_column",
@@ -175,7 +175,7 @@ MUTANTS = [
     Mutant(
         "a row of a new level refuses all others",
         "src/dipedl/evidence_model.py",
-        "if columns is None or not columns.rows_with_new(X).any():",
+        "if inputs is None or not inputs.rows_with_new(X).any():",
         "if True:",
         "tests/fitting/test_any_classifier.py::test_a_row_of_a_new_level_refuses_no_other",
     ),
@@ -189,7 +189,7 @@ MUTANTS = [
     Mutant(
         "NaN passes for a number that overflows",
         "src/dipedl/evidence_model.py",
-        "if overflow and not _finite(X, columns):",
+        "if overflow and not _finite(X, inputs):",
         "if overflow and not len(X):",
         "tests/fitting/test_refusals.py::test_a_row_that_is_not_finite_keeps_its_number",
     ),

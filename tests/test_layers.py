@@ -195,9 +195,9 @@ def test_the_checks_can_fail(tmp_path):
     assert table(private_imports(found)) == {"b": "a"}
     assert table(private_attributes(found)) == {"b": "_A _x"}
     assert table(deep_classes(found)) == {"b": "D"}
-    lines = "from dipedl.columns import Columns\nfrom dipedl import io, load, maths"
+    lines = "from dipedl.inputs import Inputs\nfrom dipedl import io, load, maths"
     (tmp_path / "script.py").write_text(lines)
     assert {line.split()[1] for line in unlisted_imports(tmp_path)} == {
-        "dipedl.columns.Columns",
+        "dipedl.inputs.Inputs",
         "dipedl.maths",
     }

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, row_hash
 from .calibration.temperature import Temperature
-from .columns import Columns
 from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy
@@ -38,6 +37,7 @@ from .inputs import (
     NEW_LEVEL,
     TOO_LARGE,
     FittedClassifier,
+    Inputs,
     NotComputableError,
     check_positive_number,
     check_rate,
@@ -93,8 +93,8 @@ class EvidenceModel(BaseEstimator):
     ----------
     density_, features_, normalizer_, calibrator_
         Fitted; the last two on `held_out_`. The calibrator is None without a classifier.
-    columns_ : Columns or None
-        What is usual in the columns of the inputs, in their units.
+    columns_ : Inputs or None
+        Names, kinds and usual values of the columns of the inputs, in their units.
     held_out_ : HeldOut
         Predictions on held-out rows, by ascending score.
     offset_ : float
@@ -154,7 +154,7 @@ class EvidenceModel(BaseEstimator):
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
-        self.columns_ = Columns.learn(X)
+        self.columns_ = Inputs.learn(X)
         self.features_ = fit_feature_transformer(
             self._features_setting(), X, y, w, self.random_state, estimator
         )
@@ -532,15 +532,15 @@ def predict_by_halves(
     predict: Callable[[Any], tuple[Any, ...]],
     X: Any,
     unknown: Callable[[], tuple[Any, ...]],
-    columns: Columns | None = None,
+    inputs: Inputs | None = None,
 ) -> tuple[Any, ...]:
     """Return ``predict(X)``, or the result of ``unknown()`` for rows without an answer.
 
     Both are tuples of arrays with an entry for each row of X (n, d). Without an answer are finite
-    rows whose numbers overflow in a part of the model, and rows with a level, or
-    a gap among levels, that no row of the fit had in its `columns`, if a part of the model refuses
-    them. They are found by halves, or by their new levels where an encoder of scikit-learn refuses
-    these, so that no answer depends on another row.
+    rows whose numbers overflow in a part of the model, and rows with a level, or a gap among
+    levels, that the `inputs` of the fit did not have, if a part of the model refuses them. They are
+    found by halves, or by their new levels where an encoder of scikit-learn refuses these, so that
+    no answer depends on another row.
 
     Raises
     ------
@@ -553,22 +553,22 @@ def predict_by_halves(
         raise
     except Exception as error:
         overflow = isinstance(error, NotComputableError) or TOO_LARGE in str(error)
-        if columns is not None:
-            columns.explain_floats(error, X)
+        if inputs is not None:
+            inputs.explain_floats(error, X)
         if not overflow:
-            if columns is None or not columns.rows_with_new(X).any():
+            if inputs is None or not inputs.rows_with_new(X).any():
                 raise
         refusal = error
     n = X.shape[0]
     if n == 1:
-        if overflow and not _finite(X, columns):
+        if overflow and not _finite(X, inputs):
             refuse_infinity(refusal, X)
             raise refusal
         return unknown()
     parts = [np.arange(n // 2), np.arange(n // 2, n)]
-    if columns is not None and NEW_LEVEL in str(refusal):
+    if inputs is not None and NEW_LEVEL in str(refusal):
         # An encoder looks at levels alone: it refuses all rows with the same new ones, or none.
-        news = list(map(tuple, columns.describe_new(X)))
+        news = list(map(tuple, inputs.describe_new(X)))
         kinds: dict[Any, int] = {}
         number = np.array([kinds.setdefault(new, len(kinds)) for new in news])
         if len(kinds) == 1 and news[0]:
@@ -577,7 +577,7 @@ def predict_by_halves(
             parts = np.split(np.argsort(number, kind="stable"), np.bincount(number).cumsum()[:-1])
     try:
         results = [
-            predict_by_halves(predict, _safe_indexing(X, rows), unknown, columns) for rows in parts
+            predict_by_halves(predict, _safe_indexing(X, rows), unknown, inputs) for rows in parts
         ]
     except Exception:
         # That of all rows, so that the row number in it is right.
@@ -588,12 +588,12 @@ def predict_by_halves(
     return tuple(None if a[0] is None else np.concatenate(a)[place] for a in joined)
 
 
-def _finite(row: Any, columns: Columns | None) -> bool:
+def _finite(row: Any, inputs: Inputs | None) -> bool:
     """Return whether no number of a row (array, table, sparse) is missing or infinite."""
     plain = row.data if sparse.issparse(row) else np.asarray(row, dtype=object).ravel()
     values = plain.tolist()
-    if columns is not None and columns.levels:
-        texts = columns.text_columns()
-        values = [v for name, v in zip(columns.names, values, strict=True) if name not in texts]
+    if inputs is not None and inputs.levels:
+        texts = inputs.text_columns()
+        values = [v for name, v in zip(inputs.names, values, strict=True) if name not in texts]
     floats = [value for value in values if isinstance(value, float)]
     return not any(map(is_missing, values)) and bool(np.isfinite(floats).all())

@@ -21,7 +21,6 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from .calibration.crossfit import row_hash
-from .columns import Columns, rows_in_form_of
 from .density.base import add_rows, as_density, log_density, merge_densities
 from .density.gaussian import ClassConditionalGaussians, GaussianDensity, GDADensity
 from .evidence_model import EvidenceModel
@@ -30,6 +29,7 @@ from .held_out import HeldOut
 from .inputs import (
     FLOATS,
     FittedClassifier,
+    Inputs,
     add_remedies,
     check_weights,
     clone_classifier,
@@ -37,6 +37,7 @@ from .inputs import (
     known_classes,
     prior_vector,
     require_proba,
+    rows_in_form_of,
     validate_fit_features,
     validate_labels,
 )
@@ -238,7 +239,7 @@ class Stream:
                 scaler.feature_names_in_ = names
             evidence.density_ = _of_standardised(self.density, scaler)
         if not hasattr(evidence, "columns_"):
-            columns = Columns.learn(rows["X"])
+            columns = Inputs.learn(rows["X"])
             if columns is not None and names is not None:
                 columns = replace(columns, names=list(names))
             evidence.columns_ = columns

@@ -29,10 +29,10 @@ from sklearn.preprocessing import (
 
 import dipedl
 from dipedl import DIPClassifier
-from dipedl.columns import Columns
 from dipedl.density import GDADensity
 from dipedl.explanation import reasons
 from dipedl.features.pipelines import input_sources, known_levels, sources_after
+from dipedl.inputs import Inputs
 
 N = 240
 
@@ -185,7 +185,7 @@ def test_what_a_column_adds_on_average_sums_to_the_expected_distance(travel):
 )
 def test_a_level_is_unusual_by_its_share_and_by_that_of_the_others(counts, unusual):
     values = np.repeat(range(len(counts)), counts).astype(str)
-    known = Columns.learn(pd.DataFrame({"c": values}))
+    known = Inputs.learn(pd.DataFrame({"c": values}))
     assert {i for i in range(len(counts)) if known[0].is_unusual(str(i))} == unusual
     assert known[0].is_unusual(None)
 
@@ -227,7 +227,7 @@ def test_values_are_told_by_their_kind(people):
     X["always"] = True
     X["empty"] = np.nan
     X["name"] = [f"person {i}" for i in range(N)]
-    known = Columns.learn(X)
+    known = Inputs.learn(X)
     assert (
         known[1].describe_usual().startswith("0 25%, 1 25%")
         and known[2].describe_usual() == "False 67%, True 33%"

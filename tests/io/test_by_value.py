@@ -16,8 +16,8 @@ from xgboost import XGBClassifier
 from dipedl import DIPClassifier
 from dipedl.apps.monitor import DriftMonitor
 from dipedl.calibration import Rehearsal
-from dipedl.columns import Column
 from dipedl.density import GDADensity
+from dipedl.inputs import Column
 from dipedl.io import ModelFileError, container, describe, foreign, load, save
 from dipedl.io.model_file import UntrustedTypesError
 from dipedl.io.values import CODECS, POOLS, lookup

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ..columns import NUMBER, column, is_frame, kind_of_dtype
+from ..inputs import NUMBER, column, is_frame, kind_of_dtype
 
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 

@@ -11,17 +11,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..columns import (
-    Columns,
-    by_row,
-    column,
-    column_texts,
-    first_gaps,
-    is_date,
-    is_frame,
-    missing_entries,
-    new_levels,
-)
 from ..decisions.p_values import conformal_p_values
 from ..decisions.pipelines import last_step_with
 from ..dirichlet import most_probable
@@ -33,7 +22,19 @@ from ..features.pipelines import (
     without_gaps,
 )
 from ..held_out import HeldOut
-from ..inputs import encode_table_rows, validate_rows
+from ..inputs import (
+    Inputs,
+    by_row,
+    column,
+    column_texts,
+    encode_table_rows,
+    first_gaps,
+    is_date,
+    is_frame,
+    missing_entries,
+    new_levels,
+    validate_rows,
+)
 from ..maths.scores import placements
 from ..writing.numbers import plain_labels
 from .cards import BaselineCard, Card, Cards
@@ -196,7 +197,7 @@ class UserColumns:
         before: Any,
         Z: np.ndarray,
         features: Any,
-        columns: Columns | None,
+        columns: Inputs | None,
     ) -> None:
         self.X, self.before, self.Z, self.known = X, before, Z, columns
         fitted, p = clf if before is None else before, Z.shape[1]

@@ -18,7 +18,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from ..columns import (
+from ..inputs import (
     EMPTY,
     LEVEL,
     NUMBER,

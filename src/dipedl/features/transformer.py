@@ -11,13 +11,17 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ..columns import NO_DATES, holds_dates, is_frame, named_columns, types_of
 from ..inputs import (
+    NO_DATES,
     add_remedies,
     compute_features,
+    holds_dates,
+    is_frame,
+    named_columns,
     refuse_dates,
     refuse_infinity,
     transform_rows,
+    types_of,
 )
 from ..maths.seeds import seed, seeded_clone
 from .encoding import table_encoding, warn_of_identifiers

@@ -67,8 +67,8 @@ def own_types() -> dict[str, str]:
     for folder in _FOLDERS:
         homes = public_names(Path(__file__).parents[1] / folder)
         found |= {f"{folder}.{n}": f"{_PACKAGE}.{folder}.{home}.{n}" for n, home in homes.items()}
-    column = f"{_PACKAGE}.columns.Column"
-    found |= {"fitting.InputColumns": f"{column}s", "fitting.InputColumn": column}
+    column = f"{_PACKAGE}.inputs.Column"
+    found |= {"fitting.InputColumns": f"{_PACKAGE}.inputs.Inputs", "fitting.InputColumn": column}
     return found | {"monitoring.ColumnBins": column}  # in older files of monitors
 
 

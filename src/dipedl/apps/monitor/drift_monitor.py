@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ...columns import Column
-from ...inputs import check_rate
+from ...inputs import Column, check_rate
 from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
 from .report import DriftReport

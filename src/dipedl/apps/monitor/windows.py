@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from ...columns import (
+from ...inputs import (
     MOST_LEVELS,
     Column,
+    are_texts,
     column_texts,
+    from_arrow,
     has_columns,
     is_category,
     missing_entries,
     named_columns,
     numbers_of,
 )
-from ...inputs import are_texts, from_arrow
 from ...writing.spelling import spellings, versions
 from .bets import ReferenceRanks
 from .rows import Rows
