@@ -11,7 +11,7 @@ import pytest
 
 import dipedl
 from dipedl import density
-from dipedl.plugins import attach, explain_missing, public_names
+from dipedl.protocols import attach, explain_missing, public_names
 
 ROOT = Path(dipedl.__file__).parent
 FOLDERS = sorted(p.parent for p in ROOT.glob("*/__init__.py") if "attach(" in p.read_text("utf-8"))

@@ -22,7 +22,7 @@ def test_reference_has_every_package_with_public_names():
         if isinstance(node, ast.AnnAssign | ast.Assign) and "PACKAGES" in ast.unparse(node)
     )
     folders = Path(dipedl.__file__).parent.glob("*/__init__.py")
-    names = {"plugins", "protocols", *(path.parent.name for path in folders)} - {"writing"}
+    names = {"protocols", *(path.parent.name for path in folders)} - {"writing"}
     packages = {name for name in names if hasattr(getattr(dipedl, name), "__all__")}
     inner = {name for name in described if name.count(".") == 2}
     assert set(described) - inner == {"dipedl", *(f"dipedl.{p}" for p in packages)}

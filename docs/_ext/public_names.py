@@ -45,7 +45,6 @@ PACKAGES = {
     "dipedl.gaussians": "Moments that add up",
     "dipedl.testing": "Checks of densities and baselines",
     "dipedl.protocols": "What a part must offer",
-    "dipedl.plugins": "Folders of plug-ins",
 }
 
 

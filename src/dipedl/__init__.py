@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._version import __version__ as __version__
-from .plugins import lazy_attributes
+from .protocols import lazy_attributes
 
 if TYPE_CHECKING:
     from . import baselines, datasets, density, metrics, networks, plots, pretrained

@@ -19,7 +19,8 @@ from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
 from .held_out import HeldOut, warn_of_held_out_rows
-from .inputs import check_rate, check_weights, validate_calibration_rows
+from .inputs import check_weights, validate_calibration_rows
+from .maths.arrays import check_rate
 from .maths.scores import round_up
 from .writing.finding import warn_caller
 

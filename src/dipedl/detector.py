@@ -14,12 +14,8 @@ from .answers import snapshot_of
 from .classifier import DIPClassifier, sparse_by_default
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
-from .inputs import (
-    check_rate,
-    validate_fit_inputs,
-    validate_inputs,
-    validate_inputs_and_labels,
-)
+from .inputs import validate_fit_inputs, validate_inputs, validate_inputs_and_labels
+from .maths.arrays import check_rate
 from .protocols import atomic
 
 __all__ = ["OODDetector"]

@@ -21,6 +21,8 @@ from .maths.arrays import (
     as_float,
     check_integer,
     check_positive,
+    check_positive_number,
+    check_rate,
     check_simplex,
     counts_like,
     exclusive_sum,
@@ -346,8 +348,6 @@ class Dirichlet:
         """
         if self.caveat is not None:
             warn_caller(FindingWarning(self.caveat))
-        from .inputs import check_rate  # with it comes scikit-learn
-
         check_rate(level, "level")
         a, b, tail = to_numpy(self.concentration), to_numpy(self._others), (1 - level) / 2
         lower, upper = special.betaincinv(a, b, tail), special.betainccinv(a, b, tail)
@@ -384,8 +384,6 @@ class Dirichlet:
         nu : float, default=1.0
             Exponent of the likelihood, > 0: 1 is Bayes' rule (Prop. 2.2), else tempered (2.7).
         """
-        from .inputs import check_positive_number  # with it comes scikit-learn
-
         check_positive_number("nu", nu)
         added = nu * counts_like(counts, self.concentration)
         log_added = log_or_minus_inf(namespace(added).sum(added, axis=-1))

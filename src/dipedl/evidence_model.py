@@ -39,13 +39,11 @@ from .inputs import (
     FittedClassifier,
     Inputs,
     NotComputableError,
-    check_positive_number,
-    check_rate,
     compute_features,
     one_thread,
     refuse_infinity,
 )
-from .maths.arrays import Array, is_missing, namespace
+from .maths.arrays import Array, check_positive_number, check_rate, is_missing, namespace
 from .maths.seeds import check_seed, seed, seeded_clone
 from .writing.finding import Finding
 from .writing.progress import Stopwatch

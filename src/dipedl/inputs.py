@@ -19,7 +19,6 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from inspect import signature
 from numbers import Number, Real
-from operator import lt
 from types import NoneType
 from typing import Any, Self
 
@@ -52,7 +51,6 @@ from .maths.arrays import (
     TOLERANCE,
     check_magnitude,
     check_no_infinity,
-    check_number,
     check_simplex,
     drop_mask,
     float_array,
@@ -60,7 +58,7 @@ from .maths.arrays import (
     within,
 )
 from .maths.seeds import seeded_clone
-from .plugins import optional
+from .protocols import optional
 from .writing.numbers import number_text
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
@@ -1409,16 +1407,6 @@ def transform_rows(features: Any, X: Any) -> Any:
     quiet = np.errstate(over="ignore", invalid="ignore")
     with add_remedies(features, X, transform=True), quiet:
         return features.transform(X)
-
-
-def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
-    """Return `rate` as a float; raise unless it lies strictly between 0 and 1."""
-    return check_number(name, rate, "strictly between 0 and 1", lambda x: 0 < x < 1)
-
-
-def check_positive_number(name: str, value: Any) -> None:
-    """Raise unless `value` is a finite number > 0."""
-    check_number(name, value, "finite and > 0", partial(lt, 0))
 
 
 def prior_vector(prior: Any, k: int) -> np.ndarray:

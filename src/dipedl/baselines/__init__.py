@@ -1,5 +1,5 @@
 """Methods to compare with, one per file, each an `UncertaintyClassifier`."""
 
-from ..plugins import attach
+from ..protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

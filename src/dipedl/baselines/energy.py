@@ -10,7 +10,8 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
-from ..inputs import check_positive_number, validate_inputs
+from ..inputs import validate_inputs
+from ..maths.arrays import check_positive_number
 from .post_hoc import PostHoc
 
 __all__ = ["Energy"]

@@ -10,8 +10,8 @@ from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import check_positive_number, check_weights
-from ..maths.arrays import check_number, check_proba, class_indices
+from ..inputs import check_weights
+from ..maths.arrays import check_number, check_positive_number, check_proba, class_indices
 from ..protocols import atomic
 
 __all__ = ["Temperature"]

@@ -4,7 +4,7 @@ Every loader returns a `Dataset`: immutable arrays, OOD sets and provenance. Fun
 ``*_spectra`` without ``load_`` return `dipedl.apps.spectra.Spectra`.
 """
 
-from ..plugins import attach
+from ..protocols import attach
 from .dataset import Dataset as Dataset
 from .dataset import Provenance as Provenance
 from .dataset import split_stratified as split_stratified

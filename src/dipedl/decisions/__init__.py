@@ -4,6 +4,6 @@ Free functions of arrays, for any model that has scores or class probabilities; 
 comes from held-out in-distribution rows. `dipedl.DIPClassifier` calls them on its own.
 """
 
-from ..plugins import attach
+from ..protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

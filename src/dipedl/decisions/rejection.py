@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from ..inputs import check_rate
+from ..maths.arrays import check_rate
 from ..maths.scores import round_down
 from .p_values import held_out_array, weights_or_ones
 

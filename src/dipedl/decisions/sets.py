@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..evidence.normalizers import weighted_quantile
-from ..inputs import check_rate
-from ..maths.arrays import check_choice, check_proba, class_indices
+from ..maths.arrays import check_choice, check_proba, check_rate, class_indices
 from .p_values import held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "prediction_sets"]

@@ -1,5 +1,5 @@
 """Density estimators: log p(x), one estimator per file."""
 
-from ..plugins import attach
+from ..protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -34,8 +34,7 @@ from ..inputs import (
 )
 from ..maths.arrays import is_tensor, to_numpy
 from ..maths.seeds import seeded_clone
-from ..plugins import public_names
-from ..protocols import atomic
+from ..protocols import atomic, public_names
 
 __all__ = ["CustomDensity"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -65,21 +66,14 @@ FUSED = "fused"
 _FEWEST_ERRORS = 5
 
 
-class DensityEnsemble(DensityMixin, BaseEstimator):
+class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
     """Base of densities made of several; `FusedDensity` names the attributes.
 
     They are fitted in two steps: ``fit_estimators`` on rows, once for all rows and once for each
     fold; then ``fit_combiner`` on the scores of held-out rows. `EvidenceModel` takes the two steps
     itself; ``fit`` alone does both, with folds of its own. ``blind_`` holds those whose score does
     not fall far from all data, ``reach_`` the range of the rows, outside of which every score is
-    held down. A subclass has four members::
-
-        fit_combiner(scores, outliers, w, wrong)  learns how to use the components from those of m
-            held-out rows with weights; `outliers` are the components of pseudo-outliers made of
-            those rows, by kind; `wrong` (m,) says where the classifier errs, if that is known
-        combine(scores)              one score per row, (n,), higher is more typical
-        combine_held_out(scores, w)  the same for the rows that the combiner was learned from
-        voting_                      names of the estimators that the score depends on
+    held down.
     """
 
     normalized = False
@@ -87,10 +81,33 @@ class DensityEnsemble(DensityMixin, BaseEstimator):
 
     candidates: Candidates | None
     random_state: Any
-    fit_combiner: Any
-    combine: Any
-    combine_held_out: Any
-    voting_: Any
+
+    @abstractmethod
+    def fit_combiner(
+        self,
+        scores: Scores,
+        outliers: Mapping[str, Scores],
+        w: Rows | None = None,
+        wrong: Rows | None = None,
+    ) -> Self:
+        """Learn how to use the components from those of m held-out rows with weights (m,).
+
+        `outliers` are the components of pseudo-outliers made of these rows, by kind; `wrong` (m,)
+        says where the classifier errs, if that is known.
+        """
+
+    @property
+    @abstractmethod
+    def voting_(self) -> tuple[str, ...]:
+        """Names of the estimators that the score depends on."""
+
+    @abstractmethod
+    def combine(self, scores: Scores) -> Rows:
+        """Return one score per row, shape (n,); higher is more typical."""
+
+    @abstractmethod
+    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
+        """`combine` for the rows that the combiner was learned from, scored as new ones are."""
 
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, proba: Any = None) -> Self:

@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
 from ..features.scaling import fit_standard_scaler
-from ..inputs import check_positive_number, check_weights, validate_fit_features
-from ..maths.arrays import LOG_2PI
+from ..inputs import check_weights, validate_fit_features
+from ..maths.arrays import LOG_2PI, check_positive_number
 from ..protocols import atomic
 from .base import LogDensityMixin
 

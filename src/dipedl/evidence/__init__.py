@@ -4,6 +4,6 @@ A normaliser maps a log-density in nats to a dimensionless z; the pseudo-count i
 ``n * gamma * exp(z)``.
 """
 
-from ..plugins import attach
+from ..protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -8,8 +8,14 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from ..inputs import check_positive_number, prior_vector
-from ..maths.arrays import check_choice, check_number, check_proba, class_indices
+from ..inputs import prior_vector
+from ..maths.arrays import (
+    check_choice,
+    check_number,
+    check_positive_number,
+    check_proba,
+    class_indices,
+)
 from ..protocols import atomic
 from .normalizers import (
     SOURCE,

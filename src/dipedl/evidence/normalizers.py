@@ -9,8 +9,8 @@ from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import check_positive_number, check_rate, check_weights, prior_vector
-from ..maths.arrays import Array, float_array, namespace
+from ..inputs import check_weights, prior_vector
+from ..maths.arrays import Array, check_positive_number, check_rate, float_array, namespace
 from ..protocols import atomic
 
 __all__ = [

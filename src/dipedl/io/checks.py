@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..plugins import public_names
+from ..protocols import public_names
 
 _PACKAGE = __name__.partition(".")[0]
 # Names of our types in a file. A module is imported only if a file names one of its types, or a

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..plugins import optional
+from ..protocols import optional
 from ..writing.files import write_file
 
 FORMAT_VERSION = 4

@@ -11,7 +11,7 @@ import numpy as np
 from ..evidence import check_increasing
 from ..held_out import Origin
 from ..maths.arrays import on_simplex
-from ..plugins import explain_missing
+from ..protocols import explain_missing
 from . import checks as c
 from .checks import CLASSES, WIDE, Entry, find, is_own_type
 

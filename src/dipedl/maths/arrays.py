@@ -162,10 +162,21 @@ def check_integer(name: str, value: object, least: int = 1) -> int:
 def check_number(name: str, value: Any, expected: str, holds: Callable[[Any], bool]) -> float:
     """Return a finite number for which `holds` is true, as a float; else raise the `expected`."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number {expected}, got {value!r}")
+        kind = expected.removeprefix("finite and ")
+        raise TypeError(f"{name} must be a number {kind}, got {value!r}")
     if not (np.isfinite(float(value)) and holds(value)):
         raise ValueError(f"{name} must be {expected}, got {value!r}")
     return float(value)
+
+
+def check_rate(rate: Any, name: str = "false_alarm_rate") -> float:
+    """Return `rate` as a float; raise unless it lies strictly between 0 and 1."""
+    return check_number(name, rate, "strictly between 0 and 1", lambda x: 0 < x < 1)
+
+
+def check_positive_number(name: str, value: Any) -> None:
+    """Raise unless `value` is a finite number > 0."""
+    check_number(name, value, "finite and > 0", lambda x: x > 0)
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:

@@ -3,6 +3,6 @@
 Functions of NumPy arrays; what `metric` has declared carries its direction and kind.
 """
 
-from ..plugins import attach
+from ..protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..evidence import alarm_threshold
-from ..inputs import check_rate
+from ..maths.arrays import check_rate
 from .canvas import COLORS, axes_or_new, ink
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Transformers of inputs and features for densities, one per file."""
 
-from ..plugins import attach
+from ..protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -34,8 +34,8 @@ from ..evidence_model import (
     sharpening_share,
 )
 from ..held_out import HeldOut
-from ..inputs import FittedClassifier, check_positive_number, check_rate, prior_vector
-from ..maths.arrays import to_numpy
+from ..inputs import FittedClassifier, prior_vector
+from ..maths.arrays import check_positive_number, check_rate, to_numpy
 from .class_gaussians import ReadableGaussians
 from .distances import BufferedModule
 

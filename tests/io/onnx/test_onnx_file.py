@@ -385,9 +385,9 @@ def test_a_network_and_its_features_run_once_in_one_graph(tmp_path, rng):
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "skl2onnx"])
 def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, package):
-    from dipedl import plugins
+    from dipedl import protocols
 
-    monkeypatch.setitem(plugins.EXTRAS, package, "onnx")
+    monkeypatch.setitem(protocols.EXTRAS, package, "onnx")
     model = quick(features=PCA(2)).fit(X, Y)
     for name in [name for name in sys.modules if name.startswith("dipedl.io.onnx")]:
         monkeypatch.delitem(sys.modules, name)

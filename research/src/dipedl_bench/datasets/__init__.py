@@ -4,6 +4,6 @@ Every loader returns a `dipedl.datasets.Dataset`. Functions named ``*_spectra`` 
 return `dipedl.apps.spectra.Spectra`.
 """
 
-from dipedl.plugins import attach
+from dipedl.protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

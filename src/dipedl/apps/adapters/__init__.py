@@ -3,6 +3,6 @@
 Most libraries need none of this: the page "Other libraries" has the lines.
 """
 
-from ...plugins import attach
+from ...protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

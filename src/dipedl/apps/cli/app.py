@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ... import __version__, density
 from ...io.container import versions
-from ...plugins import EXTRAS, explain_missing
+from ...protocols import EXTRAS, explain_missing
 from .check import check
 from .demo import demo
 from .explain import explain

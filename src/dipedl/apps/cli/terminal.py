@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from ...plugins import EXTRAS, explain_missing
+from ...protocols import EXTRAS, explain_missing
 from ...writing.cells import error_text, one_line
 from ...writing.progress import LiveLine
 

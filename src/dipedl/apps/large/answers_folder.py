@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...plugins import optional
+from ...protocols import optional
 from ...writing.files import sha256_of, write_file
 from ..table.errors import UserError
 from .parts import Part

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ...plugins import optional
+from ...protocols import optional
 from ..table.errors import UserError
 
 Result = TypeVar("Result")

@@ -25,7 +25,7 @@ import pyarrow.fs
 import pyarrow.ipc
 import pyarrow.parquet
 
-from ...plugins import optional
+from ...protocols import optional
 from ...writing.cells import printable_name
 from ..table.errors import UsageError, UserError
 from ..table.reading import frame_of, join_frames, open_columnar

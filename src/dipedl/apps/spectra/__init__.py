@@ -1,5 +1,5 @@
 """Astronomical spectra: readers, resampling, features; imported on first use."""
 
-from ...plugins import attach
+from ...protocols import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

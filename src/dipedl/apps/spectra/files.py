@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...plugins import optional
+from ...protocols import optional
 from .resampling import fill_gaps, increasing_grid, resample
 from .spectra import CLASSES, Failure, Spectra, paper_grid
 

@@ -28,7 +28,7 @@ from ...features.encoding import FAR, scaled_gaps_far
 from ...features.scaling import FarRowsWarning
 from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
-from ...plugins import optional
+from ...protocols import optional
 from ...writing.cells import printable_name
 from .check import LabelledTable, describe_columns, read_labelled
 from .columns import DATE, NUMERIC, guess, read_dates, to_numbers

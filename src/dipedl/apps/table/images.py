@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...plugins import optional
+from ...protocols import optional
 from ...writing.cells import printable_name
 from ...writing.files import sha256_of
 from .errors import UserError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ...plugins import explain_missing
+from ...protocols import explain_missing
 from ..checks import is_type
 
 #: Models that can be exported, by the module that defines them.

@@ -45,9 +45,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from ...plugins import explain_missing
 from ...preprocessing.logit_pixels import ROUNDING, LogitPixels
 from ...preprocessing.signed_power import SignedPower
+from ...protocols import explain_missing
 from ..checks import is_type
 from ._check import is_network, session
 from ._nodes import ML_DOMAIN, ML_OPSET, Tensor, interpolate, log1p, sigmoid, softmax, two_classes

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ...networks.batches import Arguments, as_call, device_of, move_tensors
 from ...networks.layer_features import LayerFeatures, capture_outputs, pool_rows
 from ...networks.torch_classifier import TorchClassifier
-from ...plugins import explain_missing
+from ...protocols import explain_missing
 from ._check import largest_gap, session, unfrozen
 from ._nodes import erfc_coefficients
 
