@@ -167,7 +167,7 @@ class Decisions:
         indices = None if labels is None else np.searchsorted(self.classes_, labels)
         source = f"{X.shape[0]} held-out inputs"
         weights = check_weights(sample_weight, X)
-        self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sorted()
+        self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sort()
         if indices is not None:
             warn_of_held_out_rows(self.held_out_, self)
         return self
@@ -303,7 +303,7 @@ class Decisions:
         Returns
         -------
         Rejection
-            ``labels``, ``accepted``, ``threshold``; ``filled(marker)`` puts a marker in place of
+            ``labels``, ``accepted``, ``threshold``; ``fill(marker)`` puts a marker in place of
             what is rejected. A risk that cannot be promised rejects everything, with a warning that
             names the smallest one that can.
 

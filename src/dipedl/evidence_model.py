@@ -242,13 +242,13 @@ class EvidenceModel(BaseEstimator):
             Rows that made the density; default: those of `fit_density`.
         """
         self.n_ = self.n_ if n is None else n
-        held_out = held_out.sorted()
+        held_out = held_out.sort()
         self.offset_ = held_out.threshold(self.false_alarm_rate)
         self.sharpening_ = sharpening_range(held_out, self.offset_)
         # Without labels the calibrator of an earlier fit stays.
         self.calibrator_ = (
             fit_calibrator(self.calibrator, held_out, self.n_)
-            if held_out.labelled
+            if held_out.has_labels
             else getattr(self, "calibrator_", None)
         )
         held_out = self.calibrate_rows(held_out)

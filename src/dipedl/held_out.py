@@ -103,7 +103,7 @@ class HeldOut:
     ----------
     scores : ndarray, shape (m,)
         Log-density in nats, or the score of a density that fuses several; -inf where the density
-        is zero. Ascending once `sorted`.
+        is zero. Ascending once in order, see `sort`.
     source : str
         Where the rows came from, in words.
     weights : ndarray, shape (m,), or None
@@ -151,13 +151,13 @@ class HeldOut:
         return np.asarray(np.isfinite(self.scores))
 
     @property
-    def labelled(self) -> bool:
+    def has_labels(self) -> bool:
         """True if the classifier's probabilities and the true classes are known."""
         return self.proba is not None and self.labels is not None
 
     @property
     def wrong(self) -> np.ndarray:
-        """Rows that the classifier gets wrong, shape (m,), bool; only if `labelled`."""
+        """Rows that the classifier gets wrong, shape (m,), bool; only if `has_labels`."""
         return np.asarray(self.proba.argmax(axis=1) != self.labels)
 
     @property
@@ -174,7 +174,7 @@ class HeldOut:
         """Return the lowest score with at least a share `q` of the inputs at or below it."""
         return weighted_quantile(self.scores, q, self.weights)
 
-    def sorted(self) -> HeldOut:
+    def sort(self) -> HeldOut:
         """Return the rows of positive weight, by ascending score."""
         rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
         rows = rows[np.argsort(self.scores[rows], kind="stable")]
@@ -350,7 +350,7 @@ def _fit_fold(
             Z, Z_held = compute_features(features, X), compute_features(features, X_held)
         classifier = whole.classifier
         if classifier is not None:
-            classifier = classifier.refitted(X, y[train], w_train)
+            classifier = classifier.refit(X, y[train], w_train)
             watch.say(f"fold: classifier fitted on {len(train)} rows")
         # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
@@ -572,7 +572,7 @@ def warn_of_held_out_rows(held_out: HeldOut, clf: Any, *, after_fit: bool = Fals
     size, labels = _size(held_out, clf), _labels(held_out, clf)
     few = after_fit and held_out.origin != "in-sample" and size.code == "calibration_small"
     for finding, warned in (
-        (_source(held_out, clf), seen_before(held_out, clf)),
+        (_source(held_out, clf), has_learned_rows(held_out, clf)),
         (labels, labels.severity == "warning"),
         (size, few),
     ):
@@ -580,7 +580,7 @@ def warn_of_held_out_rows(held_out: HeldOut, clf: Any, *, after_fit: bool = Fals
             warn_caller(FindingWarning(finding))
 
 
-def seen_before(held_out: HeldOut, clf: Any) -> bool:
+def has_learned_rows(held_out: HeldOut, clf: Any) -> bool:
     """Return whether the classifier has learned the held-out rows, as far as can be told."""
     source = _source(held_out, clf)
     return source.severity == "warning" and source.code != "calibration_in_sample"
@@ -591,7 +591,7 @@ def held_out_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     yield _source(held_out, clf)
     yield _size(held_out, clf)
     yield _labels(held_out, clf)
-    if held_out.origin == "left out" and held_out.labelled and not _came_fitted(clf):
+    if held_out.origin == "left out" and held_out.has_labels and not _is_prefitted(clf):
         # Rows of few discrete columns: copies in the other folds have taught the classifier.
         share = share_of_copies(getattr(clf.evidence_, "row_hashes_", np.empty(0)))
         if share > _MOST_COPIES:
@@ -607,7 +607,7 @@ def held_out_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
             )
 
 
-def _came_fitted(clf: Any) -> bool:
+def _is_prefitted(clf: Any) -> bool:
     """Return whether the classifier was fitted before: frozen, or a module's network."""
     return isinstance(clf.estimator, FrozenEstimator) if hasattr(clf, "estimator") else True
 
@@ -646,7 +646,7 @@ def _source(held_out: HeldOut, clf: Any) -> Finding:
                 numbers,
                 f"Call {clf.calibrated_by} with rows that the density has not seen.",
             )
-        case "left out" if _came_fitted(clf):
+        case "left out" if _is_prefitted(clf):
             return _source_of_frozen(held_out, clf)
     return Finding("calibration_source", "ok", f"Statistics come from {held_out.source}.", numbers)
 
@@ -655,8 +655,8 @@ def _source_of_frozen(held_out: HeldOut, clf: Any) -> Finding:
     """Judge by its errors on the rows of the fit if a classifier that came fitted knows them."""
     memorised = getattr(clf.evidence_, "memorised_", None)
     numbers: dict[str, Number] = {"source": held_out.source}
-    perfect = held_out.labelled and not held_out.wrong.any()
-    if held_out.labelled:
+    perfect = held_out.has_labels and not held_out.wrong.any()
+    if held_out.has_labels:
         numbers["error_rate"] = held_out.average(held_out.wrong)
     suspect = (perfect and held_out.total >= FEWEST_ROWS) if memorised is None else memorised
     seen = "If it learned from them, its errors and confidence look better here than on new rows."
@@ -701,7 +701,7 @@ def _size(held_out: HeldOut, clf: Any) -> Finding:
         f"{_percent(rate_sd)}, and the coverage of a {_COVERAGE:.0%} prediction set at "
         f"{_COVERAGE:.0%} ± {_percent(coverage_sd)}"
     )
-    if held_out.labelled:
+    if held_out.has_labels:
         numbers["error_rate"] = error = held_out.average(held_out.wrong)
         numbers["error_rate_sd"] = error_sd = float(np.sqrt(error * (1 - error) / m))
         spread += (
@@ -736,7 +736,7 @@ def _percent(share: float) -> str:
 
 def _labels(held_out: HeldOut, clf: Any) -> Finding:
     """Judge by their labels if the held-out rows say something about every class."""
-    if not held_out.labelled:
+    if not held_out.has_labels:
         missing = "class probabilities" if held_out.proba is None else "labels"
         return Finding(
             "labels_missing",

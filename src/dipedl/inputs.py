@@ -324,7 +324,7 @@ def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:
     those of the fit, if their columns are known.
     """
     original = X = encode_table_rows(model, X)
-    if not _of_known_width(model, X):
+    if not _has_known_width(model, X):
         X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
     numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
     if inputs is not None and (inputs.levels or not numbers):
@@ -398,12 +398,12 @@ def validate_features(model: Any, X: Any, dtype: Any = np.float64) -> np.ndarray
     They become float64, or the first of `dtype` unless of one of these. A float64 array is spared
     scikit-learn's checks: they take longer than the score of one row.
     """
-    if _of_known_width(model, X) and X.dtype == np.float64 and within(X, LARGEST_SQUARED):
+    if _has_known_width(model, X) and X.dtype == np.float64 and within(X, LARGEST_SQUARED):
         return np.asarray(X)
     return np.asarray(validate_data(model, drop_mask("X", X), dtype=dtype, reset=False))
 
 
-def _of_known_width(model: Any, X: Any) -> bool:
+def _has_known_width(model: Any, X: Any) -> bool:
     """Return whether X is an array of the fitted width, and the fit had no names of columns."""
     table = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
     known = getattr(model, "n_features_in_", None)
@@ -1099,7 +1099,7 @@ def check_class_counts(y: np.ndarray) -> None:
 
 
 def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Return the keyword that passes weights to ``estimator.fit``, within `weights_passed`."""
+    """Return the keyword that passes weights to ``estimator.fit``, within `route_weights`."""
     if weights is None or isinstance(estimator, FrozenEstimator):
         return {}
     prefix = ""
@@ -1123,7 +1123,7 @@ def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.
     return {f"{prefix}sample_weight": weights}
 
 
-def weights_passed(estimator: Any) -> AbstractContextManager[None]:
+def route_weights(estimator: Any) -> AbstractContextManager[None]:
     """Return a block for ``estimator.fit`` that routes weights only if a part requests them."""
     context: AbstractContextManager[None] = config_context(
         enable_metadata_routing=_requests_weights(estimator)
@@ -1167,7 +1167,7 @@ class FittedClassifier:
         estimator, known = fit_classifier(template, X, y, keywords)
         return cls(estimator, classes, template, known, categories(X))
 
-    def refitted(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
+    def refit(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
         """Return the classifier fitted to these rows; itself if it is frozen."""
         if isinstance(self.template, FrozenEstimator):
             return self
@@ -1267,7 +1267,7 @@ def fit_classifier(
     Some libraries, XGBoost among them, want labels 0..k-1 and refuse all others.
     """
     labels = None
-    with weights_passed(template):
+    with route_weights(template):
         try:
             fitted = _fit_clone(template, X, y, keywords)
         except _REFUSALS as error:
@@ -1480,5 +1480,5 @@ def refuse_infinity(error: Exception, X: Any) -> None:
     if TOO_LARGE in str(error):
         try:
             check_no_infinity("X", X)
-        except ValueError as found:
-            raise found from None
+        except ValueError as precise:
+            raise precise from None

@@ -141,7 +141,9 @@ class RowSample:
             keys=np.concatenate([self.keys, other.keys]),
             labels=np.concatenate([self.labels, other.labels]),
             counts=np.concatenate([self.counts, other.counts]),
-            rows={name: self._joined([self.rows[name], other.rows[name]]) for name in self.rows},
+            rows={
+                name: self.concatenate([self.rows[name], other.rows[name]]) for name in self.rows
+            },
         )
         return both._distinct().split()
 
@@ -166,7 +168,8 @@ class RowSample:
         return replace(self.take(first), keys=keys, counts=counts)
 
     @staticmethod
-    def _joined(parts: list[Any]) -> Any:
+    def concatenate(parts: list[Any]) -> Any:
+        """Return parts of the rows, one below the other."""
         return np.concatenate(parts)
 
 
@@ -237,7 +240,7 @@ class Stream:
             evidence.features_ = scaler = scaler_of(self.density)
             if names is not None:
                 scaler.feature_names_in_ = names
-            evidence.density_ = _of_standardised(self.density, scaler)
+            evidence.density_ = _standardise_density(self.density, scaler)
         if not hasattr(evidence, "columns_"):
             columns = Inputs.learn(rows["X"])
             if columns is not None and names is not None:
@@ -292,7 +295,7 @@ def same_content(a: Any, b: Any) -> bool:
     return a is b or joblib.hash(a) == joblib.hash(b)
 
 
-def _of_standardised(density: Any, scaler: StandardScaler) -> Any:
+def _standardise_density(density: Any, scaler: StandardScaler) -> Any:
     """Return the density of inputs as that of what the scaler makes of them."""
     moments, scale = density.moments_, (scaler.mean_, scaler.scale_)
     many = isinstance(moments, list)

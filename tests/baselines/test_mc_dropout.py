@@ -7,7 +7,7 @@ from scipy.special import softmax
 from torch import nn
 
 from dipedl.baselines import MCDropout
-from dipedl.baselines.mc_dropout import _with_dropout, sampled_outputs
+from dipedl.baselines.mc_dropout import _with_dropout, sample_outputs
 from dipedl.networks import MLP, BranchCNN, FastCNN, Training
 from dipedl.networks.backbones import Network
 
@@ -60,7 +60,7 @@ def test_a_sample_is_the_network_without_some_units(fitted, data):
 def test_channels_are_dropped_whole():
     body = nn.Sequential(nn.Dropout2d(0.5), nn.Flatten())
     network = Network((6, 2, 2), body, nn.Identity(), 24).eval()
-    outputs = sampled_outputs(network, torch.ones(2, 24), [1, 2, 3]).reshape(3, 2, 6, 4)
+    outputs = sample_outputs(network, torch.ones(2, 24), [1, 2, 3]).reshape(3, 2, 6, 4)
     assert (outputs == outputs[..., :1]).all()
     assert 0 < (outputs == 0).float().mean() < 1
 
@@ -83,7 +83,7 @@ def test_features_of_a_body_with_dropout_are_those_of_the_network():
         (body[1](rows) * keep * 2).relu() for rows, keep in zip((X, X.flip(1)), kept, strict=True)
     ]
     expected = network.head((halves[0] + halves[1]) / 2)
-    torch.testing.assert_close(sampled_outputs(network, X, [3])[0], expected)
+    torch.testing.assert_close(sample_outputs(network, X, [3])[0], expected)
 
 
 def test_the_network_itself_is_left_alone(fitted, data):

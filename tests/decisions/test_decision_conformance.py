@@ -171,7 +171,7 @@ def test_rejection_keeps_a_share_or_a_risk(model):
     assert trusted.accepted.any() and wrong.mean() <= trusted.risk + 3 * np.sqrt(
         trusted.risk / len(wrong)
     )
-    assert set(trusted.filled("?")[trusted.rejected]) <= {"?"}
+    assert set(trusted.fill("?")[trusted.rejected]) <= {"?"}
 
 
 def test_copies_decide_alike(model):

@@ -113,11 +113,11 @@ def test_infinite_uncertainties_are_rejected_first():
 def test_filled_puts_a_marker_of_any_type():
     accepted = np.array([True, False])
     numbers = Rejection(np.array([3, 4]), accepted, 0.1, "total", risk=0.05)
-    assert numbers.filled(-1).tolist() == [3, -1] and numbers.filled(-1).dtype.kind == "i"
-    assert numbers.filled(None).tolist() == [3, None]
+    assert numbers.fill(-1).tolist() == [3, -1] and numbers.fill(-1).dtype.kind == "i"
+    assert numbers.fill(None).tolist() == [3, None]
     words = Rejection(np.array(["cat", "dog"]), accepted, 0.1, "total", coverage=0.9)
-    assert words.filled("unknown").tolist() == ["cat", "unknown"]
-    assert words.filled(-1).tolist() == ["cat", -1]
+    assert words.fill("unknown").tolist() == ["cat", "unknown"]
+    assert words.fill(-1).tolist() == ["cat", -1]
     assert len(words) == 2 and words.rejected.tolist() == [False, True]
 
 

@@ -63,7 +63,7 @@ def healthy(seed=0, m=2000):
     P = rng.dirichlet(np.full(K, 0.3), size=m)
     labels = (P.cumsum(axis=1) > rng.random((m, 1))).argmax(axis=1)
     scores = -stats.chi2(8).rvs(m, random_state=rng) / 2 - 1.0 * (P.argmax(axis=1) != labels)
-    return HeldOut(scores, CV, proba=P, labels=labels).sorted()
+    return HeldOut(scores, CV, proba=P, labels=labels).sort()
 
 
 def found(clf):
@@ -79,7 +79,7 @@ def test_a_healthy_model_gets_neither_warnings_nor_notes(seed):
 
 def scored(c, scores, normalizer=None, **settings):
     """A model whose held-out rows have other scores."""
-    rows = replace(c, scores=np.asarray(scores, float)).sorted()
+    rows = replace(c, scores=np.asarray(scores, float)).sort()
     return model(rows, normalizer, **settings)
 
 
@@ -325,7 +325,7 @@ def _errors_far_out(c):
     wrong = rng.random(len(c)) < 0.2
     P = 0.125 + 0.625 * np.eye(K)[np.where(wrong, (c.labels + 1) % K, c.labels)]
     moved = np.where(wrong, -40.0, -4.0) - stats.chi2(8).rvs(len(c), random_state=rng) / 2
-    return model(replace(c, proba=P, scores=moved).sorted(), HalfAt(-1e4))
+    return model(replace(c, proba=P, scores=moved).sort(), HalfAt(-1e4))
 
 
 RANKINGS = {"max_prob": "'max_prob'", "predict_proba": "predict_proba", "score": "'vacuity'"}

@@ -179,7 +179,7 @@ def test_the_default_model_needs_no_trust_and_decides_the_same(features, path):
     for call in (
         lambda m: m.p_value(X),
         lambda m: m.predict_set(X, 0.8),
-        lambda m: m.predict_with_reject(X, coverage=0.9).filled(-1),
+        lambda m: m.predict_with_reject(X, coverage=0.9).fill(-1),
         lambda m: m.classifier_proba(X),
         lambda m: m.evidence_.held_out_.components,
         lambda m: m.evidence_.held_out_.proba,

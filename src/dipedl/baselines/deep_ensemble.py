@@ -198,7 +198,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
                 progress=None if progress is None else _report(progress, i, self.n_members),
                 deadline=deadline,
             )
-            rows, labels = _resampled(X, y, seed) if self.bootstrap else (X, y)
+            rows, labels = _resample(X, y, seed) if self.bootstrap else (X, y)
             member = clone(template).set_params(**dict.fromkeys(_seed_names(template), seed))
             members.append(fit_classifier(member, rows, labels, keywords)[0])
         self.members_ = members
@@ -275,7 +275,7 @@ def _seed_names(estimator: Any) -> list[str]:
     return [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
 
 
-def _resampled(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
+def _resample(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
     """Return as many rows, drawn with replacement, the first of every class among them."""
     first = np.unique(y, return_index=True)[1]
     drawn = np.random.default_rng(seed).integers(len(y), size=len(y) - len(first))

@@ -89,11 +89,11 @@ class Evidential:
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         evidence = evidence_from_logits(outputs, self.evidence)
-        weight = self.kl_weight * self._annealed(epoch)
+        weight = self.kl_weight * self._annealing_weight(epoch)
         alpha = evidence + self.lambda2
         return self._with_kl(self._risk(evidence, target), alpha, target, weight, self.lambda2)
 
-    def _annealed(self, epoch: int) -> float:
+    def _annealing_weight(self, epoch: int) -> float:
         """Weight of the KL in an epoch; a float `annealing_epochs` is a share of the training."""
         length = self.annealing_epochs
         if isinstance(length, float) and length > 0:

@@ -134,25 +134,25 @@ class MCDropout(Decisions, TorchEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
-        return self._reduced(X, lambda samples: samples.mean(axis=0))
+        return self._reduce_samples(X, lambda samples: samples.mean(axis=0))
 
     def uncertainty(self, X: Any, kind: str = "mutual_information") -> np.ndarray:
         """Uncertainty of each input of X (n, d), shape (n,), `kind` as for `DeepEnsemble`."""
-        return self._reduced(X, uncertainty_of_samples(kind))
+        return self._reduce_samples(X, uncertainty_of_samples(kind))
 
     def sample_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d) in every pass, shape (n_samples, n, k)."""
-        return self._reduced(X, lambda samples: samples.swapaxes(0, 1)).swapaxes(0, 1)
+        return self._reduce_samples(X, lambda samples: samples.swapaxes(0, 1)).swapaxes(0, 1)
 
-    def _reduced(self, X: Any, reduce: Reduction) -> np.ndarray:
+    def _reduce_samples(self, X: Any, reduce: Reduction) -> np.ndarray:
         """``reduce(samples)`` of samples (m, n, k), in chunks to save memory."""
 
-        def reduced(network: Network, chunk: Tensor) -> Tensor:
-            outputs = sampled_outputs(network, chunk, self.sample_seeds_)
+        def reduce_chunk(network: Network, chunk: Tensor) -> Tensor:
+            outputs = sample_outputs(network, chunk, self.sample_seeds_)
             samples = outputs.double().softmax(dim=-1).cpu().numpy()
             return torch.from_numpy(np.ascontiguousarray(reduce(samples)))
 
-        return self.apply_network(X, reduced)
+        return self.apply_network(X, reduce_chunk)
 
     def _trained_network(self) -> TorchEstimator | None:
         if self.network is None:
@@ -214,7 +214,7 @@ def check_dropout(network: Network) -> None:
         )
 
 
-def sampled_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
+def sample_outputs(network: Network, X: Tensor, seeds: list[int]) -> Tensor:
     """Outputs (m, n, k) for rows X (n, d) of the m networks, one per seed.
 
     Layers before the first dropout are computed once.

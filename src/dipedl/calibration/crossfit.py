@@ -158,7 +158,7 @@ def splits(
     cv: Any,
     X: Any,
     y: np.ndarray,
-    kept: np.ndarray | None,
+    present: np.ndarray | None,
     random_state: int = 0,
     *,
     together: bool = False,
@@ -171,7 +171,7 @@ def splits(
         An int >= 2 gives `content_folds`; "auto" stands for 5.
     X, y : array-like (n, d) and ndarray (n,)
         Inputs and labels.
-    kept : integer array, shape (n,), optional
+    present : integer array, shape (n,), optional
         Which rows of what the caller was given these are: the indices that pairs speak of.
     together : bool, default=False
         Keep copies of a row in one fold; of an int and "auto".
@@ -189,10 +189,10 @@ def splits(
         return fold_pairs(fold), f"{fold.max() + 1}-fold cross-fitting"
     if isinstance(cv, str):
         raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
-    return splitter_pairs(cv, y, kept) or [], source_of(cv)
+    return splitter_pairs(cv, y, present) or [], source_of(cv)
 
 
-def splitter_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pairs | None:
+def splitter_pairs(cv: Any, y: np.ndarray, present: np.ndarray | None = None) -> Pairs | None:
     """The (train, held-out) pairs of a splitter or an iterable; None for a text or a number.
 
     Parameters as of `splits`. An iterator, and a splitter without a seed, give them only once.
@@ -212,8 +212,8 @@ def splitter_pairs(cv: Any, y: np.ndarray, kept: np.ndarray | None = None) -> Pa
             f"cv=list({name}(...).split(X, y, groups))"
         )
     pairs = splitter.split(np.zeros(len(y)), y)
-    if kept is not None and not hasattr(cv, "split"):
-        pairs = [tuple(_positions(part, kept) for part in pair) for pair in pairs]
+    if present is not None and not hasattr(cv, "split"):
+        pairs = [tuple(_positions(part, present) for part in pair) for pair in pairs]
     try:
         rows = np.arange(len(y))
         checked = [(rows[train], rows[held]) for train, held in pairs]
@@ -245,11 +245,11 @@ def first_folds(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> Pairs:
     return taken
 
 
-def _positions(rows: Any, kept: np.ndarray) -> np.ndarray:
-    """Return the places of the given rows among the kept ones; the others are left out."""
+def _positions(rows: Any, present: np.ndarray) -> np.ndarray:
+    """Return the places of rows among those present; the others are left out."""
     rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-    rows = rows[np.isin(rows, kept)]
-    return np.asarray(np.searchsorted(kept, rows))
+    rows = rows[np.isin(rows, present)]
+    return np.asarray(np.searchsorted(present, rows))
 
 
 def fold_pairs(fold: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

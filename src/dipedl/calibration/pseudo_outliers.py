@@ -80,8 +80,8 @@ def draw_pseudo_outliers(
     if not (dense and np.issubdtype(X.dtype, np.number) and np.isfinite(X).all()):
         return {}
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
-    kept = np.flatnonzero(weights > 0)
-    order = kept[np.argsort(row_hash(X[kept]), kind="stable")]
+    present = np.flatnonzero(weights > 0)
+    order = present[np.argsort(row_hash(X[present]), kind="stable")]
     rows, w, rng = X[order], weights[order], np.random.default_rng(random_state)
     classes = np.unique(y, return_inverse=True)[1][order]
     first, u = _draw(w, rng.random(n)), rng.random(n)
@@ -101,8 +101,8 @@ def draw_pseudo_outliers(
     }
     whole = np.issubdtype(X.dtype, np.integer)
     return {
-        kind: np.clip(np.rint(found) if whole else found, low, high).astype(X.dtype)
-        for kind, found in made.items()
+        kind: np.clip(np.rint(rows) if whole else rows, low, high).astype(X.dtype)
+        for kind, rows in made.items()
     }
 
 

@@ -159,7 +159,7 @@ class Rehearsal(BaseEstimator):
         X, y, Z, w = _safe_indexing(X, order), y[order], Z[order], w[order]
         u = vacuity(log_evidence[order], prior)[:, None]
         if len(np.unique(y[w > 0])) < 2 or (w > 0).sum() < _FEWEST:
-            return self._unsupported(float(typical), float(w.sum()))
+            return self._fit_no_strength(float(typical), float(w.sum()))
         if pairs is None:
             folds = list(fold_pairs(content_folds(X, y, _FOLDS, number, together=True)))
         else:
@@ -195,7 +195,7 @@ class Rehearsal(BaseEstimator):
         self.refits_ = experiment.refits
         return self
 
-    def _unsupported(self, typical: float, n: float) -> Self:
+    def _fit_no_strength(self, typical: float, n: float) -> Self:
         """Take the lowest strength, with a warning, where nothing can be rehearsed."""
         warn_caller(
             f"spread: {n:g} held-out rows, or one class, cannot tell how wrong the probabilities "
@@ -304,7 +304,7 @@ class _Experiment:
         for train, held, labels in folds:
             w, y = self.w[train] if self.weighted else None, classifier.classes[labels[train]]
             try:
-                fitted = classifier.refitted(_safe_indexing(X, train), y, w)
+                fitted = classifier.refit(_safe_indexing(X, train), y, w)
             except Exception as error:
                 explain_fold(error, y, len(labels))
                 raise
@@ -367,7 +367,7 @@ def _other_classifiers(most_landmarks: int, p: int, random_state: int) -> dict[s
 
     landmarks = max(1, min(_LANDMARKS, most_landmarks))
     kernel = Nystroem(gamma=0.5 / p, n_components=landmarks, random_state=random_state)
-    found = {
+    learners = {
         "linear": make_pipeline(StandardScaler(), LogisticRegression(max_iter=_MAX_ITER)),
         "trees": ExtraTreesClassifier(100, min_samples_leaf=3, random_state=random_state),
         "kernel": make_pipeline(
@@ -375,10 +375,10 @@ def _other_classifiers(most_landmarks: int, p: int, random_state: int) -> dict[s
         ),
     }
     if p <= _WIDEST:
-        found["boosting"] = HistGradientBoostingClassifier(
+        learners["boosting"] = HistGradientBoostingClassifier(
             max_iter=60, max_leaf_nodes=8, random_state=random_state
         )
-    return found
+    return learners
 
 
 def mixture_weights(own: np.ndarray, w: np.ndarray) -> np.ndarray:

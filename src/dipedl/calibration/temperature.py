@@ -104,7 +104,7 @@ class Temperature(BaseEstimator):
         u = log_p.shape[1] / (log_p.shape[1] + rows)
 
         def nll(log_t: float) -> float:
-            own = _tempered(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
+            own = _temper(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
             return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
 
         best, lowest = _minimum(nll, *np.log(BOUNDS))
@@ -124,10 +124,10 @@ class Temperature(BaseEstimator):
         """Class probabilities (n, k) at `temperature_`, of probabilities (n, k)."""
         check_is_fitted(self, "temperature_")
         log_p = _log_probabilities(proba)
-        return np.asarray(proba) if self.temperature_ == 1 else _tempered(log_p, self.temperature_)
+        return np.asarray(proba) if self.temperature_ == 1 else _temper(log_p, self.temperature_)
 
 
-def _tempered(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
+def _temper(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
     return np.asarray(special.softmax(log_p / temperature, axis=1))
 
 

@@ -52,23 +52,23 @@ def load_digits(
     from sklearn.datasets import load_digits as load_bunch
 
     out = set(ood_classes)
-    kept = [digit for digit in _CLASSES if digit not in out]
-    if not out or not out <= set(_CLASSES) or len(kept) < 2:
+    classes = [digit for digit in _CLASSES if digit not in out]
+    if not out or not out <= set(_CLASSES) or len(classes) < 2:
         raise ValueError(
             f"ood_classes must be 1 to 8 of the digits 0..9, got {sorted(out, key=str)}; "
             "the default holds out (8, 9)"
         )
     X, digit = load_bunch(return_X_y=True)
     X = (X / 16).astype(np.float32)
-    known = np.isin(digit, kept)
-    y = np.searchsorted(kept, digit[known]).astype(np.int64)
+    known = np.isin(digit, classes)
+    y = np.searchsorted(classes, digit[known]).astype(np.int64)
     train, test = split_stratified(X[known], y, test_size, random_state)
     return Dataset(
         "digits",
         *train,
         *test,
         ood={"held_out": X[~known]},
-        target_names=tuple(str(digit) for digit in kept),
+        target_names=tuple(str(digit) for digit in classes),
         image_shape=(8, 8),
         provenance=(
             Provenance(

@@ -75,17 +75,17 @@ def leave_class_out(
             data,
             name=name or f"{data.name} without {names[out]}",
             X_train=data.X_train[~of_train],
-            y_train=_renumbered(data.y_train, out),
+            y_train=_renumber(data.y_train, out),
             X_test=data.X_test[~of_test],
-            y_test=_renumbered(data.y_test, out),
+            y_test=_renumber(data.y_test, out),
             ood={names[out]: np.concatenate([data.X_train[of_train], data.X_test[of_test]])},
             target_names=names[:out] + names[out + 1 :],
             provenance=data.provenance + provenance,
         )
-    X, classes, y, names = _labelled(data)
+    X, classes, y, names = _split_labels(data)
     out = _index(label, classes, names)
     train, test = split_stratified(
-        X[y != out], _renumbered(y, out), 0.3 if test_size is None else test_size, random_state
+        X[y != out], _renumber(y, out), 0.3 if test_size is None else test_size, random_state
     )
     return Dataset(
         name or f"data without {names[out]}",
@@ -97,7 +97,7 @@ def leave_class_out(
     )
 
 
-def _labelled(data: Any) -> tuple[NDArray[Any], list[Any], NDArray[np.int64], tuple[str, ...]]:
+def _split_labels(data: Any) -> tuple[NDArray[Any], list[Any], NDArray[np.int64], tuple[str, ...]]:
     """Inputs (n, d), the classes as given, indices of the labels (n,), names of the classes."""
     if hasattr(data, "data") and hasattr(data, "target"):
         X, y, names = data.data, data.target, data.get("target_names")
@@ -137,8 +137,8 @@ def _index(label: Any, classes: Sequence[Any], names: Sequence[str]) -> int:
     return list(wanted).index(label)
 
 
-def _renumbered(y: NDArray[np.int64], out: int) -> NDArray[np.int64]:
+def _renumber(y: NDArray[np.int64], out: int) -> NDArray[np.int64]:
     """Labels of the remaining rows; classes above `out` move down by one."""
-    kept: NDArray[np.int64] = y[y != out]
-    kept[kept > out] -= 1
-    return kept
+    labels: NDArray[np.int64] = y[y != out]
+    labels[labels > out] -= 1
+    return labels

@@ -100,13 +100,13 @@ def read_arrays() -> dict[str, NDArray[Any]]:
     try:
         with np.load(FILE, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-        found = fingerprint(arrays)
+        actual = fingerprint(arrays)
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        found = str(error)
-    if found != SHA256:
+        actual = str(error)
+    if actual != SHA256:
         raise ValueError(
             f"the bundled file {str(FILE)!r} must have arrays with SHA-256 {SHA256}, "
-            f"got {found}; install dipedl again"
+            f"got {actual}; install dipedl again"
         )
     return arrays
 

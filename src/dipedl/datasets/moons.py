@@ -69,13 +69,13 @@ def load_moons(n_samples: int = 1000, *, noise: float = 0.1, random_state: int =
 def _far(n: int, gap: float, rng: np.random.RandomState) -> NDArray[np.float64]:
     """Points (n, 2), uniform in the box less all within `gap` of a moon; by rejection."""
     low, high = np.array([-1, -0.5]) - 3 * gap, np.array([2, 1]) + 3 * gap
-    kept = np.empty((0, 2))
-    while len(kept) < n:
+    sample = np.empty((0, 2))
+    while len(sample) < n:
         points = rng.uniform(low, high, size=(2 * n, 2))
         mirrored = np.array([1, 0.5]) - points  # maps the lower moon onto the upper one
         distance = np.minimum(_distance_from_arc(points), _distance_from_arc(mirrored))
-        kept = np.concatenate([kept, points[distance > gap]])
-    return kept[:n]
+        sample = np.concatenate([sample, points[distance > gap]])
+    return sample[:n]
 
 
 def _distance_from_arc(points: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -75,7 +75,7 @@ class Rejection:
     >>> import numpy as np
     >>> from dipedl.decisions import Rejection
     >>> answer = Rejection(np.array(["a", "b"]), np.array([True, False]), 0.3, "total", risk=0.05)
-    >>> answer.filled("?")
+    >>> answer.fill("?")
     array(['a', '?'], dtype='<U1')
     """
 
@@ -95,7 +95,7 @@ class Rejection:
         """Inputs without an answer, shape (n,), bool."""
         return ~self.accepted
 
-    def filled(self, marker: Any) -> np.ndarray:
+    def fill(self, marker: Any) -> np.ndarray:
         """The labels with `marker` in place of those rejected, shape (n,)."""
         same = np.asarray(marker).dtype.kind == self.labels.dtype.kind
         labels = self.labels if same else self.labels.astype(object)

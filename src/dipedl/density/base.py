@@ -26,11 +26,11 @@ from ..inputs import (
     check_weights,
     one_thread,
     require_fitted,
+    route_weights,
     validate_features,
     validate_fit_features,
     validate_labels,
     weight_argument,
-    weights_passed,
 )
 from ..maths.arrays import is_tensor, to_numpy
 from ..maths.seeds import seeded_clone
@@ -223,7 +223,7 @@ def fit_density(
         return model.fit_checked(Z, y, w)
     if w is None:
         return model.fit(Z, y, **extra)
-    with weights_passed(model):
+    with route_weights(model):
         return model.fit(Z, y, **weight_argument(model, w), **extra)
 
 

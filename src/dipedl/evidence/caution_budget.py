@@ -205,7 +205,7 @@ class CautionBudget(BaseNormalizer):
         full, alpha = float(n) * float(gamma), prior_vector(prior, P.shape[1])
         alpha0, total = float(alpha.sum()), float(weights.sum())
         self.log_odds_ = half_point_log_odds(full, alpha0)
-        counted = self.counted(scores, weights)
+        counted = self.in_budget(scores, weights)
         if not counted.all():
             rows = np.flatnonzero(counted)
             rows = rows[np.argsort(scores[rows], kind="stable")]
@@ -235,7 +235,7 @@ class CautionBudget(BaseNormalizer):
         self.n_, self.source_ = total, source
         return self
 
-    def counted(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def in_budget(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return whether the budget counts each of m held-out rows, shape (m,)."""
         finite = np.isfinite(scores)
         some, counts = scores[finite], weights[finite]

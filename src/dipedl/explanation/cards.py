@@ -156,7 +156,7 @@ class Card(AnswerCard):
 
     def with_row_numbers(self, rows: np.ndarray) -> Card:
         """Return the card with the numbers (n,) that training rows have in their file."""
-        return replace(self, parts=tuple(_renumbered(part, rows) for part in self.parts))
+        return replace(self, parts=tuple(_renumber(part, rows) for part in self.parts))
 
     def summary(self) -> str:
         """Return three lines: the answer, how rare the input is, and why or how much evidence."""
@@ -239,12 +239,12 @@ class BaselineCard(AnswerCard):
         return "\n".join([*lines, f"  uncertainty by {self.method} {own}"])
 
 
-def _renumbered(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+def _renumber(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
     renumbered = dict(part)
     if "blocks" in part:
-        renumbered["blocks"] = [_renumbered(block, rows) for block in part["blocks"]]
+        renumbered["blocks"] = [_renumber(block, rows) for block in part["blocks"]]
     if "background" in part:
-        renumbered["background"] = _renumbered(part["background"], rows)
+        renumbered["background"] = _renumber(part["background"], rows)
     if "neighbours" in part:
         renumbered["neighbours"] = [{**e, "row": int(rows[e["row"]])} for e in part["neighbours"]]
     return renumbered

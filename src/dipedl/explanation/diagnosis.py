@@ -21,7 +21,7 @@ from ..evidence import CautionBudget, alarm_threshold
 from ..evidence_model import EvidenceModel
 from ..features.encoding import PARTS
 from ..features.pipelines import names_after
-from ..held_out import HeldOut, held_out_findings, seen_before
+from ..held_out import HeldOut, has_learned_rows, held_out_findings
 from ..maths.scores import auroc
 from ..metrics import ece
 from ..writing.finding import Diagnosis, Finding, Number
@@ -125,7 +125,7 @@ def diagnose(clf: Any) -> Diagnosis:
     findings += information_findings(held_out, clf)
     if clf.has_evidence:
         findings.append(_reach(clf.evidence_))
-        if held_out.labelled:
+        if held_out.has_labels:
             findings.append(_cost(clf.evidence_))
     findings += probability_findings(held_out, clf)
     findings += class_findings(held_out, clf)
@@ -140,8 +140,8 @@ def information_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Yield scores that do not vary, that repeat the classifier, or that point the wrong way."""
     tied = _largest_tie(held_out)
     if tied <= _MOST_TIED:
-        if held_out.labelled and clf.has_evidence:
-            yield _compared(held_out, clf)
+        if held_out.has_labels and clf.has_evidence:
+            yield _compare_scores(held_out, clf)
         return
     numbers: Numbers = {"share_tied": tied, "spread": score_range(held_out)}
     code, what, so = "score_constant", "uncertainty", "hardly an input can be flagged"
@@ -171,7 +171,7 @@ def _another_density(clf: Any) -> str:
     return other if clf.evidence_.density is None else f"{other}, or leave density=None"
 
 
-def _compared(held_out: HeldOut, clf: Any) -> Finding:
+def _compare_scores(held_out: HeldOut, clf: Any) -> Finding:
     """Compare how the score, the classifier and both together rank the held-out errors."""
     # The classifier's own doubt: after a temperature it depends on the score.
     doubt = max_prob(held_out.proba if held_out.bare_proba is None else held_out.bare_proba)
@@ -295,7 +295,7 @@ def _reach(evidence: EvidenceModel) -> Finding:
         "share_beyond_half": beyond,
         "log10_rarity": log10_rarity,
     }
-    if held_out.labelled:
+    if held_out.has_labels:
         moved = 0.5 * np.abs(posterior_mean(evidence) - held_out.proba).sum(axis=1)
         numbers["mass_moved"] = held_out.average(moved)
     where = (
@@ -374,7 +374,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
     mean = posterior_mean(evidence)
     if isinstance(normalizer, CautionBudget):
         # Rows that the budget does not count have no weight.
-        counted = normalizer.counted(held_out.scores, held_out.counts)
+        counted = normalizer.in_budget(held_out.scores, held_out.counts)
         held_out = replace(held_out, weights=np.where(counted, held_out.counts, 0.0))
     numbers = _cost_numbers(held_out, mean)
     full, unit, budget = _budget(normalizer, numbers["brier_bare"])
@@ -489,7 +489,7 @@ def half_point(evidence: EvidenceModel) -> float:
 
 def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Yield the temperature, and confidence against accuracy."""
-    if not held_out.labelled:
+    if not held_out.has_labels:
         return
     # Files of before 0.2.0 hold no probabilities before the calibrator.
     known = held_out.bare_proba is not None
@@ -600,7 +600,7 @@ def class_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     names = tuple(map(str, plain_labels(np.asarray(clf.classes_))))
     threshold = alarm_threshold(held_out.scores, clf.alarm_rate, held_out.weights)
     flagged, reachable = held_out.scores < threshold, np.isfinite(threshold)
-    if held_out.labelled:
+    if held_out.has_labels:
         rows = np.bincount(held_out.labels, weights=held_out.counts, minlength=len(names))
         yield _collapse(held_out, names, rows)
         if len(thin := np.flatnonzero(rows < _FEW_OF_CLASS)):
@@ -840,7 +840,7 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
         f"probabilities are off by {np.sqrt(spread.error_):.3f} (root of the mean squared "
         f"distance), estimated on {spread.n_:g} rows against a mixture of {shares}."
     )
-    learned = seen_before(held_out, clf)
+    learned = has_learned_rows(held_out, clf)
     if learned:
         yield Finding(
             "intervals_of_seen_rows",

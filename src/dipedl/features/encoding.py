@@ -110,7 +110,7 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     return ColumnTransformer(seen, sparse_threshold=0)
 
 
-def scaled_gaps_far() -> Pipeline:
+def scale_with_gaps_far() -> Pipeline:
     """Standardises columns without gaps in the fit, and puts a gap 10 standard deviations out."""
     return make_pipeline(StandardScaler(), SimpleImputer(strategy="constant", fill_value=FAR))
 
@@ -136,7 +136,7 @@ def _parts() -> list[tuple[str, Any, tuple[str, ...]]]:
     )
     far_if_new = make_pipeline(new, Binarizer(threshold=-0.5), MinMaxScaler((0, FAR)))
     return [
-        ("numbers", scaled_gaps_far(), (NUMBER,)),
+        ("numbers", scale_with_gaps_far(), (NUMBER,)),
         ("filled", make_pipeline(StandardScaler(), SimpleImputer(strategy="median")), (GAPS,)),
         ("missing", make_pipeline(StandardScaler(), gap), (GAPS,)),
         ("new", far_if_new, (LEVEL, EMPTY)),

@@ -67,7 +67,7 @@ def sources_after(transformer: Any, sources: Sources) -> Sources | None:
         if isinstance(transformer, kind):
             return rule(transformer, sources)
     names = names_after(transformer, None)
-    return _mixed(sources, None if names is None else len(names))
+    return _mix_sources(sources, None if names is None else len(names))
 
 
 def known_levels(transformer: Any, sources: Sources | None) -> Iterator[tuple[int, list[Any]]]:
@@ -122,7 +122,7 @@ def names_after(transformer: Any, names: list[str] | None) -> list[str] | None:
         return None
 
 
-def _mixed(sources: Sources, width: int | None) -> Sources | None:
+def _mix_sources(sources: Sources, width: int | None) -> Sources | None:
     every = tuple(sorted({c for source in sources for c in source.columns}))
     words = bool(sources) and all(source.words for source in sources)
     return None if width is None else [Source(every, words=words)] * width
@@ -142,7 +142,7 @@ def _columns(model: ColumnTransformer, sources: Sources) -> Sources | None:
         width = places[name].stop - places[name].start if places else 0
         if width:
             part = sources_after(transformer, chosen)
-            result += (part or _mixed(chosen, width)) or []
+            result += (part or _mix_sources(chosen, width)) or []
     return result
 
 
@@ -184,7 +184,7 @@ def _words(model: Any, sources: Sources) -> Sources:
 def _one_to_one(model: OneToOneFeatureMixin, sources: Sources) -> Sources:
     known = hasattr(model, "inverse_transform") and not hasattr(model, "categories_")
     return [
-        replace(s, back=partial(_inverted, model, len(sources), j, s.back))
+        replace(s, back=partial(_invert, model, len(sources), j, s.back))
         if known and s.back is not None
         else replace(s, back=s.back if isinstance(model, DenseRows) else None)
         for j, s in enumerate(sources)
@@ -198,7 +198,7 @@ def _function(model: FunctionTransformer, sources: Sources) -> Sources | None:
     return [replace(source, back=None) for source in sources] if one_to_one else None
 
 
-def _inverted(model: Any, width: int, j: int, back: Back, value: float) -> float:
+def _invert(model: Any, width: int, j: int, back: Back, value: float) -> float:
     row = np.zeros((1, width))
     row[0, j] = value
     return back(float(model.inverse_transform(row)[0, j]))

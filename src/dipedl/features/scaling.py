@@ -109,7 +109,7 @@ class FarRowsWarning(UserWarning):
             "them, impute codes of missing values, take logarithms of a skewed column"
         )
 
-    def renumbered(self, numbers: np.ndarray) -> FarRowsWarning:
+    def renumber(self, numbers: np.ndarray) -> FarRowsWarning:
         """Return the warning with the number that row i has elsewhere, ``numbers[i]``."""
         rows, *others = self.args
         return FarRowsWarning([int(numbers[row]) for row in rows], *others)
@@ -171,17 +171,17 @@ def _names_and_units(X: Any, features: Any, p: int) -> list[tuple[Any, Back]]:
     def unscale(j: int, value: float) -> float:
         return value * float(scaler.scale_[j]) + float(scaler.mean_[j])
 
-    found: list[tuple[Any, Back]] = []
+    places: list[tuple[Any, Back]] = []
     for j in range(p):
         source = Source(()) if sources is None or len(sources) != p else sources[j]
         if source.back is not None:
-            found.append((labels[source.columns[0]], source.back))
+            places.append((labels[source.columns[0]], source.back))
             continue
         named = len(source.columns) == 1 or mixed[j] is not None
         name = own[j] if named and own is not None else mixed[j]
         unknown = source.words or levels.intersection(source.columns)
-        found.append((None if unknown else name, partial(unscale, j)))
-    return found
+        places.append((None if unknown else name, partial(unscale, j)))
+    return places
 
 
 def _median(values: np.ndarray, w: np.ndarray | None) -> float:

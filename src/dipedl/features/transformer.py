@@ -77,24 +77,24 @@ def refit_feature_transformer(
     if features is not None:
         return fit_feature_transformer(features, X, y, w, random_state)
     before = fitted.steps[:-1] if isinstance(fitted, Pipeline) else []
-    parts, Z = _fitted([(name, clone_with_levels(part)) for name, part in before], X, y)
-    return _standardised(parts, Z, w)
+    parts, Z = _fit_steps([(name, clone_with_levels(part)) for name, part in before], X, y)
+    return _standardise(parts, Z, w)
 
 
 def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds: Any) -> Any:
     steps = steps_before_classifier(estimator)
-    parts, Z = _fitted([] if steps is None else [("prepare", seeded_clone(steps, seeds))], X, y)
+    parts, Z = _fit_steps([] if steps is None else [("prepare", seeded_clone(steps, seeds))], X, y)
     _refuse_dates(Z, X, parts)
     for _, fitted in parts:
         warn_of_identifiers(X, fitted)
     if sparse.issparse(Z):
-        dense, Z = _fitted(_dense(Z, seeds), Z, y)
+        dense, Z = _fit_steps(_dense(Z, seeds), Z, y)
         parts += dense
     encoding = table_encoding(Z, estimator)
     if encoding is not None:
-        encoded, Z = _fitted([("encode", encoding)], Z, y)
+        encoded, Z = _fit_steps([("encode", encoding)], Z, y)
         parts += encoded
-    return _standardised(parts, Z, w)
+    return _standardise(parts, Z, w)
 
 
 def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
@@ -116,7 +116,7 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
         raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
 
 
-def _fitted(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
+def _fit_steps(parts: Steps, X: Any, y: np.ndarray) -> tuple[Steps, Any]:
     """Fit the parts one after the other; return them, and what they make of X."""
     for _, part in parts:
         if isinstance(part, TruncatedSVD):
@@ -148,7 +148,7 @@ def _explain_columns(error: Exception, X: Any) -> None:
         )
 
 
-def _standardised(parts: Steps, Z: Any, w: np.ndarray | None) -> Any:
+def _standardise(parts: Steps, Z: Any, w: np.ndarray | None) -> Any:
     # The scaler would let NaN pass, and would call an infinite variance a constant feature.
     compute_features(None, Z)
     scaler = fit_scaler(Z, w)

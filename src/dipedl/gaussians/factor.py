@@ -61,7 +61,7 @@ class ThinWhitener:
         W[np.diag_indices_from(W)] += 1 / np.sqrt(self.outer)
         return np.asarray(W)
 
-    def squared(self, D: np.ndarray) -> np.ndarray:
+    def squared_lengths(self, D: np.ndarray) -> np.ndarray:
         """Squared length ``d^T C^-1 d`` of each row of D (n, p), which is overwritten, (n,)."""
         along = D @ self.basis.T
         # The rest itself, not a difference of squares: no digit is lost.
@@ -123,7 +123,7 @@ class GaussianFactor:
         single = GaussianFactor(mean, rest.astype(np.float32), whitener, self.log_det)
         white = np.random.default_rng(0).standard_normal((_PROBES, len(mean)))
         D = linalg.solve_triangular(self.whitener, white.T, lower=True).T.astype(np.float32, "C")
-        single._whiten(D)
+        single._whiten_in_place(D)
         error = 0.5 * np.abs((D.astype(float) ** 2).sum(axis=1) - (white**2).sum(axis=1))
         return single if error.max() <= _ROUNDING else None
 
@@ -136,9 +136,9 @@ class GaussianFactor:
                 part = slice(start, start + rows)
                 D = self._centre(X[part], buffer[: len(X[part])])
                 if isinstance(self.whitener, ThinWhitener):
-                    distance[part] = self.whitener.squared(D)
+                    distance[part] = self.whitener.squared_lengths(D)
                 else:
-                    self._whiten(D)
+                    self._whiten_in_place(D)
                     distance[part] = np.einsum("ij,ij->i", D, D)
         # inf - inf inside the triangular product is an overflow too: the row is that far away.
         distance[np.isnan(distance)] = np.inf
@@ -159,18 +159,18 @@ class GaussianFactor:
                 parts = D * (D @ self.whitener.T @ self.whitener)
         return np.asarray(np.where(np.isfinite(parts), parts, np.inf))
 
-    def whitened(self, X: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
+    def whiten(self, X: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
         """Rows X + rest (n, p) minus the mean, times the factor, (n, p); not for a thin one."""
         D = np.asarray(np.subtract(X, self.mean, dtype=np.float64, order="C"))
         D += rest if self.rest is None else rest - self.rest
-        self._whiten(D)
+        self._whiten_in_place(D)
         return D
 
     def _centre(self, X: np.ndarray, D: np.ndarray) -> np.ndarray:
         np.subtract(X, self.mean, out=D)
         return D if self.rest is None else np.subtract(D, self.rest, out=D)
 
-    def _whiten(self, D: np.ndarray) -> None:
+    def _whiten_in_place(self, D: np.ndarray) -> None:
         """Multiply centred rows D (n, p) in C order by the factor, in place; not for a thin one."""
         if isinstance(self.whitener, ThinWhitener):
             raise TypeError("a thin factor divides by a covariance and whitens nothing")
@@ -190,7 +190,7 @@ def _mean_and_rest(
     mean = moments.origin + moments.offset
     rest = (moments.origin - mean) + moments.offset
     if isinstance(whitener, ThinWhitener):
-        shift = np.sqrt(whitener.squared(np.array(rest, ndmin=2)))
+        shift = np.sqrt(whitener.squared_lengths(np.array(rest, ndmin=2)))
     else:
         shift = rest * whitener if whitener.ndim == 1 else rest @ whitener.T
     return mean, rest if np.abs(shift).max() > NEGLIGIBLE else None
@@ -271,7 +271,7 @@ class TiedFactors(Sequence[GaussianFactor]):
     @cached_property
     def comparison(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whitened means (k, p) minus the first, their squares (k,), and those of gaps (k, k)."""
-        means = self[0].whitened(self.mean, 0.0 if self.rest is None else self.rest)
+        means = self[0].whiten(self.mean, 0.0 if self.rest is None else self.rest)
         square = np.einsum("ij,ij->i", means, means)
         between = square[:, None] + square - 2 * means @ means.T
         np.fill_diagonal(between, 0.0)
@@ -285,7 +285,7 @@ class TiedFactors(Sequence[GaussianFactor]):
         means, square, between = self.comparison
         first = self[0]
         for rows in _row_blocks(len(X), max(means.shape)):
-            white = first.whitened(X[rows])
+            white = first.whiten(X[rows])
             # The square is expanded about the nearest mean: about the origin it would cancel.
             near = (white @ means.T - 0.5 * square).argmax(axis=1)
             mean = means[near]

@@ -47,7 +47,7 @@ def _rows_fit(held: Any, sizes: c.Sizes) -> None:
     for proba in (held.proba, held.bare_proba):
         sound = proba is None or on_simplex(proba).all()
         c.need(sound, "have probabilities that do not add up to 1")
-    if held.labelled:
+    if held.has_labels:
         labels = held.labels
         known = labels.dtype.kind in "iu" and 0 <= labels.min() <= labels.max() < sizes["k"]
         c.need(known, "have labels of none")

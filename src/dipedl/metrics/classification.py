@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..maths.arrays import check_integer
-from .metric import Bools, Floats, Ints, check_labelled, metric, top_label
+from .metric import Bools, Floats, Ints, check_labels, metric, top_label
 
 __all__ = [
     "accuracy",
@@ -92,7 +92,7 @@ def class_recall(y: npt.ArrayLike, proba: npt.ArrayLike) -> Floats:
     >>> class_recall([0, 0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.1, 0.9]]).tolist()
     [1.0, 0.5]
     """
-    labels, rows = check_labelled(y, proba)
+    labels, rows = check_labels(y, proba)
     hit, k = rows.argmax(axis=1) == labels, rows.shape[1]
     with np.errstate(invalid="ignore"):
         return np.bincount(labels, weights=hit, minlength=k) / np.bincount(labels, minlength=k)
@@ -171,7 +171,7 @@ def brier_score(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     >>> round(brier_score([0, 1], [[0.9, 0.1], [0.4, 0.6]]), 4)
     0.17
     """
-    labels, rows = check_labelled(y, proba)
+    labels, rows = check_labels(y, proba)
     return float(np.square(rows - np.eye(rows.shape[1])[labels]).sum(axis=1).mean())
 
 
@@ -209,7 +209,7 @@ def nll(y: npt.ArrayLike, proba: npt.ArrayLike) -> float:
     >>> nll([0, 1], [[0.9, 0.1], [1.0, 0.0]])
     inf
     """
-    labels, rows = check_labelled(y, proba)
+    labels, rows = check_labels(y, proba)
     with np.errstate(divide="ignore"):  # log 0 = -inf is intended
         log_proba = np.log(rows[np.arange(len(labels)), labels])
     # + 0.0 turns the -0.0 of a perfect prediction into 0.0

@@ -87,7 +87,7 @@ def check_proba(proba: npt.ArrayLike) -> Floats:
     return rows
 
 
-def check_labelled(y: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[Ints, Floats]:
+def check_labels(y: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[Ints, Floats]:
     """Require true class indices (n,) and class probabilities (n, k) of the same n inputs."""
     rows = check_proba(proba)
     labels = _array("y", y, "(n,)", ndim=1)
@@ -111,7 +111,7 @@ def top_label(y: npt.ArrayLike, proba: npt.ArrayLike) -> tuple[Floats, Bools]:
 
     Ties: among equally probable classes the lowest index is the prediction.
     """
-    labels, rows = check_labelled(y, proba)
+    labels, rows = check_labels(y, proba)
     return rows.max(axis=1), rows.argmax(axis=1) == labels
 
 

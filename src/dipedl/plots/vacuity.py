@@ -224,7 +224,7 @@ def vacuity_against(
     """
     if not sets:
         raise ValueError("sets must hold at least one set, got none; pass {'Galaxy': (snr, u)}")
-    pairs = {name: _checked(name, *pair) for name, pair in sets.items()}
+    pairs = {name: _check_pair(name, *pair) for name, pair in sets.items()}
     points, omitted = {}, 0
     for name, (x, u) in pairs.items():
         known = np.isfinite(x) & (x > 0) if log else np.isfinite(x)
@@ -316,7 +316,7 @@ def _plain_ticks(ax: Axes) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _checked(name: str, x: ArrayLike, vacuity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _check_pair(name: str, x: ArrayLike, vacuity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     across, u = np.asarray(x, dtype=np.float64), np.asarray(vacuity, dtype=np.float64)
     if across.ndim != 1 or across.shape != u.shape:
         raise ValueError(

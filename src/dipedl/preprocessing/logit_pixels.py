@@ -65,17 +65,17 @@ class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"levels must be at least 2, got {self.levels!r}")
         if not 0 <= self.lam < 0.5:
             raise ValueError(f"lam must be in [0, 1/2), got {self.lam!r}")
-        self._checked(X, reset=True)
+        self._check_rows(X, reset=True)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Logits of pixels X (n, d), shape (n, d), float64."""
         check_is_fitted(self)
-        cell = ((self.levels - 1) * self._checked(X, reset=False) + 0.5) / self.levels
+        cell = ((self.levels - 1) * self._check_rows(X, reset=False) + 0.5) / self.levels
         inside = self.lam + (1 - 2 * self.lam) * cell
         return np.asarray(np.log(inside) - np.log1p(-inside))
 
-    def _checked(self, X: Any, reset: bool) -> np.ndarray:
+    def _check_rows(self, X: Any, reset: bool) -> np.ndarray:
         X = np.asarray(validate_data(self, X, dtype=np.float64, reset=reset))
         low, high = float(X.min()), float(X.max())
         if low < -ROUNDING or high > 1 + ROUNDING:

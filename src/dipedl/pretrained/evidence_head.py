@@ -168,7 +168,7 @@ class EvidenceHead(BufferedModule):
         """Return the evidence side with the `numbers` that it learned from `held_out` rows."""
         model = self.blank_evidence(k)
         model.n_, model.normalizer_, model.calibrator_ = n, clone(self.normalizer), None
-        if held_out.labelled and self.calibrator != PASSTHROUGH:
+        if held_out.has_labels and self.calibrator != PASSTHROUGH:
             model.calibrator_ = clone(self.calibrator or Temperature())
         *values, model.offset_, low, high = numbers.tolist()
         model.sharpening_ = low, high
@@ -177,7 +177,7 @@ class EvidenceHead(BufferedModule):
                 value = bool(number) if name == "exhausted_" else number
                 setattr(getattr(model, part), name, value)
         model.normalizer_.source_ = held_out.source
-        model.held_out_ = model.calibrate_rows(held_out.sorted())
+        model.held_out_ = model.calibrate_rows(held_out.sort())
         return model
 
     def learn(self, held_out: HeldOut, Z: Any, *, n: float, k: int) -> EvidenceModel:

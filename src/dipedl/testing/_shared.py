@@ -102,7 +102,7 @@ class Subject:
             allows_nan=get_tags(estimator).input_tags.allow_nan,
         )
 
-    def fitted(self, X: Any = None, y: Any = None) -> Any:
+    def fit_model(self, X: Any = None, y: Any = None) -> Any:
         """A copy fitted on the data of its own, or on others."""
         return fit(self.new(), *((self.X, self.y) if X is None else (X, y)))
 
@@ -167,7 +167,7 @@ def check_one_finite_float_per_row(s: Subject) -> None:
 @conformance
 def check_unfitted_is_refused(s: Subject) -> None:
     """Every question before `fit` raises NotFittedError, also to a clone of a fitted model."""
-    for model in (s.new(), clone(s.fitted())):
+    for model in (s.new(), clone(s.fit_model())):
         for name in (*s.methods, "predict_dirichlet"):
             if hasattr(model, name):
                 refuses(f"unfitted, {name}", NotFittedError, getattr(model, name), s.X)
@@ -177,7 +177,7 @@ def check_unfitted_is_refused(s: Subject) -> None:
 def check_rows_are_independent(s: Subject) -> None:
     """Chunks and permutations of the rows change nothing."""
     order = np.random.default_rng(0).permutation(len(s.queries))
-    for name, ask in s.answers(s.fitted()).items():
+    for name, ask in s.answers(s.fit_model()).items():
         whole = ask(s.queries)
         for size in (1, 7):
             parts = [ask(s.queries[i : i + size]) for i in range(0, len(order), size)]
@@ -189,7 +189,7 @@ def check_rows_are_independent(s: Subject) -> None:
 @conformance
 def check_wrong_width_is_refused(s: Subject) -> None:
     """Another number of columns than in fit, or a single axis, raises ValueError."""
-    X, model = s.X, s.fitted()
+    X, model = s.X, s.fit_model()
     for bad in (X[:, :-1], np.column_stack([X, X[:, 0]]), X[0]):
         for name in s.methods:
             what = f"{name} of shape {bad.shape} after fit on {X.shape}"
@@ -201,7 +201,7 @@ def check_nan_and_inf_are_refused(s: Subject) -> None:
     """NaN and infinity raise ValueError in fit and in every answer, unless its tags allow NaN."""
     if s.allows_nan:
         return
-    model = s.fitted()
+    model = s.fit_model()
     for value in (np.nan, np.inf, -np.inf):
         bad = s.X.copy()
         bad[3, 1] = value
@@ -214,7 +214,7 @@ def check_nan_and_inf_are_refused(s: Subject) -> None:
 def check_inputs_are_left_alone(s: Subject) -> None:
     """Neither `fit` nor an answer changes the arrays it was given."""
     X, y = s.X.copy(), s.y.copy()
-    model = s.fitted(X, y)
+    model = s.fit_model(X, y)
     for name in ("fit", *s.methods):
         if name != "fit":
             getattr(model, name)(X)
@@ -230,17 +230,17 @@ def check_number_types(s: Subject) -> None:
         what = f"{type(inputs).__name__} of {getattr(inputs, 'dtype', 'numbers')}"
         wide = np.asarray(inputs, dtype=np.float64)
         try:
-            got = {name: ask(inputs) for name, ask in s.answers(s.fitted(inputs, s.y)).items()}
+            got = {name: ask(inputs) for name, ask in s.answers(s.fit_model(inputs, s.y)).items()}
         except (TypeError, ValueError) as error:
             raise AssertionError(f"{what} is refused: {error}") from error
-        for name, ask in s.answers(s.fitted(wide, s.y)).items():
+        for name, ask in s.answers(s.fit_model(wide, s.y)).items():
             same(got[name], ask(wide), s.of_type, f"{name} of {what} against float64")
 
 
 @conformance
 def check_same_seed_same_model(s: Subject) -> None:
     """Two fits with the same seed agree, also of a clone, and so do two calls of a fitted model."""
-    first = s.fitted()
+    first = s.fit_model()
     one, two = s.answers(first), s.answers(fit(clone(first), s.X, s.y))
     for name, ask in one.items():
         answer = ask(s.X)
@@ -251,15 +251,15 @@ def check_same_seed_same_model(s: Subject) -> None:
 @conformance
 def check_fit_forgets(s: Subject) -> None:
     """A second `fit` starts anew, whatever the data before."""
-    again = s.answers(fit(s.fitted(*s.other), s.X, s.y))
-    for name, ask in s.answers(s.fitted()).items():
+    again = s.answers(fit(s.fit_model(*s.other), s.X, s.y))
+    for name, ask in s.answers(s.fit_model()).items():
         same(again[name](s.X), ask(s.X), s.rounding, f"{name} when fitted a second time")
 
 
 @conformance
 def check_pickle(s: Subject) -> None:
     """A fitted model survives pickling."""
-    model = s.fitted()
+    model = s.fit_model()
     restored = s.answers(pickle.loads(pickle.dumps(model)))
     for name, ask in s.answers(model).items():
         same(restored[name](s.X), ask(s.X), 0.0, f"{name} after pickling")

@@ -71,7 +71,7 @@ def baseline_checks() -> list[Callable[..., None]]:
 @conformance
 def check_probabilities(s: Subject) -> None:
     """`predict_proba` gives rows of the simplex, and `predict` the label of the largest."""
-    model, classes = s.fitted(), np.unique(s.y)
+    model, classes = s.fit_model(), np.unique(s.y)
     require(isinstance(model, UncertaintyClassifier), "no UncertaintyClassifier")
     require(
         np.array_equal(model.classes_, classes),
@@ -95,7 +95,7 @@ def check_probabilities(s: Subject) -> None:
 @conformance
 def check_higher_is_less_sure(s: Subject) -> None:
     """Inputs half-way between the classes are more uncertain, on average, than training rows."""
-    model, parts = s.fitted(), [s.X[s.y == label] for label in np.unique(s.y)]
+    model, parts = s.fit_model(), [s.X[s.y == label] for label in np.unique(s.y)]
     between = np.mean([part[: min(map(len, parts))] for part in parts], axis=0)
     inside, outside = model.uncertainty(s.X).mean(), model.uncertainty(between).mean()
     require(
@@ -110,7 +110,7 @@ def check_dirichlet(s: Subject) -> None:
     """The means of `predict_dirichlet` are `predict_proba`; if it is offered."""
     if not hasattr(s.thing, "predict_dirichlet"):
         return
-    model = s.fitted()
+    model = s.fit_model()
     require(isinstance(model, EvidentialClassifier), "no EvidentialClassifier")
     answer, shape = model.predict_dirichlet(s.X), (len(s.X), len(np.unique(s.y)))
     require(
@@ -126,7 +126,7 @@ def check_labels_may_be_strings(s: Subject) -> None:
     """Other names for the same classes give the same answers, under these names."""
     classes, numbers = np.unique(s.y, return_inverse=True)
     names = np.array([f"class {i:03d}" for i in range(len(classes))])
-    model, named = s.fitted(), s.fitted(s.X, names[numbers])
+    model, named = s.fit_model(), s.fit_model(s.X, names[numbers])
     require(
         np.array_equal(named.classes_, names),
         f"classes_ must be {names.tolist()}, got {named.classes_}",
@@ -153,9 +153,9 @@ def check_bad_labels_are_refused(s: Subject) -> None:
 @conformance
 def check_global_randomness_is_left_alone(s: Subject) -> None:
     """Neither `fit` nor an answer draws from the global generators, nor seeds them."""
-    s.fitted()  # whatever is imported on first use is imported
+    s.fit_model()  # whatever is imported on first use is imported
     before = _global_states()
-    model = s.fitted()
+    model = s.fit_model()
     for name in METHODS:
         getattr(model, name)(s.X)
     moved = [name for name, state in _global_states().items() if state != before[name]]

@@ -73,8 +73,8 @@ def check_training_order_is_irrelevant(s: Subject) -> None:
     mean log-density must agree, to half a nat.
     """
     order = np.random.default_rng(s.seed).permutation(len(s.X))
-    score = s.fitted().score_samples(s.X)
-    again = s.fitted(s.X[order], s.y[order]).score_samples(s.X)
+    score = s.fit_model().score_samples(s.X)
+    again = s.fit_model(s.X[order], s.y[order]).score_samples(s.X)
     if _is_random(s.thing):
         gap = abs(score.mean() - again.mean())
         require(gap < 0.5, f"training order moves the mean log-density by {gap:.3g}")
@@ -85,7 +85,7 @@ def check_training_order_is_irrelevant(s: Subject) -> None:
 @conformance
 def check_far_points_score_lower(s: Subject) -> None:
     """Away from the data the log-density falls below that of every training row, and on."""
-    model = s.fitted()
+    model = s.fit_model()
     lowest = model.score_samples(s.X).min()
     angle = np.arange(12) * np.pi / 6
     directions = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -109,7 +109,7 @@ def check_integrates_to_one(s: Subject) -> None:
         return
     for p, axis in _GRIDS.items():
         grid = np.stack(np.meshgrid(*[axis] * p), axis=-1).reshape(-1, p)
-        model = s.fitted(*two_classes(s.seed, p=p))
+        model = s.fit_model(*two_classes(s.seed, p=p))
         parts = (model.score_samples(grid[i : i + 4000]) for i in range(0, len(grid), 4000))
         mass = sum(np.exp(part).sum() for part in parts) * (axis[1] - axis[0]) ** p
         require(abs(mass - 1) < 0.01, f"integrates to {mass:.6g} in {p}-D")
@@ -118,7 +118,7 @@ def check_integrates_to_one(s: Subject) -> None:
 @conformance
 def check_memory_is_linear(s: Subject) -> None:
     """Twice the query rows do not need four times the memory: no n x n buffer."""
-    model, n = s.fitted(), 2000
+    model, n = s.fit_model(), 2000
     small, large = (_peak(model, two_classes(s.seed, n=m)[0]) for m in (n, 2 * n))
     require(
         large < 3 * small,
@@ -139,7 +139,7 @@ def _peak(model: Any, X: np.ndarray) -> int:
 @conformance
 def check_huge_query(s: Subject) -> None:
     """Queries near the largest float give -inf or a finite number, never NaN, and no warning."""
-    model = s.fitted()
+    model = s.fit_model()
     lowest = model.score_samples(s.X).min()
     pattern = np.array([[1, 1], [1, -1], [-1, 0], [0, 1]])
     queries = np.concatenate([size * pattern for size in (1e154, 1e200, 1e300, 1.7e308)])
@@ -164,7 +164,7 @@ def check_constant_feature(s: Subject) -> None:
     X, y = two_classes(s.seed, p=5)
     X[:, _CONSTANT] = 1.5
     try:
-        score = s.fitted(X, y).score_samples(X)
+        score = s.fit_model(X, y).score_samples(X)
     except ValueError as error:
         named = re.search(rf"\b{_CONSTANT}\b", str(error)) and "constant" in str(error)
         require(named, f"feature {_CONSTANT} is constant; the error hides it: {error}")
@@ -177,7 +177,7 @@ def check_partial_fit_equals_fit(s: Subject) -> None:
     """`partial_fit` in any chunks, one row each too, gives what `fit` gives; if offered."""
     if not hasattr(s.thing, "partial_fit"):
         return
-    expected = s.fitted().score_samples(s.X)
+    expected = s.fit_model().score_samples(s.X)
     rng = np.random.default_rng(s.seed)
     cuts = np.sort(rng.choice(np.arange(1, len(s.X)), 6, replace=False))
     for chunks in (cuts, np.arange(1, len(s.X))):
@@ -194,8 +194,8 @@ def check_merging_equals_fit(s: Subject) -> None:
     if not hasattr(s.thing, "__add__"):
         return
     X, y = np.concatenate([s.X, s.X[:10] + 1]), np.concatenate([s.y, s.y[:10]])
-    expected = s.fitted(X, y).score_samples(X)
-    a, b = s.fitted(X[:30], y[:30]), s.fitted(X[30:], y[30:])
+    expected = s.fit_model(X, y).score_samples(X)
+    a, b = s.fit_model(X[:30], y[:30]), s.fit_model(X[30:], y[30:])
     before = a.score_samples(X), b.score_samples(X)
     same((a + b).score_samples(X), expected, 1e-9, "a + b against fit")
     same((b + a).score_samples(X), expected, 1e-9, "b + a against fit")
@@ -214,7 +214,7 @@ def check_sample_weight_is_repetition(s: Subject) -> None:
     X, y = s.X.copy(), s.y
     times = np.random.default_rng(s.seed).integers(0, 4, len(X))
     X[times == 0] += 1e6
-    expected = s.fitted(X.repeat(times, axis=0), y.repeat(times))
+    expected = s.fit_model(X.repeat(times, axis=0), y.repeat(times))
     model = s.new().fit(X, y, sample_weight=times.astype(np.float64))
     queries = X[times > 0]
     what = "sample_weight against repeated rows"

@@ -44,16 +44,16 @@ class Finding:
 
     def __str__(self) -> str:
         """Return the finding as a paragraph."""
-        lines = [f"[{self.severity}] {self.code}", *_wrapped(self.text)]
+        lines = [f"[{self.severity}] {self.code}", *_wrap(self.text)]
         if self.remedy:
-            lines += _wrapped(f"Remedy: {self.remedy}")
+            lines += _wrap(f"Remedy: {self.remedy}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """Return the finding for a notebook."""
         from .notebook import frame
 
-        return frame(_listed([self]))
+        return frame(_list([self]))
 
 
 class FindingWarning(UserWarning):
@@ -123,8 +123,8 @@ class Diagnosis:
         passed = self.of("ok")
         others = (*self.of("warning"), *self.of("note"))
         head = f"<p><strong>{escape(self._counts())}</strong><br>From: {escape(self.source)}</p>"
-        folded = f"<details><summary>{len(passed)} ok</summary>{_listed(passed)}</details>"
-        return frame(head, _listed(others) if others else "", folded if passed else "")
+        folded = f"<details><summary>{len(passed)} ok</summary>{_list(passed)}</details>"
+        return frame(head, _list(others) if others else "", folded if passed else "")
 
     def _counts(self) -> str:
         counts = [
@@ -135,12 +135,12 @@ class Diagnosis:
         return f"Diagnosis: {', '.join(counts) or 'nothing to say'}"
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     indent = "    "
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
-def _listed(findings: Sequence[Finding]) -> str:
+def _list(findings: Sequence[Finding]) -> str:
     """Findings as a list of HTML."""
     entries = (
         f"<dt><mark>{finding.severity}</mark> <code>{escape(finding.code)}</code></dt>"

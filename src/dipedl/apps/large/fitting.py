@@ -323,7 +323,8 @@ class FrameSample(RowSample):
     """A sample of rows that are kept as frames."""
 
     @staticmethod
-    def _joined(parts: list[Any]) -> Any:
+    def concatenate(parts: list[Any]) -> Any:
+        """Return parts of the rows, one below the other."""
         if not isinstance(parts[0], pd.DataFrame):
             return np.concatenate(parts)
         return join_frames([part for part in parts if len(part)] or parts[:1])

@@ -24,7 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ...classifier import DIPClassifier
 from ...explanation import Diagnosis, FindingWarning
-from ...features.encoding import FAR, scaled_gaps_far
+from ...features.encoding import FAR, scale_with_gaps_far
 from ...features.scaling import FarRowsWarning
 from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
@@ -159,7 +159,7 @@ def notes_of_warnings(caught: Sequence[warnings.WarningMessage], rows: np.ndarra
     """
     messages = [w.message for w in caught if issubclass(w.category, UserWarning)]
     notes = dict.fromkeys(
-        str(one.renumbered(rows) if isinstance(one, FarRowsWarning) else one)
+        str(one.renumber(rows) if isinstance(one, FarRowsWarning) else one)
         for one in messages
         if not isinstance(one, FindingWarning)
     )
@@ -319,7 +319,7 @@ def _encoder(X: pd.DataFrame) -> ColumnTransformer:
         handle_unknown="infrequent_if_exist", min_frequency=_RARE, sparse_output=False
     )
     parts = [
-        (scaled_gaps_far(), list(numbers.drop(gaps))),
+        (scale_with_gaps_far(), list(numbers.drop(gaps))),
         (make_pipeline(filled, StandardScaler()), gaps),
         (known, levels),
     ]
