@@ -23,13 +23,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from dipedl import DIPClassifier, OODDetector, streaming
+from dipedl import DIPClassifier, OODDetector
 from dipedl.density import (
     DensitySelector,
     GaussianDensity,
     GDADensity,
     KernelDensity,
     KNNDensity,
+    streaming,
 )
 from dipedl.evidence import Identity, RankNormal, RobustZScore, ZScore
 from dipedl.maths.scores import round_down

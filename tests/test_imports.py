@@ -82,9 +82,9 @@ def test_the_classifier_loads_neither_files_nor_pages_nor_explanations():
         "explanation",
         "io",
         "plots",
-        "streaming",
     }
     assert apart.isdisjoint(name.split(".")[1] for name in loaded)
+    assert "dipedl.density.streaming" not in loaded
 
 
 def test_the_names_of_a_suite_and_its_rows_do_not_wait_for_scikit_learn():

@@ -320,7 +320,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         or another Gaussian. Other features are "passthrough", or frozen. After `fit`
         all begins anew.
         """
-        from .streaming import fit_batch
+        from .density.streaming import fit_batch
 
         return fit_batch(self, X, y, classes, sample_weight)  # type: ignore[no-any-return]
 
@@ -330,7 +330,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         Both must have been fitted by `partial_fit` or by `dipedl.apps.large.fit`, on the same
         features and with the same classifier: frozen, or fitted on the same rows.
         """
-        from .streaming import merge
+        from .density.streaming import merge
 
         return merge(self, other) if isinstance(other, DIPClassifier) else NotImplemented
 
@@ -409,9 +409,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with "
                 "appropriate arguments before using this estimator"
             )
-        from .streaming import learn_evidence
+        from .density.streaming import learn_evidence
 
-        return learn_evidence(self)
+        return learn_evidence(self)  # type: ignore[no-any-return]
 
     @property
     def prior_(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
@@ -257,6 +258,35 @@ class EvidenceModel(BaseEstimator):
         )
         self.held_out_ = held_out
         return self
+
+    def learn_stream(self, stream: Any, classifier: FittedClassifier, names: Any = None) -> Self:
+        """Take over the density of a `Stream`, and learn from the rows that are held out of it.
+
+        `names` (d,) are those of the inputs, if they have any.
+        """
+        self.features_, self.density_ = stream.fitted_parts(names)
+        rows, counts = stream.held.rows, stream.held.counts
+        if not hasattr(self, "columns_"):
+            inputs = Inputs.learn(rows["X"])
+            if inputs is not None and names is not None:
+                inputs = replace(inputs, names=list(names))
+            self.columns_ = inputs
+        if "Z" in rows:
+            Z, P = rows["Z"], rows["P"]
+        else:
+            with warnings.catch_warnings():
+                # A classifier that was given frames: columns are in the same order here.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+                Z, P = self.transform(rows["X"]), classifier.proba(rows["X"])
+        held_out = HeldOut(
+            log_density(self.density_, Z),
+            stream.source,
+            None if (counts == 1).all() else counts,
+            P,
+            classifier.indices(stream.held.labels),
+            origin="given",
+        )
+        return self.learn(held_out, n=stream.n)
 
     def predict(
         self, X: Any, classifier: FittedClassifier | None = None

@@ -14,8 +14,8 @@ import dipedl
 from dipedl import DIPClassifier
 from dipedl.apps.large.fitting import Batch, Reading
 from dipedl.density import GaussianDensity, GDADensity, KNNDensity, MahalanobisDensity
+from dipedl.density.streaming import RowSample, Stream, in_share, row_keys
 from dipedl.explanation import FindingWarning
-from dipedl.streaming import RowSample, Stream, in_share, row_keys
 
 #: Its smoothing is a share of the variance of a batch: the one thing that chunks would change.
 NB = GaussianNB(var_smoothing=0)
@@ -69,7 +69,7 @@ def test_it_is_the_model_of_the_rows_that_are_not_held_out(data, new, density):
 
 def test_held_out_rows_are_bounded_and_the_others_are_learned(data, monkeypatch):
     X, y = data
-    monkeypatch.setattr("dipedl.streaming.HELD_MOST", 20)
+    monkeypatch.setattr("dipedl.density.streaming.HELD_MOST", 20)
     a = in_batches(DIPClassifier(NB), X, y, [30, 700])
     b = in_batches(DIPClassifier(NB), X, y, [])
     assert len(a.evidence_.held_out_) == 20 and a.evidence_.n_ == len(y) - 20

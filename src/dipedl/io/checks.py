@@ -50,7 +50,7 @@ _TYPES = {
     # The transformers of spectra, but not the functions and the containers beside them.
     "apps.spectra.features": "spectra.BlockStatistics spectra.EnergyNormalizer spectra.LineMeans "
     "spectra.PrincipalComponents spectra.SavitzkyGolay",
-    "streaming": "streaming.RowSample streaming.Stream",
+    "density.streaming": "streaming.RowSample streaming.Stream",
 }
 #: Folders whose public classes are found by their names.
 _FOLDERS = ("density", "evidence", "preprocessing")

@@ -20,7 +20,7 @@ from dipedl.apps.large import LocalEngine, fit, like
 from dipedl.apps.large.fitting import FirstPass, SecondPass
 from dipedl.apps.table.errors import UserError
 from dipedl.density import GDADensity, KernelDensity
-from dipedl.streaming import row_keys
+from dipedl.density.streaming import row_keys
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PASSES = (FirstPass, SecondPass)

@@ -23,9 +23,9 @@ from sklearn.frozen import FrozenEstimator
 
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble, find_fence
+from ...density.streaming import HELD_SHARE, KEY_SEED, RowSample, Stream, in_share, row_keys
 from ...features.scaling import outside_of
 from ...inputs import compute_features
-from ...streaming import HELD_SHARE, KEY_SEED, RowSample, Stream, in_share, row_keys
 from ...writing.files import secret_key, write_file
 from ...writing.spelling import spellings, versions
 from ..table.columns import (

@@ -6,7 +6,6 @@ density that adds up (`Stream`).
 
 from __future__ import annotations
 
-import warnings
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,16 +19,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from .calibration.crossfit import row_hash
-from .density.base import add_rows, as_density, log_density, merge_densities
-from .density.gaussian import ClassConditionalGaussians, GaussianDensity, GDADensity
-from .evidence_model import EvidenceModel
-from .gaussians.moments import Moments, TiedMoments
-from .held_out import HeldOut
-from .inputs import (
+from ..calibration.crossfit import row_hash
+from ..gaussians.moments import Moments, TiedMoments
+from ..inputs import (
     FLOATS,
     FittedClassifier,
-    Inputs,
     add_remedies,
     check_weights,
     clone_classifier,
@@ -41,10 +35,10 @@ from .inputs import (
     validate_fit_features,
     validate_labels,
 )
-from .maths.seeds import seed
-from .writing.finding import warn_caller
-
-__all__ = ["RowSample", "Stream", "fit_batch", "learn_evidence", "merge", "row_keys"]
+from ..maths.seeds import seed
+from ..writing.finding import warn_caller
+from .base import add_rows, as_density, merge_densities
+from .gaussian import ClassConditionalGaussians, GaussianDensity, GDADensity
 
 #: Share of the rows that is held out, and how many of these at most.
 HELD_SHARE, HELD_MOST = 0.1, 5000
@@ -198,6 +192,11 @@ class Stream:
     n: float
     standardised: bool
 
+    @property
+    def source(self) -> str:
+        """Where its held-out rows came from, in words."""
+        return f"{len(self.held)} {BY_CONTENT}"
+
     def with_rows(self, X: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray) -> Self:
         """Return the stream with more rows X (n, d), none of them held out, labels and weights."""
         Z = compute_features(self.features, X) if len(X) else X
@@ -222,48 +221,19 @@ class Stream:
             name in b.rows and np.array_equal(rows, b.rows[name]) for name, rows in a.rows.items()
         )
 
-    def learn(
-        self, blank: EvidenceModel, classifier: FittedClassifier, names: Any = None
-    ) -> EvidenceModel:
-        """Return a copy of `blank` with this density that has learned from the held-out rows.
-
-        `names` (d,) are those of the inputs, if they have any.
-        """
+    def fitted_parts(self, names: Any = None) -> tuple[Any, Any]:
+        """Return the fitted features, with `names` (d,) of the inputs, and the density of these."""
         if len(self.held) < _FEWEST or not self.n:
             raise ValueError(
                 f"too few rows came so far: {len(self.held)} are held out, and {self.n:g} are in "
                 "the density; give partial_fit more rows before the first prediction"
             )
-        evidence, rows = copy(blank), self.held.rows
-        evidence.features_, evidence.density_ = self.features, self.density
-        if self.standardised:
-            evidence.features_ = scaler = scaler_of(self.density)
-            if names is not None:
-                scaler.feature_names_in_ = names
-            evidence.density_ = _standardise_density(self.density, scaler)
-        if not hasattr(evidence, "columns_"):
-            columns = Inputs.learn(rows["X"])
-            if columns is not None and names is not None:
-                columns = replace(columns, names=list(names))
-            evidence.columns_ = columns
-        if "Z" in rows:
-            Z, P = rows["Z"], rows["P"]
-        else:
-            with warnings.catch_warnings():
-                # A classifier that was given frames: columns are in the same order here.
-                warnings.filterwarnings("ignore", "X does not have valid feature names")
-                Z = compute_features(evidence.features_, rows["X"])
-                P = classifier.proba(rows["X"])
-        counts = self.held.counts
-        held_out = HeldOut(
-            log_density(evidence.density_, Z),
-            f"{len(self.held)} {BY_CONTENT}",
-            None if (counts == 1).all() else counts,
-            P,
-            classifier.indices(self.held.labels),
-            origin="given",
-        )
-        return evidence.learn(held_out, n=self.n)
+        if not self.standardised:
+            return self.features, self.density
+        scaler = scaler_of(self.density)
+        if names is not None:
+            scaler.feature_names_in_ = names
+        return scaler, _standardise_density(self.density, scaler)
 
     def _with_features(
         self, Z: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray
@@ -313,17 +283,16 @@ def merge(model: Any, other: Any) -> Any:
     blank = copy(model.evidence_)
     vars(merged).pop("evidence_", None)
     if "Z" in merged.stream_.held.rows:
-        merged.evidence_ = merged.stream_.learn(blank, model.fitted_classifier())
+        merged.evidence_ = blank.learn_stream(merged.stream_, model.fitted_classifier())
     return merged
 
 
-def learn_evidence(model: Any) -> EvidenceModel:
+def learn_evidence(model: Any) -> Any:
     """Return what the held-out rows of a stream teach about its density."""
     blank = model.evidence_model(prior_vector(model.prior, len(model.classes_)))
     names = getattr(model, "feature_names_in_", None)
     classifier = FittedClassifier(model.estimator_, model.classes_)
-    evidence: EvidenceModel = model.stream_.learn(blank, classifier, names)
-    return evidence
+    return blank.learn_stream(model.stream_, classifier, names)
 
 
 def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
