@@ -575,6 +575,12 @@ def holds_dates(values: Any) -> bool:
     return _DATE in _kinds_of(values)
 
 
+def date_columns(X: Any) -> dict[int, Any]:
+    """Return the names of the columns of X (n, d) that hold dates or times, by their numbers."""
+    columns = enumerate(named_columns(X))
+    return {j: name for j, (name, values) in columns if holds_dates(values)}
+
+
 def _kinds_of(values: Any) -> set[str | None]:
     kind = kind_of_dtype(values)
     return {kind} if kind is not None else set(map(_kind_of_type, types_of(values)))
@@ -1363,11 +1369,10 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
     try:
         Z = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        for name, values in named_columns(Z):
-            if holds_dates(values):
-                raise ValueError(
-                    f"X or its features have dates in column {name!r}{NO_DATES}"
-                ) from error
+        for name in date_columns(Z).values():
+            raise ValueError(
+                f"X or its features have dates in column {name!r}{NO_DATES}"
+            ) from error
         raise type(error)(
             f"X or its features must be numbers: {error}; impute what is missing and encode text, "
             "in a pipeline given as estimator or by the transformer given as features"
@@ -1470,9 +1475,8 @@ def add_remedies(part: Any, X: Any, *, transform: bool = False) -> Iterator[None
 
 def refuse_dates(error: Exception, X: Any) -> None:
     """Raise ValueError if an error of a fit to X (n, d) is about its dates or times."""
-    for name, values in named_columns(X) if _ABOUT_DATES.search(str(error)) else ():
-        if holds_dates(values):
-            raise ValueError(f"X has dates in column {name!r}{NO_DATES}") from error
+    for name in date_columns(X).values() if _ABOUT_DATES.search(str(error)) else ():
+        raise ValueError(f"X has dates in column {name!r}{NO_DATES}") from error
 
 
 def refuse_infinity(error: Exception, X: Any) -> None:

@@ -15,7 +15,7 @@ from ..inputs import (
     NO_DATES,
     add_remedies,
     compute_features,
-    holds_dates,
+    date_columns,
     is_frame,
     named_columns,
     refuse_dates,
@@ -103,14 +103,14 @@ def _refuse_dates(Z: Any, X: Any, parts: Steps) -> None:
     scikit-learn makes numbers of dates of polars that pass through. What else a table Z holds is
     checked where it is encoded.
     """
-    dates = {j: c for j, (c, values) in enumerate(named_columns(X)) if holds_dates(values)}
+    dates = date_columns(X)
     sources = input_sources(X.shape[1]) if dates else None
     for _, part in parts:
         sources = None if sources is None else sources_after(part, sources)
     whole = {source.column for source in sources or []}
     left = [name for j, name in dates.items() if j in whole]
     if not left and not is_frame(Z):
-        left = [name for name, values in named_columns(Z) if holds_dates(values)]
+        left = list(date_columns(Z).values())
     if left:
         passed = ", which the steps of the estimator leave as they are" if parts else ""
         raise ValueError(f"X has dates in column {left[0]!r}{passed}{NO_DATES}")
