@@ -54,6 +54,13 @@ def test_object_without_fit_is_taken_as_it_is(X):
     np.testing.assert_array_equal(density.score_samples(X), stats.norm.logpdf(X).sum(axis=1))
 
 
+def test_another_parameter_after_the_fit_changes_no_answer(X):
+    density = CustomDensity(GaussianMixture()).fit(X)
+    before = density.score_samples(X)
+    for other in (None, Normal()):
+        np.testing.assert_array_equal(density.set_params(model=other).score_samples(X), before)
+
+
 def test_object_with_fit_is_copied_and_fitted(X):
     model = Fitted()
     density = CustomDensity(model).fit(X)

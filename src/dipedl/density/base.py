@@ -154,7 +154,7 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the scores of the model for features Z (n, p), shape (n,)."""
-        score = getattr(self.model_, str(_scorer(self.model)))(self._as_tensor(Z))
+        score = getattr(self.model_, str(_scorer(self.model_)))(self._as_tensor(Z))
         return to_numpy(score) if is_tensor(score) else np.asarray(score, dtype=np.float64)
 
     def _as_tensor(self, X: np.ndarray) -> Any:
