@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dipedl.calibration.crossfit import content_folds, row_hash
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
+from dipedl.evidence.normalizers import cap_evidence
 from dipedl.evidence_model import EvidenceModel
 
 
@@ -196,3 +197,10 @@ def test_a_fold_may_lack_a_class_and_settled_shrinkage_fits_the_others(rng):
     assert chosen.density_.failed_ == {} and len(chosen.held_out_) == 50
     with pytest.raises(ValueError, match="shrinkage must hold 3 numbers, got 2"):
         GDADensity(shrinkage=(0.1, 0.2)).fit(X, y)
+
+
+def test_a_cap_may_be_a_whole_number_of_any_size():
+    """NumPy has no logarithm of one beyond 64 bits."""
+    values = np.array([-np.inf, 1.0, 1e3])
+    expected = [-np.inf, 1.0, 70 * np.log(2)]
+    np.testing.assert_allclose(cap_evidence(values, 2**70), expected, rtol=1e-14)

@@ -63,7 +63,7 @@ def cap_evidence(log_evidence: Array, max_evidence: float | None) -> Array:
     """Cap log-evidence (n,) at ``log(max_evidence)``; NaN stays."""
     if max_evidence is None:
         return log_evidence
-    top = float(np.log(max_evidence))
+    top = float(np.log(float(max_evidence)))
     return namespace(log_evidence).where(log_evidence > top, top, log_evidence)
 
 
