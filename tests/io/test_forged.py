@@ -126,6 +126,8 @@ ATTRIBUTES = [
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, np.nan)}, "NaN or infinite"),
     (KNeighborsClassifier(), {"_fit_X": np.full_like(X, 1e308)}, r"beyond 1e\+100"),
     (DecisionTreeClassifier(), {"n_features_in_": 3}, "tree_ of DecisionTreeClassifier"),
+    # No row for any input.
+    (DecisionTreeClassifier(), {"n_outputs_": 0}, "n_outputs_ of DecisionTreeClassifier"),
     (OneHotEncoder(), {"_n_features_outs": [1, 1, 1, 1]}, "have other columns"),
     # The name of a method, and a width that compiled code does not look at.
     (LogisticRegression(), {"predict_proba": {"$function": "numpy.tanh"}}, "no .'predict_proba'"),

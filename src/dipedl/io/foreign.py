@@ -88,7 +88,7 @@ def _categories_are_bits(bins: Any, sizes: c.Sizes) -> None:
 
 
 #: Each tree reads some of the columns.
-_VOTERS = CLASSES | {"n_classes_ n_outputs_": c.anything}
+_VOTERS = CLASSES | {"n_classes_": c.count("k"), "n_outputs_": c.count(1)}
 _FOREST = Foreign(_VOTERS | {"estimators_": c.each(c.is_a(*_CLASSIFIERS, d="d"))})
 _TREES: dict[str, Entry] = {
     **dict.fromkeys(_CLASSIFIERS, Foreign(_VOTERS | {"tree_": c.is_a(_TREE, d="d", k="k")})),
