@@ -198,7 +198,7 @@ OWN = [
     ("Temperature", {"temperature_": 0}, "temperature_ of Temperature"),
     ("InputColumns", {"names": ["a"]}, "where d is 1"),
     ("InputColumns", {"categories": {"$dict": [[0, [[1]]]]}}, "is a list, no level"),
-    ("InputColumns", {"ranges": np.zeros((4, 3))}, "ranges of Columns"),
+    ("InputColumns", {"ranges": np.zeros((4, 3))}, "ranges of Inputs"),
     ("Moments", {"scatter": np.full((4, 4), np.nan)}, "scatter of Moments"),
     ("Moments", {"weight": 0}, "factors of a class without rows"),
     ("GaussianFactor", {"whitener": np.zeros((4, 4))}, "a factor that is not positive"),
