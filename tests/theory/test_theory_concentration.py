@@ -7,7 +7,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from dipedl import DIPClassifier, Dirichlet
-from dipedl.density import GDADensity
+from dipedl.density import GDADensity, KernelDensity
 from dipedl.evidence import Identity, log_evidence
 
 #: Two classes, N(-1, 1) and N(1, 1), equally frequent: everything about them is known.
@@ -70,6 +70,40 @@ def test_definition_3_1_pseudo_counts_are_n_times_density_times_probability(rng)
     np.testing.assert_allclose(found, 1 + 500 * density[:, None] * proba, rtol=1e-12)
 
 
+def test_section_3_pseudo_count_is_the_expected_count_in_a_cell_of_unit_volume(rng):
+    """n p(x) h is the number of observations in a cell of width h: counted, with h = 0.1."""
+    n, h = 200_000, 0.1
+    X, y = sample(n, rng)
+    inside = np.abs(X[:, 0, None] - POINTS) < h / 2
+    expected = n * density_of(POINTS) * h
+    # Poisson error of the counts, and curvature p'' h^2 / 24 of the density within the cell
+    assert (np.abs(inside.sum(axis=0) - expected) < 6 * np.sqrt(expected) + 2e-3 * expected).all()
+    ones = (inside & (y == 1)[:, None]).sum(axis=0)
+    expected = expected * proba_of(POINTS)[:, 1]
+    assert (np.abs(ones - expected) < 6 * np.sqrt(expected) + 2e-3 * expected).all()
+
+
+def test_theorem_3_2_with_the_true_density_and_probabilities():
+    """Mean -> P(Y | x), variance ~ P (1 - P) / (alpha_0 + n p(x) + 1), mass outside a ball -> 0.
+
+    The mass is that of the marginal Beta, by scipy; Chebyshev's bound of the proof holds.
+    """
+    p, truth, outside = density_of(POINTS), proba_of(POINTS)[:, 1], []
+    for n in (10**2, 10**4, 10**6):
+        d = oracle(n)
+        shrinkage = 2 / (2 + n * p)
+        np.testing.assert_allclose(d.mean[:, 1] - truth, shrinkage * (0.5 - truth), atol=1e-12)
+        limit = truth * (1 - truth) / (2 + n * p + 1)
+        off = np.abs(d.variance[:, 1] / limit - 1)
+        assert (off <= mean_bias(n) + 1e-9).all()
+        beta = stats.beta(d.concentration[:, 1], d.concentration[:, 0])
+        np.testing.assert_allclose(d.variance[:, 1], beta.var(), rtol=1e-9)
+        centre, eps = d.mean[:, 1], 0.03
+        outside.append(beta.cdf(centre - eps) + beta.sf(centre + eps))
+        assert (outside[-1] <= d.variance[:, 1] / eps**2).all()
+    assert (outside[0] > outside[1]).all() and (outside[2] < 1e-20).all()
+
+
 def test_theorem_3_2_with_estimated_parts(rng):
     """Consistent parts: errors of DE and of the mean fall as 1 / sqrt(n).
 
@@ -94,6 +128,19 @@ def test_theorem_3_2_variance_vanishes_at_the_rate_of_the_proof(rng):
     truth = np.log(proba_of(POINTS).prod(axis=-1))
     assert (np.abs(level.mean(axis=1) - truth) < error + bias).all()
     assert (bias[-1] < 0.05).all() and (error[-1] < 0.1).all()
+
+
+def test_theorem_3_2_with_a_density_without_parameters(rng):
+    """A kernel density is consistent too, slower: squared error falls as n^(-4/5)."""
+
+    def squared_error(n):
+        d = [dip(n, rng, KernelDensity()).predict_dirichlet(POINTS[:, None]) for _ in range(8)]
+        density = np.stack([np.exp(each.log_evidence) / n for each in d])
+        return ((density - density_of(POINTS)) ** 2).mean()
+
+    gain = squared_error(150) / squared_error(1200)
+    low, high = stats.f.ppf([1e-6, 1 - 1e-6], 8, 8)  # as if all points were one: conservative
+    assert low < gain / 8**0.8 < high and gain > 2
 
 
 def test_theorem_3_2_vacuity_vanishes_where_that_of_edl_stays():

@@ -42,6 +42,12 @@ def test_proposition_2_10_interpolation_learns_nu_times_the_label(nu):
     check_optimum(1 / nu, nu)
 
 
+def test_proposition_2_10_check_fails_with_lambda_nu():
+    """The check above is red for the lambda that the proof's text writes."""
+    with pytest.raises(AssertionError):
+        check_optimum(10.0, nu=10.0, starts=(0,))
+
+
 @pytest.mark.parametrize("nu", NUS)
 def test_proposition_2_10_smallest_kl_is_zero_but_smallest_loss_is_not(nu):
     """At the optimum KL = 0; the loss there is -(1/nu) sum_i log E_prior[p_y^nu] > 0.

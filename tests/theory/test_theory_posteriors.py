@@ -68,6 +68,15 @@ def test_proposition_2_2_posterior_factorises_over_observations(rng):
     assert_mean(centred[:, 0, :, None] * centred[:, 1, None, :], np.zeros((3, 3)))
 
 
+def test_proposition_2_2_predictive_of_the_icd_model_ignores_the_data(rng):
+    """Y_{n+1} given Y_{1:n} is Cat(alpha / alpha_0), whatever was observed."""
+    P = rng.dirichlet(PRIOR, (M, 3))
+    Y = np.stack([labels_of(P[:, i], rng) for i in range(3)], axis=1)
+    for observed in ([0, 0], [2, 1]):
+        new = Y[(Y[:, :2] == observed).all(axis=1), 2]
+        assert_mean(np.eye(3)[new], Dirichlet(PRIOR[None]).mean[0])
+
+
 @pytest.mark.parametrize("nu", [0.5, 1.0, 7.0])
 def test_proposition_2_7_posterior_of_the_tempered_icd_model(nu):
     """Prior times p_y^nu, normalised by quadrature over the simplex, is Dir(alpha + nu e_y)."""
@@ -85,6 +94,24 @@ def test_proposition_2_7_posterior_of_the_tempered_icd_model(nu):
     assert np.ptp(log_ratio) < 1e-9
 
 
+def test_proposition_2_7_predictive_of_the_tempered_icd_model_ignores_the_data(rng):
+    """Weights p_1^nu for what was observed leave the mean of a new p where the prior had it."""
+    P = rng.dirichlet(PRIOR, (M, 2))
+    assert_mean(P[:, 1], Dirichlet(PRIOR[None]).mean[0], weights=P[:, 0, 2] ** 3.0)
+
+
+def test_definition_2_6_is_a_pseudo_likelihood():
+    """p_y^nu does not sum to one over y; normalised, it would leave the Dirichlet family."""
+    nu, P = 3.0, simplex_grid()
+    assert (P**nu).sum(axis=1).max() < 1
+    kernel = (P ** (PRIOR - 1)).prod(axis=1) * P[:, 1] ** nu / (P**nu).sum(axis=1)
+    weights = kernel / kernel.sum()
+    mean, square = weights @ P, weights @ P**2
+    # a Dirichlet has one strength: mean (1 - mean) / variance - 1 is the same for every class
+    strength = mean * (1 - mean) / (square - mean**2) - 1
+    assert np.ptp(strength) > 0.5
+
+
 def test_proposition_c_3_posterior_of_the_covariate_indexed_model(rng):
     """Observations at one x share their p: the posterior is Dir(alpha + label counts at x).
 
@@ -97,6 +124,16 @@ def test_proposition_c_3_posterior_of_the_covariate_indexed_model(rng):
     mean, mean_log = moments_of(posterior)
     assert_mean(P, mean, weights)
     assert_mean(np.log(P), mean_log, weights)
+
+
+def test_proposition_c_3_predictive_of_the_covariate_indexed_model(rng):
+    """Y_{n+1} at x is Cat((alpha + c_x) / (alpha_0 + S_x)), and the prior's mean at a new x."""
+    P = rng.dirichlet(PRIOR, (2 * M, 2))  # p at x = 0, and at a new x
+    Y = np.stack([labels_of(P[:, 0], rng) for _ in range(3)], axis=1)
+    seen = (Y[:, :2] == [0, 2]).all(axis=1)
+    predictive = covariate_indexed_posterior([[0], [0]], np.array([0, 2]), [[0], [9]]).mean
+    assert_mean(np.eye(3)[Y[seen, 2]], predictive[0])
+    assert_mean(np.eye(3)[labels_of(P[seen, 1], rng)], predictive[1])
 
 
 def test_proposition_c_3_shares_nothing_where_x_is_continuous(rng):

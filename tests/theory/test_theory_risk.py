@@ -9,6 +9,7 @@ from theory_tools import (  # noqa: E402
     library_edl_loss,
     log_normaliser,
     minimise,
+    one_hot,
     reference_kl_to_posterior,
 )
 from torch.distributions import Dirichlet as TorchDirichlet  # noqa: E402
@@ -54,11 +55,42 @@ def test_theorem_2_14_risk_is_proportional_to_the_edl_loss(nu, rng):
         np.testing.assert_allclose(empirical_risk(alpha, y, nu), scaled + constant, rtol=1e-9)
 
 
+def test_theorem_2_14_is_no_equality_without_the_constant(rng):
+    """To the letter the equation is false: the risk can be 0, the loss cannot."""
+    nu, y = 10.0, torch.tensor([0, 1, 2])
+    best = PRIOR + nu * one_hot(y, 3)
+    assert abs(float(empirical_risk(best, y, nu))) < 1e-10
+    assert nu / 3 * float(library_edl_loss(best, y, PRIOR, 1 / nu)) > 1
+
+
 @pytest.mark.parametrize("nu", [0.5, 1.0, 25.0, 400.0])
 def test_theorem_2_15_population_optimum(nu):
     """The q that minimises the expected risk is Dir(alpha + nu P(Y | X)), found by L-BFGS."""
     best = minimise(lambda alpha: expected_risk(alpha, nu), (4, 3))
     np.testing.assert_allclose(best[:3], (PRIOR + nu * P_Y)[:3], rtol=1e-5)
+
+
+def test_theorem_2_15_says_nothing_where_no_data_are():
+    """Where P_X is zero the risk does not depend on q: an optimum may output anything there."""
+    alpha = PRIOR + 9.0 * P_Y
+    other = torch.cat([alpha[:3], 1000 * torch.ones(1, 3).double()])
+    assert float(expected_risk(alpha, 9.0)) == float(expected_risk(other, 9.0))
+
+
+def test_theorem_2_15_is_what_the_sample_optimum_tends_to(rng):
+    """The optimum on n labels at one x is Dir(alpha + nu * shares); shares tend to P(Y | x)."""
+    nu, n = 12.0, 40_000
+    y = torch.from_numpy(rng.choice(3, n, p=P_Y[0].numpy()))
+    shares = torch.bincount(y, minlength=3).double() / n
+
+    def mean_loss(a):
+        each = [library_edl_loss(a, torch.tensor([k]), PRIOR, 1 / nu) for k in range(3)]
+        return (shares * torch.stack(each)).sum()
+
+    best = minimise(mean_loss, (1, 3))
+    np.testing.assert_allclose(best[0], PRIOR + nu * shares, rtol=1e-5)
+    sd = torch.sqrt(P_Y[0] * (1 - P_Y[0]) / n)
+    assert ((shares - P_Y[0]).abs() < 6 * sd).all()
 
 
 def test_theorem_2_15_the_optimum_is_not_the_truth():

@@ -11,6 +11,7 @@ from theory_tools import (  # noqa: E402
     gradient,
     library_edl_loss,
     log_normaliser,
+    minimise,
     one_hot,
     reference_kl_to_posterior,
 )
@@ -94,6 +95,14 @@ def test_theorem_2_9_fails_for_the_lambda_of_its_proof(nu):
     check_gradients_are_proportional(as_in_the_proof, nu=1.0)  # where the two agree
 
 
+@pytest.mark.parametrize("nu", [0.3, 8.0])
+def test_theorem_2_9_the_lambda_of_its_proof_learns_evidence_one_over_nu(nu):
+    """What L^nu is minimised by: Dir(alpha + e_y / nu), so a larger nu would mean less evidence."""
+    y = torch.tensor([0, 1, 2])
+    best = minimise(lambda alpha: library_edl_loss(alpha, y, PRIOR, nu), (3, 3))
+    np.testing.assert_allclose(best, PRIOR + one_hot(y, 3) / nu, rtol=1e-5)
+
+
 def test_equation_1_is_the_same_from_a_dirichlet_and_from_the_training_losses():
     """`dipedl.networks` (used in training) and `Dirichlet` (what is reported) agree."""
     X, y = problem()
@@ -103,6 +112,21 @@ def test_equation_1_is_the_same_from_a_dirichlet_and_from_the_training_losses():
     reported = torch.digamma(d.strength) - torch.digamma(of_label)
     reported = reported + 0.2 * d.kl_divergence(PRIOR)
     np.testing.assert_allclose(library_edl_loss(alpha, y, PRIOR, 0.2), reported.sum(), rtol=1e-12)
+
+
+def test_theorem_2_9_holds_for_families_that_cannot_interpolate():
+    """The same minimiser also where no network fits: evidence exp(t) for everyone, one t."""
+    _, y = problem()
+    t = torch.linspace(-6, 6, 301, dtype=torch.float64)
+    for nu in (0.5, 20.0):
+        kl, edl = (
+            torch.stack([f(PRIOR + s.exp() * torch.ones(len(y), 3)) for s in t])
+            for f in (
+                lambda a, nu=nu: reference_kl_to_posterior(a, y, PRIOR, nu),
+                lambda a, nu=nu: library_edl_loss(a, y, PRIOR, 1 / nu),
+            )
+        )
+        assert 0 < int(kl.argmin()) == int(edl.argmin()) < len(t) - 1
 
 
 def test_theorem_2_9_the_tempered_constant_is_the_log_normaliser():
