@@ -331,6 +331,7 @@ def test_a_gpu_that_is_not_there():
         ({"n_jobs": 0}, ValueError, "n_jobs must be an integer >= 1, got 0"),
         ({"patience": True}, TypeError, "patience must be an integer"),
         ({"optimizer": "lion"}, ValueError, r"optimizer must be one of \['adam', .*got 'lion'"),
+        ({"optimizer": torch.optim.SGD}, TypeError, r"optimizer must be .*the class SGD: give"),
         ({"schedule": "plateau"}, ValueError, "schedule must be one of .*'one-cycle'"),
         ({"learning_rate": -1}, ValueError, "learning_rate must be > 0, got -1"),
         ({"learning_rate": math.inf}, ValueError, "learning_rate"),
@@ -348,6 +349,21 @@ def test_a_gpu_that_is_not_there():
 def test_settings_are_checked(changes, error, message):
     with pytest.raises(error, match=message):
         Training(**changes)
+
+
+def test_an_optimizer_of_a_function():
+    def make(module, settings):
+        return torch.optim.RMSprop(module.parameters(), settings.learning_rate)
+
+    found = []
+    for optimizer in (make, lambda module, settings: torch.optim.RMSprop(module.parameters(), 0.1)):
+        module, data = line()
+        train(module, mean_square, data, fast(optimizer=optimizer, learning_rate=0.1), seed=0)
+        found.append(values(module))
+    assert same(*found)
+    module, data = line()
+    with pytest.raises(TypeError, match=r"optimizer must return .*got NoneType"):
+        train(module, mean_square, data, fast(optimizer=lambda module, settings: None), seed=0)
 
 
 def test_text_progress_tells_what_is_left():

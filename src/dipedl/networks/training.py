@@ -133,6 +133,12 @@ class Training:
                 check_integer(name, getattr(self, name))
         for name in ("restore_best", "amp", "compile"):
             check_flag(name, getattr(self, name))
+        if isinstance(self.optimizer, type):
+            raise TypeError(
+                "optimizer must be a name or a function (module, settings), got the class "
+                f"{self.optimizer.__name__}: give lambda module, settings: "
+                f"{self.optimizer.__name__}(module.parameters(), lr=settings.learning_rate)"
+            )
         if not callable(self.optimizer):
             check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("schedule", self.schedule, SCHEDULES)
@@ -605,7 +611,13 @@ def _optimizer(
     module: nn.Module, parameters: list[nn.Parameter], settings: Training, device: torch.device
 ) -> torch.optim.Optimizer:
     if callable(settings.optimizer):
-        return settings.optimizer(module, settings)
+        made = settings.optimizer(module, settings)
+        if not isinstance(made, torch.optim.Optimizer):
+            raise TypeError(
+                "optimizer must return a torch.optim.Optimizer of the module's parameters, got "
+                f"{type(made).__name__}"
+            )
+        return made
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     if settings.optimizer == "sgd":
         options |= {"momentum": settings.momentum, "nesterov": settings.momentum > 0}
