@@ -406,6 +406,16 @@ def test_the_report_says_of_columns_what_a_monitor_says(run, kept, found, tmp_pa
     assert port.new == ["Z"] and not port.changed
 
 
+def test_a_new_level_among_many_is_named_in_the_report(run, tmp_path):
+    ports = [f"pier {i % 60}" for i in range(300)]
+    passengers(300).assign(port=ports).to_csv(tmp_path / "fit.csv", index=False)
+    passengers(300, seed=1).assign(port=["Z", *ports[1:]]).to_csv(tmp_path / "new.csv", index=False)
+    model = tmp_path / "model.dipedl"
+    run("fit", tmp_path / "fit.csv", "--target", "survived", "--model", "linear", "--out", model)
+    drifts = evaluate.evaluate(read_model(model), open_table(tmp_path / "new.csv")).drifts
+    assert {drift.usual.name: drift.new for drift in drifts if drift.new} == {"port": ["Z"]}
+
+
 def test_the_report_is_one_file_that_loads_nothing(found):
     text = page.render(replace(found, coverage=0.8), "new.csv", "model.dipedl")
     assert "classes 80% are promised" in text

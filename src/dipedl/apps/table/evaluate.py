@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from ...answers import Answers
 from ...calibration import row_hash
 from ...explanation import Diagnosis, reasons
 from ...held_out import share_in_fit
-from ...inputs import Column
+from ...inputs import Column, present_entries
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from ..monitor import DriftReport
 from ..monitor.drift_monitor import FEWEST_ROWS
@@ -320,7 +321,8 @@ def _drift(
         here = learn_column(name, side.X[name])
         psi, _ = compare_counts(usual.counts, count_rows(usual, side.X[name]))
         known = usual.categories or usual.levels or []
-        new = [level for level in here.levels or () if level not in known]
+        there = Counter(present_entries(side.X[name]) if here.levels else ()).most_common()
+        new = [str(level) for level, _ in there if level not in known]
         found.append(ColumnDrift(usual, here, psi, name in changed, new[:_MOST_NEW]))
     return report, tuple(sorted(found, key=lambda drift: (-drift.psi, drift.usual.name)))
 
