@@ -654,8 +654,9 @@ class Column:
         """
         if self.levels:
             shares = np.array(list(self.levels.values())[:MOST_LEVELS])
-            others = max(1 - self.missing - shares.sum(), 0.0)
-            return np.array([*shares, others, self.missing]) * self.rows
+            others = 1 - self.missing - shares.sum()
+            # Whole rows: what rounding leaves of no row would make a new level an impossible one.
+            return np.rint(np.array([*shares, others, self.missing]) * self.rows)
         if not len(self.ranges):
             return np.array([1 - self.missing, self.missing]) * self.rows
         known = self.ranges.sum()
@@ -764,7 +765,7 @@ class Inputs:
             dates = np.asarray(part).dtype.kind in "mM"
             numbers = None if dates or j in levels else numbers_of(part)
             if numbers is not None:
-                ends[j] = _range_of_numbers(numbers[np.isfinite(numbers)][:_MOST_ROWS])
+                ends[j] = _range_of_numbers(_some_rows(numbers[np.isfinite(numbers)]))
                 some[:, j] = _some_rows(numbers)
         missing = np.array([missing_entries(part).mean() for part in parts])
         low, high = ends.T

@@ -190,6 +190,12 @@ def test_a_level_is_unusual_by_its_share_and_by_that_of_the_others(counts, unusu
     assert known[0].is_unusual(None)
 
 
+@pytest.mark.parametrize("form", [pd.DataFrame, np.asarray])
+def test_usual_numbers_of_many_rows_are_those_of_all(form):
+    known = Inputs.learn(form(np.arange(50_000.0)[:, None]))
+    assert np.allclose([*known.low, *known.high], [2500, 47_500], atol=10)
+
+
 def news(model, row):
     return dipedl.explain(model, row)[0].news
 

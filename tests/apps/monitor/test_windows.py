@@ -18,6 +18,7 @@ from dipedl.apps.monitor.windows import (
     learn_column,
     learn_columns,
 )
+from dipedl.inputs import Inputs
 
 
 def test_p_values_of_columns_are_even_over_references_and_windows():
@@ -48,6 +49,21 @@ def test_a_rare_new_level_once_is_no_change_but_often_is():
     column = learn_column("c", np.array(list("ab") * 300, dtype=object))
     assert change(column, np.array(list("ab") * 200 + ["z"], object))[1] > 0.001
     assert change(column, np.array(list("ab") * 200 + ["z"] * 40, object))[1] < 1e-6
+
+
+@pytest.mark.parametrize("rows", [(20, 19, 18, 17, 13, 13, 9), (18, 16, 15, 13, 12, 9, 9)])
+def test_a_new_level_once_in_a_long_window_is_no_change(rows):
+    values = np.repeat(list("abcdefg"), rows).astype(object)
+    window = np.append(np.tile(values, 14), "z")
+    for column in (learn_column("c", values), Inputs.learn(pd.DataFrame({"c": values}))[0]):
+        assert column.counts.tolist() == [*rows, 0, 0]
+        assert change(column, window)[1] > 0.01
+
+
+def test_levels_that_are_written_alike_are_counted_together():
+    values = pd.Series([1, "1"] * 100, dtype=object)
+    column = Inputs.learn(pd.DataFrame({"c": values}))[0]
+    assert len(column.counts) == len(count_rows(column, values)) == 4
 
 
 @pytest.mark.parametrize("size", [300, 20_000])

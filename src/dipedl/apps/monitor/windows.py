@@ -164,10 +164,11 @@ def learn_column(name: str, values: Any) -> Column:
 def count_rows(column: Column, values: Any) -> np.ndarray:
     """Return the rows in each range or level, of other levels, with a gap: as `Column.counts`."""
     if column.levels:
-        places = {str(level): i for i, level in enumerate([*column.levels][:MOST_LEVELS])}
+        levels = [*map(str, column.levels)][:MOST_LEVELS]
+        places = {level: i for i, level in enumerate(levels)}
         texts = spellings(_texts(values), places)
-        found = [places.get(text, len(places)) for text in texts]
-        size, gaps = len(places) + 1, len(values) - len(texts)
+        found = [places.get(text, len(levels)) for text in texts]
+        size, gaps = len(levels) + 1, len(values) - len(texts)
     elif len(column.cuts):
         numbers = _numbers(np.asarray(values, dtype=object) if is_category(values) else values)
         if numbers is None:
