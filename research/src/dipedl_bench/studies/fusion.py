@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import entr
 
 from dipedl.metrics import ood_auroc
 
@@ -31,32 +30,23 @@ def fuse_by_errors(parts: Parts) -> dict[str, dict[str, float]]:
     ValueError where a half has no error.
     """
     known = parts.known
-    doubt = {s: entr(p).sum(axis=1) for s, p in parts.proba.items()}
     # a density of zero is as far as a float goes
     strange = {s: np.minimum(-z, 1e6) for s, z in parts.z.items()}
     wrong = parts.proba[known].argmax(axis=1) != parts.y
-    halves = np.array_split(np.random.default_rng(0).permutation(len(parts.y)), 2)
     found: dict[str, list[list[float]]] = {name: [] for name in _SCORES}
     weights = []
-    for fitted_on, rows in (halves, halves[::-1]):
-        entropy, density = (scale(of, of[known][fitted_on]) for of in (doubt, strange))
-
-        def fused(
-            weight: float,
-            a: Mapping[str, np.ndarray] = entropy,
-            b: Mapping[str, np.ndarray] = density,
-        ) -> dict[str, np.ndarray]:
-            return {s: weight * a[s] + (1 - weight) * b[s] for s in a}
-
+    for fitted_on, rows in parts.both_ways:
+        entropy, density = (scale(of, of[known][fitted_on]) for of in (parts.entropy, strange))
+        fused = {w: {s: w * entropy[s] + (1 - w) * density[s] for s in entropy} for w in WEIGHTS}
         right, errors = fitted_on[~wrong[fitted_on]], fitted_on[wrong[fitted_on]]
         if not (len(right) and len(errors)):
             raise ValueError(
                 f"parts must hold right and wrong answers of the classifier in each half of the "
                 f"test rows, got {len(errors)} wrong of {len(fitted_on)}: no weight can be fitted"
             )
-        ranked = [ood_auroc(of[known][right], of[known][errors]) for of in map(fused, WEIGHTS)]
-        weights.append(WEIGHTS[int(np.argmax(ranked))])
-        for name, of in zip(_SCORES, (density, entropy, fused(weights[-1])), strict=True):
+        ranked = {w: ood_auroc(of[known][right], of[known][errors]) for w, of in fused.items()}
+        weights.append(max(ranked, key=ranked.__getitem__))
+        for name, of in zip(_SCORES, (density, entropy, fused[weights[-1]]), strict=True):
             found[name].append([ood_auroc(of[known][rows], of[s]) for s in parts.unknown])
     means = {name: np.mean(of, axis=0) for name, of in found.items()}
     aurocs = {n: dict(zip(parts.unknown, map(float, of), strict=True)) for n, of in means.items()}

@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import entr
 
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import CautionBudget, log_evidence
@@ -61,28 +60,28 @@ def budget_sweep(
     rows that it was fitted on.
     """
     known, k = parts.known, parts.proba[parts.known].shape[1]
-    scores = parts.z if score == "density" else {s: -entr(p).sum(1) for s, p in parts.proba.items()}
-    halves = np.array_split(np.random.default_rng(0).permutation(len(parts.y)), 2)
+    scores = parts.z if score == "density" else {s: -of for s, of in parts.entropy.items()}
 
     def judge(budget: float, fitted_on: np.ndarray, rows: np.ndarray) -> Scores:
-        known_rows = {"proba": parts.proba[known][fitted_on], "y": parts.y[fitted_on]}
-        caution = CautionBudget(budget)
-        caution.fit(scores[known][fitted_on], **known_rows, n=parts.n, prior=np.ones(k))
+        proba, y = parts.proba[known], parts.y
+        caution = CautionBudget(budget).fit(
+            scores[known][fitted_on],
+            proba=proba[fitted_on],
+            y=y[fitted_on],
+            n=parts.n,
+            prior=np.ones(k),
+        )
+        evidence = {s: log_evidence(caution.transform(of), parts.n) for s, of in scores.items()}
+        mean = {s: Dirichlet.from_evidence(e, parts.proba[s]).mean for s, e in evidence.items()}
+        paid, bare = (brier_score(y[rows], of[rows]) for of in (mean[known], proba))
+        found = {"brier_id": paid, "price": paid / bare - 1 if bare else np.nan}
+        return found | {f"brier_ood/{s}": ood_brier(mean[s]) for s in parts.unknown}
 
-        def mean(split: str, chosen: Any = slice(None)) -> np.ndarray:
-            evidence = log_evidence(caution.transform(scores[split][chosen]), parts.n)
-            return np.asarray(Dirichlet.from_evidence(evidence, parts.proba[split][chosen]).mean)
-
-        y, bare = parts.y[rows], brier_score(parts.y[rows], parts.proba[known][rows])
-        found = {"brier_id": brier_score(y, mean(known, rows))}
-        found["price"] = found["brier_id"] / bare - 1 if bare else np.nan
-        return found | {f"brier_ood/{s}": ood_brier(mean(s)) for s in parts.unknown}
-
-    def both_ways(budget: float) -> Scores:
-        ways = [judge(budget, *pair) for pair in (halves, halves[::-1])]
-        return {name: fmean(way[name] for way in ways) for name in ways[0]}
-
-    return {budget: both_ways(budget) for budget in budgets}
+    found = {}
+    for budget in budgets:
+        ways = [judge(budget, *halves) for halves in parts.both_ways]
+        found[budget] = {name: fmean(way[name] for way in ways) for name in ways[0]}
+    return found
 
 
 def price_points(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import entr, softmax
 
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import log_evidence
@@ -80,6 +80,17 @@ class Parts:
     def unknown(self) -> tuple[str, ...]:
         """Names of the OOD splits."""
         return tuple(split for split in self.proba if split != self.known)
+
+    @property
+    def both_ways(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """Test rows to fit on and test rows to judge on: random halves, and the same exchanged."""
+        one, other = np.array_split(np.random.default_rng(0).permutation(len(self.y)), 2)
+        return (one, other), (other, one)
+
+    @property
+    def entropy(self) -> dict[str, np.ndarray]:
+        """Entropy of the classifier's probabilities, by split, each (m,)."""
+        return {split: entr(p).sum(axis=1) for split, p in self.proba.items()}
 
     def dirichlets(self, gamma: float = 1.0) -> dict[str, Dirichlet]:
         """Return the answers of DIP-EDL for every split."""
@@ -306,7 +317,7 @@ def parts_of(store: Store, row: Mapping[str, Any]) -> Parts:
     if not (file := parts_file(store, row)).exists():
         gamma = float(row["config"]["arguments"].get("gamma", 1.0))
         return parts_from_arrays(store.arrays_of(row), store.arrays_of(row, "classifier"), gamma)
-    found = read_file(file)
+    found = read_file(file, "restore the published file, or publish the run again")
     splits = [name.removeprefix("z/") for name in found if name.startswith("z/")]
     logs = {split: found[f"log_p/{split}"].astype(np.float64) for split in splits}
     return Parts(

@@ -16,9 +16,7 @@ __all__ = [
     "VERDICTS",
     "PaperCell",
     "count_verdicts",
-    "nearest_line",
     "paper_cells",
-    "tables_by_profile",
 ]
 
 #: Suites that have a table of results in the paper.
@@ -62,7 +60,8 @@ def paper_cells(root: Path) -> list[PaperCell]:
     """
     found = []
     for suite in SUITES:
-        tables = tables_by_profile(root, suite)
+        rows = {profile: rows_in(root / suite / profile) for profile in NEAREST_FIRST}
+        tables = {profile: bench_table(of) for profile, of in rows.items() if of}
         for method, cells in published_rows(suite).items():
             profile, line = nearest_line(tables, method)
             for metric, paper in cells.items():
@@ -71,12 +70,6 @@ def paper_cells(root: Path) -> list[PaperCell]:
                 there = (ours, profile) if ours and ours.paper else (None, "")
                 found.append(PaperCell(suite, method, metric, paper, *there))
     return found
-
-
-def tables_by_profile(root: Path, suite: str) -> dict[str, BenchTable]:
-    """Return the tables of a suite's published profiles, the nearest to the paper first."""
-    rows = {profile: rows_in(root / suite / profile) for profile in NEAREST_FIRST}
-    return {profile: bench_table(of) for profile, of in rows.items() if of}
 
 
 def nearest_line(tables: Mapping[str, BenchTable], method: str) -> tuple[str, Line | None]:
