@@ -1,7 +1,7 @@
 """The page on the paper's tables of results: each of its cells beside ours, and at what price."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def page_of_paper(root: Path) -> str:
         ablation={s: published(f"ablation_{s}", "2b")["brier_id"].mean for s in PRICED},
         full={s: published(f"ablation_{s}", "3")["brier_id"].mean for s in PRICED},
         figure=FIGURE,
-        paid_for=lambda title, *of: paid_for(root, title, *of),
+        paid_for=partial(paid_for, root),
         m={suite: source.mean for suite, source in sources.items()},
     )
 
@@ -130,22 +130,26 @@ def draw_prices(root: Path, folder: Path) -> None:
     budget_figure(curves, titles).savefig(target, dpi=110, metadata={"Software": None})
 
 
-def paid_for(root: Path, title: str, kind: str, setting: float | str) -> str:
+def paid_for(
+    root: Path, title: str, kind: str, setting: float | str, goal: float | None = None
+) -> str:
     """Return OOD Brier score and price of a point of a panel, "?" without its rows.
 
-    `setting` is a budget, or the title of a method.
+    `setting` is a budget, or the title of a method; of a `goal` also whether it was met.
     """
     for (suite, name), points in priced(root).items():
         for point in points if name == title else ():
             if point.kind == kind and setting in (point.setting, point.title):
-                score = number(point.brier_ood[PRICED[suite][0]]).removeprefix("0")
-                price = "unknown" if point.price is None else price_text(point.price)
-                return f"{score} at a price of {price}"
+                score = point.brier_ood[PRICED[suite][0]]
+                price = "" if point.price is None else price_text(point.price)
+                paid = f"at a price of {price}" if price else "at an unknown price"
+                met = "" if goal is None else ", met" if score <= goal else ", missed"
+                return f"{number(score).removeprefix('0')} {paid}{met}"
     return "?"
 
 
 def price_rows(suite: str, points: Sequence[PricePoint]) -> list[dict[str, str]]:
-    """Return what bought an OOD Brier score as text, by price.
+    """Return what bought an OOD Brier score as text, by price; last what has none.
 
     Methods that answer as the bare network does have its price of zero and are left out.
     """
@@ -158,16 +162,20 @@ def price_rows(suite: str, points: Sequence[PricePoint]) -> list[dict[str, str]]
         as_bare = point.kind == "method" and point.price == 0 and title != "Max softmax"
         swept = point.kind in scores and point.setting in budgets
         shown = swept or (point.kind in ("method", "default") and not as_bare)
-        if shown and point.price is not None:
-            rows.append((point.price, title, point))
-    rows.sort(key=lambda row: row[0])
+        if shown:
+            rows.append((title, point))
+
+    def by_price(row: tuple[str, PricePoint]) -> tuple[bool, float]:
+        _, point = row
+        return point.price is None, point.brier_id if point.price is None else point.price
+
     return [
         {
             "title": title,
             "seeds": str(point.seeds),
             "brier_id": number(point.brier_id),
-            "price": price_text(price),
+            "price": "" if point.price is None else price_text(point.price),
             "brier_ood": [number(point.brier_ood[s]) for s in PRICED[suite]],
         }
-        for price, title, point in rows
+        for title, point in sorted(rows, key=by_price)
     ]

@@ -19,6 +19,7 @@ from dipedl_bench.tables.table import bench_table
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
+from paper_page import price_rows
 from results import page_of
 
 
@@ -107,7 +108,17 @@ def test_a_page_says_that_no_price_can_be_computed(tmp_path):
         "MAX-SOFTMAX": False,
     }
     without = [row for row in bench_rows if row["method"] != "max-softmax"]
-    assert all(p.price is None for p in price_points(without, []) if p.kind == "method")
+    unpriced = [p for p in price_points(without, []) if p.kind == "method"]
+    assert all(p.price is None for p in unpriced)
+    # such methods stand in the table all the same, without a price and after all others
+    prices = {row["title"]: row["price"] for row in price_rows("mnist", unpriced)}
+    assert prices == {"EDL": "", "DIP-EDL": ""}
+    named = [p._replace(title="Max softmax") if p.price == 0 else p for p in points]
+    rows = price_rows("mnist", [p for p in named if p.kind == "method"])
+    assert [row["price"] for row in rows].index("") == len(rows) - 1
+    assert {row["title"]: row["price"] for row in rows}["Max softmax"] == "0.0%"
+    # and the figure for users has no curve of them
+    assert len(budget_figure({"a network": unpriced}, {"kmnist": "K-MNIST"}).axes[1].lines) == 1
 
 
 def test_the_paper_s_price_is_that_of_its_ablation():

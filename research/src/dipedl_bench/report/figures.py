@@ -41,8 +41,9 @@ _CURVES: dict[str, tuple[str, dict[str, Any]]] = {
     for kind, label, color, style, marker in (
         ("default", "our default over its budget", COLORS[0], "-", "o"),
         ("density", "budget on the density alone", COLORS[1], "--", "."),
+        ("entropy", "budget on the softmax entropy", COLORS[4], "--", "."),
         ("gamma", "published recipe over gamma", COLORS[2], "-.", "."),
-        ("paper gamma", "the same in the paper", "black", ":", "x"),
+        ("paper gamma", "the same, the paper's numbers", "black", ":", "x"),
     )
 }
 #: Marks of methods in the figure of prices: those of the paper, and the bare network.
@@ -140,8 +141,8 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
     """Draw the OOD Brier score against the ID Brier score that was paid for it; less is better.
 
     A panel for each title, on the OOD set of its title. Full marks are our rows, hollow ones of the
-    same shape the paper's; lines are our default over its budget, a budget on the density alone,
-    and the published recipe over gamma, ours and the paper's.
+    same shape the paper's; lines are our default over its budget, a budget on the density alone
+    and on the softmax entropy, and the published recipe over gamma, ours and the paper's.
     """
     rows = (len(panels) + 1) // 2
     figure = Figure(figsize=(9.4, 4.1 * rows + 0.8), layout="constrained")
@@ -186,15 +187,19 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
 def budget_figure(curves: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, str]) -> Figure:
     """Draw what a budget buys and what it costs: OOD and ID Brier score, shares of max softmax's.
 
-    A curve for each title and set; the points of a curve are the bare classifier and our default.
+    A curve for each title and set, of our default; none where the bare classifier has no row.
     """
     figure = Figure(figsize=(7.4, 3.4), layout="constrained")
     bought, paid = figure.subplots(1, 2)
     dots: dict[str, Any] = {"marker": "o", "markersize": 4}
+    budgets: set[float] = set()
     for style, points in zip(LINES, curves.values(), strict=False):
-        bare = next(p for p in points if p.title == "Max softmax")
+        bare = next((p for p in points if p.title == "Max softmax"), None)
+        if bare is None:
+            continue
         curve = [p for p in points if p.kind == "default"]
         x = [100 * (p.setting or 0.0) for p in curve]
+        budgets |= set(x)
         for color, name in zip(COLORS, sets, strict=False):
             y = [p.brier_ood[name] / bare.brier_ood[name] for p in curve]
             bought.plot(x, y, color=color, ls=style, **dots)
@@ -202,7 +207,7 @@ def budget_figure(curves: Mapping[str, Sequence[PricePoint]], sets: Mapping[str,
     for ax, what in ((bought, "OOD Brier score"), (paid, "ID Brier score")):
         ax.axhline(1, color="black", lw=0.6, ls=":")
         ax.set(xlabel="budget, %", title=what, ylabel="share of the bare classifier's")
-        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.set_xticks(sorted(budgets), [f"{value:g}" for value in sorted(budgets)])
         ax.spines[["top", "right"]].set_visible(False)
     bought.set_ylim(0, 1.05)
     entries = [
