@@ -827,8 +827,8 @@ MUTANTS = [
     Mutant(
         "a budget judged on the rows that it was fitted on",
         "research/src/dipedl_bench/studies/price.py",
-        'known_rows = {"proba": parts.proba[known][fitted_on]',
-        'fitted_on = rows\n        known_rows = {"proba": parts.proba[known][fitted_on]',
+        "found, y = answer(fitted_on), parts.y[rows]",
+        "found, y = answer(rows), parts.y[rows]",
         "research/tests/test_price.py::test_no_budget_is_judged_on_rows_that_it_was_fitted_on",
     ),
     Mutant(

@@ -159,9 +159,11 @@ def price_rows(suite: str, points: Sequence[PricePoint]) -> list[dict[str, str]]
         title = point.title
         if point.kind in scores:
             title = f"budget of {point.setting:g} on the {scores[point.kind]} †"
+        elif point.kind == "temperature":
+            title = "Max softmax with a temperature †"
         as_bare = point.kind == "method" and point.price == 0 and title != "Max softmax"
         swept = point.kind in scores and point.setting in budgets
-        shown = swept or (point.kind in ("method", "default") and not as_bare)
+        shown = swept or (point.kind in ("method", "default", "temperature") and not as_bare)
         if shown:
             rows.append((title, point))
 

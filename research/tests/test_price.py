@@ -13,7 +13,7 @@ from synthetic_store import write_synthetic_store
 from dipedl.metrics import brier_score
 from dipedl_bench.report.figures import budget_figure, price_figure
 from dipedl_bench.results.paper import published_price
-from dipedl_bench.studies.price import budget_sweep, price_points
+from dipedl_bench.studies.price import budget_sweep, price_points, temperature_scores
 from dipedl_bench.studies.sweeps import Parts, gamma_sweep
 from dipedl_bench.tables.table import bench_table
 
@@ -62,6 +62,15 @@ def test_no_budget_is_judged_on_rows_that_it_was_fitted_on(parts):
     )
     # fitted on the upper half, every row of the lower half loses all; the other way round none does
     np.testing.assert_allclose(price, (gain - 1) / 2, rtol=0.1)
+
+
+def test_a_temperature_buys_and_mends_what_is_overconfident(parts):
+    found = temperature_scores(parts)  # labels are drawn from the probabilities: T is 1
+    assert found["price"] == pytest.approx(0, abs=0.002)
+    squared = {s: p**2 / (p**2).sum(axis=1, keepdims=True) for s, p in parts.proba.items()}
+    sure = temperature_scores(Parts(parts.n, parts.y, squared, parts.z))  # T is 2
+    assert sure["brier_id"] == pytest.approx(found["brier_id"], rel=0.01)
+    assert sure["price"] < -0.02
 
 
 def test_entropy_is_a_score_of_the_classifier_alone(parts):

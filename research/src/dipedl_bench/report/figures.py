@@ -40,6 +40,7 @@ _CURVES: dict[str, tuple[str, dict[str, Any]]] = {
     kind: (label, {"color": color, "ls": style, "marker": marker, "markersize": 4})
     for kind, label, color, style, marker in (
         ("default", "our default over its budget", COLORS[0], "-", "o"),
+        ("temperature", "max softmax with a temperature", "gray", "", "*"),
         ("density", "budget on the density alone", COLORS[1], "--", "."),
         ("entropy", "budget on the softmax entropy", COLORS[4], "--", "."),
         ("gamma", "published recipe over gamma", COLORS[2], "-.", "."),

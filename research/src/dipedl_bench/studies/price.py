@@ -7,12 +7,14 @@ more, so two OOD Brier scores compare at equal price alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from dipedl.calibration import Temperature
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import CautionBudget, log_evidence
 from dipedl.metrics import brier_score, ood_brier
@@ -21,7 +23,7 @@ from ..results.paper import published_price, published_rows
 from ..tables.table import bench_table, keep_latest
 from .sweeps import GAMMAS, Parts, Scores, gamma_sweep
 
-__all__ = ["BUDGETS", "PricePoint", "budget_sweep", "price_points"]
+__all__ = ["BUDGETS", "PricePoint", "budget_sweep", "price_points", "temperature_scores"]
 
 #: Budgets of the curves; a page adds the paper's own price.
 BUDGETS = (0.0, 0.02, 0.05, 0.1, 0.3)
@@ -35,6 +37,7 @@ class PricePoint(NamedTuple):
 
     `kind` is "method" for a row as it is, "default" for our default at the budget `setting`,
     "density" and "entropy" for a caution budget on published predictions (see `budget_sweep`),
+    "temperature" for max softmax with a temperature there,
     "gamma" for the published recipe at the gamma `setting`, and "paper" and "paper gamma" for what
     the paper prints. `price` is None where no row of max softmax tells the ID Brier score of the
     bare network.
@@ -52,36 +55,54 @@ class PricePoint(NamedTuple):
 def budget_sweep(
     parts: Parts, budgets: Iterable[float], score: Score = "density"
 ) -> dict[float, Scores]:
-    """Return "brier_id", "price" and "brier_ood/s" of a caution budget, without a training.
+    """Return the scores of a caution budget, as `judge_both_ways` has them, without a training.
 
     `score` tells typical inputs from others: the log-density, or the negative entropy of the class
-    probabilities. `CautionBudget` is fitted on one half of the test rows and judged on the other
-    half and on the OOD rows; the numbers are means over both directions. No budget is judged on
-    rows that it was fitted on.
+    probabilities.
     """
-    known, k = parts.known, parts.proba[parts.known].shape[1]
+    proba = parts.proba[parts.known]
     scores = parts.z if score == "density" else {s: -of for s, of in parts.entropy.items()}
 
-    def judge(budget: float, fitted_on: np.ndarray, rows: np.ndarray) -> Scores:
-        proba, y = parts.proba[known], parts.y
+    def answer(budget: float, rows: np.ndarray) -> dict[str, np.ndarray]:
         caution = CautionBudget(budget).fit(
-            scores[known][fitted_on],
-            proba=proba[fitted_on],
-            y=y[fitted_on],
+            scores[parts.known][rows],
+            proba=proba[rows],
+            y=parts.y[rows],
             n=parts.n,
-            prior=np.ones(k),
+            prior=np.ones(proba.shape[1]),
         )
         evidence = {s: log_evidence(caution.transform(of), parts.n) for s, of in scores.items()}
-        mean = {s: Dirichlet.from_evidence(e, parts.proba[s]).mean for s, e in evidence.items()}
-        paid, bare = (brier_score(y[rows], of[rows]) for of in (mean[known], proba))
-        found = {"brier_id": paid, "price": paid / bare - 1 if bare else np.nan}
-        return found | {f"brier_ood/{s}": ood_brier(mean[s]) for s in parts.unknown}
+        return {s: Dirichlet.from_evidence(e, parts.proba[s]).mean for s, e in evidence.items()}
 
-    found = {}
-    for budget in budgets:
-        ways = [judge(budget, *halves) for halves in parts.both_ways]
-        found[budget] = {name: fmean(way[name] for way in ways) for name in ways[0]}
-    return found
+    return {budget: judge_both_ways(parts, partial(answer, budget)) for budget in budgets}
+
+
+def temperature_scores(parts: Parts) -> Scores:
+    """Return the scores of max softmax with a temperature, as `judge_both_ways` has them."""
+
+    def answer(rows: np.ndarray) -> dict[str, np.ndarray]:
+        temperature = Temperature().fit(parts.proba[parts.known][rows], parts.y[rows], n=parts.n)
+        return {s: temperature.transform(p) for s, p in parts.proba.items()}
+
+    return judge_both_ways(parts, answer)
+
+
+def judge_both_ways(
+    parts: Parts, answer: Callable[[np.ndarray], Mapping[str, np.ndarray]]
+) -> Scores:
+    """Return "brier_id", "price" and "brier_ood/s" of class probabilities that test rows fit.
+
+    `answer` is fitted on one half of the test rows and judged on the other half and on the OOD
+    rows; the numbers are means over both directions. Nothing is judged on rows that it was fitted
+    on.
+    """
+    ways = []
+    for fitted_on, rows in parts.both_ways:
+        found, y = answer(fitted_on), parts.y[rows]
+        paid, bare = (brier_score(y, of[parts.known][rows]) for of in (found, parts.proba))
+        price = {"brier_id": paid, "price": paid / bare - 1 if bare else np.nan}
+        ways.append(price | {f"brier_ood/{s}": ood_brier(found[s]) for s in parts.unknown})
+    return {name: fmean(way[name] for way in ways) for name in ways[0]}
 
 
 def price_points(
@@ -101,7 +122,8 @@ def price_points(
             setting = curve.get(line.name)
             found.append(_point(kind, line.title, setting, means, len(line.seeds)))
     found.sort(key=lambda point: (point.kind != "method", point.setting or 0.0))
-    sweeps: dict[str, list[dict[float, Scores]]] = {
+    sweeps: dict[str, list[Mapping[Any, Scores]]] = {
+        "temperature": [{None: temperature_scores(of)} for of in parts],
         "density": [budget_sweep(of, budgets, "density") for of in parts],
         "entropy": [budget_sweep(of, budgets, "entropy") for of in parts],
         "gamma": [gamma_sweep(of, GAMMAS) for of in parts],
