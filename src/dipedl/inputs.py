@@ -180,7 +180,8 @@ def validate_rows(X: Any) -> Any:
             )
         if any(texts):
             return np.asarray(X, dtype=object)
-    X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    # Tensors of PyTorch too: what takes rows one by one knows arrays and tables.
+    X = X if isinstance(X, np.ndarray) or is_frame(X) else np.asarray(X)
     if isinstance(X, np.ndarray) and X.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: X must hold real numbers, got {X.dtype}; give X.real and "
@@ -760,15 +761,14 @@ class Inputs:
             return cls.of_numbers(names, X)
         parts = [column(X, j) for j in range(d)]
         levels = {j: of for j, part in enumerate(parts) if (of := _levels(part)) is not None}
-        ends, some = np.full((d, 2), np.nan), np.full((min(X.shape[0], _MOST_ROWS), d), np.nan)
+        some = np.full((min(X.shape[0], _MOST_ROWS), d), np.nan)
         for j, part in enumerate(parts):
             dates = np.asarray(part).dtype.kind in "mM"
             numbers = None if dates or j in levels else numbers_of(part)
             if numbers is not None:
-                ends[j] = _range_of_numbers(_some_rows(numbers[np.isfinite(numbers)]))
                 some[:, j] = _some_rows(numbers)
         missing = np.array([missing_entries(part).mean() for part in parts])
-        low, high = ends.T
+        low, high = _quantiles(some)
         dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
         ranges = _cut(some)
         return cls(names, low, high, missing, levels, categories(X), dtypes, X.shape[0], *ranges)

@@ -53,6 +53,14 @@ def people():
     return frame, y
 
 
+def test_what_is_usual_is_learned_from_rows_spread_over_a_frame_as_over_an_array():
+    X = np.column_stack([np.arange(25_000.0), np.sin(np.arange(25_000))])
+    X[:15_000, 1] = np.nan
+    of_array, of_frame = Inputs.learn(X), Inputs.learn(pd.DataFrame(X).assign(text="a"))
+    for name in ("low", "high", "cuts", "ranges"):
+        np.testing.assert_array_equal(getattr(of_frame, name)[:2], getattr(of_array, name))
+
+
 def odd(people):
     return people[0].iloc[1:2].assign(age=90.0)
 
