@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 pytest.importorskip("pyarrow")
 
@@ -104,6 +105,19 @@ def test_a_loaded_model_names_what_it_cannot_read(dated):
         clf.predict_proba(raw.astype({"age": object}).replace({"age": {raw["age"][3]: "old"}}))
     with pytest.raises(ValueError, match="'sex'"):
         clf.predict(raw.drop(columns="sex"))
+    with pytest.raises(ValueError, match="column 'age'"):
+        clf.predict(pd.concat([raw, raw[["age"]]], axis=1))
+    for row in (raw.iloc[0], dict(raw.iloc[0]), [dict(raw.iloc[0])]):
+        with pytest.raises(ValueError, match="DataFrame"):
+            clf.predict(row)
+
+
+def test_a_loaded_model_that_is_fitted_anew_has_left_its_table(dated):
+    clf = dipedl.load(dated / "m.dipedl").set_params(estimator=None)
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = (X[:, 0] > 0).astype(int)
+    assert not hasattr(clf.fit(X, y), "table_")
+    np.testing.assert_array_equal(clf.predict_proba(X), clone(clf).fit(X, y).predict_proba(X))
 
 
 def outside(values, value):

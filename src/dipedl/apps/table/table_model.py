@@ -207,8 +207,16 @@ def encode_rows(classifier: Any, X: Any) -> Any:
                 f"columns {list_names(map(repr, own))}: give these, in this order or by name"
             )
         X = pd.DataFrame(X, columns=own)
+    if isinstance(X, pd.Series | Mapping) or (isinstance(X, list) and np.ndim(X) == 1):
+        raise UserError(
+            f"X must be a table, got {type(X).__name__}: give a DataFrame, such as "
+            "pd.DataFrame([row]) of one row"
+        )
     if not isinstance(X, pd.DataFrame):
         return X
+    twice = X.columns[X.columns.duplicated()].map(str)
+    for name in (column.name for column in columns if column.used and column.name in twice):
+        raise UserError(f"X has more than one column {name!r}: drop or rename the others")
     if list(X.columns) == names and all(map(_is_input, repeat(columns), map(X.get, names))):
         return X
     check_known(columns, map(str, X.columns), "the table")
