@@ -99,6 +99,15 @@ def test_a_loaded_model_takes_the_table_as_it_is(read, dated, run, tmp_path):
     np.testing.assert_array_equal(again, clf.predict_proba(raw))
 
 
+def test_a_loaded_model_takes_rows_in_lists_as_in_a_table(dated):
+    clf, raw = dipedl.load(dated / "m.dipedl"), pd.read_csv(dated / "data.csv")
+    used = json.loads(clf.table_)["columns"]
+    rows = raw[[column["name"] for column in used if column["kind"] != "text"]]
+    assert rows.isna().any(axis=None)
+    for form in (rows.to_numpy(), rows.to_numpy().tolist()):
+        np.testing.assert_array_equal(clf.predict_proba(form), clf.predict_proba(raw))
+
+
 def test_a_loaded_model_names_what_it_cannot_read(dated):
     clf, raw = dipedl.load(dated / "m.dipedl"), pd.read_csv(dated / "data.csv")
     with pytest.raises(ValueError, match="row 3, column 'age': 'old'"):

@@ -200,7 +200,9 @@ def encode_rows(classifier: Any, X: Any) -> Any:
     columns = _parse_spec(classifier.table_, "the model").columns
     names = list(classifier.feature_names_in_)
     if isinstance(X, np.ndarray | list) and np.ndim(X) == 2:
-        own, X = [column.name for column in columns if column.used], np.asarray(X)
+        own = [column.name for column in columns if column.used]
+        # Of a list NumPy would make texts, with the text nan for a gap.
+        X = np.asarray(X, dtype=object) if isinstance(X, list) else X
         if X.shape[1] != len(own):
             raise UserError(
                 f"X has {X.shape[1]:,} columns, and the model was fitted on the {len(own):,} "
