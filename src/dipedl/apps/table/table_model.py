@@ -268,7 +268,10 @@ def table_model(classifier: Any, path: Path) -> TableModel:
             "takes a monitor as --state"
         )
     spec = _parse_spec(getattr(classifier, "table_", None), path)
-    _fill_ranges(classifier)
+    try:
+        _fill_ranges(classifier)
+    except (LookupError, TypeError, ValueError) as error:
+        raise _no_table(path, repr(error)) from error
     rows = getattr(classifier, "table_rows_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
         raise UserError(f"{path} holds no numbers of its training rows: fit it again")
@@ -338,10 +341,7 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
         spec = TypeAdapter(TableSpec).validate_json(_as_of_today(text))
         _Facts.model_validate(spec.facts)
     except ValueError as error:
-        raise UserError(
-            f"{path} holds a table that no fit has written ({_first_error(error)}): copy it again, "
-            f"or {_MAKE}"
-        ) from error
+        raise _no_table(path, _first_error(error)) from error
     columns = spec.columns
     wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
     wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
@@ -349,6 +349,12 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
         names = list_names(wrong or ["one twice"])
         raise UserError(f"{path} has columns that no fit has made: {names}")
     return spec
+
+
+def _no_table(path: Path | str, why: str) -> UserError:
+    return UserError(
+        f"{path} holds a table that no fit has written ({why}): copy it again, or {_MAKE}"
+    )
 
 
 # Older files: the table held what is usual in its columns, where the classifier holds it today
