@@ -657,7 +657,7 @@ class Column:
             shares = np.array(list(self.levels.values())[:MOST_LEVELS])
             others = 1 - self.missing - shares.sum()
             # Whole rows: what rounding leaves of no row would make a new level an impossible one.
-            return np.rint(np.array([*shares, others, self.missing]) * self.rows)
+            return np.asarray(np.rint(np.array([*shares, others, self.missing]) * self.rows))
         if not len(self.ranges):
             return np.array([1 - self.missing, self.missing]) * self.rows
         known = self.ranges.sum()
