@@ -281,6 +281,13 @@ def test_infinity_is_named_where_a_step_of_scikit_learn_finds_it(make):
             clf.predict_proba(make(at(7, 1, -np.inf)[rows]))
 
 
+def test_tensors_are_answered_as_arrays():
+    torch = pytest.importorskip("torch")
+    clf = DIPClassifier(density=GDADensity(), random_state=0)
+    found = clone(clf).fit(torch.tensor(X), torch.tensor(Y)).predict_proba(torch.tensor(X))
+    np.testing.assert_array_equal(found, clf.fit(X, Y).predict_proba(X))
+
+
 def test_a_detector_answers_all_rows():
     clf = DIPClassifier(density=GDADensity(), features=FunctionTransformer(np.exp))
     with np.errstate(over="ignore"):

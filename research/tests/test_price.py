@@ -126,7 +126,8 @@ def test_a_page_says_that_no_price_can_be_computed(tmp_path):
     rows = price_rows("mnist", [p for p in named if p.kind == "method"])
     assert [row["price"] for row in rows].index("") == len(rows) - 1
     assert {row["title"]: row["price"] for row in rows}["Max softmax"] == "0.0%"
-    # and the figure for users has no curve of them
+    # and the figures have no curve of them, nor a panel where nothing is published
+    assert not price_figure({}, {}).axes
     assert len(budget_figure({"a network": unpriced}, {"kmnist": "K-MNIST"}).axes[1].lines) == 1
 
 

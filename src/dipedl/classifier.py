@@ -227,6 +227,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
         """
+        # X is no longer the table of `dipedl fit`, if that made this model.
+        for name in ("table_", "table_rows_", "encode_rows_"):
+            self.__dict__.pop(name, None)
         X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)

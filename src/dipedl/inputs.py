@@ -180,7 +180,8 @@ def validate_rows(X: Any) -> Any:
             )
         if any(texts):
             return np.asarray(X, dtype=object)
-    X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+    # Tensors of PyTorch too: what takes rows one by one knows arrays and tables.
+    X = X if isinstance(X, np.ndarray) or is_frame(X) else np.asarray(X)
     if isinstance(X, np.ndarray) and X.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: X must hold real numbers, got {X.dtype}; give X.real and "
@@ -656,7 +657,7 @@ class Column:
             shares = np.array(list(self.levels.values())[:MOST_LEVELS])
             others = 1 - self.missing - shares.sum()
             # Whole rows: what rounding leaves of no row would make a new level an impossible one.
-            return np.rint(np.array([*shares, others, self.missing]) * self.rows)
+            return np.asarray(np.rint(np.array([*shares, others, self.missing]) * self.rows))
         if not len(self.ranges):
             return np.array([1 - self.missing, self.missing]) * self.rows
         known = self.ranges.sum()
@@ -748,7 +749,8 @@ class Inputs:
         """Learn what is usual in columns of numbers X (n, d), NaN where one is missing."""
         low, high = _quantiles(X)
         missing = np.isnan(X).mean(axis=0)
-        return cls(names, low, high, missing, {}, {}, None, len(X), *_cut(_some_rows(X)))
+        ranges = _cut(_some_rows(X), _extremes(X))
+        return cls(names, low, high, missing, {}, {}, None, len(X), *ranges)
 
     @classmethod
     def learn(cls, X: Any) -> Self | None:
@@ -760,17 +762,17 @@ class Inputs:
             return cls.of_numbers(names, X)
         parts = [column(X, j) for j in range(d)]
         levels = {j: of for j, part in enumerate(parts) if (of := _levels(part)) is not None}
-        ends, some = np.full((d, 2), np.nan), np.full((min(X.shape[0], _MOST_ROWS), d), np.nan)
+        ends = np.full((d, 2), np.nan)
+        some = np.full((min(X.shape[0], _MOST_ROWS), d), np.nan)
         for j, part in enumerate(parts):
             dates = np.asarray(part).dtype.kind in "mM"
             numbers = None if dates or j in levels else numbers_of(part)
             if numbers is not None:
-                ends[j] = _range_of_numbers(_some_rows(numbers[np.isfinite(numbers)]))
-                some[:, j] = _some_rows(numbers)
+                ends[j], some[:, j] = _extremes(numbers[:, None])[0], _some_rows(numbers)
         missing = np.array([missing_entries(part).mean() for part in parts])
-        low, high = ends.T
+        low, high = _quantiles(some)
         dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
-        ranges = _cut(some)
+        ranges = _cut(some, ends)
         return cls(names, low, high, missing, levels, categories(X), dtypes, X.shape[0], *ranges)
 
     def __getitem__(self, j: int) -> Column:
@@ -981,14 +983,26 @@ def _some_rows(X: np.ndarray) -> np.ndarray:
     return np.asarray(X[rows], dtype=np.float64)
 
 
-def _cut(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cuts (d, 11) of the finite numbers of each column, and rows between (d, 10)."""
+def _extremes(X: np.ndarray) -> np.ndarray:
+    """Return the smallest and the largest finite number of each column, (d, 2); NaN without any."""
+    ends = np.stack([X.min(axis=0), X.max(axis=0)], axis=1, dtype=np.float64)
+    for j in np.flatnonzero(~np.isfinite(ends).all(axis=1)):
+        numbers = X[np.isfinite(X[:, j]), j]
+        ends[j] = (numbers.min(), numbers.max()) if len(numbers) else np.nan
+    return ends
+
+
+def _cut(X: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cuts (d, 11) of the finite numbers of each column, and rows between (d, 10).
+
+    `ends` (d, 2) are the outermost cuts.
+    """
     cuts, ranges = np.full((X.shape[1], _RANGES + 1), np.nan), np.zeros((X.shape[1], _RANGES))
     for j, values in enumerate(np.ascontiguousarray(X.T)):
         some = values[np.isfinite(values)]
         if n := len(some):
-            at = [0, *(np.arange(1, _RANGES) * n // _RANGES), n - 1]
-            cuts[j] = np.partition(some, at)[at]
+            at = np.arange(1, _RANGES) * n // _RANGES
+            cuts[j] = [ends[j, 0], *np.partition(some, at)[at], ends[j, 1]]
             below = [np.count_nonzero(some <= cut) for cut in cuts[j, 1:-1]]
             ranges[j] = np.diff(below, prepend=0, append=n)
     return cuts, ranges

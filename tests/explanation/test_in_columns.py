@@ -53,6 +53,14 @@ def people():
     return frame, y
 
 
+def test_what_is_usual_is_learned_from_rows_spread_over_a_frame_as_over_an_array():
+    X = np.column_stack([np.arange(25_000.0), np.sin(np.arange(25_000))])
+    X[:15_000, 1] = np.nan
+    of_array, of_frame = Inputs.learn(X), Inputs.learn(pd.DataFrame(X).assign(text="a"))
+    for name in ("low", "high", "cuts", "ranges"):
+        np.testing.assert_array_equal(getattr(of_frame, name)[:2], getattr(of_array, name))
+
+
 def odd(people):
     return people[0].iloc[1:2].assign(age=90.0)
 
@@ -192,8 +200,12 @@ def test_a_level_is_unusual_by_its_share_and_by_that_of_the_others(counts, unusu
 
 @pytest.mark.parametrize("form", [pd.DataFrame, np.asarray])
 def test_usual_numbers_of_many_rows_are_those_of_all(form):
-    known = Inputs.learn(form(np.arange(50_000.0)[:, None]))
-    assert np.allclose([*known.low, *known.high], [2500, 47_500], atol=10)
+    values = np.arange(50_000.0)
+    values[[7, 9, 10_000]] = -5, np.nan, 60_000
+    known = Inputs.learn(form(np.stack([values, values - 5, np.full(50_000, np.nan)], axis=1)))
+    assert np.allclose([known.low[:2], known.high[:2]], [[2500, 2495], [47_500, 47_495]], atol=10)
+    assert known[0].cuts[[0, -1]].tolist() == [-5, 60_000]
+    assert np.isnan(known.low[2]) and not len(known[2].cuts)
 
 
 def news(model, row):

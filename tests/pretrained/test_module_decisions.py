@@ -80,8 +80,9 @@ def test_a_batch_is_a_tensor_a_tuple_or_a_dict():
 def test_a_score_that_is_no_number_is_refused_and_flagged(module):
     X, _ = blobs(3)
     X[1, 2] = torch.nan
-    with pytest.raises(ValueError, match="X must not hold NaN, and row 1 gives a score"):
-        module.p_value(X)
+    for answer in (module.p_value, module.predict_dirichlet):
+        with pytest.raises(ValueError, match="X must not hold NaN, and row 1 gives a score"):
+            answer(X)
     assert module.predict_ood(X)[1] == -1 and module.predict_ood(X, alpha=0.1)[1] == -1
 
 

@@ -493,9 +493,14 @@ class DIPModule(Decisions, nn.Module):
         return self.scores_and_logits(*args, **kwargs)[0]
 
     def predict_dirichlet(self, *args: Any, **kwargs: Any) -> Dirichlet:
-        """Return the Dirichlets of `forward` with every uncertainty, of tensors."""
+        """Return the Dirichlets of `forward` with every uncertainty, of tensors.
+
+        An input whose score is NaN is refused by its row.
+        """
         now = self.snapshot()
-        return now.head.dirichlet(*now.scores_and_logits(*args, **kwargs))
+        scores, logits = now.scores_and_logits(*args, **kwargs)
+        refuse_nan_scores(scores)
+        return now.head.dirichlet(scores, logits)
 
     # X is one batch as the network takes it: a tensor, a tuple of positional or a dict of keyword
     # arguments; or these arguments themselves, with the options of the method by name. One number
@@ -701,11 +706,7 @@ class DIPModule(Decisions, nn.Module):
         inputs = as_call(self.source.call, move_tensors(X, self.density_.origin.device))
         with torch.no_grad():
             features, scores, logits = map(to_numpy, self._run(inputs))
-        if np.isnan(scores).any():
-            raise ValueError(
-                f"X must not hold NaN, and row {int(np.isnan(scores).argmax())} gives a score that "
-                "is NaN; drop such inputs: predict_ood flags them"
-            )
+        refuse_nan_scores(scores)
         return features, special.softmax(logits, axis=1), scores
 
     def _as_answer(self, values: np.ndarray) -> Tensor:  # type: ignore[override]
@@ -714,6 +715,16 @@ class DIPModule(Decisions, nn.Module):
         # Apple's GPUs have no float64.
         single = device.type == "mps" and tensor.is_floating_point()
         return (tensor.float() if single else tensor).to(device)
+
+
+def refuse_nan_scores(scores: Any) -> None:
+    """Raise ValueError if one of `scores` (n,) is NaN; names the first such row."""
+    nan = scores != scores
+    if bool(nan.any()):
+        raise ValueError(
+            f"X must not hold NaN, and row {int(nan.nonzero()[0].ravel()[0])} gives a score that "
+            "is NaN; drop such inputs: predict_ood flags them"
+        )
 
 
 def _check_network(network: Any) -> nn.Module:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 pytest.importorskip("pyarrow")
 
@@ -98,12 +99,34 @@ def test_a_loaded_model_takes_the_table_as_it_is(read, dated, run, tmp_path):
     np.testing.assert_array_equal(again, clf.predict_proba(raw))
 
 
+def test_a_loaded_model_takes_rows_in_lists_as_in_a_table(dated):
+    clf, raw = dipedl.load(dated / "m.dipedl"), pd.read_csv(dated / "data.csv")
+    used = json.loads(clf.table_)["columns"]
+    rows = raw[[column["name"] for column in used if column["kind"] != "text"]]
+    assert rows.isna().any(axis=None)
+    for form in (rows.to_numpy(), rows.to_numpy().tolist()):
+        np.testing.assert_array_equal(clf.predict_proba(form), clf.predict_proba(raw))
+
+
 def test_a_loaded_model_names_what_it_cannot_read(dated):
     clf, raw = dipedl.load(dated / "m.dipedl"), pd.read_csv(dated / "data.csv")
     with pytest.raises(ValueError, match="row 3, column 'age': 'old'"):
         clf.predict_proba(raw.astype({"age": object}).replace({"age": {raw["age"][3]: "old"}}))
     with pytest.raises(ValueError, match="'sex'"):
         clf.predict(raw.drop(columns="sex"))
+    with pytest.raises(ValueError, match="column 'age'"):
+        clf.predict(pd.concat([raw, raw[["age"]]], axis=1))
+    for row in (raw.iloc[0], dict(raw.iloc[0]), [dict(raw.iloc[0])]):
+        with pytest.raises(ValueError, match="DataFrame"):
+            clf.predict(row)
+
+
+def test_a_loaded_model_that_is_fitted_anew_has_left_its_table(dated):
+    clf = dipedl.load(dated / "m.dipedl").set_params(estimator=None)
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = (X[:, 0] > 0).astype(int)
+    assert not hasattr(clf.fit(X, y), "table_")
+    np.testing.assert_array_equal(clf.predict_proba(X), clone(clf).fit(X, y).predict_proba(X))
 
 
 def outside(values, value):

@@ -12,6 +12,7 @@ import pytest
 
 from dipedl import load
 from dipedl.apps.monitor.windows import compare_counts, count_rows, learn_column
+from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.table_model import read_model
 from passengers import passengers
 
@@ -129,6 +130,19 @@ def older(kept, tmp_path_factory):
     clf.evidence_.columns_ = replace(clf.evidence_.columns_, cuts=None, ranges=None, rows=0)
     clf.save(path)
     return path
+
+
+@pytest.mark.parametrize("cuts", [None, {"a": 1}, ["x"], [[1, 2]]])
+def test_ranges_of_an_older_table_that_are_none_are_refused(older, cuts, tmp_path):
+    clf = load(older)
+    table = json.loads(clf.table_)
+    table["columns"][0] |= {"cuts": cuts, "shares": [1.0]}
+    if cuts is None:
+        del table["columns"][0]["cuts"]
+    clf.table_ = json.dumps(table)
+    clf.save(tmp_path / "forged.dipedl")
+    with pytest.raises(UserError, match="a table that no fit has written"):
+        read_model(tmp_path / "forged.dipedl")
 
 
 def test_an_older_model_is_watched_and_reported_on_by_the_ranges_of_its_table(older, kept, run):

@@ -145,7 +145,7 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
     same shape the paper's; lines are our default over its budget, a budget on the density alone
     and on the softmax entropy, and the published recipe over gamma, ours and the paper's.
     """
-    rows = (len(panels) + 1) // 2
+    rows = max(1, (len(panels) + 1) // 2)
     figure = Figure(figsize=(9.4, 4.1 * rows + 0.8), layout="constrained")
     grid = figure.subplots(rows, 2, squeeze=False).ravel()
     for ax, (title, points) in zip(grid, panels.items(), strict=False):

@@ -200,15 +200,25 @@ def encode_rows(classifier: Any, X: Any) -> Any:
     columns = _parse_spec(classifier.table_, "the model").columns
     names = list(classifier.feature_names_in_)
     if isinstance(X, np.ndarray | list) and np.ndim(X) == 2:
-        own, X = [column.name for column in columns if column.used], np.asarray(X)
+        own = [column.name for column in columns if column.used]
+        # Of a list NumPy would make texts, with the text nan for a gap.
+        X = np.asarray(X, dtype=object) if isinstance(X, list) else X
         if X.shape[1] != len(own):
             raise UserError(
                 f"X has {X.shape[1]:,} columns, and the model was fitted on the {len(own):,} "
                 f"columns {list_names(map(repr, own))}: give these, in this order or by name"
             )
         X = pd.DataFrame(X, columns=own)
+    if isinstance(X, pd.Series | Mapping) or (isinstance(X, list) and np.ndim(X) == 1):
+        raise UserError(
+            f"X must be a table, got {type(X).__name__}: give a DataFrame, such as "
+            "pd.DataFrame([row]) of one row"
+        )
     if not isinstance(X, pd.DataFrame):
         return X
+    twice = X.columns[X.columns.duplicated()].map(str)
+    for name in (column.name for column in columns if column.used and column.name in twice):
+        raise UserError(f"X has more than one column {name!r}: drop or rename the others")
     if list(X.columns) == names and all(map(_is_input, repeat(columns), map(X.get, names))):
         return X
     check_known(columns, map(str, X.columns), "the table")
@@ -258,7 +268,10 @@ def table_model(classifier: Any, path: Path) -> TableModel:
             "takes a monitor as --state"
         )
     spec = _parse_spec(getattr(classifier, "table_", None), path)
-    _fill_ranges(classifier)
+    try:
+        _fill_ranges(classifier)
+    except (LookupError, TypeError, ValueError) as error:
+        raise _no_table(path, repr(error)) from error
     rows = getattr(classifier, "table_rows_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
         raise UserError(f"{path} holds no numbers of its training rows: fit it again")
@@ -328,10 +341,7 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
         spec = TypeAdapter(TableSpec).validate_json(_as_of_today(text))
         _Facts.model_validate(spec.facts)
     except ValueError as error:
-        raise UserError(
-            f"{path} holds a table that no fit has written ({_first_error(error)}): copy it again, "
-            f"or {_MAKE}"
-        ) from error
+        raise _no_table(path, _first_error(error)) from error
     columns = spec.columns
     wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
     wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
@@ -339,6 +349,12 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
         names = list_names(wrong or ["one twice"])
         raise UserError(f"{path} has columns that no fit has made: {names}")
     return spec
+
+
+def _no_table(path: Path | str, why: str) -> UserError:
+    return UserError(
+        f"{path} holds a table that no fit has written ({why}): copy it again, or {_MAKE}"
+    )
 
 
 # Older files: the table held what is usual in its columns, where the classifier holds it today
