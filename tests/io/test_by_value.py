@@ -17,7 +17,6 @@ from dipedl import DIPClassifier
 from dipedl.apps.monitor import DriftMonitor
 from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
-from dipedl.inputs import Column
 from dipedl.io import ModelFileError, container, describe, foreign, load, save
 from dipedl.io.model_file import UntrustedTypesError
 from dipedl.io.values import CODECS, POOLS, lookup
@@ -90,21 +89,6 @@ def test_columns_with_gaps_of_their_own_are_kept_by_value(tmp_path):
     clf.save(path)
     assert describe(path)["untrusted_types"] == []
     np.testing.assert_array_equal(load(path).uncertainty(X), clf.uncertainty(X))
-
-
-def test_columns_of_an_older_monitor_are_columns_of_today():
-    cuts, levels = np.array([1.0, 2.0]), ("a", "b")
-    older = [
-        {"name": "x", "cuts": cuts, "levels": (), "counts": np.array([10.0, 20, 30, 4])},
-        {"name": "c", "cuts": np.zeros(0), "levels": levels, "counts": np.array([9.0, 5, 2, 1])},
-        {"name": "e", "cuts": np.zeros(0), "levels": (), "counts": np.array([0.0, 60])},
-    ]
-    for state in older:
-        column = CODECS["monitoring.ColumnBins"].make(Column, state)
-        np.testing.assert_allclose(column.counts, state["counts"])
-        assert column.name == state["name"]
-    with pytest.raises(ValueError, match="counts"):
-        CODECS["monitoring.ColumnBins"].make(Column, older[0] | {"counts": np.ones(2)})
 
 
 def watching():

@@ -600,9 +600,8 @@ def test_names_of_types_do_not_follow_the_modules():
     assert types.type_name(dipedl.DIPClassifier) == "DIPClassifier"
     assert types.type_name(density.GDADensity) == "density.GDADensity"
     assert types.type_name(evidence.ZScore) == "evidence.ZScore"
-    older = {"monitoring.ColumnBins": "fitting.InputColumn"}
     for name in types.paths():
-        assert types.type_name(types.lookup(name)) == older.get(name, name)
+        assert types.type_name(types.lookup(name)) == name
     assert types.type_name(Nearest) is None and types.type_name(type("ZScore", (), {})) is None
 
 

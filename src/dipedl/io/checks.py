@@ -67,9 +67,10 @@ def own_types() -> dict[str, str]:
     for folder in _FOLDERS:
         homes = public_names(Path(__file__).parents[1] / folder)
         found |= {f"{folder}.{n}": f"{_PACKAGE}.{folder}.{home}.{n}" for n, home in homes.items()}
-    column = f"{_PACKAGE}.inputs.Column"
-    found |= {"fitting.InputColumns": f"{_PACKAGE}.inputs.Inputs", "fitting.InputColumn": column}
-    return found | {"monitoring.ColumnBins": column}  # in older files of monitors
+    return found | {
+        "fitting.InputColumns": f"{_PACKAGE}.inputs.Inputs",
+        "fitting.InputColumn": f"{_PACKAGE}.inputs.Column",
+    }
 
 
 def find(path: str) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
@@ -584,29 +582,6 @@ def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
     c.need(found == expected, "have counts of other columns")
 
 
-class _ColumnBins(Entry):
-    """Columns in older files of monitors, read as columns of today."""
-
-    def make(self, cls: type, state: Mapping[str, Any]) -> Any:
-        """Return the column of cuts or levels and their counts, checked."""
-        bins = SimpleNamespace(**state)
-        parts = (bins.name, bins.cuts, bins.levels, bins.counts)
-        checks = (c.text, c.floats("*"), c.each(c.text, kind=tuple), _COUNTS)
-        c.fields(*checks)(parts, c.Sizes())
-        rows, known = bins.counts.sum(), bins.counts[:-1]
-        c.need(rows > 0 and len(known) > len(bins.levels or bins.cuts), "have too few counts")
-        column = {"name": bins.name, "missing": float(bins.counts[-1] / rows), "rows": round(rows)}
-        column |= {"low": np.nan, "high": np.nan, "categories": None, "dtype": None}
-        levels = dict(zip(bins.levels, (known / rows).tolist(), strict=False)) or None
-        numbers = len(bins.cuts) > 0
-        return ENTRIES["fitting.InputColumn"].make(
-            cls,
-            column
-            | {"levels": levels, "ranges": known if numbers else np.zeros(0)}
-            | {"cuts": bins.cuts[[0, *range(len(bins.cuts)), -1]] if numbers else np.zeros(0)},
-        )
-
-
 _MONITORING: dict[str, Entry] = {
     "monitoring.DriftMonitor": Entry(
         {
@@ -637,7 +612,6 @@ _MONITORING: dict[str, Entry] = {
     "monitoring.Wealth": Entry(
         {"logs": c.floats("*", finite=False), "steps": c.count(), "highest": c.real()}
     ),
-    "monitoring.ColumnBins": _ColumnBins(),
     "monitoring.Sums": Entry(
         {"confidence": c.floats(3, least=0), "labelled": c.floats(4, least=0)}
     ),

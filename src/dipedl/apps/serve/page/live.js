@@ -50,15 +50,17 @@ function facts(report) {
 }
 
 function windowRow(one) {
-  const changed = one.changed.map(([name, psi]) => `${name} (${number(psi)})`);
-  const said = [...(one.differs ? ["p-values"] : []), ...changed].join(", ") || "nothing";
+  const { changed, differs } = one;
+  const columns = changed.slice(0, 5).map(([name, psi]) => `${name} (${number(psi)})`);
+  if (changed.length > 5) columns.push(`${changed.length - 5} more columns`);
+  const said = [...(differs ? ["p-values"] : []), ...columns].join(", ") || "nothing";
   const cells = [percent(one.flagged), number(one.uncertainty), number(one.distance)];
   return element(
     "tr",
     {},
     element("th", { scope: "row" }, `${number(one.first)} to ${number(one.last)}`),
     ...cells.map((text) => element("td", { class: "number" }, text)),
-    element("td", { class: one.differs || changed.length ? "flagged" : undefined }, said),
+    element("td", { class: differs || changed.length ? "flagged" : undefined }, said),
   );
 }
 
