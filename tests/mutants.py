@@ -714,10 +714,10 @@ MUTANTS = [
     ),
     Mutant(
         "pre-activation lost on the shortcut",
-        "src/dipedl/networks/backbones.py",
+        "research/src/dipedl_bench/paper_networks.py",
         "self.residual(X) + self.shortcut(X)",
         "self.residual(X) + self.shortcut(torch.relu(X))",
-        "tests/networks/test_backbones.py::test_a_wide_block_by_hand",
+        "research/tests/test_paper_networks.py::test_a_wide_block_by_hand",
     ),
     Mutant(
         "SVHN labels off by one",
@@ -861,17 +861,17 @@ MUTANTS = [
     ),
     Mutant(
         "maxima of branches averaged",
-        "src/dipedl/networks/backbones.py",
+        "research/src/dipedl_bench/paper_networks.py",
         "nn.MaxPool2d((1, _POOL))",
         "nn.AvgPool2d((1, _POOL))",
-        "tests/networks/test_backbones.py::test_outputs_and_gradients_are_those_of_plain_convolutions",
+        "research/tests/test_paper_networks.py::test_outputs_and_gradients_are_those_of_plain_convolutions",
     ),
     Mutant(
         "patterns of dropout after the first pass forgotten",
         "src/dipedl/baselines/mc_dropout.py",
         "        generator.manual_seed(seed)\n",
         "",
-        "tests/baselines/test_mc_dropout.py::test_the_passes_of_dropout_share_the_convolutions",
+        "tests/baselines/test_mc_dropout.py::test_the_passes_of_dropout_share_the_layers_before_it",
     ),
     Mutant(
         "even window one pixel off",

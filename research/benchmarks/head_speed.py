@@ -12,8 +12,9 @@ import torch
 from harness import in_new_process, median_seconds, paired_seconds, peak_kib
 from torch import Tensor
 
-from dipedl.networks import LeNet5, WideResNet
+from dipedl.networks import LeNet5
 from dipedl.pretrained import ClassGaussians, DIPModule
+from dipedl_bench.paper_networks import WideResNet
 
 K = 10
 FORMS = ("full", "tied", "low-rank")

@@ -207,13 +207,3 @@ def test_data_can_be_given(rng):
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize("data", ["mnist", "cifar10", "spectra"])
-@pytest.mark.parametrize(
-    "name", ["EDL", "REDL", "ReEDL", "DAEDL", "PostNet", "MCDropout", "DeepEnsemble"]
-)
-def test_published_configurations_are_estimators(name, data):
-    """Their numbers are those of the benchmark's suites, whose tests compare the two."""
-    model = getattr(baselines, name).as_published(data=data, random_state=7)
-    assert model.random_state == 7 and repr(clone(model)) == repr(model)

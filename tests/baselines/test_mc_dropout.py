@@ -8,7 +8,7 @@ from torch import nn
 
 from dipedl.baselines import MCDropout
 from dipedl.baselines.mc_dropout import _with_dropout, sample_outputs
-from dipedl.networks import MLP, BranchCNN, FastCNN, Training
+from dipedl.networks import MLP, FastCNN, Training
 from dipedl.networks.backbones import Network
 
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
@@ -114,13 +114,13 @@ def test_chunks_see_the_same_networks(fitted, data):
     np.testing.assert_allclose(tiles, np.broadcast_to(tiles[:, :1], tiles.shape), rtol=1e-10)
 
 
-def test_the_passes_of_dropout_share_the_convolutions():
-    backbone = BranchCNN((3,), channels=4, hidden=(8, 6), dropout=0.5)
+def test_the_passes_of_dropout_share_the_layers_before_it():
+    backbone = MLP((12, 8, 6), dropout=0.5)
     X = np.random.default_rng(0).normal(size=(20, 54))
     model = MCDropout(backbone, Training(1, 10, n_jobs=1), n_samples=7, precision="float64")
     model.fit(X, np.arange(20) % 2)
     calls = []
-    model.module_.body[0].register_forward_hook(lambda *given: calls.append(1))
+    model.module_.body[1].register_forward_hook(lambda *given: calls.append(1))
     samples = model.sample_proba(X)
     assert len(calls) == 1
     # the reference: the whole network, once for each pattern

@@ -8,7 +8,6 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
-from dipedl import baselines
 from dipedl.baselines import (
     DAEDL,
     DDU,
@@ -110,14 +109,6 @@ CASES = [
     (Mahalanobis(features="pixels"), TypeError, "features must be None, 'passthrough' or"),
     (Mahalanobis(shrinkage="much"), ValueError, "shrinkage must be None, a number"),
     (DDU(shrinkage=2.0), ValueError, r"shrinkage must be in \[0, 1\], got 2.0"),
-    *(
-        (
-            lambda name=name: getattr(baselines, name).as_published(data="iris"),
-            ValueError,
-            "data must be one of .*, got 'iris'",
-        )
-        for name in NAMES
-    ),
 ]
 
 

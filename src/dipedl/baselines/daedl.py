@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,7 +16,6 @@ from ..density.gaussian import GDADensity
 from ..dirichlet import Dirichlet
 from ..networks.evidential_losses import evidence_from_logits, mse_bayes_risk
 from ..networks.torch_classifier import TorchEstimator
-from . import published
 from .evidential import Evidential
 
 __all__ = ["DAEDL"]
@@ -41,8 +40,8 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.networks`; None is ``MLP()``. For images: ``LeNet5()``, or the authors'
-        ``ConvLin(spectral_norm=True, features="conv")``.
+        One of `dipedl.networks`; None is ``MLP()``. For images: ``LeNet5()``. The authors'
+        networks are spectrally normalised.
     kl_weight : float, default=0.05
         Weight of the KL on misleading evidence, >= 0; not annealed.
     density : density estimator, optional
@@ -72,8 +71,8 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
     covariance is shrunk, not jittered; validation is in evaluation mode and does not train batch
     normalisation; the density is fitted on clean inputs, not on augmented ones.
 
-    ``as_published`` is the released configuration. A shrinkage of 1e-6 stands for the released
-    jitter, which grows until the covariances are positive definite.
+    A shrinkage of 1e-6 stands for the released jitter, which grows until the covariances are
+    positive definite.
 
     References
     ----------
@@ -93,7 +92,6 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
 
     kl_weight: float = 0.05
     density: Any = None
-    _published: ClassVar = published.DAEDL
 
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""

@@ -133,26 +133,6 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
     random_state: Any = 0
     bootstrap: bool = False
 
-    @classmethod
-    def as_published(
-        cls,
-        *,
-        data: str = "mnist",
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = 0,
-    ) -> Self:
-        """The paper's configuration, see `EDL.as_published`: 5 networks without dropout.
-
-        Members start from different weights, as the released code intends.
-        """
-        # Imported here: an ensemble of other classifiers needs no PyTorch.
-        from ..networks.torch_classifier import TorchClassifier
-        from .published import published_network, published_shape
-
-        shape = published_shape(data, image_shape)
-        member = TorchClassifier(*published_network(data, dropout=0.0), image_shape=shape)
-        return cls(member, 5, random_state)
-
     @atomic
     def fit(
         self,
@@ -286,7 +266,7 @@ def _resample(X: Any, y: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
 def _template(estimator: Any, seeded: bool) -> Any:
     if estimator is None:
         from ..networks.torch_classifier import TorchClassifier
-        from .published import TRAINING
+        from .evidential import TRAINING
 
         return TorchClassifier(training=TRAINING)
     if isinstance(estimator, FrozenEstimator):

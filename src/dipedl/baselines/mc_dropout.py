@@ -20,8 +20,8 @@ from ..maths.arrays import check_integer
 from ..networks.backbones import MLP, Backbone, Network
 from ..networks.torch_classifier import TorchEstimator, float32_rows
 from ..networks.training import Training
-from . import published
 from .deep_ensemble import Reduction, uncertainty_of_samples
+from .evidential import TRAINING
 
 __all__ = ["MCDropout"]
 
@@ -74,8 +74,7 @@ class MCDropout(Decisions, TorchEstimator):
     Each pass drops the same units for every input: it is one sample of the weights, as in the
     derivation. Frameworks drop other units per row, for speed in training. Per input both have the
     same distribution, but here a prediction does not depend on the other rows and is repeatable.
-    ``logits`` and ``transform`` are those of the whole network, without dropout. ``as_published``
-    is the paper's configuration.
+    ``logits`` and ``transform`` are those of the whole network, without dropout.
 
     References
     ----------
@@ -98,14 +97,11 @@ class MCDropout(Decisions, TorchEstimator):
     """
 
     _default_backbone: ClassVar[Backbone] = MLP(dropout=0.5)
-    _default_training: ClassVar[Training] = published.TRAINING
+    _default_training: ClassVar[Training] = TRAINING
 
     n_samples: int = 50
     precision: str = "float32"
     network: Any = None
-
-    _published: ClassVar = published.MC_DROPOUT
-    as_published = classmethod(published.as_published)
 
     def _take_network(self, X: Any, y: Any) -> bool:
         self.__dict__.pop("held_out_", None)  # of an earlier fit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +15,7 @@ from ..networks.checks import check_choice, check_number
 from ..networks.evidential_losses import uce
 from ..networks.flows.radial_flow import RadialFlow
 from ..networks.torch_classifier import TorchEstimator
-from . import published
-from .evidential import Evidential
+from .evidential import TRAINING, Evidential
 
 __all__ = ["PostNet"]
 
@@ -63,10 +62,9 @@ class PostNet(Evidential, Decisions, TorchEstimator):
 
     Notes
     -----
-    ``as_published`` is the paper's configuration; ``fit`` needs validation data. Two differences:
-    the weights of the best validation check are kept, which the released code overwrites by the
-    last ones; and training stops after 10 checks without a better loss, while the released rule
-    looks back 10 checks.
+    With ``restore_best=True`` the weights of the best validation check are kept, which the released
+    code overwrites by the last ones; ``patience=10`` stops after 10 checks without a better loss,
+    while the released rule looks back 10 checks.
 
     References
     ----------
@@ -87,14 +85,13 @@ class PostNet(Evidential, Decisions, TorchEstimator):
     (True, (150, 2))
     """
 
-    _default_training = replace(published.TRAINING, learning_rate=5e-3)
+    _default_training = replace(TRAINING, learning_rate=5e-3)
     _score = None
 
     latent_dim: int = 6
     n_layers: int = 6
     entropy_weight: float = 1e-5
     budget: str | float = "counts"
-    _published: ClassVar = published.POSTNET
 
     def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
         return uce(1 + evidence, target, self.entropy_weight)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
 from ..answers import Decisions
 from ..networks.evidential_losses import projected_mse
 from ..networks.torch_classifier import TorchEstimator
-from . import published
 from .evidential import Evidential
 
 __all__ = ["REDL", "ReEDL"]
@@ -55,9 +53,9 @@ class REDL(Evidential, Decisions, TorchEstimator):
     learned, as with few steps in all; ``score`` is then that of
     guessing. Raise `annealing_epochs`, lower `kl_weight`, or use `ReEDL`.
 
-    ``as_published`` is the released configuration, with the weights of the best validation check,
-    so that ``fit`` needs validation data. One difference: accuracy is checked after epochs 2, 4,
-    ..., 60, in the released code after 1, 3, ..., 59.
+    The authors keep the weights of the best validation check: ``Training(restore_best=True,
+    validate_every=2)``, with which accuracy is checked after epochs 2, 4, ..., 60; in the released
+    code after 1, 3, ..., 59.
 
     References
     ----------
@@ -79,7 +77,6 @@ class REDL(Evidential, Decisions, TorchEstimator):
     evidence: str = "softplus"
     kl_weight: float = 1.0
     annealing_epochs: float = 1.0
-    _published: ClassVar = published.REDL
 
     def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
         return projected_mse(evidence, target, self.lambda1, self.lambda2)
@@ -110,9 +107,8 @@ class ReEDL(Evidential, Decisions, TorchEstimator):
 
     Notes
     -----
-    ``as_published`` is the released configuration: that of `REDL`, without the KL; ``fit`` needs
-    validation data, for the choice of the epoch. `lambda2` is 0.8 on CIFAR-10, and on LAMOST as in
-    the released code; the paper's table has 0.1 there.
+    The released code trains as for `REDL`. Its `lambda2` is 0.8 on CIFAR-10 and on LAMOST; the
+    paper's table has 0.1 on LAMOST.
 
     References
     ----------
@@ -131,7 +127,6 @@ class ReEDL(Evidential, Decisions, TorchEstimator):
 
     lambda2: float = 0.1
     evidence: str = "softplus"
-    _published: ClassVar = published.REEDL
 
     def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
         return projected_mse(evidence, target, 1.0, self.lambda2)

@@ -16,10 +16,6 @@ __all__ = []
 _ROUNDING = 1e-6
 
 
-def check_dropout(dropout: Any) -> None:
-    check_number("dropout", dropout, "in [0, 1)", lambda x: 0 <= x < 1)
-
-
 def check_pixels(name: str, X: Any, use: str = "", remedy: str = "") -> None:
     """Raise ValueError unless X holds values in [0, 1], up to rounding."""
     low, high = float(X.min()), float(X.max())

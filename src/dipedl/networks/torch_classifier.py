@@ -342,9 +342,8 @@ class TorchClassifier(TorchEstimator):
     Parameters
     ----------
     backbone : backbone, optional
-        One of `dipedl.networks`: `FastCNN`, `LeNet5`, `ResNet18`, `ConvLin` take pixels
-        in [0, 1] only; `MLP`, and for rows of ordered numbers, such as spectra,
-        `BranchCNN` and `ConvLin1d`, take any numbers. None is ``MLP()``.
+        One of `dipedl.networks`: `FastCNN` and `LeNet5` take pixels in [0, 1] only, `MLP` any
+        numbers; or one of your own, see `Architecture`. None is ``MLP()``.
     training : Training, optional
         Settings of the training; None is ``Training()``.
     image_shape : tuple of int, optional

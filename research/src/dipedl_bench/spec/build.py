@@ -23,6 +23,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "dipedl.networks": (),
     "dipedl.preprocessing": ("LogitPixels",),
     "dipedl_bench.fast_networks": ("CropFlip", "PoolCNN", "WhitenedCNN"),
+    "dipedl_bench.paper_networks": (),
     "dipedl_bench.spec.module_method": ("DIPModuleMethod", "PolarDIPModuleMethod"),
     "sklearn.decomposition": ("PCA",),
     "sklearn.ensemble": ("HistGradientBoostingClassifier", "RandomForestClassifier"),

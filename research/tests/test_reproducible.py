@@ -15,7 +15,8 @@ BOUND = 0.01
 PROGRAM = """
 import sys
 import numpy as np
-from dipedl.networks import BranchCNN, TorchClassifier, Training
+from dipedl.networks import TorchClassifier, Training
+from dipedl_bench.paper_networks import BranchCNN
 
 y = np.arange(192) % 2
 X = np.random.default_rng(0).normal(size=(192, 160)) + 0.3 * np.outer(y, np.sin(np.arange(160) / 9))
