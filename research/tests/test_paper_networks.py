@@ -1,27 +1,25 @@
 """Networks of the paper against what they say: sizes, work, seeds, plain layers by hand."""
 
 import copy
-import math
 import pickle
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from scipy import ndimage
 from torch import nn
 from torch.nn import functional as F
 
-from dipedl.networks import TorchClassifier, Training, remove_spectral_norm
+from dipedl.networks import TorchClassifier, Training
 from dipedl_bench.paper_networks import (
     VGG16,
     BranchCNN,
     ConvLin,
     ConvLin1d,
-    CropFlipRotate,
     ResNet18,
     WideResNet,
 )
+from dipedl_bench.spectral_norm import remove_spectral_norm
 
 GREY, COLOUR, ROW = (1, 28, 28), (3, 32, 32), (1, 1, 806)
 #: A small one of each kind, on images of 28 x 28 pixels: rows of 784 numbers.
@@ -342,88 +340,6 @@ def test_networks_without_a_reference_learn(backbone, make, settings):
     assert model.score(X[112:], y[112:]) > 0.9
 
 
-def test_augmentation_comes_from_the_generator_and_images_stay_images():
-    augment, state = CropFlipRotate((1, 28, 28)), torch.get_rng_state()
-    X = (torch.rand(1, 784, generator=generator()) > 0.5).float().repeat(20, 1)
-    before = X.clone()
-    first, again = augment(X, generator()), augment(X, generator())
-    assert torch.equal(first, again) and torch.equal(state, torch.get_rng_state())
-    assert not torch.equal(first, augment(X, generator(1)))
-    assert first.dtype == X.dtype and first.shape == X.shape and torch.equal(X, before)
-    assert first.min() >= 0 and first.max() <= 1 and len(torch.unique(first, dim=0)) > 10
-    assert augment(X[:0], generator()).shape == (0, 784)
-
-
-def equally_often(counts, kinds):
-    """Chi-squared test at one in a thousand."""
-    counts = np.array(list(counts))
-    expected = counts.sum() / kinds
-    beyond = {9: 26.1, 18: 40.8, 20: 43.8}[kinds]
-    return len(counts) == kinds and ((counts - expected) ** 2 / expected).sum() < beyond
-
-
-def rotated(image, angle):
-    """One channel turned about its centre, nearest pixel, black outside."""
-    matrix = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
-    centre = (np.array(image.shape) - 1) / 2
-    offset = centre - matrix @ centre
-    return ndimage.affine_transform(image, matrix, offset, order=0, mode="grid-constant", cval=0.0)
-
-
-def between(shape, angle):
-    """Pixels whose source lies so near to the middle of two that rounding decides."""
-    down, right = np.indices(shape) - (np.array(shape) - 1)[:, None, None] / 2
-    places = [
-        math.cos(angle) * down + math.sin(angle) * right + (shape[0] - 1) / 2,
-        math.cos(angle) * right - math.sin(angle) * down + (shape[1] - 1) / 2,
-    ]
-    return np.any([np.abs(place % 1 - 0.5) < 1e-4 for place in places], axis=0)
-
-
-def naive(image, move, mirrored, angle, shift):
-    """Crop of the padded image, then its reflection, then its rotation: (c, h, w)."""
-    _, h, w = image.shape
-    padded = np.pad(image, ((0, 0), (shift, shift), (shift, shift)))
-    top, left = shift + move[0], shift + move[1]
-    cut = padded[:, top : top + h, left : left + w]
-    cut = cut[:, :, ::-1] if mirrored else cut
-    return np.stack([rotated(channel, angle) for channel in cut])
-
-
-@pytest.mark.parametrize(
-    ("shape", "shift", "degrees"),
-    [((3, 32, 32), 4, 15.0), ((1, 9, 14), 2, 180.0), ((2, 6, 5), 7, 40.0), ((3, 8, 8), 1, 0.0)],
-)
-def test_crop_flip_rotate_equals_a_loop_over_images(shape, shift, degrees):
-    b, augment = 60, CropFlipRotate(shape, shift, degrees)
-    X = torch.rand(b, math.prod(shape), generator=generator(9), dtype=torch.float64) + 0.5
-    moves, mirrored, angles = augment._draws(b, X.device, generator())
-    found = augment(X, generator()).numpy().reshape(b, *shape)
-    compared = 0
-    for i, image in enumerate(X.numpy().reshape(b, *shape)):
-        angle = float(angles[i])
-        move = moves[:, i].flatten().tolist()
-        expected = naive(image, move, bool(mirrored[i]), angle, shift)
-        sure = ~between(shape[1:], angle)
-        np.testing.assert_array_equal(found[i][:, sure], expected[:, sure])
-        compared += sure.mean() / b
-    assert compared > 0.99
-
-
-def test_crop_flip_rotate_draws_uniformly():
-    n = 20_000
-    moves, mirrored, angles = CropFlipRotate()._draws(n, torch.device("cpu"), generator())
-    for move in moves:
-        assert equally_often(torch.bincount(move.flatten() + 4, minlength=9).tolist(), 9)
-    assert abs(int(mirrored.sum()) - n / 2) < 4 * math.sqrt(n / 4)
-    turns = np.degrees(angles.flatten().numpy())
-    assert -15 <= turns.min() < -14.9 and 14.9 < turns.max() <= 15
-    assert abs(turns.mean()) < 4 * 15 / math.sqrt(3 * n)
-    assert abs(turns.std() - 15 / math.sqrt(3)) < 0.1
-    both = np.corrcoef([moves[0].flatten(), moves[1].flatten(), mirrored.flatten(), turns])
-    assert np.abs(both - np.eye(4)).max() < 4 / math.sqrt(n)
-
-
 INTEGER, SHARE = "must be an integer >= 1, got", r"must be in \[0, 1\), got"
 ERRORS = [
     (partial(BranchCNN, hidden=()), ValueError, "hidden must hold integers >= 1"),
@@ -435,11 +351,6 @@ ERRORS = [
     (partial(VGG16, sd=(0.0,)), ValueError, r"sd must be a tuple of numbers > 0, .*\(0.0,\)"),
     (partial(WideResNet, sd=()), ValueError, "sd .* at least one and finite"),
     (partial(WideResNet, mean=(float("nan"),)), ValueError, "mean must be"),
-    (partial(CropFlipRotate, (32, 32)), ValueError, r"image_shape must be .*got \(32, 32\)"),
-    (partial(CropFlipRotate, (0, 4, 4)), ValueError, "image_shape must be"),
-    (partial(CropFlipRotate, shift=0), ValueError, f"shift {INTEGER} 0"),
-    (partial(CropFlipRotate, degrees=-1), ValueError, r"degrees must be in \[0, 180\], got -1"),
-    (partial(CropFlipRotate(), torch.zeros(2, 10), None), ValueError, "rows of .*10; pass"),
     (
         partial(build, VGG16(), (1, 32, 32)),
         ValueError,

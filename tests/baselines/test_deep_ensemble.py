@@ -1,8 +1,6 @@
 """Deep ensemble: the mean of a loop over members that really are different networks."""
 
 import warnings
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,22 +13,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dipedl.baselines import DeepEnsemble
-from dipedl.networks import MLP, FastCNN, LeNet5, TorchClassifier, Training, add_spectral_norm
+from dipedl.networks import MLP, FastCNN, LeNet5, TorchClassifier, Training
+from normed_network import Normed
 
 #: One step of no length: what is trained is what it started from.
 STILL = Training(epochs=1, batch_size=60, optimizer="sgd", learning_rate=1e-12, n_jobs=1)
 QUICK = Training(epochs=5, batch_size=16, learning_rate=0.02, n_jobs=1)
-
-
-@dataclass(frozen=True)
-class Normalised:
-    """A backbone with every layer spectrally normalised."""
-
-    takes_pixels: ClassVar[bool] = True
-
-    def build(self, input_shape, n_outputs, generator):
-        network = FastCNN(width=4).build(input_shape, n_outputs, generator)
-        return add_spectral_norm(network, generator)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +50,7 @@ def test_against_a_loop(data):
 
 
 @pytest.mark.parametrize(
-    "backbone", [Normalised(), FastCNN(width=4), LeNet5(dropout=0.0), MLP((16,))], ids=repr
+    "backbone", [Normed(4), FastCNN(width=4), LeNet5(dropout=0.0), MLP((16,))], ids=repr
 )
 def test_members_start_from_weights_of_their_own(data, backbone):
     """The released code copies one network and resets the copies: under spectral normalisation

@@ -84,7 +84,7 @@ CASES = [
         )
     ),
     (MCDropout(MLP((8,)), ONCE, n_samples=2.5), TypeError, "n_samples must be an integer >= 1"),
-    (MCDropout("lenet", ONCE), TypeError, "backbone must be None or one of dipedl.networks"),
+    (MCDropout("lenet", ONCE), TypeError, "backbone must be None or an Architecture"),
     (MCDropout(MLP((8,), dropout=0.0), ONCE), ValueError, r"between 0 and 1, got \[0.0\]"),
     (sampled(nn.AlphaDropout(0.5)), ValueError, r"layers \['AlphaDropout'\]"),
     (sampled(nn.Identity()), ValueError, "got no Dropout layer"),

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,16 +14,15 @@ from dipedl.baselines import DeepEnsemble
 from dipedl.density import FlowDensity
 from dipedl.networks import (
     MLP,
-    AffineAugmentation,
     Dequantization,
     FastCNN,
     LayerFeatures,
     MaskedAutoregressive,
     TorchClassifier,
     Training,
-    add_spectral_norm,
 )
 from dipedl.pretrained import ClassGaussians, DIPModule
+from normed_network import Normed
 
 QUICK = {"epochs": 1, "batch_size": 24, "n_jobs": 1}
 #: Baselines that draw or compute with PyTorch beyond what their network does.
@@ -36,12 +34,9 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (60, 144)) / 255
 DEFAULTS = [torch.float64, torch.float16, "meta"]
 
 
-@dataclass(frozen=True)
-class Normed(FastCNN):
-    """A network whose layers are divided by their spectral norms."""
-
-    def build(self, input_shape, n_outputs, generator):
-        return add_spectral_norm(super().build(input_shape, n_outputs, generator), generator)
+def dim(inputs, generator):
+    like = {"dtype": inputs.dtype, "device": inputs.device}
+    return inputs * torch.rand(len(inputs), 1, generator=generator, **like)
 
 
 @contextmanager
@@ -141,7 +136,7 @@ CASES = {
     "MLP": of_classifier(),
     "FastCNN": of_classifier(FastCNN(), PIXELS),
     "spectral norm": of_classifier(Normed(4), PIXELS),
-    "affine": of_classifier(FastCNN(), PIXELS, augment=AffineAugmentation()),
+    "augmented": of_classifier(FastCNN(), PIXELS, augment=dim),
     "half precision": of_classifier(amp=True),
     "weights": of_classifier(class_weight="balanced", label_smoothing=0.1, precision="float64"),
     **{name: of_baseline(name) for name in baselines.__all__ if name in TRAINED},

@@ -1,4 +1,4 @@
-"""Networks and augmentation of the paper's experiments, and networks of published baselines."""
+"""Networks of the paper's experiments and of published baselines."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from dipedl.networks import Architecture, Network, add_spectral_norm
+from dipedl.networks import Architecture, Network
 
 from .fast_networks import Shape, dropout_head
+from .spectral_norm import add_spectral_norm
 
 __all__ = [
     "VGG16",
     "BranchCNN",
     "ConvLin",
     "ConvLin1d",
-    "CropFlipRotate",
     "ResNet18",
     "WideResNet",
 ]
@@ -567,90 +567,3 @@ class ConvLin1d(Architecture):
     def _initialise(self, network: Network, generator: torch.Generator) -> None:
         super()._initialise(network, generator)
         norm_layers(self, network, generator)
-
-
-@dataclass(frozen=True)
-class CropFlipRotate:
-    """Shifts every image by up to `shift` pixels each way, mirrors half of them, rotates all.
-
-    New pixels at the border are black. Rotation is about the centre, by nearest
-    pixels, as in torchvision by default; every pixel of the result is one of the image, or black.
-
-    Parameters
-    ----------
-    image_shape : tuple of int, default=(3, 32, 32)
-        Channels, height and width of the rows.
-    shift : int, default=4
-        Largest shift along each axis, in pixels.
-    degrees : float, default=15.0
-        Largest rotation either way.
-
-    Notes
-    -----
-    Shift, reflection and rotation are one look-up, without repeated resampling. Images may be bytes
-    or floats, on any device.
-
-    References
-    ----------
-    Carlotti, Gligić, Farahi, "Density-Informed Pseudo-Counts for Calibrated Evidential Deep
-    Learning", released code: RandomCrop(32, padding=4), RandomHorizontalFlip(), RandomRotation(15).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dipedl_bench.paper_networks import CropFlipRotate
-    >>> images = torch.rand(4, 3072)
-    >>> CropFlipRotate()(images, torch.Generator().manual_seed(0)).shape
-    torch.Size([4, 3072])
-    """
-
-    image_shape: tuple[int, int, int] = (3, 32, 32)
-    shift: int = 4
-    degrees: float = 15.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.shift, int) or self.shift < 1:
-            raise ValueError(f"shift must be an integer >= 1, got {self.shift!r}")
-        if not 0 <= self.degrees <= 180:
-            raise ValueError(f"degrees must be in [0, 180], got {self.degrees!r}")
-        if len(self.image_shape) != 3 or min(self.image_shape) < 1:
-            raise ValueError(
-                f"image_shape must be (channels, height, width), all >= 1, got {self.image_shape!r}"
-            )
-
-    def __call__(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
-        """Augmented rows of pixels (b, d); `generator` lives on the device of `inputs`."""
-        c, h, w = self.image_shape
-        if inputs.shape[1] != c * h * w:
-            raise ValueError(
-                f"CropFlipRotate was made for rows of {c * h * w} pixels, got {inputs.shape[1]}; "
-                "pass the image_shape of your images"
-            )
-        rows, columns = self._sources(*self._draws(len(inputs), inputs.device, generator))
-        seen = (rows >= 0) & (rows < h) & (columns >= 0) & (columns < w)
-        place = torch.where(seen, rows * w + columns, 0).reshape(-1, 1, h * w)
-        pixels = inputs.reshape(-1, c, h * w).gather(2, place.expand(-1, c, -1))
-        return (pixels * seen.reshape(-1, 1, h * w)).reshape(inputs.shape)
-
-    def _draws(
-        self, b: int, device: torch.device, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Shifts (2, b, 1, 1) down and right, mirrored or not (b, 1, 1), angles (b, 1, 1)."""
-        ends = -self.shift, self.shift + 1
-        moves = torch.randint(*ends, (2, b, 1, 1), generator=generator, device=device)
-        draws = torch.rand(2, b, 1, 1, generator=generator, device=device, dtype=torch.float32)
-        return moves, draws[0] < 0.5, (2 * draws[1] - 1) * math.radians(self.degrees)
-
-    def _sources(self, moves: Tensor, mirrored: Tensor, angles: Tensor) -> tuple[Tensor, Tensor]:
-        """Row and column in the image of each pixel of the result, (b, h, w); may be outside."""
-        _, h, w = self.image_shape
-        # backwards: position in the cropped and mirrored image, relative to its centre ...
-        down = torch.arange(h, device=angles.device)[:, None] - (h - 1) / 2
-        right = torch.arange(w, device=angles.device) - (w - 1) / 2
-        rows = (angles.cos() * down + angles.sin() * right + (h - 1) / 2).round().long()
-        columns = (angles.cos() * right - angles.sin() * down + (w - 1) / 2).round().long()
-        # ... pixels cut off by the crop stay black after rotation ...
-        inside = (rows >= 0) & (rows < h) & (columns >= 0) & (columns < w)
-        # ... then position in the cropped image, then in the original
-        columns = torch.where(mirrored, w - 1 - columns, columns) + moves[1]
-        return torch.where(inside, rows + moves[0], -1), columns

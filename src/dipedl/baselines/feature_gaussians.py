@@ -44,7 +44,7 @@ class DDU(Decisions, PostHoc):
     Notes
     -----
     The paper's network has residual connections and spectral normalisation; that is the
-    estimator's choice, such as one with `dipedl.networks.add_spectral_norm`.
+    estimator's choice.
 
     References
     ----------

@@ -17,7 +17,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from ..answers import Decisions
 from ..maths.arrays import check_integer
-from ..networks.backbones import MLP, Backbone, Network
+from ..networks.backbones import MLP, Architecture, Network
 from ..networks.torch_classifier import TorchEstimator, float32_rows
 from ..networks.training import Training
 from .deep_ensemble import Reduction, uncertainty_of_samples
@@ -96,7 +96,7 @@ class MCDropout(Decisions, TorchEstimator):
     True
     """
 
-    _default_backbone: ClassVar[Backbone] = MLP(dropout=0.5)
+    _default_backbone: ClassVar[Architecture] = MLP(dropout=0.5)
     _default_training: ClassVar[Training] = TRAINING
 
     n_samples: int = 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -70,20 +70,10 @@ class Network(nn.Module):
         return outputs
 
 
-@runtime_checkable
-class Backbone(Protocol):
-    """A frozen dataclass that builds networks; equal ones build equal networks."""
-
-    #: Whether inputs are pixels, which must lie in [0, 1].
-    takes_pixels: ClassVar[bool] = True
-
-    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
-        """An untrained network; its weights come from `generator` alone."""
-        ...
-
-
 class Architecture:
-    """A backbone that a subclass describes by its layers; a frozen dataclass of the settings.
+    """A backbone: a frozen dataclass of settings, which a subclass describes by its layers.
+
+    Equal ones build equal networks.
 
     The subclass gives ``_layers(shape, k)``: the layers of the body, the head with k outputs, and
     the number of features. Its settings are checked by their types.
@@ -102,6 +92,7 @@ class Architecture:
     torch.Size([5, 3])
     """
 
+    #: Whether inputs are pixels, which must lie in [0, 1].
     takes_pixels: ClassVar[bool] = True
     #: Least side of an image.
     least: ClassVar[int] = 1

@@ -20,13 +20,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.nn.utils import parametrize
 
 from ..inputs import NotComputableError
 from ..maths.arrays import check_magnitude, drop_mask
-from .backbones import MLP, Backbone, Network, Shape, image_shape
+from .backbones import MLP, Architecture, Network, Shape, image_shape
 from .checks import check_choice, check_number, check_pixels
 from .device import as_tensor, limit_threads, plain_defaults, resolve_device
-from .spectral_norm import remove_spectral_norm
 from .training import History, Training, TrainingPaused, train
 
 __all__ = ["TorchClassifier"]
@@ -74,10 +74,10 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     """
 
     #: Defaults of parameters that are None.
-    _default_backbone: ClassVar[Backbone] = MLP()
+    _default_backbone: ClassVar[Architecture] = MLP()
     _default_training: ClassVar[Training] = Training()
 
-    backbone: Backbone | None = None
+    backbone: Architecture | None = None
     training: Training | None = None
     _: KW_ONLY
     image_shape: tuple[int, ...] | None = None
@@ -203,14 +203,14 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             raise TypeError(f"training must be None or a Training, got {training!r}")
         return training
 
-    def resolve_backbone(self) -> Backbone:
+    def resolve_backbone(self) -> Architecture:
         """Return the backbone: `backbone`, or the default."""
         own = self._recipe()
         backbone = own._default_backbone if own.backbone is None else own.backbone
-        if not isinstance(backbone, Backbone):
+        if not isinstance(backbone, Architecture):
             raise TypeError(
-                "backbone must be None or one of dipedl.networks (such as LeNet5(), FastCNN(), "
-                f"MLP()), got {backbone!r}"
+                "backbone must be None or an Architecture of dipedl.networks (such as LeNet5(), "
+                f"FastCNN(), MLP(), or one of your own), got {backbone!r}"
             )
         return backbone
 
@@ -282,7 +282,12 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 **run,
             )
         finally:
-            remove_spectral_norm(module).to(self.predict_dtype())
+            module.eval()
+            for layer in list(module.modules()):
+                if parametrize.is_parametrized(layer, "weight"):
+                    # the weights of the end stay, such as those divided by their spectral norm
+                    parametrize.remove_parametrizations(layer, "weight", leave_parametrized=True)
+            module.to(self.predict_dtype())
 
     def apply_network(
         self,

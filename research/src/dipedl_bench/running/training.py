@@ -327,7 +327,7 @@ def restore(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, np
     """
     import torch
 
-    from dipedl.networks import remove_spectral_norm
+    from ..spectral_norm import remove_spectral_norm
 
     network.validate_fit(X, y, None)
     module = remove_spectral_norm(network.build_network(len(network.classes_), seed=0))

@@ -22,6 +22,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "dipedl.evidence": (),
     "dipedl.networks": (),
     "dipedl.preprocessing": ("LogitPixels",),
+    "dipedl_bench.augmentations": (),
     "dipedl_bench.fast_networks": ("CropFlip", "PoolCNN", "WhitenedCNN"),
     "dipedl_bench.paper_networks": (),
     "dipedl_bench.spec.module_method": ("DIPModuleMethod", "PolarDIPModuleMethod"),

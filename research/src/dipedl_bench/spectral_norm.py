@@ -17,10 +17,8 @@ _EPS = 1e-12
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def add_spectral_norm(
-    module: Module, generator: torch.Generator, coefficient: float | None = None
-) -> Module:
-    """Bound the spectral norm of every convolution and linear layer, in place.
+def add_spectral_norm(module: Module, generator: torch.Generator) -> Module:
+    """Divide every convolution and linear layer by its spectral norm, in place.
 
     The weight of a layer, as a matrix (outputs, inputs of all taps), is divided by its largest
     singular value sigma, which one power iteration per training step follows.
@@ -31,9 +29,6 @@ def add_spectral_norm(
         Its ``Conv2d`` and ``Linear`` layers are changed.
     generator : torch.Generator
         Source of the initial singular vectors.
-    coefficient : float, optional
-        None divides by sigma always, so that the norm is 1, as in the paper's code; c divides by
-        ``max(1, sigma / c)``, so that the norm is at most c, as in DDU.
 
     Returns
     -------
@@ -42,29 +37,25 @@ def add_spectral_norm(
 
     Notes
     -----
-    It bounds the matrix, not the convolution, whose norm can be up to the root of the number of
+    It is that of the matrix, not the convolution, whose norm can be up to the root of the number of
     taps larger; and batch normalisation scales freely after it.
 
     References
     ----------
     Miyato, Kataoka, Koyama, Yoshida, "Spectral Normalization for Generative Adversarial Networks",
-    ICLR 2018, Algorithm 1. Mukhoti, Kirsch, van Amersfoort, Torr, Gal, "Deep Deterministic
-    Uncertainty", CVPR 2023.
+    ICLR 2018, Algorithm 1.
 
     Examples
     --------
     >>> import torch
-    >>> from dipedl.networks import add_spectral_norm
+    >>> from dipedl_bench.spectral_norm import add_spectral_norm
     >>> layer = add_spectral_norm(torch.nn.Linear(5, 3), torch.Generator().manual_seed(0))
     >>> round(torch.linalg.matrix_norm(layer.weight, 2).item(), 2)
     1.0
     """
-    if coefficient is not None and not coefficient > 0:
-        raise ValueError(f"coefficient must be > 0, or None, got {coefficient!r}")
     for layer in list(module.modules()):
         if isinstance(layer, nn.Conv2d | nn.Linear):
-            norm = _Norm(layer.weight, generator, coefficient)
-            parametrize.register_parametrization(layer, "weight", norm)
+            parametrize.register_parametrization(layer, "weight", _Norm(layer.weight, generator))
     return module
 
 
@@ -84,7 +75,7 @@ def remove_spectral_norm(module: Module) -> Module:
     Examples
     --------
     >>> import torch
-    >>> from dipedl.networks import remove_spectral_norm, add_spectral_norm
+    >>> from dipedl_bench.spectral_norm import remove_spectral_norm, add_spectral_norm
     >>> layer = add_spectral_norm(torch.nn.Linear(5, 3), torch.Generator().manual_seed(0))
     >>> sorted(remove_spectral_norm(layer).state_dict())
     ['bias', 'weight']
@@ -102,11 +93,8 @@ class _Norm(nn.Module):
     u: Tensor
     v: Tensor
 
-    def __init__(
-        self, weight: Tensor, generator: torch.Generator, coefficient: float | None
-    ) -> None:
+    def __init__(self, weight: Tensor, generator: torch.Generator) -> None:
         super().__init__()
-        self.coefficient = coefficient
         matrix = weight.detach().flatten(1)
         self.register_buffer("u", _direction(len(matrix), generator, matrix))
         self.register_buffer("v", _direction(matrix.shape[1], generator, matrix))
@@ -125,9 +113,7 @@ class _Norm(nn.Module):
             if self.training:
                 self._iterate(matrix.detach(), 1)
             sigma = torch.dot(self.u.clone(), matrix @ self.v.clone())
-            if self.coefficient is None:
-                return weight / sigma
-            return weight / (sigma / self.coefficient).clamp(min=1)
+            return weight / sigma
 
 
 def _direction(size: int, generator: torch.Generator, like: Tensor) -> Tensor:

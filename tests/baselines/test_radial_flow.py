@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from dipedl.networks import RadialFlow  # noqa: E402
+from dipedl.baselines.postnet import RadialFlow  # noqa: E402
 
 
 def flow(n_classes=3, dim=2, n_layers=6, spread=2.0, seed=0):
