@@ -89,7 +89,7 @@ def test_rows_are_drawn_as_published_where_each_is_of_another_object():
 
 
 @pytest.mark.data
-@pytest.mark.skipif("DIPEDL_DATA" not in os.environ, reason="DIPEDL_DATA is not set")
+@pytest.mark.skipif(not os.environ.get("DIPEDL_DATA"), reason="DIPEDL_DATA is not set")
 def test_sets_from_elsewhere(tmp_path):
     config = {**CONFIG, "ood": ["stars", "supernovae", "real_stars"], "shifted": ["real"]}
     splits = make_splits(config, 7, tmp_path)

@@ -226,7 +226,7 @@ WRONG = [
         }.items()
     ),
     (("ONE", "--like", "FITTED", "--target", "c"), 2, "that model predicts 'y'"),
-    ((*ONE, "--drop", "nope"), 1, "--drop names 'nope', which is not in part 0: it has a, b, c, y"),
+    ((*ONE, "--drop", "nope"), 1, "--drop names 'nope', which is not in part"),
     (("ONE",), 2, "--target must be given"),
     ((*ONE, "--density", "kde"), 2, "--density must be one of"),
     ((*ONE, "--time-column", "7"), 2, "--time-column is for a fit in memory"),
