@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse, special
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
@@ -471,7 +471,9 @@ def calibrate_in_share(calibrator: Any, proba: np.ndarray, share: np.ndarray) ->
         with np.errstate(divide="ignore"):
             log_p = np.log(proba / proba.sum(axis=1, keepdims=True))
         temperature = 1 / inverse_temperature(calibrator.temperature_, share)[:, None]
-        return np.asarray(special.softmax(log_p / temperature, axis=1))
+        log_p /= temperature
+        calibrated = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+        return np.asarray(calibrated / calibrated.sum(axis=1, keepdims=True))
     calibrated = np.asarray(calibrator.transform(proba))
     surer = calibrated.max(axis=1) > proba.max(axis=1)
     surer |= entropy(calibrated) < entropy(proba)

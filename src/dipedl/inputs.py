@@ -1196,8 +1196,8 @@ class FittedClassifier:
 
     def proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
-        P = self._estimator_proba(X)
-        if _off_simplex(P).any():
+        P, none = self._estimator_proba(X)
+        if none.any():
             check_simplex(_PROBA, P)
         return self._align_columns(P)
 
@@ -1206,27 +1206,30 @@ class FittedClassifier:
 
         Those that are no probabilities, far from its training data, are equal there.
         """
-        P = self._estimator_proba(X)
-        none = _off_simplex(P)
+        P, none = self._estimator_proba(X)
         P[none] = 1 / P.shape[1]
         return self._align_columns(P), none
 
-    def _estimator_proba(self, X: Any) -> np.ndarray:
-        """Return a copy of the estimator's probabilities, a column for each class it knows."""
+    def _estimator_proba(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return a copy of the estimator's probabilities, a column for each class it knows.
+
+        And the rows (n,) of them that are no probability vectors.
+        """
         X = with_categories(X, self.categories) if self.categories else X
         # A row whose numbers overflow is answered as unknown, without a warning.
-        quiet = np.errstate(over="ignore", invalid="ignore")
-        with add_remedies(self.estimator, X), quiet, one_thread(X):
-            P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
-        shape = X.shape[0], len(self.labels())
-        if P.shape != shape:
-            raise ValueError(f"{_PROBA} must have shape {shape}, got {P.shape}")
-        return P
+        with np.errstate(over="ignore", invalid="ignore"):
+            with add_remedies(self.estimator, X), one_thread(X):
+                P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
+            known = getattr(self.estimator, "classes_", self.classes)
+            shape = X.shape[0], len(known if self.known is None else self.known)
+            if P.shape != shape:
+                raise ValueError(f"{_PROBA} must have shape {shape}, got {P.shape}")
+            return P, ~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) <= TOLERANCE))
 
     def _align_columns(self, P: np.ndarray) -> np.ndarray:
         """Return P (n, known classes) with rows of sum one and a column for every class, (n, k)."""
         known, P = self.labels(), np.asarray(P / P.sum(axis=1, keepdims=True))
-        if np.array_equal(known, self.classes):
+        if known is self.classes:
             return P
         aligned = np.zeros((len(P), len(self.classes)))
         aligned[:, self.indices(known)] = P
@@ -1237,9 +1240,11 @@ class FittedClassifier:
         if self.known is not None:
             return self.known
         known = np.asarray(getattr(self.estimator, "classes_", self.classes))
-        # It was fitted to the numbers of all classes, see `fit_classifier`.
-        coded = np.array_equal(known, np.arange(len(self.classes)))
-        return self.classes if coded else known
+        # Or it was fitted to the numbers of all classes, see `fit_classifier`.
+        same = np.array_equal(known, self.classes)
+        return (
+            self.classes if same or np.array_equal(known, np.arange(len(self.classes))) else known
+        )
 
     def indices(self, y: np.ndarray) -> np.ndarray:
         """Return the index of each label among the columns, shape (n,)."""
@@ -1250,12 +1255,6 @@ class FittedClassifier:
             )
         order = np.argsort(self.classes)
         return np.asarray(order[np.searchsorted(self.classes, y, sorter=order)])
-
-
-def _off_simplex(P: np.ndarray) -> np.ndarray:
-    """Return which rows of P (n, k) are no probability vectors, (n,)."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) <= TOLERANCE)))
 
 
 def clone_classifier(estimator: Any, random_state: Any = None) -> Any:

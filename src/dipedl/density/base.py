@@ -55,11 +55,14 @@ class LogDensityMixin(DensityMixin):
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-density in nats of each row of X (n, p), shape (n,); -inf if a distance overflows."""
         Z = check_rows(self, X)
-        with one_thread(Z, blas=True):
+        with one_thread(Z, blas=True), np.errstate(all="ignore"):
             return self.log_density(Z)
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
-        """Return `score_samples` of features Z (n, p) that were checked before."""
+        """Return `score_samples` of features Z (n, p) that were checked before.
+
+        What overflows is ``-inf``; callers keep NumPy from warning of it.
+        """
         raise TypeError(f"{type(self).__name__} must define log_density")
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -291,9 +294,15 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
 
     `proba` (n, k) are given to densities that take the classifier's probabilities, and no other.
     """
+    # What overflows is -inf or refused; other libraries would warn of it.
+    with np.errstate(all="ignore"):
+        return _log_density(density, Z, proba)
+
+
+def _log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
     inner = density.estimator if isinstance(density, FrozenEstimator) else density
     if (behind := density_after_normalizer(inner)) is not None:
-        return log_density(behind, unit_rows(Z))
+        return _log_density(behind, unit_rows(Z))
     kind: Any = type(inner)
     score = (
         inner.log_density
@@ -301,9 +310,7 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
         else density.score_samples
     )
     arguments = {"proba": proba} if proba is not None and takes_proba(density) else {}
-    # What overflows is -inf or refused below; other libraries would warn of it.
-    with np.errstate(over="ignore", invalid="ignore"):
-        scores = np.asarray(score(Z, **arguments), dtype=np.float64)
+    scores = np.asarray(score(Z, **arguments), dtype=np.float64)
     if scores.shape == (len(Z),) and (scores < np.inf).all():
         return scores
     name = type(getattr(density, "model", density)).__name__
@@ -323,13 +330,14 @@ def log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) ->
 def score_parts(parts: Mapping[str, Any], Z: np.ndarray) -> dict[str, np.ndarray]:
     """Return `log_density` of checked features Z (n, p) by each of several densities."""
     scores, unit = {}, None
-    for name, part in parts.items():
-        behind = density_after_normalizer(part)
-        if behind is None:
-            scores[name] = log_density(part, Z)
-        else:
-            unit = unit_rows(Z) if unit is None else unit
-            scores[name] = log_density(behind, unit)
+    with np.errstate(all="ignore"):
+        for name, part in parts.items():
+            behind = density_after_normalizer(part)
+            if behind is None:
+                scores[name] = _log_density(part, Z)
+            else:
+                unit = unit_rows(Z) if unit is None else unit
+                scores[name] = _log_density(behind, unit)
     return scores
 
 
@@ -343,8 +351,7 @@ def density_after_normalizer(part: Any) -> Any:
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
     """Divide each row of X (n, p) by its length, as ``Normalizer().transform(X)`` does."""
-    with np.errstate(over="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
     lengths[lengths < _NO_LENGTH] = 1.0
     return np.asarray(X / lengths[:, None])
 

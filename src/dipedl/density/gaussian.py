@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -423,11 +423,17 @@ class GDADensity(LogDensityMixin, ClassConditionalGaussians):
     @property
     def log_weights_(self) -> np.ndarray:
         """Logarithms of the mixture weights, shape (k,)."""
-        equal = self.class_weights == "equal"
-        weights = np.ones(len(self.classes_)) if equal else weights_of(self.moments_)
+        if self.class_weights == "equal":
+            return _equal_log_weights(len(self.classes_))
         # An announced class without samples is refused when scoring.
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(weights / weights.sum()))
+        weights = weights_of(self.moments_)
+        return np.asarray(np.log(weights / weights.sum()))
+
+
+@cache
+def _equal_log_weights(k: int) -> np.ndarray:
+    weights = np.ones(k)
+    return np.asarray(np.log(weights / weights.sum()))
 
 
 class MahalanobisDensity(LogDensityMixin, ClassConditionalGaussians):
@@ -489,7 +495,8 @@ class MahalanobisDensity(LogDensityMixin, ClassConditionalGaussians):
     def squared_distance(self, X: Any) -> np.ndarray:
         """Squared Mahalanobis distance of each row of X (n, p) to each class mean, (n, k)."""
         X = check_rows(self, X)
-        return squared_distances(self.factors_, X)
+        with np.errstate(all="ignore"):
+            return squared_distances(self.factors_, X)
 
 
 class RelativeDensity(LogDensityMixin, BaseEstimator):

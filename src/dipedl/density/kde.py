@@ -98,15 +98,14 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         step = max(1, _CHUNK_BYTES // (8 * len(self.rows_)))
-        with np.errstate(over="ignore", invalid="ignore"):
-            Y, parts = self.scaler_.transform(Z), []
-            for start in range(0, len(Y), step):
-                squared = cdist(Y[start : start + step], self.rows_, "sqeuclidean")
-                # inf - inf is an overflow too.
-                squared[np.isnan(squared)] = np.inf
-                squared *= -0.5 / self.bandwidth_**2
-                squared += self.log_weights_
-                parts.append(logsumexp(squared, axis=1))
+        Y, parts = self.scaler_.transform(Z), []
+        for start in range(0, len(Y), step):
+            squared = cdist(Y[start : start + step], self.rows_, "sqeuclidean")
+            # inf - inf is an overflow too.
+            squared[np.isnan(squared)] = np.inf
+            squared *= -0.5 / self.bandwidth_**2
+            squared += self.log_weights_
+            parts.append(logsumexp(squared, axis=1))
         p = Z.shape[1]
         constant = p * np.log(self.bandwidth_) + p / 2 * LOG_2PI + np.log(self.scaler_.scale_).sum()
         return np.asarray(np.concatenate(parts) - constant)

@@ -166,9 +166,8 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
-        radius = np.maximum(
-            nearest_rows(self.neighbors_, self._centre(Z))[0][:, -1], self.radius_floor_
-        )
+        distances, _ = nearest_rows(self.neighbors_, Z - self.center_)
+        radius = np.maximum(distances[:, -1], self.radius_floor_)
         return np.asarray(self.log_constant_ - Z.shape[1] * np.log(radius))
 
     def neighbors(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +180,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         rows : ndarray of int, shape (n, `n_neighbors_`)
             Numbers of the training rows, nearest first. A training row is its own neighbour.
         """
-        Z = self._centre(check_rows(self, X))
+        Z = check_rows(self, X) - self.center_
         with one_thread(Z, blas=True):
             distances, rows = nearest_rows(self.neighbors_, Z)
         return distances, self.row_numbers_[rows]
@@ -204,10 +203,6 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         n, p = self.neighbors_._fit_X.shape
         log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
         return float(np.log(self.n_neighbors_) - np.log(n) - log_volume)
-
-    def _centre(self, X: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return np.asarray(X - self.center_)
 
     def _draw(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Draw the numbers of the rows to keep; each class keeps its share.
@@ -234,14 +229,14 @@ def _smallest_positive(distance: np.ndarray) -> float:
     return float(positive.min()) if len(positive) else 0.0
 
 
+@np.errstate(all="ignore")
 def nearest_rows(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return distances to the k nearest rows in `index` of each row of X (n, p), and their numbers.
 
     Both (n, k), nearest first; ``inf`` where a distance overflows.
     """
     if index._fit_method != "brute":
-        with np.errstate(over="ignore", invalid="ignore"):
-            return sort_by_distance(index, X, index.kneighbors(X, return_distance=False))
+        return sort_by_distance(index, X, index.kneighbors(X, return_distance=False))
     n, k = len(X), index.n_neighbors
     distances, rows = np.empty((n, k)), np.empty((n, k), dtype=np.intp)
     for part in _slices(n, _DECIDED_ROWS):
@@ -266,8 +261,7 @@ def sort_by_distance(
 
 
 def _lengths(gaps: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.sqrt(np.einsum("...j,...j->...", gaps, gaps))
+    lengths = np.sqrt(np.einsum("...j,...j->...", gaps, gaps))
     return np.where(np.isnan(lengths), np.inf, lengths)
 
 
@@ -323,14 +317,13 @@ def _candidates(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.
 
 def _queries(X: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return ``s (x, 1)`` of scaled inputs, s so that none is longer than one; their lengths; s."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        X = X * scale
-        shrink = 1 / (np.maximum(np.abs(X).max(axis=1), 1.0) * np.sqrt(X.shape[1]))
-        X = X * shrink[:, None]
-        # Infinitely far from every row: which ones are nearest does not matter.
-        endless = ~np.isfinite(X).all(axis=1)
-        X[endless], shrink[endless] = 0.0, 1.0
-        lengths = np.sqrt(np.einsum("ij,ij->i", X, X)) / shrink
+    X = X * scale
+    shrink = 1 / (np.maximum(np.abs(X).max(axis=1), 1.0) * np.sqrt(X.shape[1]))
+    X = X * shrink[:, None]
+    # Infinitely far from every row: which ones are nearest does not matter.
+    endless = ~np.isfinite(X).all(axis=1)
+    X[endless], shrink[endless] = 0.0, 1.0
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X)) / shrink
     queries = np.empty((len(X), X.shape[1] + 1), dtype=np.float32)
     queries[:, :-1], queries[:, -1] = X, shrink
     return queries, lengths, shrink
@@ -356,12 +349,11 @@ def _limit(kth: np.ndarray, shrink: np.ndarray, lengths: np.ndarray, p: int) -> 
     ``(r - |x|)^2 = d^2 + c (2 |x| r + r^2)``, d the distance that the k-th key shows.
     """
     c = (p + 8) * _ROUNDING
-    with np.errstate(over="ignore", invalid="ignore"):
-        squared = np.maximum(kth / shrink + lengths**2, 0.0)
-        root = np.sqrt(c * (3 + c) * lengths**2 + (1 - c) * squared)
-        longest = np.fmin(1.0, ((1 + c) * lengths + root) / (1 - c))
-        error = c * longest * (2 * lengths + longest) * shrink
-        limit = kth + 2 * (error + p * _SMALLEST)
+    squared = np.maximum(kth / shrink + lengths**2, 0.0)
+    root = np.sqrt(c * (3 + c) * lengths**2 + (1 - c) * squared)
+    longest = np.fmin(1.0, ((1 + c) * lengths + root) / (1 - c))
+    error = c * longest * (2 * lengths + longest) * shrink
+    limit = kth + 2 * (error + p * _SMALLEST)
     return np.asarray(np.nextafter(limit.astype(np.float32), np.float32(np.inf)))
 
 

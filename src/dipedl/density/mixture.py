@@ -89,7 +89,6 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            score = self.mixture_.score_samples(self.scaler_.transform(Z))
+        score = self.mixture_.score_samples(self.scaler_.transform(Z))
         score = np.where(np.isnan(score), -np.inf, score)
         return np.asarray(score - np.log(self.scaler_.scale_).sum())

@@ -131,15 +131,14 @@ class GaussianFactor:
         n, p = X.shape
         rows = min(n, max(1, _CHUNK_BYTES // (8 * p)))
         buffer, distance = np.empty((rows, p), self.mean.dtype), np.empty(n)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, n, rows):
-                part = slice(start, start + rows)
-                D = self._centre(X[part], buffer[: len(X[part])])
-                if isinstance(self.whitener, ThinWhitener):
-                    distance[part] = self.whitener.squared_lengths(D)
-                else:
-                    self._whiten_in_place(D)
-                    distance[part] = np.einsum("ij,ij->i", D, D)
+        for start in range(0, n, rows):
+            part = slice(start, start + rows)
+            D = self._centre(X[part], buffer[: len(X[part])])
+            if isinstance(self.whitener, ThinWhitener):
+                distance[part] = self.whitener.squared_lengths(D)
+            else:
+                self._whiten_in_place(D)
+                distance[part] = np.einsum("ij,ij->i", D, D)
         # inf - inf inside the triangular product is an overflow too: the row is that far away.
         distance[np.isnan(distance)] = np.inf
         return distance
@@ -364,8 +363,7 @@ def squared_distances(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.nd
     if isinstance(factors, BasisFactors) or (
         isinstance(factors, TiedFactors) and not isinstance(factors.whitener, ThinWhitener)
     ):
-        with np.errstate(over="ignore", invalid="ignore"):
-            factors.fill(X, distances)
+        factors.fill(X, distances)
     else:
         for factor, row in zip(factors, distances, strict=True):
             row[:] = factor.squared_distance(X)
@@ -399,8 +397,7 @@ def mixture_log_density(
         joint = log_densities(factors, X[rows]) + log_weights
         top = joint.max(axis=-1)
         top = np.where(top == -np.inf, 0.0, top)
-        with np.errstate(divide="ignore"):
-            log_density[rows] = top + np.log(np.exp(joint - top[:, None]).sum(axis=-1))
+        log_density[rows] = top + np.log(np.exp(joint - top[:, None]).sum(axis=-1))
     return log_density
 
 
@@ -450,7 +447,8 @@ def explain_nearest(
     factors: Sequence[GaussianFactor], labels: Sequence[Any], X: np.ndarray, top: int
 ) -> list[dict[str, Any]]:
     """Return `explain_rows` of each row of X (n, p) under the Gaussian of least distance."""
-    nearest = squared_distances(factors, X).argmin(axis=1)
+    with np.errstate(all="ignore"):
+        nearest = squared_distances(factors, X).argmin(axis=1)
     return [
         next(explain_rows(factors[c].mean, factors[c].contributions(x), x, top, labels[c]))
         for c, x in zip(nearest.tolist(), X[:, None], strict=True)
