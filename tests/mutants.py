@@ -294,8 +294,8 @@ MUTANTS = [
     Mutant(
         "class weights swapped",
         "src/dipedl/density/gaussian.py",
-        'equal = self.class_weights == "equal"',
-        'equal = self.class_weights == "empirical"',
+        'if self.class_weights == "equal":',
+        'if self.class_weights == "empirical":',
         "tests/density/test_gda.py::test_against_scipy",
     ),
     Mutant(

@@ -1401,11 +1401,13 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
         )
     bad = ~np.isfinite(Z)
     if bad.any():
-        row, column = np.argwhere(bad)[0]
-        value = Z[row, column]
-        got, remedy = ("NaN", _IMPUTE) if np.isnan(value) else (value, CORRECT)
+        row, j = np.argwhere(bad)[0]
+        got, remedy = ("NaN", _IMPUTE) if np.isnan(Z[row, j]) else (Z[row, j], CORRECT)
+        # What is standardised column by column has the names of its columns.
+        by_column = features is None or type(features) is StandardScaler
+        name = repr(column_names(X)[j]) if by_column and is_frame(X) else j
         raise NotComputableError(
-            f"X or its features must be finite, got {got} at row {row}, column {column}; {remedy}"
+            f"X or its features must be finite, got {got} at row {row}, column {name}; {remedy}"
         )
     return Z
 
@@ -1418,11 +1420,9 @@ def transform_rows(features: Any, X: Any) -> Any:
     if type(features) is StandardScaler and features.with_mean and features.with_std:
         values = X if isinstance(X, np.ndarray) or not is_frame(X) else X.to_numpy()
         plain = type(values) is np.ndarray and values.dtype == np.float64 and len(values) > 0
-        # scikit-learn names the column of a table where an entry is not finite.
-        if plain and (values is X or np.isfinite(values).all()):
-            if values.shape[1:] == (features.n_features_in_,):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    return (values - features.mean_) / features.scale_
+        if plain and values.shape[1:] == (features.n_features_in_,):
+            with np.errstate(over="ignore", invalid="ignore"):
+                return (values - features.mean_) / features.scale_
     quiet = np.errstate(over="ignore", invalid="ignore")
     with add_remedies(features, X, transform=True), quiet:
         return features.transform(X)
