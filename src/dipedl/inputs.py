@@ -76,7 +76,7 @@ _PROBA = "predict_proba of the estimator"
 _REFUSALS = (ValueError, KeyError, TypeError)
 #: With more entries a classifier has enough to do for threads; products of more features than this
 #: have, too, and those of fewer rows take less time than to set the threads.
-_FEW_ENTRIES, _FEW_FEATURES, _FEW_ROWS = 1 << 17, 128, 8
+_FEW_ENTRIES, _FEW_FEATURES, _FEW_ROWS = 1 << 17, 256, 8
 _IMPUTE = (
     "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "
     "StandardScaler(), <classifier>)"

@@ -33,6 +33,7 @@ from ..inputs import (
     is_frame,
     missing_entries,
     new_levels,
+    one_thread,
     validate_rows,
 )
 from ..maths.scores import placements
@@ -120,14 +121,15 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
     columns = evidence_side.columns_
     user = UserColumns(clf, rows, before, Z, evidence_side.features_, columns)
-    density_parts = _parts(clf, Z, proba)
-    if rarest_only:
-        parts = _rarest_gaussian(density_parts, user, top)
-    else:
-        rows_of_all = np.arange(len(Z))
-        parts = list(
-            zip(*(part.read(user, rows_of_all, top) for part in density_parts), strict=True)
-        )
+    with one_thread(Z, blas=True):
+        density_parts = _parts(clf, Z, proba)
+        if rarest_only:
+            parts = _rarest_gaussian(density_parts, user, top)
+        else:
+            rows_of_all = np.arange(len(Z))
+            parts = list(
+                zip(*(part.read(user, rows_of_all, top) for part in density_parts), strict=True)
+            )
     news = user.news()
     with np.errstate(over="ignore"):
         evidence = np.exp(np.asarray(dirichlet.log_evidence))
