@@ -266,6 +266,7 @@ FITS = [
     ),
     (fit(X + 1j, **FREE), ValueError, "Complex data not supported"),
     (fit(X[:, 0]), ValueError, r"X must have shape \(n, d\).*Reshape"),
+    (lambda: ARRAY.predict_proba(X[:4, :, None]), ValueError, r"as in fit, got shape \(4, 4, 1\)"),
     (fit(X[:0], Y[:0]), ValueError, "X is empty"),
     (fit(X[:, :0]), ValueError, "0 feature"),
     (fit("a b", [0]), ValueError, r"X must be a list of texts, got one text: give \['a b'\]"),

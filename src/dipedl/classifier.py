@@ -101,7 +101,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         5,000 rows. A splitter such as ``ShuffleSplit(1, test_size=0.2)``: its held-out parts.
         "in-sample": the training rows, as the paper does; new inputs then look far too rare.
     false_alarm_rate : float, default=0.05
-        Share of held-out ID inputs that `predict_ood` may flag; takes effect in `fit`.
+        Share of held-out ID inputs that `predict_ood` may flag; takes effect in `fit`. For another
+        rate of a fitted model give `predict_ood` its `alpha`.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, which depend on what the rows hold and not on their order, and of every
         part whose own ``random_state`` is None. None means fold seed 0 and unseeded parts.

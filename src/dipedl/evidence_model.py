@@ -45,7 +45,7 @@ from .inputs import (
     refuse_infinity,
 )
 from .maths.arrays import Array, check_positive_number, check_rate, is_missing, namespace
-from .maths.seeds import check_seed, seed, seeded_clone
+from .maths.seeds import check_seed, clone_with_seed, seed
 from .writing.finding import Finding
 from .writing.progress import Stopwatch
 
@@ -382,7 +382,7 @@ class EvidenceModel(BaseEstimator):
         if spread is None:
             return None
         Z, _, scores = self.predict(X, classifier)
-        return seeded_clone(spread, self.random_state).fit(
+        return clone_with_seed(spread, self.random_state).fit(
             X,
             classifier.indices(y),
             Z,

@@ -57,7 +57,7 @@ from .maths.arrays import (
     is_missing,
     within,
 )
-from .maths.seeds import seeded_clone
+from .maths.seeds import clone_with_seed
 from .protocols import optional
 from .writing.numbers import number_text
 
@@ -326,7 +326,13 @@ def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:
     """
     original = X = encode_table_rows(model, X)
     if not _has_known_width(model, X):
-        X = validate_data(model, validate_rows(X), reset=False, skip_check_array=True)
+        X = validate_rows(X)
+        if inputs is not None and len(X.shape) > 2:
+            raise ValueError(
+                f"X must have shape (n, {len(inputs.names)}), as in fit, got shape {X.shape}; give "
+                "one row of numbers for each input, such as X.reshape(len(X), -1)"
+            )
+        X = validate_data(model, X, reset=False, skip_check_array=True)
     numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
     if inputs is not None and (inputs.levels or not numbers):
         inputs.refuse_other_types(X, original)
@@ -1263,7 +1269,7 @@ def clone_classifier(estimator: Any, random_state: Any = None) -> Any:
         return LogisticRegression(max_iter=1000)
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must be a classifier object, got {estimator!r}")
-    copy = seeded_clone(estimator, random_state)
+    copy = clone_with_seed(estimator, random_state)
     if isinstance(copy, FrozenEstimator):
         require_proba(copy)
     return copy

@@ -33,7 +33,7 @@ from ..inputs import (
     weight_argument,
 )
 from ..maths.arrays import is_tensor, to_numpy
-from ..maths.seeds import seeded_clone
+from ..maths.seeds import clone_with_seed
 from ..protocols import atomic, public_names
 
 __all__ = ["CustomDensity"]
@@ -183,7 +183,7 @@ def as_density(density: Any, random_state: Any = None) -> Any:
         )
     if not is_estimator(density):
         return CustomDensity(density)
-    return clone(density) if random_state is None else seeded_clone(density, random_state)
+    return clone(density) if random_state is None else clone_with_seed(density, random_state)
 
 
 def is_estimator(density: Any) -> bool:

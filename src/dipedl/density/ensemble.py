@@ -181,7 +181,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         self.estimators_: dict[str, Any] = {}
         self.failed_: dict[str, str] = {}
         self.blind_: set[str] = set()
-        for name, density in named_candidates(self.candidates):
+        for name, density in check_candidates(self.candidates):
             try:
                 self.estimators_[name] = fit_copy(density, X, y, w, self.random_state)
             except _FAILURES as error:
@@ -205,7 +205,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
 
     def clone_with_selected(self) -> Self:
         """Return an unfitted copy of the candidates that could be fitted, with their settings."""
-        named = dict(named_candidates(self.candidates))
+        named = dict(check_candidates(self.candidates))
         usable = []
         for name, part in self.estimators_.items():
             template = named[name]
@@ -447,7 +447,7 @@ class FusedDensity(DensityEnsemble):
     def _fuse(self, z: Sequence[Rows]) -> Rows:
         names = list(self.normal_scores_)
         margins = [0.0 if name == CLASSIFIER else self.margin for name in names]
-        return np.asarray(fused_score(z, margins, [self.weights_[name] for name in names]))
+        return np.asarray(fuse_scores(z, margins, [self.weights_[name] for name in names]))
 
 
 class DensitySelector(DensityEnsemble):
@@ -621,7 +621,7 @@ def _weights(auroc: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return weights if any(weights.values()) else dict.fromkeys(weights, 1.0)
 
 
-def fused_score(
+def fuse_scores(
     z: Sequence[Array] | Array, margins: Sequence[float], weights: Sequence[float]
 ) -> Array:
     """Return ``-sqrt(-2 sum_c w_c log Phi(z_c + t_c)) + 1e-3 mean_c z_c``, shape (n,).
@@ -694,7 +694,7 @@ def default_candidates() -> Candidates:
     ]
 
 
-def named_candidates(candidates: Candidates | None) -> Candidates:
+def check_candidates(candidates: Candidates | None) -> Candidates:
     """Return the candidates as pairs of name and density, checked; the default ones for None."""
     if candidates is None:
         return default_candidates()

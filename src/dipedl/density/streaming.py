@@ -194,7 +194,7 @@ class Stream:
 
     @property
     def source(self) -> str:
-        """Where its held-out rows came from, in words."""
+        """Origin of its held-out rows, in words."""
         return f"{len(self.held)} {BY_CONTENT}"
 
     def with_rows(self, X: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray) -> Self:

@@ -23,7 +23,7 @@ from ..inputs import (
     transform_rows,
     types_of,
 )
-from ..maths.seeds import seed, seeded_clone
+from ..maths.seeds import clone_with_seed, seed
 from .encoding import table_encoding, warn_of_identifiers
 from .pipelines import (
     COMPONENTS,
@@ -64,7 +64,7 @@ def fit_feature_transformer(
         )
     if features is None:
         return _default(X, y, w, estimator, random_state)
-    transformer = seeded_clone(features, random_state)
+    transformer = clone_with_seed(features, random_state)
     weighted = w is not None and has_fit_parameter(transformer, "sample_weight")
     with add_remedies(transformer, X):
         return transformer.fit(X, y, **({"sample_weight": w} if weighted else {}))
@@ -83,7 +83,9 @@ def refit_feature_transformer(
 
 def _default(X: Any, y: np.ndarray, w: np.ndarray | None, estimator: Any, seeds: Any) -> Any:
     steps = steps_before_classifier(estimator)
-    parts, Z = _fit_steps([] if steps is None else [("prepare", seeded_clone(steps, seeds))], X, y)
+    parts, Z = _fit_steps(
+        [] if steps is None else [("prepare", clone_with_seed(steps, seeds))], X, y
+    )
     _refuse_dates(Z, X, parts)
     for _, fitted in parts:
         warn_of_identifiers(X, fitted)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 
-def seeded_clone(estimator: Any, random_state: Any) -> Any:
+def clone_with_seed(estimator: Any, random_state: Any) -> Any:
     """A clone whose unseeded parts take their seed from `random_state`, unless that is None."""
     copy = clone(estimator)
     if random_state is None or isinstance(copy, FrozenEstimator):

@@ -232,9 +232,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             only = self.classes_.tolist()[0]
             raise ValueError(f"y must hold at least 2 classes, got one class: {only!r}")
         self.class_weight_ = class_weights(self.class_weight, self.classes_, y)
-        return X, targets, None if validation is None else self._checked_validation(validation)
+        return X, targets, None if validation is None else self._check_validation(validation)
 
-    def _checked_validation(self, validation: Any) -> Pair:
+    def _check_validation(self, validation: Any) -> Pair:
         if not (isinstance(validation, tuple | list) and len(validation) == 2):
             raise TypeError(f"validation must be a pair (X, y) or None, got {type(validation)}")
         X, y = (drop_mask("validation", part) for part in validation)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..calibration.rehearsal import Rehearsal, supported_strength
 from ..calibration.temperature import Temperature
-from ..density.ensemble import MARGIN, NormalScores, fused_score
+from ..density.ensemble import MARGIN, NormalScores, fuse_scores
 from ..dirichlet import LEAST_DOUBT, Dirichlet, concentration, confidence, vacuity
 from ..evidence import (
     CautionBudget,
@@ -408,7 +408,7 @@ class ConfidenceFusion(BufferedModule):
         z = self._normal_scores(torch.stack([log_density.to(self.knots.dtype), sure]))
         # PyTorch has no log_ndtr on Apple's GPUs.
         host = z.cpu() if z.device.type == "mps" else z
-        fused: Tensor = fused_score(host, (MARGIN, 0.0), (1.0, 1.0)).to(z.device)
+        fused: Tensor = fuse_scores(host, (MARGIN, 0.0), (1.0, 1.0)).to(z.device)
         return fused
 
     def _normal_scores(self, x: Tensor) -> Tensor:

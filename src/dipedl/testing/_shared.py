@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from ..density.base import as_density
-from ..maths.seeds import seeded_clone
+from ..maths.seeds import clone_with_seed
 
 METHODS = ("predict", "predict_proba", "uncertainty")
 
@@ -92,7 +92,7 @@ class Subject:
             thing=estimator,
             X=X,
             y=y,
-            new=lambda: seeded_clone(estimator, 0),
+            new=lambda: clone_with_seed(estimator, 0),
             other=(X[::-1], np.roll(y, 1)),
             queries=X,
             types=(lambda X: X.astype(np.float32), np.asfortranarray, np.ndarray.tolist),
