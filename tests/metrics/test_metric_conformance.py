@@ -23,7 +23,6 @@ def module_name(path):
 SIGNATURES = {
     "id": ["y", "proba"],
     "ood": ["uncertainty_in", "uncertainty_out"],
-    "ood_proba": ["proba"],
     "risk": ["correct", "uncertainty"],
 }
 #: Kinds whose arrays describe different inputs.
@@ -38,7 +37,6 @@ def ordinary(kind, seed=0):
     return {
         "id": (rng.integers(3, size=40), proba),
         "ood": (rng.integers(0, 9, 40) / 8, rng.integers(3, 15, 30) / 8),
-        "ood_proba": (proba,),
         "risk": (rng.random(40) < 0.7, rng.integers(0, 9, 40) / 8),
     }[kind]
 
@@ -48,7 +46,6 @@ def best(kind):
     return {
         "id": (y, np.eye(3)[y]),
         "ood": (np.arange(40.0), np.arange(40.0, 70.0)),
-        "ood_proba": (np.full((40, 3), 1 / 3),),
         "risk": (np.arange(40) < 25, np.arange(40.0)),
     }[kind]
 
@@ -58,7 +55,6 @@ def worst(kind):
     return {
         "id": (y, np.eye(3)[(y + 1) % 3]),
         "ood": (np.arange(30.0, 70.0), np.arange(30.0)),
-        "ood_proba": (np.eye(3)[y],),
         "risk": (np.arange(40) < 25, -np.arange(40.0)),
     }[kind]
 

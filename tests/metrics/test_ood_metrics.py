@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from metric_strategies import EXACT, scores, stacked
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from dipedl.metrics import aupr_in, aupr_out, fpr_at_tpr, ood_auroc
+from dipedl.metrics import aupr_out, fpr_at_tpr, ood_auroc
 
 SHARES = st.sampled_from([0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 1.0])
 
@@ -33,7 +33,7 @@ def naive_average_precision(positive, negative):
 @given(scores(), scores())
 def test_aupr_agrees_with_sklearn_and_a_loop(u_in, u_out):
     labels, rank = stacked(u_in, u_out)
-    out, inside = aupr_out(u_in, u_out), aupr_in(u_in, u_out)
+    out, inside = aupr_out(u_in, u_out), aupr_out(-u_out, -u_in)
     np.testing.assert_allclose(out, average_precision_score(labels, rank), **EXACT)
     np.testing.assert_allclose(out, naive_average_precision(u_out, u_in), **EXACT)
     np.testing.assert_allclose(inside, average_precision_score(1 - labels, -rank), **EXACT)

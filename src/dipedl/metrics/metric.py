@@ -18,9 +18,8 @@ Ints = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
 #: The kind says how a metric is called: ``id`` with ``(y, proba)``, ``ood`` with
-#: ``(uncertainty_in, uncertainty_out)``, ``ood_proba`` with the ``(proba,)`` of OOD inputs,
-#: ``risk`` with ``(correct, uncertainty)``.
-Kind = Literal["id", "ood", "ood_proba", "risk"]
+#: ``(uncertainty_in, uncertainty_out)``, ``risk`` with ``(correct, uncertainty)``.
+Kind = Literal["id", "ood", "risk"]
 
 P = ParamSpec("P")
 

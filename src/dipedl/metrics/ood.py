@@ -1,4 +1,4 @@
-"""Metrics of OOD detection: AUROC, AUPR in both conventions, false-positive rate, Brier score."""
+"""Metrics of OOD detection: AUROC, AUPR, false-positive rate."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..maths.arrays import check_number
-from .metric import Floats, Ints, check_proba, check_scores, metric
+from .metric import Floats, Ints, check_scores, metric
 
-__all__ = ["aupr_in", "aupr_out", "fpr_at_tpr", "ood_auroc", "ood_brier"]
+__all__ = ["aupr_out", "fpr_at_tpr", "ood_auroc"]
 
 
 @metric(higher_is_better=True, kind="ood")
@@ -89,8 +89,9 @@ def aupr_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> f
     Notes
     -----
     Read it beside the prevalence, ``aupr_out.baseline(u_in, u_out)``: with 99 OOD inputs to one, a
-    constant score has 0.99 (Saito and Rehmsmeier, *PLOS ONE* 10, 2015). ``aupr_in`` is the other
-    convention and another number; papers often do not say which one they print.
+    constant score has 0.99 (Saito and Rehmsmeier, *PLOS ONE* 10, 2015). With in-distribution as the
+    positive class, another number, it is ``aupr_out(-u_out, -u_in)``; papers often do not say which
+    one they print.
 
     Step-wise average precision, as in scikit-learn. OpenOOD joins the points by straight lines
     instead, which is too optimistic because precision is not linear in recall.
@@ -112,50 +113,8 @@ def aupr_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> f
     0.4
     """
     u_in = check_scores("uncertainty_in", uncertainty_in)
-    return _average_precision(check_scores("uncertainty_out", uncertainty_out), u_in)
-
-
-@metric(higher_is_better=True, kind="ood", baseline=lambda u_in, u_out: _share_out(u_out, u_in))
-def aupr_in(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> float:
-    r"""Average precision of recognising known inputs, **in-distribution being the positive class**.
-
-    .. math:: \sum_t (R_t - R_{t-1}) \, P_t
-
-    over the distinct uncertainties t from low to high, where recall R and precision P accept every
-    input with u <= t.
-
-    Parameters
-    ----------
-    uncertainty_in, uncertainty_out : array-like, shapes (n_in,) and (n_out,)
-        As of `ood_auroc`, higher = less sure; here the first is the positive class.
-
-    Returns
-    -------
-    float
-        In (0, 1]. Higher is better. A constant score gives the prevalence n_in / (n_in + n_out).
-
-    Notes
-    -----
-    It takes the same arguments as ``aupr_out``; the sign is turned inside. Read it beside
-    ``aupr_in.baseline(u_in, u_out)``.
-
-    Ties: inputs with equal uncertainty are accepted together, in one step.
-
-    References
-    ----------
-    D. Hendrycks, K. Gimpel, "A baseline for detecting misclassified and out-of-distribution
-    examples in neural networks", ICLR 2017 ("AUPR In").
-
-    Examples
-    --------
-    >>> from dipedl.metrics import aupr_in
-    >>> round(aupr_in([0.1, 0.2, 0.3], [0.3, 0.4]), 4)
-    0.9167
-    >>> aupr_in.baseline([0.1, 0.2, 0.3], [0.3, 0.4])
-    0.6
-    """
-    u_in = check_scores("uncertainty_in", uncertainty_in)
-    return _average_precision(-u_in, -check_scores("uncertainty_out", uncertainty_out))
+    hits, alarms = _counts_at_thresholds(check_scores("uncertainty_out", uncertainty_out), u_in)
+    return float(np.diff(hits, prepend=0) @ (hits / (hits + alarms)) / hits[-1])
 
 
 @metric(higher_is_better=False, kind="ood")
@@ -215,52 +174,6 @@ def fpr_at_tpr(
     least = check_number("tpr", tpr, "in (0, 1], such as 0.95 for 95 %", lambda x: 0 < x <= 1)
     strictest = (hits / hits[-1] >= least).argmax()
     return float(alarms[strictest] / alarms[-1])
-
-
-@metric(higher_is_better=False, kind="ood_proba")
-def ood_brier(proba: npt.ArrayLike) -> float:
-    r"""Mean squared distance between the class probabilities of OOD inputs and the uniform ones.
-
-    .. math:: \frac1n \sum_i \sum_k (p_{ik} - 1/k)^2
-
-    Parameters
-    ----------
-    proba : array-like, shape (n, k)
-        Class probabilities of OOD inputs; rows sum to one.
-
-    Returns
-    -------
-    float
-        In [0, (k-1)/k]: 0.5 at most for two classes, 0.9 for ten. Lower is better.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If ``proba`` is not on the simplex.
-
-    Notes
-    -----
-    A predictor that is always uniform scores a perfect 0: read this number only beside the
-    in-distribution ``brier_score`` of the same model, which is then (k-1)/k.
-
-    References
-    ----------
-    G. W. Brier, "Verification of forecasts expressed in terms of probability", *Monthly Weather
-    Review* 78, 1950, equation 2, with the uniform distribution as the target.
-
-    Examples
-    --------
-    >>> from dipedl.metrics import ood_brier
-    >>> round(ood_brier([[0.9, 0.1], [0.5, 0.5]]), 4)
-    0.16
-    """
-    rows = check_proba(proba)
-    return float(np.square(rows - 1 / rows.shape[1]).sum(axis=1).mean())
-
-
-def _average_precision(positive: Floats, negative: Floats) -> float:
-    hits, alarms = _counts_at_thresholds(positive, negative)
-    return float(np.diff(hits, prepend=0) @ (hits / (hits + alarms)) / hits[-1])
 
 
 def _counts_at_thresholds(positive: Floats, negative: Floats) -> tuple[Ints, Ints]:

@@ -11,8 +11,6 @@ from scipy.stats import binomtest
 
 from dipedl.metrics import (
     accuracy,
-    adaptive_ece,
-    aupr_in,
     aupr_out,
     balanced_accuracy,
     brier_score,
@@ -20,11 +18,11 @@ from dipedl.metrics import (
     fpr_at_tpr,
     nll,
     ood_auroc,
-    ood_brier,
     risk_coverage_curve,
 )
 
 from .known_truth import known_truth_calls
+from .metrics import adaptive_ece, aupr_in, ood_brier
 
 OOD_PREFIX = "ood/"
 #: Labelled test rows from elsewhere.

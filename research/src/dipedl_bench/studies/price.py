@@ -17,8 +17,9 @@ import numpy as np
 from dipedl.calibration import Temperature
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import CautionBudget, log_evidence
-from dipedl.metrics import brier_score, ood_brier
+from dipedl.metrics import brier_score
 
+from ..results.metrics import ood_brier
 from ..results.paper import published_price, published_rows
 from ..tables.table import bench_table, keep_latest
 from .sweeps import GAMMAS, Parts, Scores, gamma_sweep

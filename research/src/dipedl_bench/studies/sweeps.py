@@ -26,12 +26,13 @@ from scipy.special import entr, softmax
 
 from dipedl.dirichlet import Dirichlet
 from dipedl.evidence import log_evidence
-from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc, ood_brier
+from dipedl.metrics import accuracy, aupr_out, brier_score, ood_auroc
 from dipedl.writing import whole_file
 
 from ..names import run_command
 from ..results import paper
 from ..results.files import read_file
+from ..results.metrics import ood_brier
 from ..results.paper import published
 from ..results.store import Arrays, Store
 from ..tables.table import Estimate, Line, estimate, keep_latest
