@@ -1,6 +1,6 @@
 """A trained network, one pass over its data, and an honest "I don't know", out to ONNX.
 
-Trains a small CNN on the 4,000 digits inside the package, puts a density on its features, asks it
+Trains a small CNN on the 1,500 digits inside the package, puts a density on its features, asks it
 about K-MNIST and Omniglot drawings, exports one graph and runs it in onnxruntime.
 Run: python examples/pretrained_cnn.py [FILE.onnx]
 """
@@ -22,7 +22,7 @@ from dipedl import datasets
 from dipedl.metrics import ood_auroc
 from dipedl.pretrained import DIPModule, DirichletOutput
 
-HELD_OUT = 500
+HELD_OUT = 300
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def cnn() -> nn.Sequential:
     return nn.Sequential(*body, nn.Linear(64 * 9, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
-def train(network: nn.Module, loader: DataLoader, epochs: int = 6) -> None:
+def train(network: nn.Module, loader: DataLoader, epochs: int = 12) -> None:
     optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3)
     steps = epochs * len(loader)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps)

@@ -19,8 +19,8 @@ def arrays():
 
 def test_shapes_types_and_range(data):
     assert repr(data) == (
-        "Dataset('mini_mnist', X_train=(4000, 784), X_test=(1000, 784), n_classes=10, "
-        "ood={'kmnist': 500, 'omniglot': 500, 'omniglot_inverted': 500})"
+        "Dataset('mini_mnist', X_train=(1500, 784), X_test=(500, 784), n_classes=10, "
+        "ood={'kmnist': 200, 'omniglot': 200, 'omniglot_inverted': 200})"
     )
     for X in (data.X_train, data.X_test, *data.ood.values()):
         assert X.dtype == np.float32 and X.min() == 0 and X.max() == 1

@@ -18,13 +18,13 @@ __all__ = ["load_mini_mnist"]
 FILE = Path(__file__).with_name("_mini") / "mnist_mini.npz"
 _DRAWN = "drawn by research/scripts/make_mini.py"
 # of its arrays, by fingerprint
-SHA256 = "9c8b3d2fd9b76fcfd006f1ae2b711a8c9be913bbc53b6abf749305d734c38735"
+SHA256 = "ae0e68c7d18b91d6079af80ff2eea0cefcf8661d62c33ef191d9ca49a4f9d41e"
 
 
 def load_mini_mnist() -> Dataset:
-    """Real images inside the package: 5,000 MNIST digits, and ood images of K-MNIST and Omniglot.
+    """Real images inside the package: 2,000 MNIST digits, and ood images of K-MNIST and Omniglot.
 
-    4,000 digits to train and 1,000 to test: a balanced draw from the official sets by a fixed seed
+    1,500 digits to train and 500 to test: a balanced draw from the official sets by a fixed seed
     (``research/scripts/make_mini.py``), for quick trials offline. Numbers are not comparable with
     full MNIST.
 
@@ -32,7 +32,7 @@ def load_mini_mnist() -> Dataset:
     -------
     Dataset
         Inputs (n, 784), float32 in [0, 1] (pixel / 255); labels (n,), int64;
-        ``image_shape=(28, 28)``. The ood sets, 500 images each: "kmnist" (K-MNIST test),
+        ``image_shape=(28, 28)``. The ood sets, 200 images each: "kmnist" (K-MNIST test),
         "omniglot" (evaluation split as published: dark on white) and "omniglot_inverted" (the same
         drawings, white on black).
 
@@ -51,7 +51,7 @@ def load_mini_mnist() -> Dataset:
     >>> from dipedl.datasets import load_mini_mnist
     >>> data = load_mini_mnist()
     >>> data.X_train.shape, data.X_test.shape
-    ((4000, 784), (1000, 784))
+    ((1500, 784), (500, 784))
     >>> sorted(data.ood)
     ['kmnist', 'omniglot', 'omniglot_inverted']
     """
@@ -75,20 +75,20 @@ def load_mini_mnist() -> Dataset:
                 "MNIST (Y. LeCun, C. Cortes, C. J. C. Burges)",
                 urls=("https://ossci-datasets.s3.amazonaws.com/mnist/",),
                 licence="CC BY-SA 3.0, as commonly stated",
-                notes=f"4,000 training and 1,000 test images {_DRAWN}",
+                notes=f"1,500 training and 200 test images {_DRAWN}",
             ),
             Provenance(
                 '"KMNIST Dataset" (created by CODH), adapted from "Kuzushiji Dataset" '
                 "(created by NIJL and others), doi:10.20676/00000341",
                 urls=("https://codh.rois.ac.jp/kmnist/dataset/kmnist/",),
                 licence="CC BY-SA 4.0",
-                notes=f"500 test images {_DRAWN}",
+                notes=f"200 test images {_DRAWN}",
             ),
             Provenance(
                 "Omniglot, evaluation split (B. Lake)",
                 urls=("https://raw.githubusercontent.com/brendenlake/omniglot/master/python/",),
                 licence="MIT, Copyright (c) 2015 Brenden Lake",
-                notes=f"500 drawings {_DRAWN}; resized from 105 x 105 to 28 x 28 pixels "
+                notes=f"200 drawings {_DRAWN}; resized from 105 x 105 to 28 x 28 pixels "
                 "(bilinear, antialiased)",
             ),
         ),
@@ -96,7 +96,7 @@ def load_mini_mnist() -> Dataset:
 
 
 def read_arrays() -> dict[str, NDArray[Any]]:
-    """Images (n, 28, 28) and labels (n,) in bytes, and the row of each in the official file."""
+    """Images (n, 28, 28) and labels (n,) in bytes."""
     try:
         with np.load(FILE, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}

@@ -28,11 +28,11 @@ def data():
     whole = demo.halved_digits()
     return replace(
         whole,
-        X_train=whole.X_train[::10],
-        y_train=whole.y_train[::10],
-        X_test=whole.X_test[::5],
-        y_test=whole.y_test[::5],
-        ood={name: X[::5] for name, X in whole.ood.items()},
+        X_train=whole.X_train[::4],
+        y_train=whole.y_train[::4],
+        X_test=whole.X_test[::2],
+        y_test=whole.y_test[::2],
+        ood={name: X[::2] for name, X in whole.ood.items()},
     )
 
 

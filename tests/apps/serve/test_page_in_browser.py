@@ -69,7 +69,7 @@ class Demo:
 
 def few_digits():
     data = load_mini_mnist()
-    return replace(data, X_train=data.X_train[::5], y_train=data.y_train[::5])
+    return replace(data, X_train=data.X_train[::2], y_train=data.y_train[::2])
 
 
 class Server:

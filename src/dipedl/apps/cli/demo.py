@@ -32,7 +32,7 @@ def demo(
         check_page(out)
         check_model(model)
         if not quiet:
-            echo("Fitting a model of 4,000 bundled digits ...", err=True)
+            echo("Fitting a model of 1,500 bundled digits ...", err=True)
         data = halved_digits()
         found = run_demo(data, seed, model)
         page = render(found, "new digits", "a model of bundled digits", data.provenance)
