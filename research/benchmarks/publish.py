@@ -81,19 +81,29 @@ def keep_trivial(stores: Sequence[Store], target: Path) -> None:
 
 
 def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any]]) -> None:
-    """Keep what sweeps and figures of DIP-EDL derive from, and the sweeps over the most seeds."""
+    """Keep what sweeps and figures of DIP-EDL derive from, and the sweeps over the most seeds.
+
+    Files whose content is published already stay as they are, to the byte: predictions that are
+    read from a published file and written again, or scored on another CPU, differ in last digits.
+    """
     mine = [row for row in rows if row["method"] == "dip-edl"]
-    parts = {}
+    parts, changed = {}, False
     for row, store in itertools.product(mine, stores):
-        stored = store.has_arrays("dip-edl", row["config_hash"], row["seed"])
-        if stored or sweeps.parts_file(store, row).exists():
-            parts[row["seed"]] = sweeps.parts_of(store, row)
-            write_parts(sweeps.parts_file(target, row), parts[row["seed"]])
+        source, file = (sweeps.parts_file(of, row) for of in (store, target))
+        before = file.read_bytes() if file.exists() else b""
+        if source.exists():
+            write_file(file, source.read_bytes())
+        elif store.has_arrays("dip-edl", row["config_hash"], row["seed"]):
+            write_parts(file, sweeps.parts_of(store, row))
+        if file.exists():
+            changed |= file.read_bytes() != before
+            parts[row["seed"]] = sweeps.parts_of(target, row)
     hashes = sorted({row["config_hash"] for row in mine})
     files = [s.folder / "sweeps.json" for s in stores if (s.folder / "sweeps.json").exists()]
     known = [of for of in map(read_file, files) if set(of["hashes"]) <= set(hashes)]
     kept = max(known, key=lambda of: len(of["seeds"]), default={"seeds": []})
-    if len(parts) >= max(1, len(kept["seeds"])):
+    changed |= kept["seeds"] != sorted(parts)
+    if changed and len(parts) >= max(1, len(kept["seeds"])):
         ordered, paper = [parts[seed] for seed in sorted(parts)], paper_suite(rows)
         found = {
             what: {

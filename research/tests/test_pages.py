@@ -104,6 +104,17 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(SWEEPS)
     page = page_of("mnist", tmp_path / "to")
     assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
+    # published again, no byte of it changes; a run that is computed anew is published anew
+    files = {f: f.read_bytes() for f in (tmp_path / "to/mnist/cpu").iterdir() if f.is_file()}
+    write_synthetic_store(tmp_path / "more", profile="cpu", methods=("edl",))
+    for folder in ("to", "run", "more"):
+        publish.publish([tmp_path / folder], "mnist", tmp_path / "to")
+        for file, content in files.items():
+            assert file.name == "rows.jsonl" or file.read_bytes() == content, (folder, file)
+    (tmp_path / "to/mnist/cpu/sweeps.json").unlink()
+    publish.publish([tmp_path / "more"], "mnist", tmp_path / "to")
+    again = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
+    assert again == kept
     # rows of another configuration do not keep the sweeps of this one
     rows = (tmp_path / "to/mnist/cpu/rows.jsonl").read_text()
     (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows.replace(kept["hashes"][0], "0" * 12))
