@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from ..answers import Decisions
-from ..networks.checks import check_choice
+from ..maths.arrays import check_choice
 from ..networks.evidential_losses import (
     expected_cross_entropy,
     marginal_likelihood_loss,

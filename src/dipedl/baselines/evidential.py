@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from ..dirichlet import DIRICHLET_KINDS, Dirichlet
-from ..maths.arrays import check_integer
-from ..networks.checks import check_choice, check_number
+from ..maths.arrays import check_choice, check_integer, check_number
 from ..networks.evidential_losses import (
     evidence_from_logits,
     kl_misleading,

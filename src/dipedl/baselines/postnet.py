@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..answers import Decisions
-from ..maths.arrays import check_integer
-from ..networks.checks import check_choice, check_number
+from ..maths.arrays import check_choice, check_integer, check_number
 from ..networks.evidential_losses import uce
 from ..networks.torch_classifier import TorchEstimator
 from .evidential import TRAINING, Evidential

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from ..maths.arrays import check_integer
-from .checks import check_choice, check_flag, check_number
+from ..maths.arrays import check_choice, check_integer, check_number
+from .checks import check_flag
 
 __all__ = ["MLP", "Architecture", "FastCNN", "LeNet5", "Network"]
 
@@ -66,8 +66,7 @@ class Network(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:
         """Outputs for rows X (n, d), shape (n, k)."""
-        outputs: Tensor = self.head(self.features(X))
-        return outputs
+        return self.outputs_and_features(X)[0]
 
 
 class Architecture:

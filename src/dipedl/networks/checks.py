@@ -8,9 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..maths.arrays import check_choice as check_choice
-from ..maths.arrays import check_number as check_number
-
 __all__ = []
 
 _ROUNDING = 1e-6

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..dirichlet import differential_entropy, kl_divergence
+from ..maths.arrays import check_choice
 from ..maths.gamma import digamma_excess
-from .checks import check_choice, label_mask
+from .checks import label_mask
 
 __all__ = [
     "evidence_from_logits",
@@ -132,7 +133,8 @@ def mse_bayes_risk(alpha: Tensor, y: Tensor) -> Tensor:
     strength = alpha.sum(dim=1, keepdim=True)
     mean = alpha / strength
     variance = mean * (1 - mean) / (strength + 1)
-    return ((_one_hot(alpha, y) - mean).square() + variance).sum(dim=1)
+    label = label_mask(alpha, y).to(alpha.dtype)
+    return ((label - mean).square() + variance).sum(dim=1)
 
 
 def marginal_likelihood_loss(alpha: Tensor, y: Tensor) -> Tensor:
@@ -231,7 +233,8 @@ def projected_mse(
     """
     others = evidence.sum(dim=1, keepdim=True) - evidence
     scale = evidence + lambda1 * others + evidence.shape[1] * lambda2
-    return (_one_hot(evidence, y) - (evidence + lambda2) / scale).square().sum(dim=1)
+    label = label_mask(evidence, y).to(evidence.dtype)
+    return (label - (evidence + lambda2) / scale).square().sum(dim=1)
 
 
 def uce(alpha: Tensor, y: Tensor, entropy_weight: float = 1e-5) -> Tensor:
@@ -263,10 +266,6 @@ def uce(alpha: Tensor, y: Tensor, entropy_weight: float = 1e-5) -> Tensor:
     """
     loss: Tensor = expected_cross_entropy(alpha, y) - entropy_weight * differential_entropy(alpha)
     return loss
-
-
-def _one_hot(like: Tensor, y: Tensor) -> Tensor:
-    return label_mask(like, y).to(like.dtype)
 
 
 def _split(alpha: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,8 +15,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from ..maths.arrays import check_choice
 from .backbones import Network
-from .checks import check_choice
 from .torch_classifier import TorchEstimator
 
 __all__ = ["LayerFeatures"]

@@ -23,9 +23,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parametrize
 
 from ..inputs import NotComputableError
-from ..maths.arrays import check_magnitude, drop_mask
+from ..maths.arrays import check_choice, check_magnitude, check_number, drop_mask
 from .backbones import MLP, Architecture, Network, Shape, image_shape
-from .checks import check_choice, check_number, check_pixels
+from .checks import check_pixels
 from .device import as_tensor, limit_threads, plain_defaults, resolve_device
 from .training import History, Training, TrainingPaused, train
 

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from ..gaussians.factor import explain_rows
 from ..gaussians.moments import Shrinkage, machine_memory
-from ..maths.arrays import LOG_2PI, check_integer, to_numpy
+from ..maths.arrays import LOG_2PI, check_choice, check_integer, to_numpy
 from ..networks.batches import class_indices
-from ..networks.checks import check_choice, check_class_indices, check_finite_rows
+from ..networks.checks import check_class_indices, check_finite_rows
 from .class_moments import ExactMoments, SketchMoments
 from .distances import (
     BufferedModule,

@@ -19,10 +19,7 @@ from torch import Tensor, distributed, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from ..answers import (
-    Decisions,
-    snapshot_of,
-)
+from ..answers import Decisions, snapshot_of
 from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
 from ..calibration.rehearsal import Rehearsal
 from ..dirichlet import Dirichlet
@@ -212,7 +209,7 @@ class DIPModule(Decisions, nn.Module):
             dtype=self.density_.dtype,
         )
         self.held_out = HeldOutRows()
-        self.features, self.pool, self.score = features, pool, score
+        self.features, self.pool, self.score, self.spread = features, pool, score, spread
         self.classes = None if classes is None else list(classes)
         self._held_out: float | str = HELD_OUT_SHARE
         #: Modules that behave otherwise in training mode, or may: torch.nn did not write them.
@@ -559,11 +556,6 @@ class DIPModule(Decisions, nn.Module):
     def false_alarm_rate(self) -> float:  # type: ignore[override]
         """Share of held-out ID inputs that `predict_ood` may flag."""
         return self.head.false_alarm_rate
-
-    @property
-    def spread(self) -> Rehearsal | None:
-        """The learner of the strength, unfitted."""
-        return self.head.spread
 
     @property
     def spread_(self) -> Rehearsal | None:

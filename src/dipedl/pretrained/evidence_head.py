@@ -131,6 +131,7 @@ class EvidenceHead(BufferedModule):
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
+        self.spread: Rehearsal | None = spread
         self.strength = None if spread is None else Strength(spread, dtype)
         for name in self._buffers:
             setattr(self, name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
@@ -139,11 +140,6 @@ class EvidenceHead(BufferedModule):
     @property
     def is_fitted(self) -> bool:
         return self.prior.numel() > 0
-
-    @property
-    def spread(self) -> Rehearsal | None:
-        """The learner of the strength, unfitted."""
-        return None if self.strength is None else self.strength.spread
 
     @property
     def needs_proba(self) -> bool:

@@ -10,8 +10,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...maths.arrays import check_integer
-from ..checks import check_number, check_pixels
+from ...maths.arrays import check_integer, check_number
+from ..checks import check_pixels
 
 __all__ = ["Dequantization", "Standardization"]
 
@@ -114,8 +114,8 @@ class Dequantization:
     ----------
     levels : int, default=256
         Number L of grey levels.
-    logit : float, optional
-        The lam above, default 1e-6, in (0, 1/2); None leaves out the logit.
+    logit : float, default=1e-6
+        The lam above, in (0, 1/2).
     jacobian : bool, default=True
         Whether log-densities include the Jacobian of this map, and so are densities of pixels.
         The DIP-EDL paper leaves it out: log-densities of y.
@@ -136,7 +136,7 @@ class Dequantization:
     """
 
     levels: int = 256
-    logit: float | None = 1e-6
+    logit: float = 1e-6
     jacobian: bool = True
 
     def __post_init__(self) -> None:
@@ -144,8 +144,7 @@ class Dequantization:
         check_integer("levels", self.levels)
         if self.levels < 2:
             raise ValueError(f"levels must be at least 2, got {self.levels!r}")
-        if self.logit is not None:
-            check_number("logit", self.logit, "in (0, 1/2), or None", lambda lam: 0 < lam < 0.5)
+        check_number("logit", self.logit, "in (0, 1/2)", lambda lam: 0 < lam < 0.5)
 
     def check(self, name: str, X: Tensor) -> None:
         """Raise ValueError unless rows X (n, d) hold pixels in [0, 1]."""
@@ -161,7 +160,7 @@ class Dequantization:
 class _Dequantize(Preprocessor):
     is_noisy = True
 
-    def __init__(self, levels: int, lam: float | None) -> None:
+    def __init__(self, levels: int, lam: float) -> None:
         super().__init__()
         self.levels, self.lam = levels, lam
 
@@ -173,15 +172,13 @@ class _Dequantize(Preprocessor):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         cell = ((self.levels - 1) * x + 0.5) / self.levels
         scale = math.log((self.levels - 1) / self.levels) * x.shape[1]
-        if self.lam is None:
-            return cell, x.new_full((len(x),), scale)
         inside = self.lam + (1 - 2 * self.lam) * cell
         low, high = inside.log(), (-inside).log1p()
         scale += math.log1p(-2 * self.lam) * x.shape[1]
         return low - high, scale - (low + high).sum(dim=1)
 
     def inverse(self, y: Tensor) -> Tensor:
-        cell = y if self.lam is None else (y.sigmoid() - self.lam) / (1 - 2 * self.lam)
+        cell = (y.sigmoid() - self.lam) / (1 - 2 * self.lam)
         top = self.levels - 1
         return (cell * self.levels).floor().clamp(0, top) / top
 
