@@ -62,10 +62,10 @@ types: .venv/.dev ## Types
 format: .venv/.dev
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-# of minutes; the others (scale, drift, flows, the service, spectra, peers) have commands of their own
-MEASUREMENTS := startup gaussian_scale default_speed neighbour_rows guarantee set_coverage caution_budget \
-	head_speed load_speed install_size which_score
-OF_MNIST := covariance_forms select_density likelihood_failure
+# of minutes; the others (scale, drift, the service, peers) have commands of their own
+MEASUREMENTS := startup gaussian_scale default_speed guarantee set_coverage caution_budget \
+	load_speed install_size
+OF_MNIST := select_density
 bench: .venv/.dev ## Receipts of the measurements of minutes, in research/results (some need DIPEDL_DATA)
 	cd research && for name in $(MEASUREMENTS) $(if $(DIPEDL_DATA),$(OF_MNIST)); do \
 	  echo "== $$name" && ../$(BIN)/python benchmarks/$$name.py || exit 1; done

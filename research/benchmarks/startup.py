@@ -6,15 +6,6 @@ import sys
 import harness
 from harness import median_seconds
 
-_FIRST_RESULT = """
-from dipedl import DIPClassifier, datasets
-from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
-data = datasets.load_mini_mnist()
-clf = DIPClassifier(RandomForestClassifier(random_state=0), features=PCA(50, random_state=0))
-clf.fit(data.X_train[:1000], data.y_train[:1000])
-clf.predict_proba(data.X_test); clf.uncertainty(data.X_test); clf.predict_ood(data.ood["kmnist"])
-"""
 _SNIPPETS = {
     "python": "pass",
     "import_dipedl": "import dipedl",
@@ -30,7 +21,6 @@ _SNIPPETS = {
         "clf = DIPClassifier().fit(d.X_train, d.y_train);"
         "clf.predict_proba(d.X_test); clf.uncertainty(d.X_test); clf.predict_ood(d.ood['held_out'])"
     ),
-    "first_result_mini_mnist": _FIRST_RESULT,
 }
 
 
