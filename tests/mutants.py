@@ -666,8 +666,8 @@ MUTANTS = [
     Mutant(
         "fused score without the margin",
         "src/dipedl/density/ensemble.py",
-        "log_ndtr(scores + margin)",
-        "log_ndtr(scores)",
+        ".log_ndtr(z + margins[:, None])",
+        ".log_ndtr(z)",
         "tests/pretrained/test_fusion.py::test_score_is_that_of_fused_density",
     ),
     Mutant(

@@ -328,12 +328,20 @@ def _log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) -
 
 
 def score_parts(parts: Mapping[str, Any], Z: np.ndarray) -> dict[str, np.ndarray]:
-    """Return `log_density` of checked features Z (n, p) by each of several densities."""
-    scores, unit = {}, None
+    """Return `log_density` of checked features Z (n, p) by each of several densities.
+
+    What two of them need, as the rows of unit length, is computed once.
+    """
+    scores: dict[str, np.ndarray] = {}
+    unit: np.ndarray | None = None
+    names = {id(part): name for name, part in parts.items()}
     with np.errstate(all="ignore"):
         for name, part in parts.items():
             behind = density_after_normalizer(part)
-            if behind is None:
+            known = names.get(id(part.density_), "") if hasattr(part, "log_ratio") else ""
+            if known in scores:
+                scores[name] = part.log_ratio(scores[known], Z)
+            elif behind is None:
                 scores[name] = _log_density(part, Z)
             else:
                 unit = unit_rows(Z) if unit is None else unit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cache, reduce
 from typing import Any, Self
@@ -48,8 +48,8 @@ from .base import (
     check_training_rows,
     clone_with_selected,
     fit_copy,
+    log_density,
     requires_labels,
-    score_parts,
 )
 
 __all__ = ["GDADensity", "GaussianDensity", "MahalanobisDensity", "RelativeDensity"]
@@ -576,6 +576,13 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         self.background_ = fit_copy(background, Z, y, w)
         return self
 
+    def share_foreground(self, densities: Iterable[Any]) -> None:
+        """Take the foreground from densities of the same rows, if one of them is that very fit."""
+        for density in densities:
+            if type(density) is type(self.density_) is GDADensity:
+                if density.get_params() == self.density_.get_params():
+                    self.density_ = density
+
     def clone_with_selected(self) -> Self:
         """Return an unfitted copy with the settings that each part has selected on all rows."""
         foreground, background = self._templates()
@@ -587,8 +594,11 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-ratio in nats of features Z (n, p) that were checked before, (n,)."""
-        parts = {"foreground": self.density_, "background": self.background_}
-        foreground, background = score_parts(parts, Z).values()
+        return self.log_ratio(log_density(self.density_, Z), Z)
+
+    def log_ratio(self, foreground: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return `log_density` of features Z (n, p) whose scores by the foreground are known."""
+        background = log_density(self.background_, Z)
         # Both are -inf where distances overflow: there a row is far from everything.
         finite = np.isfinite(foreground) & np.isfinite(background)
         score = np.full(len(Z), -np.inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from functools import cache
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -200,9 +201,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     @property
     def log_constant_(self) -> float:
         """``log k - log n - log V_p``, in nats."""
-        n, p = self.neighbors_._fit_X.shape
-        log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
-        return float(np.log(self.n_neighbors_) - np.log(n) - log_volume)
+        return _log_constant(self.n_neighbors_, *self.neighbors_._fit_X.shape)
 
     def _draw(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Draw the numbers of the rows to keep; each class keeps its share.
@@ -221,6 +220,12 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     def _exact(self, X: np.ndarray, k: int) -> NearestNeighbors:
         tree = len(X) > _PRODUCTS and X.shape[1] <= _TREE_FEATURES
         return NearestNeighbors(n_neighbors=k, algorithm="auto" if tree else "brute").fit(X)
+
+
+@cache
+def _log_constant(k: int, n: int, p: int) -> float:
+    log_volume = p / 2 * np.log(np.pi) - gammaln(p / 2 + 1)
+    return float(np.log(k) - np.log(n) - log_volume)
 
 
 def _smallest_positive(distance: np.ndarray) -> float:

@@ -404,7 +404,7 @@ class ConfidenceFusion(BufferedModule):
         z = self._normal_scores(torch.stack([log_density.to(self.knots.dtype), sure]))
         # PyTorch has no log_ndtr on Apple's GPUs.
         host = z.cpu() if z.device.type == "mps" else z
-        fused: Tensor = fuse_scores(host, (MARGIN, 0.0), (1.0, 1.0)).to(z.device)
+        fused: Tensor = fuse_scores(host, host.new_tensor((MARGIN, 0.0)), (1.0, 1.0)).to(z.device)
         return fused
 
     def _normal_scores(self, x: Tensor) -> Tensor:
