@@ -139,6 +139,16 @@ def test_text_with_gaps_of_a_nullable_type():
     np.testing.assert_allclose(*answers)
 
 
+def test_the_text_that_numpy_makes_of_a_gap_is_a_gap_unless_the_fit_had_such_a_level():
+    jobs = np.array([["cook"], ["clerk"], [np.nan]] * 30, dtype=object)
+    model = DIPClassifier(make_pipeline(OneHotEncoder(), LogisticRegression()), GDADensity(), cv=2)
+    for rows, names in ((jobs, "missing"), (jobs.astype(str), "= 'nan'")):
+        clf = clone(model).fit(rows, Y)
+        found = clf.predict_proba(jobs.astype(str))
+        np.testing.assert_array_equal(found, clf.predict_proba(rows))
+        assert names in str(clf.explain(jobs.astype(str)[2:3])[0])
+
+
 def labels(gap, kind=object):
     y = pd.Series(np.array(["no", "yes"], dtype=object)[Y])
     y[3] = gap

@@ -335,6 +335,7 @@ def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:
         X = validate_data(model, X, reset=False, skip_check_array=True)
     numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
     if inputs is not None and (inputs.levels or not numbers):
+        X = inputs.restore_gaps(X)
         inputs.refuse_other_types(X, original)
     return X
 
@@ -832,6 +833,17 @@ class Inputs:
             if known:
                 new |= np.array(new_levels("", column(X, j), known)) != ""
         return new
+
+    def restore_gaps(self, X: Any) -> Any:
+        """Return X (n, d) with NaN for "nan" in an array of texts, unless the fit had such a level.
+
+        NumPy makes this text of a gap beside texts.
+        """
+        if not (isinstance(X, np.ndarray) and X.dtype.kind == "U" and X.ndim == 2):
+            return X
+        gaps = X == "nan"
+        gaps[:, [j for j, levels in self.levels.items() if "nan" in levels]] = False
+        return np.where(gaps, np.nan, X.astype(object)) if gaps.any() else X
 
     def refuse_other_types(self, X: Any, original: Any = None) -> None:
         """Raise ValueError for text in X (n, d) where the fit had numbers, or the reverse.

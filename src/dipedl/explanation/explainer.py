@@ -114,6 +114,8 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     # The inputs of a network have no columns.
     rows = validate_rows(X) if hasattr(clf, "n_features_in_") else np.arange(len(Z))
     evidence_side = clf.evidence_
+    if before is None and evidence_side.columns_ is not None:
+        rows = evidence_side.columns_.restore_gaps(rows)
     held_out: HeldOut = evidence_side.held_out_
     P = evidence_side.calibrate_proba(proba, scores)
     dirichlet = clf.dirichlet_of(P, scores)

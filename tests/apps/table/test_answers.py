@@ -104,7 +104,7 @@ def test_a_loaded_model_takes_rows_in_lists_as_in_a_table(dated):
     used = json.loads(clf.table_)["columns"]
     rows = raw[[column["name"] for column in used if column["kind"] != "text"]]
     assert rows.isna().any(axis=None)
-    for form in (rows.to_numpy(), rows.to_numpy().tolist()):
+    for form in (rows.to_numpy(), rows.to_numpy().tolist(), rows.to_numpy().astype(str)):
         np.testing.assert_array_equal(clf.predict_proba(form), clf.predict_proba(raw))
 
 

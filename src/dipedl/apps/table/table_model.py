@@ -201,14 +201,18 @@ def encode_rows(classifier: Any, X: Any) -> Any:
     names = list(classifier.feature_names_in_)
     if isinstance(X, np.ndarray | list) and np.ndim(X) == 2:
         own = [column.name for column in columns if column.used]
-        # Of a list NumPy would make texts, with the text nan for a gap.
+        # Of a list NumPy makes texts, with the text nan for a gap.
         X = np.asarray(X, dtype=object) if isinstance(X, list) else X
         if X.shape[1] != len(own):
             raise UserError(
                 f"X has {X.shape[1]:,} columns, and the model was fitted on the {len(own):,} "
                 f"columns {list_names(map(repr, own))}: give these, in this order or by name"
             )
-        X = pd.DataFrame(X, columns=own)
+        levels = [column.levels for column in columns if column.used]
+        texts = X.dtype.kind == "U"
+        X = pd.DataFrame(X, columns=own, dtype=object if texts else None)
+        if texts:
+            X = X.mask((X == "nan") & ["nan" not in known for known in levels], None)
     if isinstance(X, pd.Series | Mapping) or (isinstance(X, list) and np.ndim(X) == 1):
         raise UserError(
             f"X must be a table, got {type(X).__name__}: give a DataFrame, such as "
