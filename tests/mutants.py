@@ -874,10 +874,10 @@ MUTANTS = [
         "tests/baselines/test_mc_dropout.py::test_the_passes_of_dropout_share_the_layers_before_it",
     ),
     Mutant(
-        "even window one pixel off",
+        "even window widened as if centred",
         "src/dipedl/apps/spectra/features.py",
-        "origin = -1 if size % 2 == 0 else 0",
-        "origin = 0",
+        "(self.centred and self.window % 2 == 0)",
+        "(self.window % 2 == 0)",
         "tests/apps/spectra/test_features.py::test_smoothing_agrees_with_scipy",
     ),
     Mutant(

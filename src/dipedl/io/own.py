@@ -522,7 +522,8 @@ def _blocks_are_filled(blocks: Any, sizes: c.Sizes) -> None:
 
 def _window_fits(filter_: Any, sizes: c.Sizes) -> None:
     c.need(sizes["w"] <= sizes["d"], "have a window wider than the pixels")
-    c.need(filter_.edges_.shape[1] == sizes["w"] // 2, "have other ends than half a window")
+    # The polynomial is fitted for each answer.
+    c.need(filter_.polyorder < min(sizes["w"], 100), "have a polynomial of too high a degree")
 
 
 _TRANSFORMERS: dict[str, Entry] = {
@@ -547,8 +548,8 @@ _TRANSFORMERS: dict[str, Entry] = {
         | {"explained_variance_ explained_variance_ratio_": c.floats("c")}
     ),
     "spectra.SavitzkyGolay": Entry(
-        WIDE
-        | {"window_": c.count("w", 1), "taps_": c.floats("w"), "edges_": c.floats(2, "*", "w")},
+        WIDE | {"window_": c.count("w", 1)},
+        parameters={"polyorder": c.count()},
         where=(_window_fits,),
     ),
 }
