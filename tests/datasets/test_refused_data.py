@@ -1,4 +1,4 @@
-"""What no data set can be made of: the error and the argument that it names."""
+"""Input that no data set can be made of: the error and the argument that it names."""
 
 import numpy as np
 import pytest

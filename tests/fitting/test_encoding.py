@@ -78,14 +78,14 @@ def encoded(frame, estimator=BOOSTING):
 
 
 def named(features, frame, column):
-    """What the encoder makes of a frame, before it is standardised, by the names of the columns."""
+    """Return by column what the encoder makes of a frame, before it is standardised."""
     inner = features["encode"]
     made = pd.DataFrame(inner.transform(frame), columns=inner.get_feature_names_out())
     return made.filter(like=column).drop(columns=f"new__{column}", errors="ignore")
 
 
 def new_values(features, frame, column):
-    """What the encoder says of new values in a column of a frame."""
+    """Return what the encoder says of new values in a column of a frame."""
     inner = features["encode"]
     made = pd.DataFrame(inner.transform(frame), columns=inner.get_feature_names_out())
     return made[f"new__{column}"]

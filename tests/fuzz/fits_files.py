@@ -113,7 +113,7 @@ DAMAGES = [_card_value, _card_value, _any_card, _bits, _cut, _moved, _numbers]
 
 
 def _read(path: Path, many: bool) -> list[str]:
-    """What reading a file comes to."""
+    """Read a file, and return the outcome."""
     start = time.process_time()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

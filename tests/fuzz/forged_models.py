@@ -291,7 +291,7 @@ class Child:
         self.process.stdout.readline()  # its imports count for no file
 
     def ask(self, number, path):
-        """How it went: one word, and what was said."""
+        """Return the outcome, one word, and what was said."""
         try:
             self.process.stdin.write(f"{number} {path}\n".encode())
             self.process.stdin.flush()
@@ -424,7 +424,7 @@ def _checked_answers(model, inputs):
 
 
 def _doubt(model, inputs):
-    """What is wrong with a Dirichlet and what is decided by it; None if nothing is."""
+    """Return the fault of a Dirichlet and of decisions by it, or None."""
     found = model.predict_dirichlet(inputs)
     vacuity, alpha = np.asarray(found.vacuity), np.asarray(found.concentration)
     if not (np.isfinite(alpha).all() and (alpha > 0).all()):

@@ -480,7 +480,7 @@ async def asked(service, body, kind, query, headers=None, path="/v1/predict", me
 
 
 def judged(make, status, text):
-    """What came of a try."""
+    """Return the outcome of a try."""
     if status == 200 and make in (flipped, odd_arrow, odd_json):
         return "answered"
     if status == 200 and make is wrong_width:

@@ -84,7 +84,7 @@ def disguised(rng, found):
 
 
 def answer(model, X, rng):
-    """What one method gives, and whether it keeps its promises."""
+    """Return what one method gives, and whether it keeps its promises."""
     if isinstance(model, DIPClassifier):
         return ask_classifier(model, X, rng.integers(0, 6))
     name = rng.choice([n for n in ("predict", "score_samples", "uncertainty") if hasattr(model, n)])

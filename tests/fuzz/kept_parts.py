@@ -1,4 +1,4 @@
-"""What a stopped fit or a stopped ``score`` has kept, damaged: done again, or what it was."""
+"""Damage to what a stopped fit or ``score`` has kept: done again, or what it was."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def answered() -> dict[Path, bytes]:
 
 
 def written(rng: np.random.Generator, folder: Path, files: dict[Path, bytes]) -> bool:
-    """Whether one of the files is another now; the others are as they were."""
+    """Return whether one of the files is another now; the others are as they were."""
     shutil.rmtree(folder, ignore_errors=True)
     names = sorted(files)
     at = names[rng.integers(len(names))]

@@ -54,7 +54,7 @@ def damaged(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
 
 
 def tried(path: Path, data: bytes, P: np.ndarray) -> str:
-    """What came of loading a damaged file."""
+    """Return the outcome of loading a damaged file."""
     path.write_bytes(data)
     try:
         model = load(path)

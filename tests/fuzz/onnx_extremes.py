@@ -56,7 +56,7 @@ def rows(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def outcome(found: dict[str, np.ndarray], i: int, expected: Any, flag: int) -> str:
-    """What came of one row."""
+    """Return the outcome of one row."""
     if any(np.isnan(values[i]).any() for values in found.values()):
         return "wrong: NaN" if found["ood"][i] else "wrong: NaN that is not flagged"
     if bool(found["ood"][i]) != (flag == -1):

@@ -75,13 +75,13 @@ def read(files):
 
 
 def cuts(rng):
-    """Where the rows are cut, as pairs of the first row and the end."""
+    """Cuts of the rows, as pairs of the first row and the end."""
     inner = np.unique(rng.integers(1, ROWS, rng.integers(1, 12))).tolist()
     return list(zip([0, *inner], [*inner, ROWS], strict=True))
 
 
 def retyped(rng, frame):
-    """The same values in the types that another program would guess of these rows."""
+    """Return the values in the types that another program would guess of these rows."""
     kinds = [
         lambda f: f,
         lambda f: f.convert_dtypes(),

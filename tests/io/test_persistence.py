@@ -574,17 +574,6 @@ def test_another_format_is_refused(written, monkeypatch):
         load(written)
 
 
-def test_classes_of_a_user_in_the_format_of_before_are_refused(path, monkeypatch):
-    """There they were archives of skops."""
-    with monkeypatch.context() as before:
-        before.setattr(container, "FORMAT_WITH_CLASSES", 4)
-        save(fitted(Nearest()), path)
-    wrote = f"format version 4, written by dipedl {dipedl.__version__}"
-    for call in (describe, load):
-        with pytest.raises(ValueError, match=f"{wrote}.* your own; fit the model again and save"):
-            call(path)
-
-
 @pytest.mark.parametrize("file", OLD_FILES, ids=lambda file: file.stem)
 def test_files_of_the_first_format_are_refused(file):
     """They name types by module paths that are gone."""

@@ -17,8 +17,6 @@ from ..protocols import optional
 from ..writing.files import write_file
 
 FORMAT_VERSION = 4
-#: Of a file with classes or functions of a user: format 4 kept these as archives of skops.
-FORMAT_WITH_CLASSES = 5
 #: Names the work in the error of a package that is missing.
 SAVING = "saving and loading"
 _KEY = "dipedl"
@@ -46,7 +44,7 @@ def versions(*packages: str) -> dict[str, str | None]:
 def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     """Write a file, all of it or nothing; `manifest` gets the format version and the checksums."""
     summaries = {name: _summary(array) for name, array in tensors.items()}
-    full = manifest | {"format_version": _format_of(manifest), "tensors": summaries}
+    full = manifest | {"format_version": FORMAT_VERSION, "tensors": summaries}
     # As it will be read: a tuple is a list by then.
     full = json.loads(json.dumps(full, allow_nan=False))
     text = json.dumps(full | {"sha256": _checksum(full)}, sort_keys=True)
@@ -111,25 +109,19 @@ def check_growth(text: bytes, size: int) -> None:
         raise ValueError("its manifest would take many times the memory of the file")
 
 
-def _format_of(manifest: dict[str, Any]) -> int:
-    """Return the format of a file with these contents."""
-    return FORMAT_WITH_CLASSES if manifest.get("parts") else FORMAT_VERSION
-
-
 def _check_format(path: Path, manifest: dict[str, Any]) -> None:
-    found, ours = manifest.get("format_version"), _format_of(manifest)
-    if found == ours:
+    found = manifest.get("format_version")
+    if found == FORMAT_VERSION:
         return
     written = manifest.get("versions")
     writer = written.get("dipedl") if isinstance(written, dict) else "of an unknown version"
     remedy = "upgrade: pip install -U dipedl"
-    if isinstance(found, int) and found < ours:
+    if isinstance(found, int) and found < FORMAT_VERSION:
         then = f"{writer}, as it was then" if writer == __version__ else writer
         remedy = f"fit the model again and save it, or load the file with dipedl {then}"
-    classes = " of files with classes of your own" if manifest.get("parts") else ""
     raise ModelFileError(
         f"{path} has format version {found}, written by dipedl {writer}; this dipedl "
-        f"({__version__}) reads format version {ours}{classes}; {remedy}"
+        f"({__version__}) reads format version {FORMAT_VERSION}; {remedy}"
     )
 
 

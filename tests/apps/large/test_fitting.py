@@ -267,7 +267,7 @@ def test_versions_are_classes_of_their_own_and_digits_in_texts_stay_texts(frame)
 
 
 def test_a_key_beyond_the_floats_is_exact_beside_a_gap(frame, tmp_path):
-    """Which rows are held out depends on the key: of every batch the same."""
+    """The rows that are held out depend on the key: of every batch the same."""
     named = frame.assign(id=pd.Series(LARGE + np.arange(ROWS), dtype="Int64"))
     named.loc[[5, 700], "id"] = pd.NA
     options = {"drop": ["id"], "key": "id", "reservoir": 500, "calibration": 60}

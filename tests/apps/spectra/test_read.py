@@ -321,7 +321,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("card", sorted(DAMAGE))
 def test_a_damaged_header_never_stops_the_others(tmp_path, card):
-    """What astropy raises then is no error of input and output, nor of a value."""
+    """Errors of astropy are then none of input and output, nor of a value."""
     for name in ("a.fits", "b.fits"):
         write_sdss(tmp_path / name)
     whole = (tmp_path / "a.fits").read_bytes()

@@ -25,15 +25,6 @@ def test_rows_stay_together():
     assert str(some.failures[0]) == "x.fits, row 7: it is constant"
 
 
-def test_classes_are_numbered_anew():
-    some = three().of_class(("c", "a"))
-    np.testing.assert_array_equal(some.label, [0, 1])
-    np.testing.assert_array_equal(some.flux[:, 0], [0, 4])
-    assert some.target_names == ("c", "a")
-    with pytest.raises(ValueError, match="names must be out of"):
-        three().of_class(("a", "z"))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -124,7 +124,7 @@ def test_each_row_is_classified_alone_in_any_batch(pair):
 
 
 def thresholds(model):
-    """Where the trees of a classifier split, as (feature, value) pairs."""
+    """Places where the trees of a classifier split, as (feature, value) pairs."""
     if isinstance(model, HistGradientBoostingClassifier):
         nodes = np.concatenate([p.nodes for stage in model._predictors for p in stage])
         nodes = nodes[nodes["is_leaf"] == 0]

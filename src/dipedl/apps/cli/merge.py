@@ -26,7 +26,7 @@ def merge(
         from functools import reduce
 
         from ...writing.files import sha256_of
-        from ..large.tables import merged
+        from ..large.tables import merge as merge_models
         from ..table.table_model import describe_rows_learned, read_model, save_model
         from ..table.writing import check_no_table, check_writable
 
@@ -37,7 +37,7 @@ def merge(
         given = [read_model(path) for path in models]
         if len({sha256_of(path) for path in models}) < len(models):
             fail("a model is given twice, and its rows would count twice: name each once")
-        both = reduce(merged, given)
+        both = reduce(merge_models, given)
         save_model(both, out)
         facts = both.facts
         echo(f"Merged:   {len(models)} models of {describe_rows_learned(facts)} into {out}")

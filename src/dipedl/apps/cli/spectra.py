@@ -79,7 +79,7 @@ def fit(
             if _is_toy(toy, paths)
             else classification.file_batches(paths or [], min_coverage, note)
         )
-        flux, kinds, failures = classification.labelled(batches, labels, names_in(wanted))
+        flux, kinds, failures = classification.select_labelled(batches, labels, names_in(wanted))
         _list_failures(failures)
         classification.check_classes(kinds, names_in(wanted))
         note(f"Learning from {len(kinds)} spectra ...")
@@ -131,7 +131,7 @@ def classify(
         with classification.table_file(out, names) as table:
             rows, failures = classification.classify_all(fitted, batches, false_alarms, table)
     _list_failures(failures)
-    typer.echo(_summary(rows, names, classification.counted(rows, names)))
+    typer.echo(_summary(rows, names, classification.count_predictions(rows, names)))
     typer.echo(f"Unknown: more unusual than {1 - false_alarms:.0%} of the objects learned from")
     typer.echo(f"Table: {one_line(str(out))}, {len(rows)} spectra and {len(failures)} failures")
     if not rows:

@@ -161,7 +161,7 @@ def identity(part: Part) -> list[Any]:
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Why a run cannot go on with the answers of an earlier one; empty if it can."""
+    """Return the reason why a run cannot go on with the answers of an earlier one, or ""."""
     if old["model"] != new["model"]:
         return "its answers are by another model"
     if old["wanted"] != new["wanted"]:

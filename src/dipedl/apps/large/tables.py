@@ -64,7 +64,7 @@ def learn_parts(data: Any, order: OrderInParts, engine: Engine, **options: Any) 
     return FitResult(made, numbers, clf.diagnose(), *refused, notes, failed=fitted.troubles)
 
 
-def merged(a: TableModel, b: TableModel) -> TableModel:
+def merge(a: TableModel, b: TableModel) -> TableModel:
     """The model that has seen the rows of both; UserError with the reason if there is none."""
     if a.target != b.target:
         raise UserError(f"they predict different columns, {a.target!r} and {b.target!r}")

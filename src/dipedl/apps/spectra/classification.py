@@ -95,7 +95,7 @@ def _cell(text: str) -> str:
     return cell(one_line(text))
 
 
-def counted(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:
+def count_predictions(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:
     """Counts of predictions, unknown last, by the class in the headers; "" without one."""
     columns = [*classes, _UNKNOWN]
     counts: dict[str, list[int]] = {}
@@ -174,7 +174,7 @@ def _lamps(wavelength: NDArray[np.float64], n: int, seed: int) -> NDArray[np.flo
     return np.asarray(0.2 + light + rng.normal(0, 0.1, light.shape), np.float32)
 
 
-def labelled(
+def select_labelled(
     batches: Iterator[Batch], labels: Path | None, wanted: Sequence[str]
 ) -> tuple[NDArray[np.float32], NDArray[np.str_], list[Failure]]:
     """Flux and class of the spectra with one of the wanted classes (default: all).

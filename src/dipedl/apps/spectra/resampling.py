@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 __all__ = ["Resampled", "fill_gaps", "resample"]
 
 Floats = NDArray[np.float64]
+#: Share of a new pixel's width that usable pixels must cover.
+_COVERED = 0.5
 
 
 class Resampled(NamedTuple):
@@ -37,7 +39,6 @@ def resample(
     *,
     ivar: Any = None,
     mask: Any = None,
-    min_coverage: float = 0.5,
 ) -> Resampled:
     r"""Bring spectra from one increasing grid to another; flux is conserved.
 
@@ -62,14 +63,12 @@ def resample(
         Inverse variances; a pixel with ivar <= 0 or NaN is not usable.
     mask : array-like (..., m) of bool, optional
         True where a pixel is not usable.
-    min_coverage : float, default=0.5
-        Share of a new pixel's width that usable pixels must cover, in (0, 1]; it is masked
-        otherwise, and its flux interpolated (beyond the first and last good pixel: repeated).
 
     Returns
     -------
     Resampled
-        Flux, ivar and mask on the grid.
+        Flux, ivar and mask on the grid. A pixel of whose width usable pixels cover less than a half
+        is masked, and its flux interpolated (beyond the first and last good pixel: repeated).
 
     Raises
     ------
@@ -93,8 +92,6 @@ def resample(
     """
     old, new = increasing_grid("wavelength", wavelength), increasing_grid("grid", grid)
     flux = _per_pixel("flux", flux, old, np.float64)
-    if not 0 < min_coverage <= 1:
-        raise ValueError(f"min_coverage must be in (0, 1], got {min_coverage!r}; 0.5 is usual")
     usable = np.isfinite(flux)
     if mask is not None:
         usable &= ~_per_pixel("mask", mask, old, np.bool_, flux.shape)
@@ -103,7 +100,7 @@ def resample(
         usable &= np.isfinite(ivar) & (ivar > 0)
     pixels = _Overlap(_edges(old), _edges(new))
     covered = pixels.sum(usable.astype(np.float64))
-    bad = ~(covered >= min_coverage * np.diff(_edges(new)) * (1 - 1e-9))
+    bad = ~(covered >= _COVERED * np.diff(_edges(new)) * (1 - 1e-9))
     _check_any_good(bad, old, new)
     share = np.where(bad, 1.0, covered)
     mean = pixels.sum(np.where(usable, flux, 0.0)) / share

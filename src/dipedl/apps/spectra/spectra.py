@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -173,21 +172,6 @@ class Spectra:
             for name in ("flux", *_PER_ROW, *_PER_PIXEL)
         }
         return replace(self, **taken)
-
-    def of_class(self, names: Iterable[str]) -> Self:
-        """The spectra of some classes, renumbered in the given order."""
-        wanted = tuple(names)
-        unknown = [name for name in wanted if name not in self.target_names]
-        if unknown or self.label is None:
-            raise ValueError(
-                f"names must be out of {list(self.target_names)}, got {list(wanted)}; "
-                "the spectra must have labels"
-            )
-        numbers = [self.target_names.index(name) for name in wanted]
-        found = self.select(np.isin(self.label, numbers))
-        old = np.asarray(found.label)
-        new = np.argmax(old[:, None] == np.array(numbers), axis=1).astype(np.int64)
-        return replace(found, label=new, target_names=wanted)
 
 
 _PER_ROW = ("label", "snr", "redshift", "name", "group")
