@@ -30,7 +30,7 @@ _CHUNK_BYTES = 1 << 22
 #: Inputs that are decided at once; those whose products with all rows are made at once, at least,
 #: and bytes of these: what stays in the cache.
 _DECIDED_ROWS, _PRODUCT_ROWS, _PRODUCT_BYTES = 2000, 80, 5 << 19
-#: For so few inputs every row is a block.
+#: For so few inputs blocks do not pay.
 _FEW_ROWS = 8
 #: A look at all rows of a block takes so much longer than at the lowest key; groups at least.
 _DETAIL, _GROUPS = 5, 64
@@ -298,9 +298,12 @@ def _candidates(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.
     rows, scale = _rows_and_scale(index)
     queries, lengths, shrink = _queries(X, scale)
     m, n, k = len(rows), len(X), index.n_neighbors
-    # For few inputs every row is a block: fewer and longer steps.
-    balanced = min((m / (_DETAIL * k)) ** 0.5, m / max(_GROUPS, 16 * k))
-    size = 1 if n <= _FEW_ROWS else max(1, int(balanced))
+    if n <= _FEW_ROWS:
+        keys = queries @ rows.T
+        limit = _limit(_kth_at_most(keys, k), shrink, lengths, X.shape[1])
+        who, which = np.nonzero(keys <= limit[:, None])
+        return who, which
+    size = max(1, int(min((m / (_DETAIL * k)) ** 0.5, m / max(_GROUPS, 16 * k))))
     count = -(-m // size)
     step = min(n, max(_PRODUCT_ROWS, _PRODUCT_BYTES // (4 * m)))
     products = np.empty((size * count, step), dtype=np.float32)
