@@ -27,7 +27,6 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from ..large import Plan
     from ..table.score import ScoreRequest, ScoreResult
 
 _ONLY_IN_PARTS = dict.fromkeys(
@@ -222,7 +221,7 @@ def _score_parts(
         with options.engine_of(engine_options) as engine:
             if engine_options.dry_run:
                 found = plan(model, data, workers=engine.workers, **how)
-                _print_plan(found, engine.workers, json)
+                echo_json(asdict(found)) if json else echo(str(found))
                 return
             with show_rows(quiet) as progress:
                 count = score(
@@ -241,30 +240,13 @@ def _score_parts(
     if not json:
         earlier = f", {count.resumed:,} of them by an earlier run" if count.resumed else ""
         echo(f"Parts:    {count.parts:,}{earlier}")
-    for name, rows in list(count.smaller_batches.items())[:5]:
-        echo(f"note: {name}: memory ran out; {rows:,} rows at once were answered", err=True)
     for name, reason in list(count.failed.items())[:5]:
         echo(f"failed: {name}: {reason}", err=True)
     if len(count.failed) > 5:
         echo(f"failed: {len(count.failed) - 5:,} more parts", err=True)
-    names = ("parts", "resumed", "failed", "smaller_batches")
+    names = ("parts", "resumed", "failed")
     lists = out / "_refused"
     refused_at = lists if any(lists.rglob("*.parquet")) else None
     _print_result(count, out, refused_at, json, {name: getattr(count, name) for name in names})
     if count.failed:
         raise typer.Exit(PARTIAL)
-
-
-def _print_plan(found: Plan, workers: int, json: bool) -> None:
-    workers = min(workers, found.parts)
-    seconds = found.rows / (found.rows_per_second * workers)
-    if json:
-        echo_json(asdict(found) | {"workers": workers, "seconds": seconds})
-        return
-    bad = f"; {found.unreadable:,} files cannot be read" if found.unreadable else ""
-    echo(f"Parts:    {found.parts:,}, with {found.rows:,} rows{bad}")
-    echo(f"Memory:   about {found.memory / 1e6:,.0f} MB for each of {workers} workers")
-    echo(
-        f"Time:     about {seconds:,.0f} s: {found.rows_per_second:,.0f} rows/s by each worker, "
-        f"measured on {found.sample:,} rows"
-    )

@@ -36,67 +36,19 @@ _FLOAT = 8
 
 @dataclass(frozen=True)
 class Plan:
-    """Time and memory of scoring, by a sample that was answered.
+    """Time and memory of scoring, or of a fit, measured on some of the rows.
 
     Attributes
     ----------
     parts, rows, unreadable : int
         Parts, their rows, and files that cannot be read.
+    driver, worker, workers : int
+        Bytes that the driver of a fit holds, 0 of a scoring, and each of so many workers.
     sample : int
-        Rows that were answered to measure.
-    rows_per_second : float
-        Of one worker.
-    memory : int
-        Bytes of one worker, the model and a batch included.
-    """
-
-    parts: int
-    rows: int
-    unreadable: int
-    sample: int
-    rows_per_second: float
-    memory: int
-
-
-def plan(
-    model: str | Path | TableModel | DIPClassifier,
-    data: Any,
-    *,
-    partitions: int | str | None = None,
-    wanted: ScoreRequest = AT_SCALE,
-    workers: int = 1,
-) -> Plan:
-    """Estimate time and memory of `score`: some rows are answered, nothing is written. As `score`.
-
-    The rate is that of one of so many `workers`, which share the cores of this machine.
-    """
-    parts = parts_of(data, partitions)
-    work = Scorer(fitted_table(model), AnswersFolder(Path()), wanted)
-    full = sorted((part for part in parts if part.rows), key=lambda part: -part.rows)
-    bad = sum(bool(part.trouble) for part in parts)
-    why = "there is no row to answer"
-    for corrupt, part in enumerate(full):
-        sample, each = min(part.rows, SCORED), max(1, effective_n_jobs(-1) // workers)
-        try:
-            with threadpool_limits(each):
-                for _ in range(2):  # the first prepares the search of neighbours
-                    start = time.perf_counter()
-                    next(work.pieces(part))
-                rate = sample / (time.perf_counter() - start)
-        except PartFails as error:
-            why = str(error)
-            continue
-        rows = sum(part.rows for part in full)
-        return Plan(len(parts), rows, bad + corrupt, sample, rate, _peak())
-    raise UserError(why)
-
-
-@dataclass(frozen=True)
-class FitPlan:
-    """Parts and rows, bytes that the driver and each of its workers hold at most, and the time.
-
-    `seconds` are those of both passes by all workers and of the fit between them, from fits of
-    `sample` rows and of fewer; None, with the reason in `why`, where these fail.
+        Rows that were answered, or learned from, to measure.
+    seconds : float or None
+        Of all workers, and of the fit between the passes; None where a fit of the sample fails,
+        with the reason in `why`.
     """
 
     parts: int
@@ -117,15 +69,51 @@ class FitPlan:
             if self.seconds is None
             else f"about {self.seconds:,.0f} s, measured on {self.sample:,} rows"
         )
+        driver = f"{self.driver / 1e6:,.0f} MB for this process, and " if self.driver else ""
         return (
-            f"Parts:    {self.parts:,}, with {self.rows:,} rows{bad}, read twice\n"
-            f"Memory:   about {self.driver / 1e6:,.0f} MB for this process, and "
-            f"{self.worker / 1e6:,.0f} MB for each of {self.workers} workers\n"
+            f"Parts:    {self.parts:,}, with {self.rows:,} rows{bad}"
+            f"{', read twice' if self.driver else ''}\n"
+            f"Memory:   about {driver}{self.worker / 1e6:,.0f} MB for each of {self.workers} "
+            f"workers\n"
             f"Time:     {took}"
         )
 
 
-def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: int) -> FitPlan:
+def plan(
+    model: str | Path | TableModel | DIPClassifier,
+    data: Any,
+    *,
+    partitions: int | str | None = None,
+    wanted: ScoreRequest = AT_SCALE,
+    workers: int = 1,
+) -> Plan:
+    """Estimate time and memory of `score` by `workers` that share the cores of this machine.
+
+    Some rows are answered, and nothing is written. Arguments as of `score`.
+    """
+    parts = parts_of(data, partitions)
+    work = Scorer(fitted_table(model), AnswersFolder(Path()), wanted)
+    full = sorted((part for part in parts if part.rows), key=lambda part: -part.rows)
+    bad = sum(bool(part.trouble) for part in parts)
+    why = "there is no row to answer"
+    for corrupt, part in enumerate(full):
+        sample, each = min(part.rows, SCORED), max(1, effective_n_jobs(-1) // workers)
+        try:
+            with threadpool_limits(each):
+                for _ in range(2):  # the first prepares the search of neighbours
+                    start = time.perf_counter()
+                    next(work.pieces(part))
+                rate = sample / (time.perf_counter() - start)
+        except PartFails as error:
+            why = str(error)
+            continue
+        rows, workers = sum(part.rows for part in full), min(workers, len(parts))
+        seconds = rows / (rate * workers)
+        return Plan(len(parts), rows, bad + corrupt, 0, _peak(), workers, sample, seconds)
+    raise UserError(why)
+
+
+def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: int) -> Plan:
     """The plan of a fit, by fits of some rows of the data."""
     # A worker of several imports what this process has.
     start = time.process_time() if workers > 1 else 0.0
@@ -144,7 +132,7 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
         why = f"a fit of {len(sample):,} of these rows fails: {error}"
     driver, worker = _memory(sample, order, full, workers)
     bad = sum(bool(one.trouble) for one in parts) + corrupt
-    return FitPlan(
+    return Plan(
         parts=len(parts),
         rows=rows,
         unreadable=bad,

@@ -36,8 +36,8 @@ from .answers_folder import AnswersFolder, identity
 from .engines import Engine, LocalEngine
 from .parts import Part, Rows, parts_of, with_checksums
 
-#: Rows that are answered at once, and the fewest after memory ran out.
-BATCH, _FEWEST = 20_000, 100
+#: Rows that are answered at once.
+BATCH = 20_000
 #: What is answered of each row.
 AT_SCALE = ScoreRequest(fields=(*FIELDS, "log_evidence"), reasons="none")
 
@@ -53,14 +53,11 @@ class Accounting(ScoreResult):
     failed : dict
         Parts that could not be answered, with the reason; their rows count as refused, where a
         file tells how many it has.
-    smaller_batches : dict
-        Parts that were answered after memory had run out, and how many rows at once.
     """
 
     parts: int = 0
     resumed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
-    smaller_batches: dict[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Accounting) -> Accounting:
         """The rows of both."""
@@ -71,7 +68,6 @@ class Accounting(ScoreResult):
             by_label=dict(Counter(self.by_label) + Counter(other.by_label)),
             first_refused=[*self.first_refused, *other.first_refused][:5],
             failed=self.failed | other.failed,
-            smaller_batches=self.smaller_batches | other.smaller_batches,
         )
 
 
@@ -161,25 +157,16 @@ class Scorer:
         self.model = model
         self.folder = folder
         self.wanted = wanted
-        self.batch = BATCH
 
     def __call__(self, part: Part) -> Accounting:
         """Write the answers, and the refused rows, of a part; then its record."""
         self.folder.remove([part.name])
-        while True:
-            try:
-                found = self._answered(part)
-            except PartFails as error:
-                return self.lost(part, str(error))
-            except MemoryError:
-                if self.batch <= _FEWEST:
-                    return self.lost(part, f"memory is too small for {self.batch} rows at once")
-                self.batch = max(self.batch // 2, _FEWEST)
-            else:
-                if self.batch < BATCH:
-                    found.smaller_batches[part.name] = self.batch
-                self.folder.finish(part, asdict(found))
-                return found
+        try:
+            found = self._answered(part)
+        except PartFails as error:
+            return self.lost(part, str(error))
+        self.folder.finish(part, asdict(found))
+        return found
 
     def lost(self, part: Part, why: str) -> Accounting:
         """Return the result of a part that cannot be answered."""
@@ -191,7 +178,7 @@ class Scorer:
         """Answers and refused rows of some rows of a part after others."""
         number = part.first + 1
         try:
-            for rows in part.batches(self.batch):
+            for rows in part.batches(BATCH):
                 frame = self._frame(rows)
                 check_known(self.model.columns, frame.columns, part.name)
                 check_columns("columns", self.wanted.columns, frame.columns, part.name)
@@ -199,6 +186,8 @@ class Scorer:
                 number += len(frame)
                 if len(frame):
                     yield answer_rows(self.model, frame, numbers, self.wanted)
+        except MemoryError as error:
+            raise PartFails("memory ran out: fewer workers have more of it each") from error
         except (ValueError, TypeError, KeyError) as error:
             raise PartFails(str(error)) from error
 
