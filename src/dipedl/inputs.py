@@ -734,10 +734,9 @@ class Inputs:
     dtypes : list of str, length d, or None
     rows : int
         As of each `Column`, of all of them.
-    cuts : ndarray, shape (d, 11), or None
-    ranges : ndarray, shape (d, 10), or None
+    cuts : ndarray, shape (d, 11)
+    ranges : ndarray, shape (d, 10)
         Cuts may be equal, with no row in the range between; NaN where a column holds no numbers.
-        None in older files.
     """
 
     names: list[str]
@@ -746,10 +745,10 @@ class Inputs:
     missing: np.ndarray
     levels: dict[int, dict[Any, float]]
     categories: dict[int, list[Any]]
-    dtypes: list[str] | None = None
-    rows: int = 0
-    cuts: np.ndarray | None = None
-    ranges: np.ndarray | None = None
+    dtypes: list[str] | None
+    rows: int
+    cuts: np.ndarray
+    ranges: np.ndarray
 
     @classmethod
     def of_numbers(cls, names: list[str], X: np.ndarray) -> Self:
@@ -797,7 +796,7 @@ class Inputs:
 
     def _ranges(self, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Return cuts and rows of the ranges of a column, each cut once."""
-        if self.cuts is None or self.ranges is None or np.isnan(self.cuts[j]).any():
+        if np.isnan(self.cuts[j]).any():
             return np.zeros(0), np.zeros(0)
         ends, first = np.unique(self.cuts[j, 1:-1], return_index=True)
         ranges = np.add.reduceat(self.ranges[j], [*first, _RANGES - 1])

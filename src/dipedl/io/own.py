@@ -151,8 +151,8 @@ _MODELS: dict[str, Entry] = {
             "labels": c.maybe(c.values("m")),
             "components": c.maybe(c.floats("m", "*", finite=False)),
             "component_names": c.each(c.text, kind=tuple),
+            "bare_proba": c.maybe(c.floats("m", "k")),
         },
-        {"bare_proba": c.maybe(c.floats("m", "k"))},
         where=(_rows_fit,),
     ),
     "calibration.Rehearsal": Entry(
@@ -200,10 +200,11 @@ _MODELS: dict[str, Entry] = {
             "missing": c.floats("d", least=0, most=np.float64(1)),
             "levels": c.mapping(c.count(), c.mapping(c.plain, c.SHARE)),
             "categories": c.mapping(c.count(), c.each(_is_level)),
+            "dtypes": c.maybe(c.each(c.text, "d")),
+            "rows": c.count(),
+            "cuts": c.floats("d", 11, finite=False),
+            "ranges": c.floats("d", 10, least=0),
         },
-        {"dtypes": c.maybe(c.each(c.text, "d")), "rows": c.count()}
-        | {"cuts": c.maybe(c.floats("d", 11, finite=False))}
-        | {"ranges": c.maybe(c.floats("d", 10, least=0))},
         where=(_columns_exist,),
     ),
     "fitting.InputColumn": Entry(

@@ -77,7 +77,6 @@ CHANGES = {
     "date": put("%Q", "columns", 0, "date"),
     "levels": put([[]], "columns", 0, "levels"),
     "dates": put([10**400], "columns", 0, "dates"),
-    "an older column": put({"shares": []}, "columns", 0),
     "missing": put([], "columns", 0, "missing"),
     "more": put(1, "columns", 0, "more"),
     "file": put(None, "facts", "file"),

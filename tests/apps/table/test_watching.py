@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,6 @@ import pytest
 
 from dipedl import load
 from dipedl.apps.monitor.windows import compare_counts, count_rows, learn_column
-from dipedl.apps.table.errors import UserError
-from dipedl.apps.table.table_model import read_model
 from passengers import passengers
 
 
@@ -113,43 +110,3 @@ def test_a_column_of_few_values_is_watched(values):
     assert same.sum() == moved.sum() == 500
     usual = column.counts
     assert compare_counts(usual, same)[1] > 1e-4 and compare_counts(usual, moved)[1] < 1e-9
-
-
-@pytest.fixture(scope="module")
-def older(kept, tmp_path_factory):
-    """A model as in older files, whose tables held what is usual in each column."""
-    clf, path = load(kept / "model.dipedl"), tmp_path_factory.mktemp("older") / "model.dipedl"
-    table, rows = json.loads(clf.table_), pd.read_csv(kept / "passengers.csv")
-    for column in table["columns"]:
-        del column["dates"]
-        values = np.sort(1.0 * rows[column["name"]].dropna()) if column["kind"] == "numeric" else []
-        cuts = np.unique(values[np.arange(21) * (len(values) - 1) // 20]) if len(values) else []
-        shares = np.searchsorted(values, cuts, side="right") / max(len(values), 1)
-        column |= {"cuts": list(cuts), "shares": list(shares), "missing": 0.0}
-    clf.table_ = json.dumps(table)
-    clf.evidence_.columns_ = replace(clf.evidence_.columns_, cuts=None, ranges=None, rows=0)
-    clf.save(path)
-    return path
-
-
-@pytest.mark.parametrize("cuts", [None, {"a": 1}, ["x"], [[1, 2]]])
-def test_ranges_of_an_older_table_that_are_none_are_refused(older, cuts, tmp_path):
-    clf = load(older)
-    table = json.loads(clf.table_)
-    table["columns"][0] |= {"cuts": cuts, "shares": [1.0]}
-    if cuts is None:
-        del table["columns"][0]["cuts"]
-    clf.table_ = json.dumps(table)
-    clf.save(tmp_path / "forged.dipedl")
-    with pytest.raises(UserError, match="a table that no fit has written"):
-        read_model(tmp_path / "forged.dipedl")
-
-
-def test_an_older_model_is_watched_and_reported_on_by_the_ranges_of_its_table(older, kept, run):
-    today, found = (read_model(path).usual for path in (kept / "model.dipedl", older))
-    assert found.keys() == today.keys()
-    for name, column in found.items():
-        counts, expected = column.counts, today[name].counts
-        for part in (slice(None), slice(1), slice(2), slice(-1, None)):
-            assert abs(counts[part].sum() - expected[part].sum()) <= 0.02 * counts.sum()
-    assert run("report", older, kept / "new.csv", "--out", older.parent / "r.html").exit_code == 0

@@ -86,9 +86,6 @@ class Served:
         usual = self.model.usual.get(column.name)
         if usual is None or np.isnan(usual.low):
             return [0.0] if column.kind == NUMERIC else [None]
-        if not len(usual.cuts):
-            # A fit of an older version noted only the range of each input.
-            return _from_middle(np.linspace(usual.low, usual.high, _MOST_TRIED), _MOST_TRIED // 2)
         below = np.cumsum(usual.ranges)
         return _from_middle(usual.cuts, int(np.searchsorted(below, below[-1] / 2)) + 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import repeat
 from pathlib import Path
@@ -19,7 +19,6 @@ from ...inputs import Column
 from ...io import UntrustedTypesError, describe, load
 from .columns import (
     CATEGORY,
-    DATE,
     DATE_FORMATS,
     GAP_WORDS,
     KINDS,
@@ -272,10 +271,6 @@ def table_model(classifier: Any, path: Path) -> TableModel:
             "takes a monitor as --state"
         )
     spec = _parse_spec(getattr(classifier, "table_", None), path)
-    try:
-        _fill_ranges(classifier)
-    except (LookupError, TypeError, ValueError) as error:
-        raise _no_table(path, repr(error)) from error
     rows = getattr(classifier, "table_rows_", None)
     if not (isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu"):
         raise UserError(f"{path} holds no numbers of its training rows: fit it again")
@@ -342,10 +337,13 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
             f"not known. Use it in Python, or {_MAKE}"
         )
     try:
-        spec = TypeAdapter(TableSpec).validate_json(_as_of_today(text))
+        spec = TypeAdapter(TableSpec).validate_json(text)
         _Facts.model_validate(spec.facts)
     except ValueError as error:
-        raise _no_table(path, _first_error(error)) from error
+        why = _first_error(error)
+        raise UserError(
+            f"{path} holds a table that no fit has written ({why}): copy it again, or {_MAKE}"
+        ) from error
     columns = spec.columns
     wrong = [c.name for c in columns if c.kind not in KINDS or c.decimal not in (".", ",")]
     wrong += [c.name for c in columns if c.date not in ("", "ISO8601", *DATE_FORMATS)]
@@ -353,51 +351,6 @@ def _parse_spec(text: Any, path: Path | str) -> TableSpec:
         names = list_names(wrong or ["one twice"])
         raise UserError(f"{path} has columns that no fit has made: {names}")
     return spec
-
-
-def _no_table(path: Path | str, why: str) -> UserError:
-    return UserError(
-        f"{path} holds a table that no fit has written ({why}): copy it again, or {_MAKE}"
-    )
-
-
-# Older files: the table held what is usual in its columns, where the classifier holds it today
-
-#: In the table of an older file alone.
-_OLDER = '"shares":'
-
-
-def _as_of_today(text: str) -> str:
-    """Return the table of a file with the columns of today; ValueError if it is none."""
-    if _OLDER not in text:
-        return text
-    try:
-        content = json.loads(text)
-        for column in content["columns"]:
-            cuts, _, _ = (column.pop(name, ()) for name in ("cuts", "shares", "missing"))
-            column |= {"dates": cuts} if column["kind"] == DATE else {}
-    except (TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise ValueError(f"its columns are no columns: {error}") from error
-    return json.dumps(content)
-
-
-def _fill_ranges(classifier: Any) -> None:
-    """Give the classifier of an older file the ranges of the numbers of its table."""
-    columns = classifier.evidence_.columns_
-    if columns is None or columns.cuts is not None or _OLDER not in classifier.table_:
-        return
-    rows, d = round(classifier.evidence_.n_), len(columns.names)
-    cuts, ranges = np.full((d, 11), np.nan), np.zeros((d, 10))
-    for column in json.loads(classifier.table_)["columns"]:
-        ends, shares = np.array(column["cuts"], float), np.array(column["shares"], float)
-        if column["name"] in columns.names and 0 < len(ends) == len(shares):
-            j = columns.names.index(column["name"])
-            some = slice(2, -1, 2) if len(ends) > 10 else slice(0, max(len(ends) - 1, 1))
-            at = np.minimum(np.arange(9), len(ends[some]) - 1)
-            cuts[j] = [ends[0], *ends[some][at], ends[-1]]
-            known = rows * (1 - columns.missing[j])
-            ranges[j] = known * np.diff(shares[some][at], prepend=0.0, append=1.0)
-    classifier.evidence_.columns_ = replace(columns, rows=rows, cuts=cuts, ranges=ranges)
 
 
 def _first_error(error: ValueError) -> str:
