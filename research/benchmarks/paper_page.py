@@ -5,7 +5,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from results import Source
+from results import NOT_RUN, Source
 from write_pages import page
 
 from dipedl_bench.report.figures import budget_figure, price_figure
@@ -133,7 +133,7 @@ def draw_prices(root: Path, folder: Path) -> None:
 def paid_for(
     root: Path, title: str, kind: str, setting: float | str, goal: float | None = None
 ) -> str:
-    """Return OOD Brier score and price of a point of a panel, "?" without its rows.
+    """Return OOD Brier score and price of a point of a panel, `NOT_RUN` without its rows.
 
     `setting` is a budget, or the title of a method; of a `goal` also whether it was met.
     """
@@ -145,7 +145,7 @@ def paid_for(
                 paid = f"at a price of {price}" if price else "at an unknown price"
                 met = "" if goal is None else ", met" if score <= goal else ", missed"
                 return f"{number(score).removeprefix('0')} {paid}{met}"
-    return "?"
+    return NOT_RUN
 
 
 def price_rows(suite: str, points: Sequence[PricePoint]) -> list[dict[str, str]]:

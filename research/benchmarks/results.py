@@ -80,6 +80,8 @@ COMPARED = {
 SWEPT = {"ablation": "kept", "gamma": "gamma", "sigma": "sd of the noise"}
 KINDS_OF_PAIRS = ("timid", "others")
 PARTS = {"by design": "of the design", "later": "looked at later", "never": "never looked at"}
+#: Stands in prose for the number of a row that is not there.
+NOT_RUN = "(not yet run)"
 #: The released code was not run. A training takes three times the operations of a forward pass for
 #: each of 40,000 images and every epoch, two for each multiplication. The rates are assumed, for a
 #: machine that does nothing else: 700 GFLOP/s in bfloat16 on two CPU cores with AVX512-BF16, as our
@@ -131,7 +133,7 @@ class Source:
         less: str = "",
         over: str = "",
     ) -> str:
-        """Return a `value` for prose, "?" without rows.
+        """Return a `value` for prose, `NOT_RUN` without rows.
 
         `less` is a cell whose value is taken away, `over` one above which it is given in percent.
         """
@@ -140,7 +142,7 @@ class Source:
             value -= self.value(less, seed, of)
         if over:
             value = 100 * (value / self.value(over, seed, of) - 1)
-        return "?" if np.isnan(value) else f"{abs(value):.{digits}f}".removeprefix("0")
+        return NOT_RUN if np.isnan(value) else f"{abs(value):.{digits}f}".removeprefix("0")
 
     def value(self, cell: str, seed: int | None = None, of: str = "ours") -> float:
         """Return a number of a profile, a method and a metric; NaN without rows.

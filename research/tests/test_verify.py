@@ -86,7 +86,13 @@ def test_a_number_that_moved_is_named(suite, rows, again, tmp_path):
 
 @pytest.mark.parametrize(
     "other",
-    [{"instructions": "sse2"}, {"device": "2 x Z80"}, {"threads": 64}, {"gpu": "NVIDIA A1"}],
+    [
+        {"instructions": "sse2"},
+        {"device": "2 x Z80"},
+        {"threads": 64},
+        {"blas": "Z80"},
+        {"gpu": "NVIDIA A1"},
+    ],
 )
 def test_another_kind_of_machine_or_number_of_threads_has_the_looser_tolerance(
     suite, rows, again, tmp_path, other
@@ -113,7 +119,9 @@ def test_every_metric_of_published_rows_has_a_tolerance():
         module.tolerance_of("new_metric")
 
 
-@pytest.mark.parametrize("other", [{"threads": 64}, {"instructions": "sse2"}, {"resumed": True}])
+@pytest.mark.parametrize(
+    "other", [{"threads": 64}, {"instructions": "sse2"}, {"blas": "Z80"}, {"resumed": True}]
+)
 def test_it_is_the_training_of_a_row_that_must_be_of_one_kind_not_its_writing(rows, other):
     part = receipt() | {"resumed": False}
     row = {**rows[0], "own": {}, "parts": {"classifier": part}}

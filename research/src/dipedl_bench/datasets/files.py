@@ -51,7 +51,7 @@ class RemoteFile:
 
     @property
     def source(self) -> str:
-        """Where to get a copy, in words."""
+        """Source of a copy, in words."""
         if self.archive:
             return f"{self.member!r} out of {FILES[self.archive].urls[0]}"
         return self.urls[0] if self.urls else "no official mirror has it"

@@ -16,6 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_info
+
 from dipedl import __version__
 
 #: Numbers in every configuration, of suites with one data set a profile and of crossed ones: raised
@@ -51,7 +53,7 @@ def machine_of(receipt: Mapping[str, Any]) -> str:
 
 @cache
 def _machine() -> dict[str, Any]:
-    """Versions, commit, CPU model and number of cores, and the widest instructions known here.
+    """Versions, commit, CPU and cores, its widest instructions, the kernels of OpenBLAS in use.
 
     The GPU stands in the receipt of what ran on it.
     """
@@ -63,11 +65,13 @@ def _machine() -> dict[str, Any]:
     device = f"{len(cpus)} x {cpus[0]}" if cpus else platform.processor() or platform.machine()
     flags = set(" ".join(_cpuinfo("flags")[:1]).split())
     known = [name for name in _INSTRUCTIONS if name in flags]
+    blas = {of["architecture"] for of in threadpool_info() if of["internal_api"] == "openblas"}
     return {
         "versions": versions,
         "commit": _commit(),
         "device": device,
         "instructions": known[-1] if known else platform.machine(),
+        "blas": ", ".join(sorted(blas)),
     }
 
 

@@ -1,4 +1,4 @@
-"""Where results lie: arrays of each trained part, and one JSON line for each (method, seed).
+"""Folders of results: arrays of each trained part, and one JSON line for each (method, seed).
 
 ::
 
@@ -110,11 +110,11 @@ class Store:
             return append_row(self.rows_file, row)
 
     def arrays_folder(self, *key: str | int) -> Path:
-        """Where the arrays of a trained part lie."""
+        """Return the folder of the arrays of a trained part."""
         return self.folder.joinpath("arrays", *map(str, key))
 
     def checkpoint(self, *key: str | int) -> Path:
-        """Where the training of a part leaves its state, so that it goes on after a kill."""
+        """Return the file of the state of a training, from which it goes on after a kill."""
         folder = self.arrays_folder(*key)
         return folder.with_name(f".{folder.name}.training") / "checkpoint"
 

@@ -288,7 +288,7 @@ def method_arrays(model: Any, X: Rows, cost: Seconds, kind: str | None = None) -
 
 
 def _once(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same function, which is not called again for the array it was last called for."""
+    """Return the function with a memory of its last array, for which it is not called again."""
     last: list[Any] = [None, None]
 
     def predict(rows: Any) -> Any:

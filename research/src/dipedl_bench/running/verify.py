@@ -48,6 +48,8 @@ ACROSS = {
 
 #: What a receipt says of the machine of a training.
 _CONDITIONS = ("device", "instructions", "threads")
+#: Of younger receipts alone: the kernels of OpenBLAS, which need not be those of the processor.
+_BLAS = "blas"
 
 
 def verify(
@@ -175,7 +177,8 @@ def machines_of(row: Row) -> str:
     """Return where the parts of a row were trained."""
     made = set()
     for part in _trainings(row):
-        facts = machine_of(part), part.get("gpu"), f"threads: {part.get('threads', 'unknown')}"
+        facts = [machine_of(part), part.get("gpu"), f"threads: {part.get('threads', 'unknown')}"]
+        facts += [f"BLAS: {part[_BLAS]}"] if part.get(_BLAS) else []
         made.add(", ".join(filter(None, facts)))
     return "; ".join(sorted(made))
 
@@ -187,7 +190,8 @@ def conditions_of(row: Row) -> tuple[Any, ...] | None:
     if was_resumed(row) or not known:
         return None
     versions = {name: v for name, v in row.get("versions", {}).items() if name != "dipedl"}
-    return {tuple(part.get(name) for name in _CONDITIONS) for part in parts}, versions
+    names = (*_CONDITIONS, _BLAS)
+    return {tuple(part.get(name) for name in names) for part in parts}, versions
 
 
 def _trainings(row: Row) -> list[Mapping[str, Any]]:

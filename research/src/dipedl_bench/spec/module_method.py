@@ -108,6 +108,6 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
 
 
 class PolarDIPModuleMethod(DIPModuleMethod):
-    """The same, with Gaussians on the direction and the length of the features."""
+    """`DIPModuleMethod` with Gaussians on the direction and the length of the features."""
 
     coordinates = "polar"

@@ -42,7 +42,7 @@ _FEWEST_RESAMPLES = 40
 
 
 class Profile(Frozen):
-    """How much of everything: which data, and what differs from the suite's own settings.
+    """Size of a run: its data, and what differs from the suite's own settings.
 
     A crossed suite names the data sets that are run in `datasets`, any other its one in `dataset`.
     `training` and `backbone` override every table of that name, `classifiers`, `densities` and

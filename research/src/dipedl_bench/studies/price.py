@@ -1,4 +1,4 @@
-"""What a low OOD Brier score costs: the ID Brier score that is paid for it.
+"""Price of a low OOD Brier score: the ID Brier score that is paid for it.
 
 The *price* of an answer is how far its ID Brier score lies above that of max softmax on the same
 network, relative to it. Every density-informed method can buy a lower OOD Brier score by doubting

@@ -100,7 +100,7 @@ class Parts:
 
 
 class Configuration(NamedTuple):
-    """Which factors of the evidence are kept, and the name of the paper's task."""
+    """Factors of the evidence that are kept, and the name of the paper's task."""
 
     name: str
     n: bool

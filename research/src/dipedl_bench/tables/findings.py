@@ -150,7 +150,7 @@ def _shifted_sentence(table: BenchTable, line: Line, name: str) -> str:
 
 
 def shortfalls(table: BenchTable) -> list[str]:
-    """Where the default misses what it was meant to reach, with the numbers; for one profile."""
+    """Return the goals that the default misses, with the numbers; for one profile."""
     line = _line(table, DEFAULT)
     return [] if line is None else [f"{table.profile}{text}" for text in _short(table, line)]
 

@@ -1,4 +1,4 @@
-"""How numbers, metrics and sets are written, in the terminal, in Markdown and on the page."""
+"""Texts of numbers, metrics and sets, in the terminal, in Markdown and on the page."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class PaperCell:
 
     @property
     def cause(self) -> str:
-        """Why ours differs, as the captions of the suite say it."""
+        """Reason why ours differs, as the captions of the suite say it."""
         return (self.ours.why if self.ours else None) or "unexplained"
 
 

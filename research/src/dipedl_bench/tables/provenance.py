@@ -1,4 +1,4 @@
-"""Where rows come from: machines, versions, commits, times; and which rows are missing."""
+"""Origin of rows: machines, versions, commits, times; and which rows are missing."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Estimate:
 
     @property
     def spread(self) -> float:
-        """How far the mean may be from that of other seeds: the standard deviation over seeds.
+        """Likely distance of the mean from that of other seeds: the standard deviation over seeds.
 
         With one seed or two at least so many standard errors over images as the standard deviations
         of published metrics with four seeds seldom exceed: one, of OOD metrics four. 0 where none
@@ -241,7 +241,7 @@ class BenchTable:
 
     @property
     def rule(self) -> str:
-        """How a cell is to be read."""
+        """Sentence on how a cell is read."""
         rule = _RULE if self.beside_paper else _SPREAD
         rejects = any("errors_avoided_10" in line.cells for line in self.lines)
         return f"{rule} {_REJECTION}" if rejects else rule
