@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from importlib.resources import files
 
 
-def refuse_unknown(what: str, found: Iterable[str], known: Iterable[str], where: str = "") -> None:
-    """Raise ValueError on the first of `found` that is not known, with what was probably meant.
+def refuse_unknown(what: str, names: Iterable[str], known: Iterable[str], where: str = "") -> None:
+    """Raise ValueError on the first of `names` that is not known, with what was probably meant.
 
     `where`, such as a file and key, stands in front.
     """
     known, place = list(known), f"{where}: " if where else ""
-    for name in found:
+    for name in names:
         if name not in known:
             meant = did_you_mean(name, known)
             raise ValueError(f"{place}unknown {what} {name!r}{meant}; known: {known}")

@@ -162,9 +162,9 @@ def table(
         if trivial and not made.crossed:
             made, missing = add_trivial(made, store)
         if as_json:
-            found = made.as_json()
-            found |= {"summary": plain(summary(made).to_dict("records"))} if made.crossed else {}
-            text = json.dumps(found, indent=1, allow_nan=False) + "\n"
+            values = made.as_json()
+            values |= {"summary": plain(summary(made).to_dict("records"))} if made.crossed else {}
+            text = json.dumps(values, indent=1, allow_nan=False) + "\n"
         else:
             text = markdown(made)
     if missing:
@@ -231,10 +231,10 @@ def toys(
         from ..studies.toys import run_toys
         from ..tables.formatting import grid
 
-        found = run_toys(
+        result = run_toys(
             out or default_root(), lambda text: typer.echo(text, err=True), n_points=points
         )
-    typer.echo(grid(vacuity_frame(found.vacuity)))
+    typer.echo(grid(vacuity_frame(result.vacuity)))
 
 
 @bench.command()
@@ -289,7 +289,7 @@ def verify(
     with _explain_errors():
         from ..running import verify as module
 
-        found = module.verify(
+        rows = module.verify(
             suite,
             profile=_store(suite, profile, out).profile,
             methods=_names(methods),
@@ -300,10 +300,10 @@ def verify(
             progress=lambda text: typer.echo(text, err=True),
         )
     if as_json:
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(rows, indent=1))
     else:
-        typer.echo("\n".join(line for row in found for line in _verified_lines(row)))
-    if not all(row["agrees"] for row in found):
+        typer.echo("\n".join(line for row in rows for line in _verified_lines(row)))
+    if not all(row["agrees"] for row in rows):
         raise typer.Exit(1)
 
 
@@ -362,14 +362,14 @@ def _store(suite: str, profile: str | None, out: Path | None) -> Store:
             loaded.profile(profile)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a damaged line is named once, when the rows are used
-        found = sorted({row["profile"] for row in load_rows(suite, profile, out)})
-    if len(found) == 1:
-        return Store(root, suite, found[0])
+        profiles = sorted({row["profile"] for row in load_rows(suite, profile, out)})
+    if len(profiles) == 1:
+        return Store(root, suite, profiles[0])
     page = captions_of(suite).page
-    first = next((name for name in page.profiles if name in found), None) if page else None
+    first = next((name for name in page.profiles if name in profiles), None) if page else None
     if first is None:
-        raise ValueError(f"there are results of the profiles {found}; choose one with --profile")
-    others = ", ".join(name for name in found if name != first)
+        raise ValueError(f"there are results of the profiles {profiles}; choose one with --profile")
+    others = ", ".join(name for name in profiles if name != first)
     typer.echo(f"dipedl-bench: this is profile {first}; with --profile also: {others}", err=True)
     return Store(root, suite, first)
 

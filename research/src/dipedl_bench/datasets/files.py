@@ -139,13 +139,13 @@ def read_arrays(name: str) -> dict[str, np.ndarray]:
 def _verify_checksum(path: Path, file: RemoteFile, remedy: str) -> Path:
     algorithm = file.checksums[0].partition(":")[0]
     stat = path.stat()
-    found = f"{algorithm}:{_digest(path, algorithm, stat.st_size, stat.st_mtime_ns)}"
-    if found in file.checksums:
+    checksum = f"{algorithm}:{_digest(path, algorithm, stat.st_size, stat.st_mtime_ns)}"
+    if checksum in file.checksums:
         return path
     size = f", {file.size} bytes" if file.size is not None else ""
     raise ValueError(
         f"{str(path)!r} must have the checksum {' or '.join(file.checksums)}{size}, "
-        f"got {found}, {stat.st_size} bytes; {remedy}"
+        f"got {checksum}, {stat.st_size} bytes; {remedy}"
     )
 
 

@@ -239,9 +239,9 @@ def draw(parts: Parts, label: NDArray[np.int64], rng: np.random.Generator) -> Dr
     snr, velocity, reddening = np.zeros(n), np.zeros(n), np.zeros(n)
     for number, objects in enumerate(parts.objects):
         mine = label == number
-        source[mine] = found = rng.integers(len(objects.redshift), size=mine.sum())
-        measured = np.maximum(1, objects.snr[found] / MIN_SNR)
-        snr[mine] = MIN_SNR * measured * rng.lognormal(0.1, 0.25, len(found))
+        source[mine] = rows = rng.integers(len(objects.redshift), size=mine.sum())
+        measured = np.maximum(1, objects.snr[rows] / MIN_SNR)
+        snr[mine] = MIN_SNR * measured * rng.lognormal(0.1, 0.25, len(rows))
     mine = label == 2
     source[mine] = _models(parts, int(mine.sum()), rng)
     velocity[mine] = rng.normal(0, _VELOCITY_KM_S, mine.sum())

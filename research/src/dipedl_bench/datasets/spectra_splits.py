@@ -122,15 +122,15 @@ def split_spectra(every: Spectra, config: Mapping[str, Any], seed: int) -> Rows:
     parts = np.split(mine[order], cuts)
     limit = config["limit"]
     names = ("train", "validation", "test")
-    found = {name: rows[: limit[name]] for name, rows in zip(names, parts, strict=True)}
+    result = {name: rows[: limit[name]] for name, rows in zip(names, parts, strict=True)}
     stars = np.flatnonzero(label == _STAR)
-    return found | {f"{OOD_PREFIX}stars": stars[choose_rows(len(stars), limit["ood"])]}
+    return result | {f"{OOD_PREFIX}stars": stars[choose_rows(len(stars), limit["ood"])]}
 
 
 def draw_objects(objects: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the order in which their objects were drawn, and the number of the draw of each."""
-    found, of_row = np.unique(objects, return_inverse=True)
-    if len(found) == len(objects):
+    unique, of_row = np.unique(objects, return_inverse=True)
+    if len(unique) == len(objects):
         # one spectrum each: rows are drawn, as published, in whatever order their numbers are
         of_row = np.arange(len(objects))
     drawn = np.argsort(np.random.default_rng(seed).permutation(of_row.max() + 1))[of_row]

@@ -79,17 +79,19 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
         share = np.array(config["selected"])
         order, weight = order[rng.random(len(order)) < share[data.y_train[order]]], 1 / share
     n_held = round(config["validation_fraction"] * len(order))
-    held = order[:n_held][: limit["validation"]]
-    kept = order[n_held:][: limit["train"]]
+    rows_of = {"train": order[n_held:], "validation": order[:n_held]}
+    rows_of = {split: rows[: limit[split]] for split, rows in rows_of.items()}
     test = choose_rows(len(data.X_test), limit["test"])
-    X = {"train": data.X_train[kept], "validation": data.X_train[held], "test": data.X_test[test]}
+    X = {split: data.X_train[rows] for split, rows in rows_of.items()}
+    X["test"] = data.X_test[test]
     truth = {"test": data.truth["test"][test]} if "test" in data.truth else {}
     for name in config["ood"]:
         rows = choose_rows(len(data.ood[name]), limit["ood"])
         X[f"{OOD_PREFIX}{name}"] = data.ood[name][rows]
         if name in data.truth:
             truth[f"{OOD_PREFIX}{name}"] = data.truth[name][rows]
-    y = {"train": data.y_train[kept], "validation": data.y_train[held], "test": data.y_test[test]}
+    y = {split: data.y_train[rows] for split, rows in rows_of.items()}
+    y["test"] = data.y_test[test]
     if "standardise" in config:  # over training and validation rows
         rows = np.concatenate([X["train"], X["validation"]])
         mean, sd = rows.mean(axis=0), rows.std(axis=0)
@@ -139,8 +141,8 @@ def load_data(config: Mapping[str, Any], seed: int) -> Dataset:
     load = getattr(datasets if name in datasets.__all__ else library, name)
     offered = {"random_state": seed} | ({} if left_out is not None else {"ood": config["ood"]})
     taken = inspect.signature(load).parameters
-    given = {key: value for key, value in offered.items() if key in taken}
-    data: Dataset = load(**given, **config["arguments"])
+    arguments = {key: value for key, value in offered.items() if key in taken}
+    data: Dataset = load(**arguments, **config["arguments"])
     return data if left_out is None else leave_class_out(data, left_out)
 
 

@@ -176,8 +176,8 @@ def load_openml(name: str) -> Bunch:
     source = SOURCES[name]
     table = _read_openml(source.number)
     names, target = np.unique(table.pop(source.target), return_inverse=True)
-    kept = table.drop(columns=list(source.without))
-    columns = [column for _, values in kept.items() for column in _encode(values)]
+    inputs = table.drop(columns=list(source.without))
+    columns = [column for _, values in inputs.items() for column in _encode(values)]
     return Bunch(data=np.column_stack(columns), target=target, target_names=tuple(map(str, names)))
 
 

@@ -253,12 +253,12 @@ def vacuity(runs: Iterable[Arrays]) -> dict[str, np.ndarray]:
 def _pool(
     runs: Iterable[Arrays], read: Callable[[Mapping[str, np.ndarray]], np.ndarray]
 ) -> dict[str, np.ndarray]:
-    found: dict[str, list[np.ndarray]] = {"test": []}
+    pools: dict[str, list[np.ndarray]] = {"test": []}
     for arrays in runs:
         for split, named in arrays.items():
             if split == "test" or split.startswith("ood/"):
-                found.setdefault(split.removeprefix("ood/"), []).append(read(named))
-    return {name: np.concatenate(of_set) for name, of_set in found.items()}
+                pools.setdefault(split.removeprefix("ood/"), []).append(read(named))
+    return {name: np.concatenate(of_set) for name, of_set in pools.items()}
 
 
 def histogram(sets: Mapping[str, np.ndarray], what: str, ax: Axes | None = None) -> Axes:

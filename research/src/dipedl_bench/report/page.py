@@ -142,16 +142,16 @@ def _runs(
     store: Store, rows: Sequence[Mapping[str, Any]], table: BenchTable, parts: Sequence[Parts]
 ) -> dict[str, list[Arrays]]:
     """Arrays of the paper's methods by title, ours first; without those that were not kept."""
-    found: dict[str, list[Arrays]] = {}
+    arrays: dict[str, list[Arrays]] = {}
     for line in sorted((ln for ln in table.lines if ln.paper), key=lambda ln: ln.name != _METHOD):
-        kept = [
+        stored = [
             row
             for row in rows
             if row["method"] == line.name
             and store.has_arrays(line.name, row["config_hash"], row["seed"])
         ]
-        if kept:
-            found[line.title] = [store.arrays_of(row) for row in kept]
+        if stored:
+            arrays[line.title] = [store.arrays_of(row) for row in stored]
         elif line.name == _METHOD and parts:
-            found[line.title] = [arrays_from_parts(one) for one in parts]
-    return found
+            arrays[line.title] = [arrays_from_parts(one) for one in parts]
+    return arrays

@@ -26,15 +26,15 @@ def damaged_files(folder: Path) -> list[str]:
         return [f"{SUMS} is gone"]
     lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    found = []
+    damage = []
     for name in sorted(sums.keys() | {file.name for file in folder.iterdir()} - {SUMS}):
         if name not in sums:
-            found.append(f"{name} is not in {SUMS}")
+            damage.append(f"{name} is not in {SUMS}")
         elif not (folder / name).is_file():
-            found.append(f"{name} is gone")
+            damage.append(f"{name} is gone")
         elif sha256_of(folder / name) != sums[name]:
-            found.append(f"{name} is damaged: its checksum is another than when it was written")
-    return found
+            damage.append(f"{name} is damaged: its checksum is another than when it was written")
+    return damage
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:

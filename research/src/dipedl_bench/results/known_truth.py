@@ -94,26 +94,26 @@ def known_truth_calls(arrays: Mapping[str, Mapping[str, Any]], prefix: str) -> I
     for split, named in arrays.items():
         if "truth" in named and "concentration" in named:
             end = f"/{split.removeprefix(prefix)}" if split.startswith(prefix) else ""
-            found = Dirichlet(named["concentration"])
-            for name, function, data in _calls(found, named["truth"], named["distance"]):
+            dirichlet = Dirichlet(named["concentration"])
+            for name, function, data in _calls(dirichlet, named["truth"], named["distance"]):
                 yield f"{name}{end}", function, data
 
 
-def _calls(found: Dirichlet, P: np.ndarray, distance: np.ndarray) -> Iterator[Call]:
-    shown = found.with_strength(np.minimum(found.strength, _STRONGEST))
-    bounds = {level: shown.credible_interval(level / 100) for level in LEVELS}
+def _calls(dirichlet: Dirichlet, P: np.ndarray, distance: np.ndarray) -> Iterator[Call]:
+    capped = dirichlet.with_strength(np.minimum(dirichlet.strength, _STRONGEST))
+    bounds = {level: capped.credible_interval(level / 100) for level in LEVELS}
     for level, ends in bounds.items():
         yield f"coverage_{level}", interval_coverage, (P, *ends)
     low, high = bounds[LEVELS[-1]]
-    for names, keys in ((BY_DENSITY, distance), (BY_CONFIDENCE, found.mean.max(axis=1))):
+    for names, keys in ((BY_DENSITY, distance), (BY_CONFIDENCE, dirichlet.mean.max(axis=1))):
         thirds = np.array_split(np.argsort(keys, kind="stable"), 3)
         for name, rows in zip(names, thirds, strict=True):
             yield f"coverage_95_{name}", interval_coverage, (P[rows], low[rows], high[rows])
     yield "width_95", lambda low, high: float((high - low).mean()), (low, high)
     yield "interval_score_95", partial(interval_score, level=LEVELS[-1] / 100), (P, low, high)
-    yield "error_correlation", error_correlation, (found.epistemic, found.mean, P)
+    yield "error_correlation", error_correlation, (dirichlet.epistemic, dirichlet.mean, P)
     yield (
         "squared_error",
         lambda mean, P: float(((mean - P) ** 2).sum(axis=1).mean()),
-        (found.mean, P),
+        (dirichlet.mean, P),
     )

@@ -57,17 +57,17 @@ def published(table: str, row: str) -> dict[str, Published]:
 @cache
 def published_rows(table: str) -> dict[str, dict[str, Published]]:
     """All rows of a table of the paper, in its order; empty if the paper has no such table."""
-    found = {}
+    rows = {}
     for row in (row for row in _tables().get(table, ()) if "values" in row):
         cells = row["values"]
         numbers = [x for cell in cells.values() for x in cell.values() if x is not None]
         # four decimals; a row where none needs the fourth was printed with three
         decimals = 3 if all(round(x, 3) == x for x in numbers) else 4
-        found[_label(row)] = {
+        rows[_label(row)] = {
             name: Published(cell["mean"] or 0.0, cell["sd"], decimals)
             for name, cell in cells.items()
         }
-    return found
+    return rows
 
 
 def published_price(suite: str) -> float | None:

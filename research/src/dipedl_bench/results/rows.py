@@ -232,7 +232,7 @@ def read_rows(folder: str | os.PathLike[str] | None = None) -> DataFrame:
 
 
 def _as_columns(row: Row) -> Row:
-    found = {
+    columns = {
         "suite": row["suite"],
         "profile": row["profile"],
         "dataset": row["config"].get("data", {}).get("dataset", ""),
@@ -240,12 +240,12 @@ def _as_columns(row: Row) -> Row:
         **{name: row.get(name, "") for name in ("method", "title", "group", "refused")},
     }
     tables = ("metrics", "baselines", "n", "seconds", "cpu_seconds")
-    found |= {k: v for k, v in row.items() if k not in (*tables, "intervals")}
+    columns |= {k: v for k, v in row.items() if k not in (*tables, "intervals")}
     for table in tables:
-        found |= {f"{table}.{name}": value for name, value in row.get(table, {}).items()}
+        columns |= {f"{table}.{name}": value for name, value in row.get(table, {}).items()}
     for name, (low, high) in row["intervals"].items():
-        found |= {f"low.{name}": low, f"high.{name}": high}
-    return found | {"row": row}
+        columns |= {f"low.{name}": low, f"high.{name}": high}
+    return columns | {"row": row}
 
 
 def merge(

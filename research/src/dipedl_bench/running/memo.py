@@ -103,9 +103,9 @@ class Memory:
                 with spent.count():
                     made = make()
                 self.known[key] = made, spent
-        found = self.known[key]
-        self.alone = self.alone + found[1]
-        return found
+        entry = self.known[key]
+        self.alone = self.alone + entry[1]
+        return entry
 
 
 def _shared_method(name: str) -> Any:

@@ -203,7 +203,7 @@ def _predict(
             P = dirichlet.mean
         else:
             P = model.classifier_proba(rows) if bare else model.predict_proba(rows)
-    found = {}
+    uncertainty = {}
     for row, kind in kinds_of(name, method).items():
         with _alone(spent if row == name else {}, "score", memory):
             if bare:
@@ -215,8 +215,8 @@ def _predict(
                 u = getattr(dirichlet, kind)
             else:
                 u = model.uncertainty(rows, **({} if kind is None else {"kind": kind}))
-        found[row] = np.asarray(u, dtype=np.float64)
-    return {"probabilities": np.asarray(P, dtype=np.float64)}, found
+        uncertainty[row] = np.asarray(u, dtype=np.float64)
+    return {"probabilities": np.asarray(P, dtype=np.float64)}, uncertainty
 
 
 @contextmanager

@@ -62,8 +62,8 @@ def make_part(cell: Cell, part: Part, store: Store, deadline: float | None, say:
     receipts = {}
     for one in cell.parts:
         name, digest, seed = cell.key(one)
-        kept = store.receipt(name, digest, seed)
-        receipts[one.role] = {"name": name, "config_hash": digest, **kept}
+        cost = store.receipt(name, digest, seed)
+        receipts[one.role] = {"name": name, "config_hash": digest, **cost}
     own, arrays = receipts.pop("method"), store.load(*cell.key(part))
     store.append(make_row(cell.heads[0], arrays, own, receipts, cell.resamples))
 
@@ -114,9 +114,9 @@ def train_part(
     ``time.monotonic()``, which processes share.
     """
     key = cell.key(part)
-    X, y, given = _inputs_of(part, store, cell.seed)
+    X, y, parts = _inputs_of(part, store, cell.seed)
     train, scoring = Seconds(), Seconds()
-    model = part.build(cell.seed, **given)
+    model = part.build(cell.seed, **parts)
     checkpoint = store.checkpoint(*key)
     resumed = any(checkpoint.parent.glob(f"{checkpoint.name}*"))
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -155,13 +155,13 @@ def train_part(
 
 
 def _fit(model: Any, part: Part, X: Rows, y: Rows, options: dict[str, Any]) -> None:
-    held = (X["validation"], y["validation"])
+    validation = (X["validation"], y["validation"])
     learned = part.spec is not None and part.spec.statistics == "validation"
     whole = learned and part.sees_pixels
     # a density has no labels to validate with
-    options["validation"] = X["validation"] if part.role == "density" else held
+    options["validation"] = X["validation"] if part.role == "density" else validation
     if whole:  # the density is fitted too: held-out rows say which
-        options["calibration"] = held
+        options["calibration"] = validation
     taken = {name: value for name, value in options.items() if accepts(model.fit, name)}
     model.fit(X["train"], y["train"], **taken)
     if learned and not whole:
@@ -190,11 +190,11 @@ def _with_predictions(part: Part, store: Store, seed: int) -> Inputs:
     if part.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
     classifier = CachedClassifier(stack(arrays, order), np.unique(y["train"]))
-    given: dict[str, Any] = {"estimator": FrozenEstimator(classifier)}
+    parts: dict[str, Any] = {"estimator": FrozenEstimator(classifier)}
     if "density" in below:
         density = FrozenEstimator(CachedDensity(stack(below["density"], order)))
-        given |= {"density": density, "features": "passthrough", "cv": "in-sample"}
-    return row_numbers({split: len(arrays[split]["probabilities"]) for split in order}), y, given
+        parts |= {"density": density, "features": "passthrough", "cv": "in-sample"}
+    return row_numbers({split: len(arrays[split]["probabilities"]) for split in order}), y, parts
 
 
 def _with_network(part: Part, store: Store, seed: int) -> Inputs:
@@ -212,15 +212,15 @@ def _with_network(part: Part, store: Store, seed: int) -> Inputs:
             if name in stored[split]:
                 memory.keep(network, method, rows, stored[split][name].astype(np.float64))
     shared = FrozenEstimator(SharedClassifier.of(network, memory))
-    given = {"network": FrozenEstimator(network), "estimator": shared, "features": shared}
-    return splits.X, splits.y, {**given, "stored": shared}
+    parts = {"network": FrozenEstimator(network), "estimator": shared, "features": shared}
+    return splits.X, splits.y, {**parts, "stored": shared}
 
 
-def _transform(X: Rows, part: Part, **given: Any) -> tuple[Rows, Any]:
+def _transform(X: Rows, part: Part, **arguments: Any) -> tuple[Rows, Any]:
     """Inputs as the part sees them: through its transformer, if it has one."""
     if "features" not in part.table:
         return X, None
-    transformer = transformer_of(part.table["features"], part.where, **given).fit(X["train"])
+    transformer = transformer_of(part.table["features"], part.where, **arguments).fit(X["train"])
     return {split: transformer.transform(rows) for split, rows in X.items()}, transformer
 
 
@@ -241,19 +241,19 @@ def _predictions(model: Any, part: Part, X: Rows, cost: Seconds) -> Arrays:
 
 def classifier_arrays(model: Any, X: Rows, cost: Seconds) -> Arrays:
     """Probabilities of every split, and logits and features if the classifier gives them."""
-    found: Arrays = {}
+    arrays: Arrays = {}
     for split, rows in X.items():
         if hasattr(model, "apply_network"):  # logits and features side by side, in one pass
             outputs = _time_call(partial(_logits_and_features, model), rows, cost, split)
             logits, features = np.split(outputs, [len(model.classes_)], axis=1)
-            found[split] = {"logits": logits, "probabilities": softmax(logits, axis=1)}
+            arrays[split] = {"logits": logits, "probabilities": softmax(logits, axis=1)}
         else:
-            found[split] = {"probabilities": _time_call(model.predict_proba, rows, cost, split)}
+            arrays[split] = {"probabilities": _time_call(model.predict_proba, rows, cost, split)}
             if not hasattr(model, "transform"):
                 continue
             features = model.transform(rows)  # not counted: densities need them
-        found[split]["features"] = np.asarray(features, dtype=np.float32)
-    return found
+        arrays[split]["features"] = np.asarray(features, dtype=np.float32)
+    return arrays
 
 
 def _logits_and_features(model: Any, rows: np.ndarray) -> np.ndarray:
@@ -272,7 +272,7 @@ def method_arrays(model: Any, X: Rows, cost: Seconds, kind: str | None = None) -
     for name in ("predict_dirichlet", "sample_proba"):
         if hasattr(model, name):
             setattr(model, name, _once(getattr(model, name)))
-    found: Arrays = {}
+    arrays: Arrays = {}
     for split, rows in X.items():
         uncertainty = _time_call(partial(model.uncertainty, **options), rows, cost, split)
         # not counted: most methods have computed what this needs for the uncertainty
@@ -282,9 +282,9 @@ def method_arrays(model: Any, X: Rows, cost: Seconds, kind: str | None = None) -
             named |= {} if of.log_evidence is None else {"log_evidence": of.log_evidence}
         else:
             named = {"probabilities": np.asarray(model.predict_proba(rows), dtype=np.float64)}
-        found[split] = {name: np.asarray(array) for name, array in named.items()}
-        found[split]["uncertainty"] = uncertainty
-    return found
+        arrays[split] = {name: np.asarray(array) for name, array in named.items()}
+        arrays[split]["uncertainty"] = uncertainty
+    return arrays
 
 
 def _once(answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -344,12 +344,12 @@ def _peak_memory() -> dict[str, Any]:
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = {"peak_memory_mb": round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)}
+    memory = {"peak_memory_mb": round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)}
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
-        return found
+        return memory
     peak = round(torch.cuda.max_memory_allocated() / 2**20, 1)
-    return {**found, "gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": peak}
+    return {**memory, "gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": peak}
 
 
 def _n_parameters(model: Any) -> int | None:

@@ -97,18 +97,18 @@ def verify(
     rows = _rows_to_verify(there, today, seed)
     seed = next(iter(rows.values()))["seed"]
     why = {line: _why_not(row, today[line]) for line, row in rows.items()}
-    wanted = []
+    todo = []
     for cell in cells:
         heads = [{**head, "seed": seed} for head in cell.heads if why.get(line_of(head)) == ""]
         if heads:
-            wanted.append(replace(cell, heads=tuple(heads), seed=seed))
+            todo.append(replace(cell, heads=tuple(heads), seed=seed))
     made: dict[Any, Row] = {}
-    if wanted:
+    if todo:
         with TemporaryDirectory(prefix="dipedl-verify-") as folder:
             store = Store(folder, loaded.name, profiles[0])
-            failed = run_cells(wanted, store, None, progress or (lambda text: None)).failed
+            failed = run_cells(todo, store, None, progress or (lambda text: None)).failed
             made = {line_of(row): row for row in store.rows()}
-        for cell in wanted:
+        for cell in todo:
             for head in cell.heads:
                 if line_of(head) not in made:
                     title = cell.title(method_of(head))
@@ -118,27 +118,27 @@ def verify(
 
 def _rows_to_verify(rows: list[Row], lines: Iterable[Any], seed: int | None) -> dict[Any, Row]:
     """The latest row of each line with a seed, None for the smallest that there is."""
-    found = [row for row in rows if line_of(row) in lines and row["metrics"]]
-    if not found:
+    candidates = [row for row in rows if line_of(row) in lines and row["metrics"]]
+    if not candidates:
         of: dict[str, set[int]] = {}
         for row in rows:
             of.setdefault(method_of(row), set()).add(row["seed"])
         known = "; ".join(f"{name} (seeds {sorted(seeds)})" for name, seeds in of.items())
-        wanted = ", ".join(dict.fromkeys(method for _, _, method in lines))
-        raise ValueError(f"no row of {wanted} to verify; there are rows of {known}")
-    seeds = sorted({row["seed"] for row in found})
+        names = ", ".join(dict.fromkeys(method for _, _, method in lines))
+        raise ValueError(f"no row of {names} to verify; there are rows of {known}")
+    seeds = sorted({row["seed"] for row in candidates})
     seed = seeds[0] if seed is None else seed
     if seed not in seeds:
         raise ValueError(f"no row with seed {seed} to verify; those chosen have the seeds {seeds}")
-    return {line_of(row): row for row in found if row["seed"] == seed}
+    return {line_of(row): row for row in candidates if row["seed"] == seed}
 
 
 def _why_not(row: Row, head: Row) -> str:
     """Return why a row cannot be made again: the suite no longer has its settings; or nothing."""
     if head["config_hash"] == row["config_hash"]:
         return ""
-    told = "; ".join(changes(row["config"], head["config"])) or "another hash of the same settings"
-    return f"its settings are not today's: {told}"
+    why = "; ".join(changes(row["config"], head["config"])) or "another hash of the same settings"
+    return f"its settings are not today's: {why}"
 
 
 def _compare(then: Row, now: Row | None, why: str) -> dict[str, Any]:
@@ -205,14 +205,14 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     The same change in several parts is told once.
     """
     before, now = dict(_settings(old)), dict(_settings(new))
-    told = []
+    lines = []
     for path in dict.fromkeys([*before, *now]):
         was, is_now = before.get(path, "not there"), now.get(path, "not there")
         # keys that lead to settings and are none
         keys = [key for key in path if key not in ("arguments", "settings", "below")]
         if was != is_now:
-            told.append(f"`{'.'.join(keys[-2:])}` was {was} and is {is_now} now")
-    return list(dict.fromkeys(told))
+            lines.append(f"`{'.'.join(keys[-2:])}` was {was} and is {is_now} now")
+    return list(dict.fromkeys(lines))
 
 
 def _settings(table: Mapping[str, Any], *above: str) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -61,13 +61,13 @@ def _homes() -> dict[str, str]:
 
 
 def build(
-    name: str, arguments: Mapping[str, Any], where: str, *, preset: str = "", **given: Any
+    name: str, arguments: Mapping[str, Any], where: str, *, preset: str = "", **extra: Any
 ) -> Any:
     """An object of the class `name`; `where` says file and key, for errors.
 
     Tables in `arguments` become objects of the class that their key ``name`` says, or a pipeline of
     the objects in the list under their key ``pipeline``. `preset` is a class method that makes it,
-    such as ``paper`` of DIPClassifier. Of `given`, what the class does not take is left out.
+    such as ``paper`` of DIPClassifier. Of `extra`, what the class does not take is left out.
     """
     refuse_unknown("class", [name], _homes(), where)
     make = getattr(import_module(_homes()[name]), name)
@@ -79,21 +79,21 @@ def build(
                 f"{where}: unknown key {key!r}{did_you_mean(key, known)}; {name} takes {known}"
             )
     values = {key: _value(value, f"{where}.{key}", key) for key, value in arguments.items()}
-    fitting = {key: value for key, value in given.items() if key in known}
+    fitting = {key: value for key, value in extra.items() if key in known}
     try:
         return make(**{**fitting, **values})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
 
 
-def _value(value: Any, where: str, key: str, **given: Any) -> Any:
+def _value(value: Any, where: str, key: str, **extra: Any) -> Any:
     if isinstance(value, Mapping) and set(value) == {_CHAIN}:
         return make_pipeline(*_value(value[_CHAIN], where, ""))
     if isinstance(value, Mapping):
         name = value.get("name", _IMPLIED.get(key))
         if name is None:
             raise ValueError(f'{where}: a table must say its class, such as name = "LeNet5"')
-        return build(name, {k: v for k, v in value.items() if k != "name"}, where, **given)
+        return build(name, {k: v for k, v in value.items() if k != "name"}, where, **extra)
     if isinstance(value, list | tuple):
         return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
     if key == "optimizer" and value == "muon":
@@ -101,9 +101,9 @@ def _value(value: Any, where: str, key: str, **given: Any) -> Any:
     return value
 
 
-def transformer_of(table: Mapping[str, Any], where: str, **given: Any) -> Any:
-    """The transformer of inputs that a table names; `given` as in `build`."""
-    transformer = _value(table, where, "", **given)
+def transformer_of(table: Mapping[str, Any], where: str, **extra: Any) -> Any:
+    """The transformer of inputs that a table names; `extra` as in `build`."""
+    transformer = _value(table, where, "", **extra)
     if not hasattr(transformer, "transform"):
         raise ValueError(f"{where}: {table['name']} is no transformer; take LogitPixels")
     return transformer
@@ -124,13 +124,13 @@ def describe(value: Any) -> Any:
         settings = {field.name: getattr(value, field.name) for field in fields(value)}
     else:
         return getattr(value, "__qualname__", type(value).__qualname__)
-    kept = {
+    values = {
         key: describe(item)
         for key, item in settings.items()
         if key not in _NO_SETTING and not (key in _YOUNG and item == _YOUNG[key])
     }
     name = type(value).__name__
-    return {"class": name, "settings": {**kept, **_GONE.get(name, {})}}
+    return {"class": name, "settings": {**values, **_GONE.get(name, {})}}
 
 
 def find_settings(name: str, value: Any) -> Iterator[Any]:

@@ -126,8 +126,8 @@ class Captions(Frozen):
 
     def why(self, profile: str, method: str, metric: str) -> str | None:
         """The sentence that explains a difference from the paper, or None."""
-        found = self.differences.get(profile, {}).get(method, {})
-        return found.get(metric, found.get(_ANY))
+        sentences = self.differences.get(profile, {}).get(method, {})
+        return sentences.get(metric, sentences.get(_ANY))
 
 
 @cache
@@ -159,8 +159,8 @@ def data_note(row: Mapping[str, Any]) -> str:
 
 
 def _dataset(row: Mapping[str, Any]) -> str:
-    found = row.get("config", {}).get("data", {}).get("dataset")
-    return str(found or captions_of(row["suite"]).dataset)
+    name = row.get("config", {}).get("data", {}).get("dataset")
+    return str(name or captions_of(row["suite"]).dataset)
 
 
 def _tables(suite: str) -> dict[str, Any]:

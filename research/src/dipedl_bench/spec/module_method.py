@@ -66,8 +66,8 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
             normalizer=self.normalizer,
             calibrator=self.calibrator,
         )
-        held = None if calibration is None else list(self._batches(*calibration))
-        self.module_ = module.fit_density(list(self._batches(X, y)), calibration=held)
+        batches = None if calibration is None else list(self._batches(*calibration))
+        self.module_ = module.fit_density(list(self._batches(X, y)), calibration=batches)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

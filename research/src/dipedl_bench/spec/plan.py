@@ -44,10 +44,10 @@ class Part:
     below: Mapping[str, Part]
     spec: Method | None = None
 
-    def build(self, seed: int, **given: Any) -> Any:
-        """Return the estimator, unfitted; of `given`, what it does not take is left out."""
+    def build(self, seed: int, **parts: Any) -> Any:
+        """Return the estimator, unfitted; of `parts`, what it does not take is left out."""
         made = self.table["estimator"], self.table["arguments"]
-        model = build(*made, self.where, random_state=seed, **given)
+        model = build(*made, self.where, random_state=seed, **parts)
         return make_pipeline(StandardScaler(), model) if self.table.get("standardise") else model
 
     @property
@@ -157,11 +157,11 @@ def _crossed_cells(
     for name in names:
         methods[name], made = _method_of(suite, setting, name, f"{where}: methods.{name}")
         settings[name] = to_lists(describe(made))
-    wanted = choose("classifier", classifiers, suite.classifiers)
+    selection = choose("classifier", classifiers, suite.classifiers)
     for dataset in choose("data set", datasets, setting.datasets):
         data = suite.datasets[dataset]
         check_loader(data.loader, f"{where}: datasets.{dataset}")
-        for classifier in (name for name in data.classifiers if name in wanted):
+        for classifier in (name for name in data.classifiers if name in selection):
             part = _crossed_part(suite, setting, dataset, classifier, where)
             mine = {
                 key: method
@@ -187,9 +187,9 @@ def _crossed_cells(
                 yield Cell(-1, tuple(heads), parts, data.resamples, mine), None
 
 
-def build_method(method: Method, where: str, **given: Any) -> Any:
-    """Return a method, unfitted; of `given`, what it does not take is left out."""
-    return build(method.estimator, method.arguments, where, preset=method.preset, **given)
+def build_method(method: Method, where: str, **parts: Any) -> Any:
+    """Return a method, unfitted; of `parts`, what it does not take is left out."""
+    return build(method.estimator, method.arguments, where, preset=method.preset, **parts)
 
 
 def kinds_of(name: str, method: Method) -> dict[str, str | None]:
@@ -264,8 +264,8 @@ def _method(suite: Suite, profile: Profile, name: str, where: str) -> Part:
     spec, model = _method_of(suite, profile, name, place)
     below: dict[str, Part] = {}
     if spec.classifier is not None:
-        found = _part_table(suite, profile, "classifiers", spec.classifier, place)
-        below["classifier"] = _part("classifier", *found, data)
+        entry = _part_table(suite, profile, "classifiers", spec.classifier, place)
+        below["classifier"] = _part("classifier", *entry, data)
     if spec.density is not None:
         key, table, at = _part_table(suite, profile, "densities", spec.density, place)
         if "classifier" not in below:
@@ -314,18 +314,18 @@ def _sees_network(table: Table, where: str) -> bool:
 
 
 def _part_table(
-    suite: Suite, profile: Profile, section: str, given: str | Table, where: str
+    suite: Suite, profile: Profile, section: str, entry: str | Table, where: str
 ) -> tuple[str, Table, str]:
     """Return name, completed table and place of a part that is given by name or in place."""
-    if isinstance(given, str):
-        refuse_unknown(section, [given], getattr(suite, section), where)
-        table, over = getattr(suite, section)[given], getattr(profile, section).get(given, {})
-        place = f"{where.partition(':')[0]}: {section}.{given}"
+    if isinstance(entry, str):
+        refuse_unknown(section, [entry], getattr(suite, section), where)
+        table, over = getattr(suite, section)[entry], getattr(profile, section).get(entry, {})
+        place = f"{where.partition(':')[0]}: {section}.{entry}"
     else:
-        table, over, place = given, {}, f"{where}.{section}"
-    found = complete_table(dict(table), over, PartEntry, profile)
-    read_model(PartEntry, found, place)
-    return given if isinstance(given, str) else found["estimator"], found, place
+        table, over, place = entry, {}, f"{where}.{section}"
+    whole = complete_table(dict(table), over, PartEntry, profile)
+    read_model(PartEntry, whole, place)
+    return entry if isinstance(entry, str) else whole["estimator"], whole, place
 
 
 def _check_method(spec: Method, model: Any, below: Mapping[str, Part], where: str) -> None:
@@ -371,11 +371,11 @@ def merge_tables(base: Table, over: Table) -> Table:
     """`over` on top of `base`, key by key; a table that names another class replaces the old."""
     if any(isinstance(over.get(k), str) and over[k] != base.get(k) for k in ("name", "estimator")):
         return {**{k: v for k, v in base.items() if k in ("title", "note")}, **over}
-    found = dict(base)
+    result = dict(base)
     for key, value in over.items():
         both = isinstance(base.get(key), dict) and isinstance(value, dict)
-        found[key] = merge_tables(base[key], value) if both else value
-    return found
+        result[key] = merge_tables(base[key], value) if both else value
+    return result
 
 
 def to_lists(value: Any) -> Any:

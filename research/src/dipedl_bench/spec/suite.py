@@ -258,15 +258,15 @@ class Suite(Frozen):
         without = self.profile(profile).without
         return tuple(name for name in self.methods if name not in without)
 
-    def choose_methods(self, profile: str, wanted: Iterable[str] | None = None) -> tuple[str, ...]:
-        """`wanted` once each and checked, in the order of the file; None or "all" gives all."""
-        return choose("method", wanted, self.method_names(profile))
+    def choose_methods(self, profile: str, only: Iterable[str] | None = None) -> tuple[str, ...]:
+        """`only` once each and checked, in the order of the file; None or "all" gives all."""
+        return choose("method", only, self.method_names(profile))
 
 
-def choose(what: str, wanted: Iterable[str] | None, known: Iterable[str]) -> tuple[str, ...]:
-    """`wanted` once each and checked, in the order of `known`; None or "all" gives all."""
+def choose(what: str, only: Iterable[str] | None, known: Iterable[str]) -> tuple[str, ...]:
+    """`only` once each and checked, in the order of `known`; None or "all" gives all."""
     known = tuple(known)
-    names = list(wanted) if wanted is not None else ["all"]
+    names = list(only) if only is not None else ["all"]
     if names == ["all"]:
         return known
     if not names:
@@ -364,10 +364,10 @@ def gather_arguments(table: Table, entry: type[Frozen]) -> Table:
 
 def _extend_each(section: Mapping[str, Any]) -> Table:
     """The tables of a section, each with those keys of one above it that it extends."""
-    found: Table = {}
+    result: Table = {}
     for name, table in section.items():
-        found[name] = _extend(table, found, "name above it", f"{name}.extends")
-    return found
+        result[name] = _extend(table, result, "name above it", f"{name}.extends")
+    return result
 
 
 def _extend(table: Any, known: Mapping[str, Table], what: str, where: str) -> Any:

@@ -33,7 +33,7 @@ def fuse_by_errors(parts: Parts) -> dict[str, dict[str, float]]:
     # a density of zero is as far as a float goes
     strange = {s: np.minimum(-z, 1e6) for s, z in parts.z.items()}
     wrong = parts.proba[known].argmax(axis=1) != parts.y
-    found: dict[str, list[list[float]]] = {name: [] for name in _SCORES}
+    aurocs_of: dict[str, list[list[float]]] = {name: [] for name in _SCORES}
     weights = []
     for fitted_on, rows in parts.both_ways:
         entropy, density = (scale(of, of[known][fitted_on]) for of in (parts.entropy, strange))
@@ -47,8 +47,8 @@ def fuse_by_errors(parts: Parts) -> dict[str, dict[str, float]]:
         ranked = {w: ood_auroc(of[known][right], of[known][errors]) for w, of in fused.items()}
         weights.append(max(ranked, key=ranked.__getitem__))
         for name, of in zip(_SCORES, (density, entropy, fused[weights[-1]]), strict=True):
-            found[name].append([ood_auroc(of[known][rows], of[s]) for s in parts.unknown])
-    means = {name: np.mean(of, axis=0) for name, of in found.items()}
+            aurocs_of[name].append([ood_auroc(of[known][rows], of[s]) for s in parts.unknown])
+    means = {name: np.mean(of, axis=0) for name, of in aurocs_of.items()}
     aurocs = {n: dict(zip(parts.unknown, map(float, of), strict=True)) for n, of in means.items()}
     return {**aurocs, "weight": {"entropy": float(np.mean(weights))}}
 
@@ -63,13 +63,13 @@ def fusion_frame(runs: Sequence[Parts], titles: Mapping[str, str]) -> DataFrame:
     """Return AUROCs of the three scores as text, means over runs; `titles` are of the sets."""
     from pandas import DataFrame
 
-    found = [fuse_by_errors(parts) for parts in runs]
-    weight = np.mean([of["weight"]["entropy"] for of in found])
+    scores = [fuse_by_errors(parts) for parts in runs]
+    weight = np.mean([of["weight"]["entropy"] for of in scores])
     rows = [
         {
             "score": f"fused, entropy's weight {weight:.2f}" if name == "fused" else name,
             **{
-                f"AUROC, {title}": f"{np.mean([of[name][s] for of in found]):.3f}"
+                f"AUROC, {title}": f"{np.mean([of[name][s] for of in scores]):.3f}"
                 for s, title in titles.items()
             },
         }

@@ -99,10 +99,10 @@ def judge_both_ways(
     """
     ways = []
     for fitted_on, rows in parts.both_ways:
-        found, y = answer(fitted_on), parts.y[rows]
-        paid, bare = (brier_score(y, of[parts.known][rows]) for of in (found, parts.proba))
+        proba, y = answer(fitted_on), parts.y[rows]
+        paid, bare = (brier_score(y, of[parts.known][rows]) for of in (proba, parts.proba))
         price = {"brier_id": paid, "price": paid / bare - 1 if bare else np.nan}
-        ways.append(price | {f"brier_ood/{s}": ood_brier(found[s]) for s in parts.unknown})
+        ways.append(price | {f"brier_ood/{s}": ood_brier(proba[s]) for s in parts.unknown})
     return {name: fmean(way[name] for way in ways) for name in ways[0]}
 
 
@@ -114,15 +114,15 @@ def price_points(
     `rows` are the published rows, `parts` the published predictions of DIP-EDL, a run each.
     """
     rows = keep_latest(rows)
-    table, found = bench_table(rows), []
+    table, points = bench_table(rows), []
     curve = budgets_of_default(rows)
     for line in table.lines:
         if "brier_id" in line.cells:
             kind = "default" if line.name in curve else "method"
             means = {name: cell.mean for name, cell in line.cells.items()}
             setting = curve.get(line.name)
-            found.append(_point(kind, line.title, setting, means, len(line.seeds)))
-    found.sort(key=lambda point: (point.kind != "method", point.setting or 0.0))
+            points.append(_point(kind, line.title, setting, means, len(line.seeds)))
+    points.sort(key=lambda point: (point.kind != "method", point.setting or 0.0))
     sweeps: dict[str, list[Mapping[Any, Scores]]] = {
         "temperature": [{None: temperature_scores(of)} for of in parts],
         "density": [budget_sweep(of, budgets, "density") for of in parts],
@@ -136,22 +136,22 @@ def price_points(
             if kind == "gamma":
                 each = [run[step]["brier_id"] / of - 1 for run, of in zip(runs, bare, strict=True)]
                 means["price"] = fmean(each)
-            found.append(_point(kind, kind, step, means, len(runs)))
-    return [*found, *paper_points(table.suite if table.beside_paper else "")]
+            points.append(_point(kind, kind, step, means, len(runs)))
+    return [*points, *paper_points(table.suite if table.beside_paper else "")]
 
 
 def paper_points(suite: str) -> list[PricePoint]:
     """Return the paper's methods and its sweep over gamma; none of a suite that it lacks."""
-    found = []
+    points = []
     for title, cells in published_rows(suite).items():
         means = {name: cell.mean for name, cell in cells.items()}
         if title == "DIP-EDL" and (price := published_price(suite)) is not None:
             means["price"] = price
-        found.append(_point("paper", title, None, means))
+        points.append(_point("paper", title, None, means))
     for gamma, cells in published_rows(f"gamma_{suite}").items():
         means = {name: cell.mean for name, cell in cells.items()}
-        found.append(_point("paper gamma", "gamma", float(gamma), means))
-    return found
+        points.append(_point("paper gamma", "gamma", float(gamma), means))
+    return points
 
 
 def budgets_of_default(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:

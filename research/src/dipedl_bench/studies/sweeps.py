@@ -116,7 +116,7 @@ class Configuration(NamedTuple):
 
     def dirichlets(self, parts: Parts) -> dict[str, Dirichlet]:
         """Return the answers for every split with these factors only."""
-        found = {}
+        answers = {}
         for split, proba in parts.proba.items():
             k, z = proba.shape[1], parts.z[split]
             n = parts.n if self.n else 1.0
@@ -124,8 +124,8 @@ class Configuration(NamedTuple):
             if not self.classifier:
                 # The same evidence for every class adds up to k times as much, spread evenly.
                 evidence, proba = evidence + np.log(k), np.full(proba.shape, 1 / k)
-            found[split] = Dirichlet.from_evidence(evidence, np.asarray(proba, dtype=np.float64))
-        return found
+            answers[split] = Dirichlet.from_evidence(evidence, np.asarray(proba, dtype=np.float64))
+        return answers
 
 
 CONFIGURATIONS = tuple(Configuration(name, *kept) for kept, name in paper.CONFIGURATIONS.items())
@@ -159,10 +159,10 @@ def ablation(parts: Parts) -> dict[str, Scores]:
     Where the classifier is kept also ``auroc_confidence/s``: images ranked by the largest mean
     probability, which says something about the classifier even where the evidence is constant.
     """
-    found = {}
+    result = {}
     for factors in CONFIGURATIONS:
         answers = factors.dirichlets(parts)
-        found[factors.name] = scores = score_dirichlets(parts, answers)
+        result[factors.name] = scores = score_dirichlets(parts, answers)
         if factors.classifier:
             # In exact arithmetic the mean has its largest entry where p has; far from the data p
             # says so longer than the mean can.
@@ -172,7 +172,7 @@ def ablation(parts: Parts) -> dict[str, Scores]:
                 f"auroc_confidence/{s}": ood_auroc(doubt[parts.known], doubt[s])
                 for s in parts.unknown
             }
-    return found
+    return result
 
 
 def float32_ranking(parts: Parts) -> dict[str, Scores]:
@@ -181,14 +181,14 @@ def float32_ranking(parts: Parts) -> dict[str, Scores]:
     In exact arithmetic all images tie: AUROC 0.5, AUPR the share of OOD images. What differs from
     that is rounding noise.
     """
-    found = {}
+    ranking = {}
     for name, n in (("1c", 1.0), ("2b", parts.n)):
         vacuity = {}
         for split, proba in parts.proba.items():
             alpha = np.float32(1) + np.float32(n) * np.asarray(proba, dtype=np.float32)
             vacuity[split] = np.float32(alpha.shape[1]) / alpha.sum(axis=1, dtype=np.float32)
-        found[name] = _ranking(parts, vacuity)
-    return found
+        ranking[name] = _ranking(parts, vacuity)
+    return ranking
 
 
 def gamma_sweep(parts: Parts, gammas: Iterable[float] = GAMMAS) -> dict[float, Scores]:
@@ -304,13 +304,13 @@ def load_parts(store: Store, method: str = "dip-edl") -> dict[int, Parts]:
             f"method must be a DIP-EDL with a classifier of the suite, such as 'dip-edl', got "
             f"{method!r}"
         )
-    kept = [
+    available = [
         row
         for row in rows
         if parts_file(store, row).exists()
         or store.has_arrays(method, row["config_hash"], row["seed"])
     ]
-    return {row["seed"]: parts_of(store, row) for row in kept or rows}
+    return {row["seed"]: parts_of(store, row) for row in available or rows}
 
 
 def parts_of(store: Store, row: Mapping[str, Any]) -> Parts:
@@ -318,14 +318,14 @@ def parts_of(store: Store, row: Mapping[str, Any]) -> Parts:
     if not (file := parts_file(store, row)).exists():
         gamma = float(row["config"]["arguments"].get("gamma", 1.0))
         return parts_from_arrays(store.arrays_of(row), store.arrays_of(row, "classifier"), gamma)
-    found = read_file(file, "restore the published file, or publish the run again")
-    splits = [name.removeprefix("z/") for name in found if name.startswith("z/")]
-    logs = {split: found[f"log_p/{split}"].astype(np.float64) for split in splits}
+    arrays = read_file(file, "restore the published file, or publish the run again")
+    splits = [name.removeprefix("z/") for name in arrays if name.startswith("z/")]
+    logs = {split: arrays[f"log_p/{split}"].astype(np.float64) for split in splits}
     return Parts(
-        n=float(found["n"]),
-        y=found["y"].astype(np.int64),
+        n=float(arrays["n"]),
+        y=arrays["y"].astype(np.int64),
         proba={split: softmax(log_p, axis=1) for split, log_p in logs.items()},
-        z={split: found[f"z/{split}"].astype(np.float64) for split in splits},
+        z={split: arrays[f"z/{split}"].astype(np.float64) for split in splits},
     )
 
 

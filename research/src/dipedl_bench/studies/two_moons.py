@@ -135,8 +135,8 @@ def figure(moons: TwoMoons) -> Figure:
     for row, (name, maps) in zip(axes, moons.maps.items(), strict=True):
         row[0].set_ylabel(name)
         for ax, kind in zip(row, KINDS, strict=True):
-            shown = maps[kind], moons.extent, moons.X_train, moons.y_train
-            EvidenceMapDisplay(*shown, kind="").plot(ax, top=tops[kind], colorbar=False)
+            arguments = maps[kind], moons.extent, moons.X_train, moons.y_train
+            EvidenceMapDisplay(*arguments, kind="").plot(ax, top=tops[kind], colorbar=False)
     for column, title in zip(axes.T, KINDS.values(), strict=True):
         column[0].set_title(title)
         bar = fig.colorbar(

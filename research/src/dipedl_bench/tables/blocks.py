@@ -49,9 +49,9 @@ def markdown(table: BenchTable) -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def markdown_blocks(found: Iterator[Block], mark: str) -> list[str]:
+def markdown_blocks(tables: Iterator[Block], mark: str) -> list[str]:
     """Return headings and tables of Markdown."""
-    return [text for title, frame in found for text in (f"{mark} {title}", grid(frame))]
+    return [text for title, frame in tables for text in (f"{mark} {title}", grid(frame))]
 
 
 def blocks(table: BenchTable) -> Iterator[Block]:
@@ -126,7 +126,7 @@ def sweep_blocks(what: str, lines: Sequence[Line]) -> Iterator[Block]:
         yield set_title(split), cells_frame(lines, of_set, head=what)
 
 
-def measure_list(found: Sequence[Measure]) -> str:
+def measure_list(entries: Sequence[Measure]) -> str:
     """Return measures as a list, each miss named."""
-    lines = ([one.line, *(f"  - misses: {miss}" for miss in one.misses)] for one in found)
+    lines = ([one.line, *(f"  - misses: {miss}" for miss in one.misses)] for one in entries)
     return "\n".join(line for of_one in lines for line in of_one)

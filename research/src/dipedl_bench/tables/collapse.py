@@ -83,11 +83,11 @@ def collapse_lines(
 
 def _by_method(rows: Sequence[Mapping[str, Any]]) -> dict[str, Line]:
     """Return of each method of the paper its first line; variants of it come after that."""
-    found: dict[str, Line] = {}
+    lines: dict[str, Line] = {}
     for line in bench_table(rows).lines if rows else ():
         if line.paper and "recall_0" in line.cells:
-            found.setdefault(line.paper, line)
-    return found
+            lines.setdefault(line.paper, line)
+    return lines
 
 
 def collapse_summary(lines: Iterable[CollapseLine]) -> str:
@@ -113,9 +113,9 @@ def collapse_frame(lines: Iterable[CollapseLine], classes: Sequence[str]) -> Dat
         if line is None:
             return dict.fromkeys(heads, "–")
         cells = {head: line.cells.get(name) for head, name in heads.items()}
-        found = {head: stable(cell) if cell else "–" for head, cell in cells.items()}
+        texts = {head: stable(cell) if cell else "–" for head, cell in cells.items()}
         only = f"{one_class(line)} of {len(line.cells['accuracy'].values)}"
-        return found | {"seeds that say one class only": only}
+        return texts | {"seeds that say one class only": only}
 
     heads = {"accuracy": "accuracy"}
     heads |= {f"recall of {name}": f"recall_{i}" for i, name in enumerate(classes)}

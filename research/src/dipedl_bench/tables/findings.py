@@ -28,8 +28,8 @@ def headline(table: BenchTable) -> list[str]:
 
     Beside the paper it is about DIP-EDL, without the paper's numbers about our default.
     """
-    if not table.beside_paper and (found := findings(table)):
-        return found
+    if not table.beside_paper and (sentences := findings(table)):
+        return sentences
     line = _line(table, PAPER)
     return [] if line is None else list(_beside_paper(line, table))
 
@@ -76,12 +76,12 @@ def meets_paper(name: str, cell: Estimate) -> bool:
 
 def trivial_sentences(table: BenchTable) -> list[str]:
     """Return the sentence on the best detector without a model on each set."""
-    found = []
+    sentences = []
     for ood in table.ood if table.trivial else ():
         best = max(table.trivial, key=lambda line: line.cells[f"auroc/{ood}"].mean)
         value, title = stable(best.cells[f"auroc/{ood}"]), set_title(ood, table.suite)
-        found.append(f"{title}: “{best.title}” has an AUROC of {value}.")
-    return found
+        sentences.append(f"{title}: “{best.title}” has an AUROC of {value}.")
+    return sentences
 
 
 def findings(table: BenchTable) -> list[str]:
@@ -89,9 +89,9 @@ def findings(table: BenchTable) -> list[str]:
     line = _line(table, DEFAULT)
     if line is None:
         return []
-    found = [_rank_sentence(table, line, ood) for ood in table.ood if f"auroc/{ood}" in line.cells]
-    found.append(_known_sentence(table, line))
-    return [*found, *(_shifted_sentence(table, line, name) for name in table.shifted)]
+    texts = [_rank_sentence(table, line, ood) for ood in table.ood if f"auroc/{ood}" in line.cells]
+    texts.append(_known_sentence(table, line))
+    return [*texts, *(_shifted_sentence(table, line, name) for name in table.shifted)]
 
 
 def _rank_sentence(table: BenchTable, line: Line, ood: str) -> str:

@@ -52,11 +52,11 @@ def metric_title(
 
 def metric_list(names: Iterable[str], suite: str = "", classes: Sequence[str] = ()) -> str:
     """Return titles of metrics, by set, as ``accuracy, Brier; on K-MNIST AUROC, AUPR``."""
-    found: dict[str, list[str]] = {}
+    by_set: dict[str, list[str]] = {}
     for name in names:
         where = f"on {set_title(split, suite)} " if (split := name.partition("/")[2]) else ""
-        found.setdefault(where, []).append(metric_title(name, classes=classes))
-    return "; ".join(where + ", ".join(kinds) for where, kinds in found.items())
+        by_set.setdefault(where, []).append(metric_title(name, classes=classes))
+    return "; ".join(where + ", ".join(kinds) for where, kinds in by_set.items())
 
 
 def set_title(name: str, suite: str = "") -> str:
@@ -166,11 +166,11 @@ def duration(seconds: float) -> str:
 def differences(table: BenchTable) -> Iterator[tuple[str, str, str]]:
     """Yield why cells differ from the paper's: method, titles of its metrics, and one sentence."""
     for line in table.lines:
-        found: dict[str, list[str]] = {}
+        by_reason: dict[str, list[str]] = {}
         for name, cell in line.cells.items():
             if cell.differs:
-                found.setdefault(cell.why or "unexplained", []).append(name)
-        for sentence, names in found.items():
+                by_reason.setdefault(cell.why or "unexplained", []).append(name)
+        for sentence, names in by_reason.items():
             yield line.title, metric_list(names, table.suite, table.classes), sentence
 
 

@@ -56,8 +56,8 @@ def evaluate(entry: MeasureEntry, table: BenchTable) -> Measure:
     judged = list(_judge_lines(entry, table, pairs))
     if not judged:
         return Measure(entry.statement, _MISSING, None)
-    found = np.array([value for _, value, _ in judged])
-    numbers = {name: float(getattr(np, name)(found)) for name in ("min", "max", "mean", "median")}
+    array = np.array([value for _, value, _ in judged])
+    numbers = {name: float(getattr(np, name)(array)) for name in ("min", "max", "mean", "median")}
     if entry.what == "compare":
         other = _other(entry, table)
         ours, theirs = both(pairs, entry.metric, table.ours, other).mean(axis=1).tolist()
@@ -126,10 +126,10 @@ def _above_every_baseline(entry: MeasureEntry, table: BenchTable) -> Measure:
     behind, best, compared = [], -np.inf, False
     rivals = table.methods[table.methods["group"].isin(["bare", "baseline"])]
     for name, title in rivals["title"].items():
-        found = both(table.pairs, entry.metric, table.ours, str(name))
-        if lines := found.shape[1]:
+        pair = both(table.pairs, entry.metric, table.ours, str(name))
+        if lines := pair.shape[1]:
             compared = True
-            mean, other = found.mean(axis=1)
+            mean, other = pair.mean(axis=1)
             if lines == len(ours):
                 best = max(best, sign * other)
             if sign * (mean - other) <= 0:

@@ -52,8 +52,8 @@ def values(pairs: DataFrame, metric: str, method: str) -> Series:
 
 def both(pairs: DataFrame, metric: str, ours: str, theirs: str) -> np.ndarray:
     """Return means of two methods (2, n) where both are finite."""
-    found = np.array([values(pairs, metric, name) for name in (ours, theirs)])
-    return found[:, np.isfinite(found).all(axis=0)]
+    means = np.array([values(pairs, metric, name) for name in (ours, theirs)])
+    return means[:, np.isfinite(means).all(axis=0)]
 
 
 def share(ours: float, theirs: float) -> float:
@@ -67,8 +67,8 @@ def candidates(table: BenchTable, pairs: DataFrame) -> DataFrame:
     """Return AUROC of each candidate by pair."""
     from pandas import DataFrame
 
-    found = {name: values(pairs, "auroc", name) for name in table.in_groups("candidate")}
-    return DataFrame(found, index=pairs.index, dtype=float)
+    aurocs = {name: values(pairs, "auroc", name) for name in table.in_groups("candidate")}
+    return DataFrame(aurocs, index=pairs.index, dtype=float)
 
 
 def regret(table: BenchTable, pairs: DataFrame) -> Series:
@@ -130,8 +130,8 @@ SUMMARY: dict[str, Callable[..., str]] = {
 
 def summary_frame(table: BenchTable, heads: Iterable[str] = SUMMARY) -> DataFrame:
     """Return title and group of each method, and the texts below heads of the summary."""
-    found, methods = summary(table), table.methods.reset_index(drop=True)
-    columns = {head: [SUMMARY[head](row) for row in found.itertuples()] for head in heads}
+    summaries, methods = summary(table), table.methods.reset_index(drop=True)
+    columns = {head: [SUMMARY[head](row) for row in summaries.itertuples()] for head in heads}
     return methods.rename(columns={"title": "method"}).assign(**columns)
 
 
@@ -148,9 +148,9 @@ def pair_frame(table: BenchTable, methods: Sequence[str], metric: str) -> DataFr
         for pair in pairs.index
     ]
     means = ["mean"]
-    for found in (values(pairs, metric, name) for name in methods):
-        few = f" ({found.count()} of {len(found)})" if found.count() < len(found) else ""
-        means.append(three_decimals(found.mean()) + few if found.count() else "")
+    for column in (values(pairs, metric, name) for name in methods):
+        few = f" ({column.count()} of {len(column)})" if column.count() < len(column) else ""
+        means.append(three_decimals(column.mean()) + few if column.count() else "")
     return DataFrame([*rows, means], columns=["", *table.methods["title"][list(methods)]])
 
 
@@ -226,13 +226,13 @@ def interval_frame(table: BenchTable) -> DataFrame:
         there = of("coverage_50").notna()
 
         def coverage(level: int) -> str:
-            found = of(f"coverage_{level}")[there]
-            low, high = found.quantile([0.25, 0.75])
-            return f"{found.mean():.2f} ({low:.2f} to {high:.2f})"
+            shares = of(f"coverage_{level}")[there]
+            low, high = shares.quantile([0.25, 0.75])
+            return f"{shares.mean():.2f} ({low:.2f} to {high:.2f})"
 
         def covered(names: Sequence[str]) -> str:
-            found = np.concatenate([of(f"coverage_95_{name}").dropna() for name in names])
-            return f"{(found >= _COVERED).mean():.0%}"
+            shares = np.concatenate([of(f"coverage_95_{name}").dropna() for name in names])
+            return f"{(shares >= _COVERED).mean():.0%}"
 
         score, correlation = "interval_score_95", "error_correlation"
         return {

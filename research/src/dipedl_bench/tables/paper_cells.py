@@ -58,7 +58,7 @@ def paper_cells(root: Path) -> list[PaperCell]:
     `NEAREST_FIRST` that has one: no number has a part in the choice. `root` is the folder of
     published results.
     """
-    found = []
+    result = []
     for suite in SUITES:
         rows = {profile: rows_in(root / suite / profile) for profile in NEAREST_FIRST}
         tables = {profile: bench_table(of) for profile, of in rows.items() if of}
@@ -68,8 +68,8 @@ def paper_cells(root: Path) -> list[PaperCell]:
                 ours = line.cells.get(metric) if line else None
                 # rows of other data than the paper's have none of its numbers beside them
                 there = (ours, profile) if ours and ours.paper else (None, "")
-                found.append(PaperCell(suite, method, metric, paper, *there))
-    return found
+                result.append(PaperCell(suite, method, metric, paper, *there))
+    return result
 
 
 def nearest_line(tables: Mapping[str, BenchTable], method: str) -> tuple[str, Line | None]:

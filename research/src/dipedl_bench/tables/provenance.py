@@ -13,13 +13,13 @@ from .table import BenchTable
 
 def machines(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return processors and GPUs that made the rows."""
-    found = set()
+    names = set()
     for row in rows:
         parts = trained_parts_of(row)
         gpus = {part["gpu"] for part in parts if "gpu" in part}
         moved = {", resumed on ".join(part["machines"]) for part in parts if "machines" in part}
-        found.add(" and ".join([*sorted(gpus), *(sorted(moved) or [machine_of(row)])]))
-    return "; ".join(sorted(found))
+        names.add(" and ".join([*sorted(gpus), *(sorted(moved) or [machine_of(row)])]))
+    return "; ".join(sorted(names))
 
 
 def describe_missing(table: BenchTable) -> str:

@@ -141,9 +141,9 @@ class Estimate:
         """Everything, as plain values."""
         more = {"n": len(self.values), "difference": self.difference, "differs": self.differs}
         paper = self.paper and vars(self.paper)
-        found: dict[str, Any] = plain({**vars(self), **more, "paper": paper})
-        del found["metric"]
-        return found
+        fields: dict[str, Any] = plain({**vars(self), **more, "paper": paper})
+        del fields["metric"]
+        return fields
 
 
 def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more: Any) -> Estimate:
@@ -263,19 +263,19 @@ class BenchTable:
         if extra:
             known, shifted = _KNOWN_EXTRA, ()
             unknown = tuple(name for name in _OOD_EXTRA if name not in of_ood)
-        found = {"": known} | {s: tuple(f"{name}/{s}" for name in unknown) for s in self.ood}
-        found |= {
+        by_set = {"": known} | {s: tuple(f"{name}/{s}" for name in unknown) for s in self.ood}
+        by_set |= {
             f"{SHIFTED_PREFIX}{s}": tuple(f"{name}/{s}" for name in shifted) for s in self.shifted
         }
-        return {split: tuple(n for n in names if n in there) for split, names in found.items()}
+        return {split: tuple(n for n in names if n in there) for split, names in by_set.items()}
 
     @cached_property
     def methods(self) -> DataFrame:
         """Methods by group: "title" and "group" by name."""
         from pandas import DataFrame
 
-        found = {line.name: (line.title, line.group) for line in self.lines}
-        by_group = sorted(found.items(), key=lambda item: GROUPS.index(item[1][1]))
+        titles = {line.name: (line.title, line.group) for line in self.lines}
+        by_group = sorted(titles.items(), key=lambda item: GROUPS.index(item[1][1]))
         return DataFrame.from_dict(dict(by_group), orient="index", columns=["title", "group"])
 
     def in_groups(self, *groups: str) -> list[str]:
@@ -315,18 +315,18 @@ class BenchTable:
         """
         from pandas import DataFrame, MultiIndex
 
-        found: dict[tuple[str, str, str], dict[tuple[str, str], float]] = {}
+        means: dict[tuple[str, str, str], dict[tuple[str, str], float]] = {}
         for line in self.lines:
             for ood in () if line.refused else line.ood:
-                row = found.setdefault((line.dataset, ood, line.classifier), {})
+                row = means.setdefault((line.dataset, ood, line.classifier), {})
                 for name, cell in line.cells.items():
                     metric, _, split = name.partition("/")
                     if metric not in OF_OOD:
                         row[name, line.name] = cell.mean
                     elif split == ood:
                         row[metric, line.name] = cell.mean
-        places = MultiIndex.from_tuples(list(found), names=("dataset", "ood", "classifier"))
-        frame = DataFrame(list(found.values()), places)
+        places = MultiIndex.from_tuples(list(means), names=("dataset", "ood", "classifier"))
+        frame = DataFrame(list(means.values()), places)
         return frame.set_axis(MultiIndex.from_tuples(list(frame.columns)), axis=1)
 
     def as_json(self) -> dict[str, Any]:
@@ -356,15 +356,15 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
             "name the profile, or run the suite first"
         )
     methods: dict[tuple[str, ...], list[Row]] = {}
-    for row in (kept := keep_latest(rows)):
+    for row in (latest := keep_latest(rows)):
         methods.setdefault(line_of(row), []).append(row)
-    bare = bare_scores(kept)
+    bare = bare_scores(latest)
     lines = [_line(of_method, bare) for of_method in methods.values()]
     order = list(_names_of_paper(kinds[0][0]))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
-    sizes = kept[0].get("n", {})
+    sizes = latest[0].get("n", {})
     # as the suite names the sets, as far as the row knows; files lie in another order
-    named = list(kept[0].get("config", {}).get("data", {}).get("ood", ()))
+    named = list(latest[0].get("config", {}).get("data", {}).get("ood", ()))
     ood = _names_with(sizes, OOD_PREFIX)
     return BenchTable(
         *kinds[0],
@@ -372,7 +372,7 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
         n=sizes,
         lines=tuple(lines),
         shifted=_names_with(sizes, SHIFTED_PREFIX),
-        note=data_note(kept[0]),
+        note=data_note(latest[0]),
     )
 
 
@@ -382,13 +382,13 @@ def keep_latest(rows: Iterable[Row]) -> list[Row]:
     Of several data sets and classifiers, of each method on each with each.
     """
     newest: dict[tuple[str, ...], str] = {}
-    found: dict[tuple[Any, ...], Row] = {}
+    unique: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         newest[line_of(row)] = row["config_hash"]
-        found[*line_of(row), row["config_hash"], row["seed"]] = row
+        unique[*line_of(row), row["config_hash"], row["seed"]] = row
     order = {key: i for i, key in enumerate(newest)}
-    kept = [row for row in found.values() if newest[line_of(row)] == row["config_hash"]]
-    return sorted(kept, key=lambda row: (order[line_of(row)], row["seed"]))
+    latest = [row for row in unique.values() if newest[line_of(row)] == row["config_hash"]]
+    return sorted(latest, key=lambda row: (order[line_of(row)], row["seed"]))
 
 
 def paper_suite(rows: Iterable[Row]) -> str:
@@ -455,12 +455,12 @@ def _names_of_paper(suite: str) -> Iterable[str]:
 
 def bare_scores(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
     """Return the ID Brier score of max softmax by the hash of its network and the seed."""
-    found = {}
+    scores = {}
     for row in rows:
         network = row.get("parts", {}).get("classifier")
         if network and row["config"].get("estimator") == "MaxSoftmax":
-            found[network["config_hash"], row["seed"]] = row["metrics"]["brier_id"]
-    return found
+            scores[network["config_hash"], row["seed"]] = row["metrics"]["brier_id"]
+    return scores
 
 
 def price_of(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Estimate | None:
