@@ -827,15 +827,15 @@ MUTANTS = [
     Mutant(
         "a budget judged on the rows that it was fitted on",
         "research/src/dipedl_bench/studies/price.py",
-        "found, y = answer(fitted_on), parts.y[rows]",
-        "found, y = answer(rows), parts.y[rows]",
+        "proba, y = answer(fitted_on), parts.y[rows]",
+        "proba, y = answer(rows), parts.y[rows]",
         "research/tests/test_price.py::test_no_budget_is_judged_on_rows_that_it_was_fitted_on",
     ),
     Mutant(
         "the price of another seed's network",
         "research/src/dipedl_bench/tables/table.py",
-        'found[network["config_hash"], row["seed"]] = row["metrics"]["brier_id"]',
-        'found |= {(network["config_hash"], s): row["metrics"]["brier_id"] for s in range(99)}',
+        'scores[network["config_hash"], row["seed"]] = row["metrics"]["brier_id"]',
+        'scores |= {(network["config_hash"], s): row["metrics"]["brier_id"] for s in range(99)}',
         "research/tests/test_price.py::test_the_price_is_relative_to_the_bare_network_of_each_seed",
     ),
     Mutant(
