@@ -162,6 +162,7 @@ def test_order_of_training_rows_does_not_matter(iris):
     # Neighbours at equal distances are told apart by rounding, which moves an AUROC by 1e-5.
     np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-4, atol=1e-5)
     assert a.offset_ == pytest.approx(b.offset_, rel=1e-4)
+    assert a.density_.choice_ == b.density_.choice_
 
 
 @pytest.mark.parametrize(

@@ -77,13 +77,6 @@ def test_the_choice_is_kept_and_shown(fitted):
     assert density.runner_up_ == density.ranking_[1]["name"]
 
 
-def test_what_failed_is_named_with_its_reason_and_the_rest_goes_on():
-    candidates = [*TWO, ("broken", GaussianDensity("no such"))]
-    density = quick(density=DensitySelector(candidates)).fit(X, Y).density_
-    assert "no such" in density.failed_["broken"] and set(density.estimators_) == {"own", "tied"}
-    assert density.ranking_[-1] == {"name": "broken", "failed": density.failed_["broken"]}
-
-
 def test_calibration_in_fit_is_fit_and_calibrate():
     rows = np.arange(len(X)) % 3 == 0
     held = X[rows], NAMES[rows]

@@ -278,11 +278,7 @@ ONES, TWO = np.ones((2, 3)), [[1.0, 1.0]]
 REFUSED = [
     (lambda: Dirichlet(np.ones(3)), ValueError, r"concentration must have .*got \(3,\)"),
     (lambda: Dirichlet(np.ones((3, 1))), ValueError, "concentration must .*k >= 2"),
-    (
-        lambda: Dirichlet([[1.0, -1.0]]),
-        ValueError,
-        "concentration must be finite and > 0, got -1.0",
-    ),
+    (lambda: Dirichlet([[1.0, -1.0]]), ValueError, "concentration .*got -1.0"),
     (lambda: Dirichlet([[1.0, np.nan]]), ValueError, "concentration must .*got nan"),
     (lambda: Dirichlet(TWO, prior=[1.0] * 3), ValueError, r"prior must .*\(2,\), got \(3,\)"),
     (lambda: Dirichlet(TWO, prior=0.0), ValueError, "prior must be finite and > 0, got 0.0"),
@@ -292,25 +288,13 @@ REFUSED = [
     (lambda: Dirichlet(ONES).log_prob(ONES), ValueError, "rows of p must sum to 1.*3"),
     (lambda: Dirichlet(ONES).log_prob(ONES * np.nan), ValueError, "p must hold finite"),
     (lambda: Dirichlet(ONES).credible_interval(1.0), ValueError, "level must be strictly between"),
-    (
-        lambda: Dirichlet(ONES).update([1.0, -1.0, 0.0]),
-        ValueError,
-        "counts must be finite and >= 0",
-    ),
+    (lambda: Dirichlet(ONES).update([1.0, -1.0, 0.0]), ValueError, "counts .*>= 0"),
     (lambda: Dirichlet(ONES).update(ONES[0], nu=0.0), ValueError, "nu must be finite and > 0"),
-    (
-        lambda: Dirichlet(ONES).update(ONES[:, :1]),
-        ValueError,
-        r"counts must have .*\(2, 3\) or \(3,\)",
-    ),
+    (lambda: Dirichlet(ONES).update(ONES[:, :1]), ValueError, r"counts .*\(2, 3\) or \(3,\)"),
     (lambda: Dirichlet(ONES).kl_divergence(ONES[:, :1]), ValueError, "other must have shape"),
     (lambda: Dirichlet(ONES).kl_divergence([1.0, 0.0, 1.0]), ValueError, "other must be finite"),
     (lambda: Dirichlet.from_evidence([0.0, 1.0], ONES[:1] / 3), ValueError, "one entry per row"),
-    (
-        lambda: Dirichlet(torch.ones(1, 2).half()),
-        TypeError,
-        r"float32 or float64, got torch\.float16",
-    ),
+    (lambda: Dirichlet(torch.ones(1, 2).half()), TypeError, r"got torch\.float16"),
     (lambda: Dirichlet.from_evidence(torch.zeros(1), ONES[:1] / 3), TypeError, "do not mix"),
     (lambda: Dirichlet(ONES).sample(2, torch.Generator()), TypeError, "numpy Generator"),
 ]

@@ -137,11 +137,7 @@ REFUSED = [
     (lambda: make_pseudo_outliers(X, Y[:9]), ValueError, r"samples.*\[150, 9\]"),
     (lambda: make_pseudo_outliers(X, FLOATS), ValueError, "Unknown label type"),
     (lambda: make_pseudo_outliers(X, Y, n=0), ValueError, "n must be an integer >= 1, got 0"),
-    (
-        lambda: make_pseudo_outliers(X, Y, sample_weight=-np.ones(150)),
-        ValueError,
-        "sample_weight must be >= 0",
-    ),
+    (lambda: make_pseudo_outliers(X, Y, sample_weight=-np.ones(150)), ValueError, "sample_weight"),
     (lambda: fused_scores(P[:1]), ValueError, r"proba must .*\(150, 3\), got \(1, 3\)"),
     (lambda: fused_scores(P[:, :2]), ValueError, r"proba must .*\(150, 3\), got \(150, 2\)"),
     (lambda: fused_scores(P[:, 0]), ValueError, r"proba must .*\(150, 3\), got \(150,\)"),
@@ -170,11 +166,7 @@ REFUSED = [
         r"X\.set_column\(0, 'a', X\['a'\]\.cast\('float64'\)\)",
     ),
     (lambda: DIPClassifier(BOOSTED).fit(NESTED, Y), ValueError, "X has lists, .* in column 'n'"),
-    (
-        lambda: DIPClassifier(BOOSTED).fit(NESTED.to_arrow(), Y),
-        ValueError,
-        "X has lists, .* in column 'n'",
-    ),
+    (lambda: DIPClassifier(BOOSTED).fit(NESTED.to_arrow(), Y), ValueError, "lists, .*'n'"),
     (
         lambda: DIPClassifier(BOOSTED).fit(NESTED.with_columns(n=pl.struct("a")), Y),
         ValueError,
@@ -192,11 +184,7 @@ REFUSED = [
     ),
     (lambda: DIPClassifier(normalizer=ZScore).fit(X, Y), TypeError, "normalizer must"),
     (lambda: DIPClassifier(calibrator=Temperature).fit(X, Y), TypeError, "calibrator must"),
-    (
-        lambda: density.CustomDensity(GDADensity).fit(X),
-        TypeError,
-        "model must have .* got the class GDA",
-    ),
+    (lambda: density.CustomDensity(GDADensity).fit(X), TypeError, "model must .*class GDA"),
     (lambda: GDADensity().fit(X, Y, ["a"] * 150), ValueError, "sample_weight must hold numbers"),
     (lambda: GDADensity().fit(X, Y, np.full(150, 1j)), ValueError, "sample_weight must hold real"),
     (lambda: GDADensity().fit(X, Y, {"a": 1}), TypeError, "sample_weight must hold .*got dict"),
@@ -222,48 +210,24 @@ REFUSED = [
     (lambda: DIRICHLET.update([1, 0, 0], nu="a"), TypeError, "nu must be a number"),
     (lambda: alarm_threshold(SCORES, 2.0), ValueError, "rate must be strictly .*got 2.0"),
     (lambda: alarm_threshold([], 0.1), ValueError, "log_density must be a non-empty"),
-    (
-        lambda: QuantileEvidence().fit(SCORES, n=150, prior=[-1.0, 1.0]),
-        ValueError,
-        "prior must be finite and > 0",
-    ),
+    (lambda: QuantileEvidence().fit(SCORES, n=150, prior=[-1.0, 1.0]), ValueError, "prior .*> 0"),
     (lambda: weighted_quantile(SCORES, 2.0), ValueError, r"q must lie in \(0, 1\], got 2.0"),
     (lambda: weighted_quantile(SCORES, 0.5, [1, 2]), ValueError, r"weights must .*\(150,\), got"),
     (lambda: alarm_threshold(SCORES, 0.1, ["a"] * 150), ValueError, "weights must hold numbers"),
     (lambda: alarm_threshold(SCORES, 0.1, [1, 2]), ValueError, r"weights must .*\(150,\), got"),
     (lambda: weighted_quantile([], 0.5), ValueError, "values must not be empty"),
     (lambda: log_evidence([0.0], 10, max_evidence=-1), ValueError, "max_evidence must .*got -1"),
-    (
-        lambda: QuantileEvidence().fit(SCORES, n=150, prior=1.0),
-        ValueError,
-        "prior must have a number for each class",
-    ),
+    (lambda: QuantileEvidence().fit(SCORES, n=150, prior=1.0), ValueError, "prior .*each class"),
 ]
 
 
 #: Call, error, and a pattern with the named argument and what came.
 FITS = [
     (fit(at(3, 2, 1e100)), ValueError, r"got 1e\+100 at row 3, column 2.*rescale"),
-    (
-        fit(at(3, 2, 1e39), density=GDADensity(), **FREE),
-        ValueError,
-        r"3.4e\+38, got 1e\+39 at row 3",
-    ),
-    (
-        fit(at(3, 2, np.nan)),
-        NotComputableError,
-        r"got NaN at row 3, column 2; .*make_pipeline\(SimpleImp",
-    ),
-    (
-        fit(at(3, 2, np.inf)),
-        NotComputableError,
-        "got inf at row 3, column 2; correct the entry, or make it",
-    ),
-    (
-        fit(at(3, 2, -np.inf), **FREE),
-        NotComputableError,
-        "must be finite, got -inf.*row 3, column 2",
-    ),
+    (fit(at(3, 2, 1e39), density=GDADensity(), **FREE), ValueError, r"got 1e\+39 at row 3"),
+    (fit(at(3, 2, np.nan)), NotComputableError, "row 3, column 2; .*SimpleImp"),
+    (fit(at(3, 2, np.inf)), NotComputableError, "got inf at row 3, column 2; correct"),
+    (fit(at(3, 2, -np.inf), **FREE), NotComputableError, "got -inf.*row 3, column 2"),
     (fit(X + 1j, **FREE), ValueError, "Complex data not supported"),
     (fit(X[:, 0]), ValueError, r"X must have shape \(n, d\).*Reshape"),
     (lambda: ARRAY.predict_proba(X[:4, :, None]), ValueError, r"as in fit, got shape \(4, 4, 1\)"),
@@ -291,16 +255,8 @@ FITS = [
         for m in (DIPClassifier(), GDADensity(), density.KernelDensity())
         for message in [r"sample_weight .*at most 2\*\*53, got 1e\+100 at row 0"]
     ),
-    (
-        fit(weights=ONES, estimator=KNeighborsClassifier()),
-        ValueError,
-        r"KNeighborsClassifier\.fit does not take it",
-    ),
-    (
-        fit(weights=ONES, density=density.KNNDensity()),
-        ValueError,
-        r"KNNDensity\.fit does not take it",
-    ),
+    (fit(weights=ONES, estimator=KNeighborsClassifier()), ValueError, r"KNeighborsClassifier\.fit"),
+    (fit(weights=ONES, density=density.KNNDensity()), ValueError, r"KNNDensity\.fit does not"),
     # parameters
     (fit(gamma=0.0), ValueError, "gamma must be finite and > 0, got 0.0"),
     (fit(gamma=-1), ValueError, "gamma must be finite and > 0, got -1"),
@@ -322,53 +278,29 @@ FITS = [
     (fit(cv=[np.arange(9)]), ValueError, "rows 0 to 149: too many values to unpack"),
     (fit(random_state="a"), TypeError, "random_state must be None, an int, a RandomState.*got 'a'"),
     (fit(features=lambda X: X), TypeError, "features must be None, 'passthrough' or a transformer"),
-    (
-        fit(normalizer="zscore"),
-        TypeError,
-        "normalizer must have methods fit and transform.*'zscore'",
-    ),
+    (fit(normalizer="zscore"), TypeError, "normalizer must have methods .*'zscore'"),
     (fit(normalizer=Upside()), ValueError, "normalizer Upside must be increasing, but z falls"),
     # classifiers
     (fit(estimator="rf"), TypeError, "estimator must be a classifier object, got 'rf'"),
     (fit(estimator=LinearSVC()), TypeError, "estimator must have a method predict_proba.*Calibrat"),
     (fit(estimator=FrozenEstimator(GaussianNB())), ValueError, "has no classes_; fit it before"),
     (fit(y=Y.astype(str), estimator=FROZEN), ValueError, "give both the same labels"),
-    (
-        fit(estimator=Renames(1 / 3)),
-        ValueError,
-        r"classes_ of the estimator are \[0, 1, 9\].*keeps the",
-    ),
+    (fit(estimator=Renames(1 / 3)), ValueError, r"classes_ .* are \[0, 1, 9\]"),
     (fit(estimator=Fixed(0.5)), ValueError, "rows of predict_proba of the estimator must sum to 1"),
     (fit(estimator=Fixed(np.nan)), ValueError, "must hold finite probabilities"),
     (fit(estimator=Fixed(-1 / 3)), ValueError, "must hold finite probabilities >= 0"),
     (fit(estimator=Fixed(1 / 3, rows=1)), ValueError, r"shape \(\d+, 3\), got \(1, 3\)"),
     (fit(estimator=Fixed(0.5, 2)), ValueError, r"must have shape \(\d+, 3\), got \(\d+, 2\)"),
     # densities
-    (
-        fit(density=object()),
-        TypeError,
-        "density must .* method score_samples or log_prob, got <obj",
-    ),
+    (fit(density=object()), TypeError, "density must .*score_samples.*got <obj"),
     (fit(density=Score()), NotComputableError, r"Score gave nan for row 0 \(\d+ of"),
     (fit(density=Score(np.inf)), NotComputableError, "gave inf for row 0"),
     (fit(density=Score(0.0, 2)), ValueError, "one log-density per row"),
     (fit(density=Score(0.0)), ValueError, "log_density must vary"),
-    (
-        fit(np.insert(X, 1, 5.0, 1), density=BARE),
-        ValueError,
-        r"class 0: features \[1\] are constant",
-    ),
+    (fit(np.insert(X, 1, 5.0, 1), density=BARE), ValueError, r"class 0: features \[1\]"),
     (fit(np.c_[X, X[:, :1]], density=BARE), ValueError, "5 features is singular .*shrinkage='oas'"),
-    (
-        fit(np.eye(150)[:, :60], density=BARE),
-        ValueError,
-        "class 0.*features.*are constant|singular",
-    ),
-    (
-        fit(density=DensitySelector(NONE)),
-        ValueError,
-        "every candidate.*one: .*no such.*two: .*neith",
-    ),
+    (fit(np.eye(150)[:, :60], density=BARE), ValueError, "class 0.*constant|singular"),
+    (fit(density=DensitySelector(NONE)), ValueError, "one: .*no such.*two: .*neith"),
     # calibration rows
     (fit(calibration=X), TypeError, r"calibration must be a pair \(X, y\).*got ndarray"),
     (fit(calibration=(X,)), TypeError, r"calibration must be a pair \(X, y\)"),
@@ -376,11 +308,7 @@ FITS = [
     (held(X, Y[:-1]), ValueError, "inconsistent numbers of samples"),
     (held(X[:, :2], Y), ValueError, "X has 2 features, but DIPClassifier is expecting 4"),
     (held(X, Y + 1), ValueError, r"holds labels \[3\] that fit does not know.*drop those rows"),
-    (
-        held(X, Y.astype(str)),
-        ValueError,
-        "labels of dtype <U.*, fit those of dtype int64: give both",
-    ),
+    (held(X, Y.astype(str)), ValueError, "dtype <U.*dtype int64: give both"),
     (held(X, None), ValueError, r"y is needed: normalizer CautionBudget.*QuantileEvidence\(\)"),
     (held(X * np.nan, Y), NotComputableError, "must be finite, got NaN .*row 0, column 0"),
     (held(X[:1], Y[:1]), ValueError, "calibration rows: 1 row cannot show how scores vary"),
@@ -392,11 +320,7 @@ FITS = [
         (lambda m=m: getattr(DIPClassifier(), m)(X), NotFittedError, "not fitted")
         for m in ("predict", "predict_proba", "score_samples", "predict_ood", "uncertainty")
     ),
-    (
-        lambda: OODDetector(GaussianNB()).fit(X, Y),
-        TypeError,
-        "estimator must be a DIPClassifier, got",
-    ),
+    (lambda: OODDetector(GaussianNB()).fit(X, Y), TypeError, "estimator must be a DIPClass"),
 ]
 
 

@@ -56,11 +56,7 @@ CASES = [
     (DeepEnsemble(n_members=2.0), TypeError, "n_members must be an integer >= 2, got 2.0"),
     (DeepEnsemble(GaussianNB()), TypeError, "must have a parameter random_state"),
     (DeepEnsemble("net"), TypeError, "estimator must be a classifier object, got 'net'"),
-    (
-        DeepEnsemble(FrozenEstimator(ExtraTreesClassifier())),
-        TypeError,
-        "estimator must not be frozen",
-    ),
+    (DeepEnsemble(FrozenEstimator(ExtraTreesClassifier())), TypeError, "estimator .*frozen"),
     *(
         (cls(MLP((8,)), ONCE, **settings), ValueError, message)
         for cls, settings, message in (
@@ -92,16 +88,8 @@ CASES = [
     (Energy(RandomForestClassifier()), TypeError, "method logits or decision_function"),
     (Energy(temperature=0.0), ValueError, "temperature must be finite and > 0, got 0.0"),
     (Energy(temperature="1"), TypeError, "temperature must be a number .*> 0, got '1'"),
-    (
-        lambda: Energy(Logits()).fit(X, Y).uncertainty(X),
-        ValueError,
-        r"must have shape \(150, 3\), one per class, got \(150, 6\)",
-    ),
-    (
-        lambda: Energy(NaNLogits()).fit(X, Y).uncertainty(X),
-        ValueError,
-        "logits of the estimator must be finite",
-    ),
+    (lambda: Energy(Logits()).fit(X, Y).uncertainty(X), ValueError, r"\(150, 3\), .*\(150, 6\)"),
+    (lambda: Energy(NaNLogits()).fit(X, Y).uncertainty(X), ValueError, "logits .* finite"),
     (MaxSoftmax(Perceptron()), TypeError, "estimator must have a method predict_proba"),
     (MaxSoftmax("net"), TypeError, "estimator must be a classifier object, got 'net'"),
     (KNNDistance(n_neighbors=151), ValueError, "must lie in 1..n_samples = 150, got 151"),

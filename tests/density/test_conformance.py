@@ -71,35 +71,19 @@ def test_variant(estimator, check):
 # Each check must be able to fail: a density with one flaw for each of them.
 
 
-class Float32Scores(GaussianDensity):
-    def score_samples(self, X):
-        return super().score_samples(X).astype(np.float32)
+def scoring(change):
+    """A density with other scores: ``change(density, X, score)`` of the method `score`."""
 
+    class Flawed(GaussianDensity):
+        def score_samples(self, X):
+            return change(self, X, super().score_samples)
 
-class ZeroBeforeFit(GaussianDensity):
-    def score_samples(self, X):
-        return super().score_samples(X) if hasattr(self, "moments_") else np.zeros(len(X))
-
-
-class CentredByBatch(GaussianDensity):
-    def score_samples(self, X):
-        score = super().score_samples(X)
-        return score - score.mean()
+    return Flawed()
 
 
 class FirstRowsOnly(GaussianDensity):
     def fit(self, X, y=None):
         return super().fit(X[:20])
-
-
-class Floored(GaussianDensity):
-    def score_samples(self, X):
-        return np.maximum(super().score_samples(X), -500.0)
-
-
-class WithoutLogDeterminant(GaussianDensity):
-    def score_samples(self, X):
-        return super().score_samples(X) + self.factor_.log_det / 2
 
 
 class LastChunkOnly(GaussianDensity):
@@ -132,26 +116,11 @@ class RefusesFloat16(GaussianDensity):
         return super().fit(X)
 
 
-class RepairsNaN(GaussianDensity):
-    def score_samples(self, X):
-        return super().score_samples(np.nan_to_num(X))
-
-
-class DropsColumns(GaussianDensity):
-    def score_samples(self, X):
-        return super().score_samples(X[:, : self.n_features_in_])
-
-
 class CentresInPlace(GaussianDensity):
     def fit(self, X, y=None):
         if isinstance(X, np.ndarray):
             X -= X.mean(axis=0)
         return super().fit(X)
-
-
-class NoisyScores(GaussianDensity):
-    def score_samples(self, X):
-        return super().score_samples(X) + np.random.default_rng().normal()
 
 
 class RemembersFits(GaussianDensity):
@@ -172,11 +141,6 @@ class ForgetsInPickle(GaussianDensity):
         return super().score_samples(X) + getattr(self, "shift_", 0)
 
 
-class SquareBuffer(GaussianDensity):
-    def score_samples(self, X):
-        return super().score_samples(X) + 0 * np.ones((len(X), len(X))).diagonal()
-
-
 class NaNWhenFar(GaussianDensity):
     def score_samples(self, X):
         score = super().score_samples(X)
@@ -184,24 +148,38 @@ class NaNWhenFar(GaussianDensity):
 
 
 FLAWED = {
-    _shared.check_one_finite_float_per_row: Float32Scores(),
-    _shared.check_unfitted_is_refused: ZeroBeforeFit(),
-    _shared.check_rows_are_independent: CentredByBatch(),
+    _shared.check_one_finite_float_per_row: scoring(
+        lambda self, X, score: score(X).astype(np.float32)
+    ),
+    _shared.check_unfitted_is_refused: scoring(
+        lambda self, X, score: score(X) if hasattr(self, "moments_") else np.zeros(len(X))
+    ),
+    _shared.check_rows_are_independent: scoring(lambda self, X, score: score(X) - score(X).mean()),
     testing.check_training_order_is_irrelevant: FirstRowsOnly(),
-    testing.check_far_points_score_lower: Floored(),
-    testing.check_integrates_to_one: WithoutLogDeterminant(),
+    testing.check_far_points_score_lower: scoring(
+        lambda self, X, score: np.maximum(score(X), -500.0)
+    ),
+    testing.check_integrates_to_one: scoring(
+        lambda self, X, score: score(X) + self.factor_.log_det / 2
+    ),
     testing.check_partial_fit_equals_fit: LastChunkOnly(),
     testing.check_merging_equals_fit: LeftOperandOnly(),
     testing.check_sample_weight_is_repetition: IgnoresWeights(),
     testing.check_constant_feature: HidesTheFeature(),
     _shared.check_number_types: RefusesFloat16(),
-    _shared.check_nan_and_inf_are_refused: RepairsNaN(),
-    _shared.check_wrong_width_is_refused: DropsColumns(),
+    _shared.check_nan_and_inf_are_refused: scoring(lambda self, X, score: score(np.nan_to_num(X))),
+    _shared.check_wrong_width_is_refused: scoring(
+        lambda self, X, score: score(X[:, : self.n_features_in_])
+    ),
     _shared.check_inputs_are_left_alone: CentresInPlace(),
-    _shared.check_same_seed_same_model: NoisyScores(),
+    _shared.check_same_seed_same_model: scoring(
+        lambda self, X, score: score(X) + np.random.default_rng().normal()
+    ),
     _shared.check_fit_forgets: RemembersFits(),
     _shared.check_pickle: ForgetsInPickle(),
-    testing.check_memory_is_linear: SquareBuffer(),
+    testing.check_memory_is_linear: scoring(
+        lambda self, X, score: score(X) + 0 * np.ones((len(X), len(X))).diagonal()
+    ),
     testing.check_huge_query: NaNWhenFar(),
 }
 

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit, logit
-from sklearn.base import clone
-
-import dipedl
 
 torch = pytest.importorskip("torch")
 zuko = pytest.importorskip("zuko")
@@ -261,17 +258,6 @@ def test_a_failed_fit_leaves_the_last_one():
     np.testing.assert_array_equal(fitted.score_samples(X), score)
 
 
-def test_it_cannot_be_saved_yet(tmp_path):
-    fitted = density().fit(banana(40, 2))
-    with pytest.raises(TypeError, match="got FlowDensity"):
-        dipedl.save(fitted, tmp_path / "flow.dipedl")
-    assert not (tmp_path / "flow.dipedl").exists()
-
-
-def test_the_paper_density_is_that_of_the_paper_flow():
-    assert clone(FlowDensity.paper(random_state=10)).flow == MaskedAutoregressive.paper()
-
-
 FORMS = [Dequantization(), Dequantization(4), Dequantization(2, 0.05)]
 
 
@@ -311,15 +297,6 @@ def test_noise_fills_the_cell_of_each_level_and_the_inverse_finds_the_level(form
     u = cell * form.levels - x.numpy() * top
     for column in u.T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
-
-
-def test_noise_comes_from_its_generator_and_prediction_has_none():
-    x = levels(3, 4)
-    map_ = Dequantization().build(x)
-    a, b, c = (map_.noise(x, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
-    assert torch.equal(a, b)
-    assert not torch.equal(a, c)
-    assert torch.equal(map_(x)[0], map_(x)[0])
 
 
 def test_standardization_is_exact_far_from_zero():
@@ -388,11 +365,7 @@ REFUSED = [
             ({"training": {"epochs": 3}}, TypeError, "training must be None or a Training"),
         )
     ),
-    (
-        lambda: density().fit(ROWS, validation=banana(10, 3)),
-        ValueError,
-        "validation must have 2 columns as X, got 3",
-    ),
+    (lambda: density().fit(ROWS, validation=banana(10, 3)), ValueError, "validation .*2 columns"),
     (
         lambda: density().fit(ROWS, validation=np.full((3, 2), np.nan)),
         ValueError,
@@ -406,11 +379,7 @@ REFUSED = [
         ValueError,
         "patience and restore_best need validation",
     ),
-    (
-        lambda: density().fit(ROWS).bits_per_dimension(ROWS),
-        TypeError,
-        r"preprocessing=Dequantization\(\), got Standardization",
-    ),
+    (lambda: density().fit(ROWS).bits_per_dimension(ROWS), TypeError, "preprocessing=Dequantiz"),
     *((lambda c=c: density().fit(c), ValueError, r"features \[1\] are const") for c in CONSTANT),
     (lambda: density().fit(HUGE), ValueError, r"1e\+200 at row 0, column 1"),
     *((lambda w=w: OF_PIXELS().fit(w), ValueError, f"X {PIXELS}") for w in OUTSIDE),

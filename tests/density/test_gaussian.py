@@ -17,10 +17,6 @@ def X(rng):
     return rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4)) + rng.normal(size=4)
 
 
-def maximum_likelihood(X):
-    return np.cov(X.T, bias=True)
-
-
 def shrunk(cov, intensity):
     p = len(cov)
     return (1 - intensity) * cov + intensity * np.trace(cov) / p * np.eye(p)
@@ -41,20 +37,13 @@ def naive_diagonal_intensity(X, rule):
 
 
 @pytest.mark.parametrize("shrinkage", SHRINKAGE)
-def test_full_against_scipy(X, shrinkage):
-    density = GaussianDensity(shrinkage=shrinkage).fit(X)
-    cov = shrunk(maximum_likelihood(X), density.shrinkage_)
-    expected = stats.multivariate_normal(X.mean(axis=0), cov).logpdf(X * 3)
-    np.testing.assert_allclose(density.score_samples(X * 3), expected, rtol=1e-11)
-    assert density.score(X * 3) == pytest.approx(expected.mean(), rel=1e-11)
-
-
-@pytest.mark.parametrize("shrinkage", SHRINKAGE)
-def test_diag_against_scipy(X, shrinkage):
-    density = GaussianDensity("diag", shrinkage).fit(X)
-    cov = np.diag(shrunk(np.diag(X.var(axis=0)), density.shrinkage_))
-    expected = stats.norm.logpdf(X * 3, X.mean(axis=0), np.sqrt(cov)).sum(axis=1)
-    np.testing.assert_allclose(density.score_samples(X * 3), expected, rtol=1e-11)
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_against_scipy(X, covariance_type, shrinkage):
+    density = GaussianDensity(covariance_type, shrinkage).fit(X)
+    cov = np.cov(X.T, bias=True) * (np.eye(4) if covariance_type == "diag" else 1)
+    normal = stats.multivariate_normal(X.mean(axis=0), shrunk(cov, density.shrinkage_))
+    np.testing.assert_allclose(density.score_samples(X * 3), normal.logpdf(X * 3), rtol=1e-11)
+    assert density.score(X * 3) == pytest.approx(normal.logpdf(X * 3).mean(), rel=1e-11)
 
 
 @pytest.mark.parametrize(("n", "p"), [(60, 4), (10, 30), (3, 2), (500, 2)])
@@ -140,7 +129,7 @@ def test_mixed_units_without_shrinkage(rng):
     """Features from 1e-8 to 1e8, correlated: as if all had the same unit, less the Jacobian."""
     unit = np.logspace(-8, 8, 5)
     Z = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5)) + 3
-    expected = stats.multivariate_normal(Z.mean(axis=0), maximum_likelihood(Z)).logpdf(Z)
+    expected = stats.multivariate_normal(Z.mean(axis=0), np.cov(Z.T, bias=True)).logpdf(Z)
     density = GaussianDensity(shrinkage=None).fit(Z * unit)
     expected = expected - np.log(unit).sum()
     np.testing.assert_allclose(density.score_samples(Z * unit), expected, rtol=1e-11, atol=1e-10)

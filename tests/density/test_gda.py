@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import logsumexp
 from sklearn.covariance import ledoit_wolf, oas
 
-from dipedl.density import GaussianDensity, GDADensity
+from dipedl.density import GaussianDensity, GDADensity, MahalanobisDensity
 from dipedl.gaussians.factor import log_densities
 
 TYPES = ["full", "tied", "diag"]
@@ -226,17 +226,6 @@ def test_float32_rows_score_as_in_float64_to_a_thousandth_of_a_nat(rng, covarian
     np.testing.assert_allclose(density.score_samples(far), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("covariance_type", TYPES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_order_in_memory_does_not_matter(rng, covariance_type, dtype):
-    X = rng.normal(size=(100, 5)) @ rng.normal(size=(5, 5))
-    X, y = X.astype(dtype), np.arange(100) % 3
-    density, other = (GDADensity(covariance_type).fit(rows, y) for rows in (X, X.copy("F")))
-    for rows in (X, X[:3], X[::2]):
-        expected = density.score_samples(rows)
-        np.testing.assert_allclose(other.score_samples(rows.copy("F")), expected, rtol=1e-5)
-
-
 def test_float32_is_left_where_it_costs_digits(rng):
     """Two features that differ in the sixth digit: the score in float32 would be wrong by nats."""
     X = rng.normal(size=(300, 3))
@@ -257,3 +246,24 @@ def test_tied_scores_of_classes_far_apart_against_each_class_alone(rng):
     own = np.arange(600), y
     np.testing.assert_allclose(log_densities(density.factors_, X)[own], alone[own], rtol=1e-9)
     np.testing.assert_allclose(log_densities(density.factors_, X), alone, rtol=1e-9)
+
+
+@pytest.mark.parametrize("covariance_type", TYPES)
+def test_mahalanobis_against_a_plain_inverse(data, rng, covariance_type):
+    X, y = data
+    means, queries = (
+        np.array([X[y == c].mean(axis=0) for c in range(3)]),
+        5 * rng.normal(size=(20, 3)),
+    )
+    density = MahalanobisDensity(covariance_type, None).fit(X, y)
+    expected = np.column_stack(
+        [
+            ((queries - m) @ np.linalg.inv(cov) * (queries - m)).sum(axis=1)
+            for m, cov in zip(means, covariances(X, y, covariance_type), strict=True)
+        ]
+    )
+    np.testing.assert_allclose(density.squared_distance(queries), expected, rtol=1e-8)
+    np.testing.assert_allclose(density.score_samples(queries), -expected.min(axis=1) / 2, rtol=1e-8)
+    far = MahalanobisDensity(covariance_type, None).fit(X + 1e6, y)
+    at_means = far.score_samples(np.array([m.mean for m in far.moments_]))
+    assert np.abs(at_means).max() < 1e-12 and far.score_samples(X + 1e6).max() <= 0

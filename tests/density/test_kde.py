@@ -1,10 +1,9 @@
 """KernelDensity against scipy's gaussian_kde and a naive double loop."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 from dipedl.density import KernelDensity
 
@@ -14,11 +13,8 @@ def naive(X, queries, bandwidth, weights=None):
     w = np.ones(len(X)) if weights is None else weights
     mean = np.average(X, axis=0, weights=w)
     h = bandwidth * np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
-    density = [
-        sum(wi * stats.norm.pdf(q, x, h).prod() for x, wi in zip(X, w, strict=True)) / w.sum()
-        for q in queries
-    ]
-    return np.log(density)
+    logs = stats.norm.logpdf(queries[:, None], X, h).sum(axis=2)
+    return logsumexp(logs, axis=1, b=w / w.sum())
 
 
 @pytest.mark.parametrize("rule", ["scott", "silverman", 0.4])
@@ -41,31 +37,17 @@ def test_bandwidth_against_scipy_in_many_features(rng, rule):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_against_naive_loops(rng, weighted):
-    X = rng.normal(size=(30, 3)) * [1e-3, 1, 1e3] + [0, 5, 0]
-    w = rng.random(30) if weighted else None
-    density = KernelDensity(0.5).fit(X, sample_weight=w)
-    queries = X[:10] * 1.1
-    expected = naive(X, queries, 0.5, w)
-    np.testing.assert_allclose(density.score_samples(queries), expected, rtol=1e-10)
-    assert density.score(queries) == pytest.approx(expected.mean(), rel=1e-10)
-
-
 @pytest.mark.parametrize("p", [1, 2, 4, 8])
 @pytest.mark.parametrize("away", [0.0, 2.0, 10.0, 1e3])
-def test_it_is_the_naive_sum_far_from_all_rows_too(rng, p, away):
+def test_it_is_the_naive_sum_far_from_all_rows_too(rng, weighted, p, away):
     """A tree that bounds far contributions is 20 nats off at two deviations in 4 features."""
-    X = rng.normal(size=(400, p))
-    density = KernelDensity().fit(X)
-    Z, h = (X - X.mean(axis=0)) / X.std(axis=0), density.bandwidth_
-    queries = X[:20] + away
-    for x, got in zip(
-        (queries - X.mean(axis=0)) / X.std(axis=0), density.score_samples(queries), strict=True
-    ):
-        logs = [-0.5 * ((x - z) ** 2).sum() / h**2 for z in Z]
-        total = max(logs) + math.log(math.fsum(math.exp(one - max(logs)) for one in logs))
-        scale = p * math.log(h) + p / 2 * math.log(2 * math.pi) + np.log(X.std(axis=0)).sum()
-        assert got == pytest.approx(total - math.log(400) - scale, rel=1e-9, abs=1e-9)
+    unit = np.geomspace(1e-3, 1e3, p)
+    X, w = rng.normal(size=(400, p)) * unit + 5, rng.random(400) if weighted else None
+    density = KernelDensity().fit(X, sample_weight=w)
+    queries = X[:20] + away * unit
+    expected = naive(X, queries, density.bandwidth_, w)
+    np.testing.assert_allclose(density.score_samples(queries), expected, rtol=1e-9, atol=1e-9)
+    assert density.score(queries) == pytest.approx(expected.mean(), rel=1e-9)
 
 
 def test_constant_feature_counts_as_one_of_unit_spread(rng):

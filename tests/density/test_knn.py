@@ -26,7 +26,7 @@ def naive(X, queries, k):
 
 # From 16 features on scikit-learn searches by brute force: |x|^2 - 2 x.t + |t|^2.
 @pytest.mark.parametrize("p", [1, 3, 20])
-@pytest.mark.parametrize("k", [1, 7])
+@pytest.mark.parametrize("k", [1, 7, 60])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_against_naive_loops(rng, p, k, offset):
     X = rng.normal(size=(60, p)) + offset
@@ -67,14 +67,6 @@ def test_data_that_mostly_repeat_themselves_are_refused(rng):
         KNNDensity(5).fit(counts)
     KNNDensity(5).fit(counts + rng.normal(size=counts.shape))
     assert KNNDensity(5).fit(np.ones((5, 2))).radius_floor_ == 1.0
-
-
-def test_neighbour_may_be_the_last_row_there_is(rng):
-    X = rng.normal(size=(6, 2))
-    queries = X + 1
-    np.testing.assert_allclose(
-        KNNDensity(6).fit(X).score_samples(queries), naive(X, queries, 6), rtol=1e-10
-    )
 
 
 @pytest.mark.parametrize("p", [2, 20])
@@ -177,12 +169,6 @@ def test_products_and_tree_give_one_density(monkeypatch):
     )
     X = RNG.normal(size=(300, 6)) * 2
     np.testing.assert_allclose(by_products.score_samples(X), by_tree.score_samples(X), rtol=1e-12)
-
-
-def test_an_answer_does_not_depend_on_the_other_rows():
-    density, X = KNNDensity().fit(NORMAL), RNG.normal(size=(600, 6)) * 3
-    one_by_one = np.concatenate([density.score_samples(row[None]) for row in X])
-    np.testing.assert_array_equal(density.score_samples(X), one_by_one)
 
 
 class TestRowsThatAreKept:

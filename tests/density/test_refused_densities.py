@@ -20,7 +20,8 @@ from dipedl.density.base import as_density
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 4)) @ RNG.normal(size=(4, 4)), np.arange(60) % 3
-P = np.full((60, 3), 1 / 3)
+P, ONES = np.full((60, 3), 1 / 3), np.ones((60, 4))
+OWN = np.eye(3)[Y] * 0.9 + P * 0.1
 WEIGHTS, POINT = np.ones(60), np.full((6, 2), 0.1)
 SHRINKAGE = [None, 0.0, 0.3, 1.0, "oas", "ledoit-wolf"]
 ROUNDED = np.column_stack([1e8 * (1 + np.finfo(float).eps * RNG.integers(0, 2, 60)), X])
@@ -31,6 +32,10 @@ PLAIN = [GaussianDensity(shrinkage=None), GaussianDensity("diag", None)]
 def fused(candidates=None, **parameters):
     candidates = [("own", GDADensity())] if candidates is None else candidates
     return FusedDensity(candidates, **parameters)
+
+
+def shared(rows, labels):
+    return lambda: GDADensity("shared-basis", None).fit(rows, labels)
 
 
 def of_points(density, labels, who):
@@ -102,24 +107,12 @@ CASES = [
         for u in (1e-100, 1e100)
     ),
     *(
-        (
-            lambda s=s: PLAIN[0].fit(np.column_stack([X, X[:, 1] * s])),
-            ValueError,
-            r"5 features is singular \(rank 4, .* drop duplicated features",
-        )
+        (lambda s=s: PLAIN[0].fit(np.column_stack([X, X[:, 1] * s])), ValueError, "rank 4, .*drop")
         for s in (1.0, 1e-9, 1e9)
     ),
-    (
-        lambda: PLAIN[0].fit(X[:3]),
-        ValueError,
-        r"4 features is singular \(rank 2, n_samples = 3\) and shrinkage is 0; use shrinkage='oas'",
-    ),
+    (lambda: PLAIN[0].fit(X[:3]), ValueError, r"rank 2, n_samples = 3\) .*shrinkage='oas'"),
     *(
-        (
-            lambda d=d, v=v: d.fit(np.insert(X, [1, 2], v, axis=1)),
-            ValueError,
-            r"features \[1, 3\] are constant and shrinkage is 0; drop them or use shrinkage=",
-        )
+        (lambda d=d, v=v: d.fit(np.insert(X, [1, 2], v, 1)), ValueError, r"\[1, 3\].*shrinkage=")
         for d in PLAIN
         for v in (0.0, 0.1, 1e6)
     ),
@@ -128,25 +121,12 @@ CASES = [
         (
             lambda c=c: GDADensity(c, None).fit(np.insert(X, 1, 0.1, axis=1), Y),
             ValueError,
-            rf"{who}: features \[1\] are constant",
+            rf"{'the tied covariance' if c == 'tied' else 'class 0'}: features \[1\] are constant",
         )
-        for c, who in (
-            *(("full", "class 0"), ("diag", "class 0"), ("shared-basis", "class 0")),
-            ("tied", "the tied covariance"),
-        )
+        for c in ("full", "diag", "shared-basis", "tied")
     ),
-    (
-        lambda: GDADensity("shared-basis", None).fit(np.column_stack([X, X[:, 0] - X[:, 1]]), Y),
-        ValueError,
-        "class 0: the covariance of 5 features is singular",
-    ),
-    (
-        lambda: GDADensity("shared-basis", None).fit(
-            np.vstack([X, np.ones((5, 4))]), np.append(Y, [3] * 5)
-        ),
-        ValueError,
-        r"class 3: all samples are the same point \(n_samples = 5\)",
-    ),
+    (shared(np.c_[X, X[:, 0] - X[:, 1]], Y), ValueError, "class 0: .*5 features is singular"),
+    (shared(np.r_[X, ONES[:5]], np.append(Y, [3] * 5)), ValueError, "class 3: .*the same point"),
     *(of_points(GaussianDensity(c, s), None, "") for c in ("full", "diag") for s in SHRINKAGE),
     *(
         of_points(GDADensity(c, s), list("aabbab"), "the tied" if c == "tied" else "class 'a'")
@@ -155,11 +135,7 @@ CASES = [
     ),
     of_points(GDADensity("shared-basis"), [0, 1] * 3, ""),
     *(
-        (
-            lambda c=c, s=s: GaussianDensity(c, s).fit(HUGE),
-            ValueError,
-            r"got 1e\+300 at row 60, column 1",
-        )
+        (lambda c=c, s=s: GaussianDensity(c, s).fit(HUGE), ValueError, r"1e\+300 at row 60, column")
         for c in ("full", "diag")
         for s in SHRINKAGE
     ),
@@ -169,15 +145,9 @@ CASES = [
     (lambda: GDADensity().fit(X, X[:, 0]), ValueError, "Unknown label type"),
     (lambda: MahalanobisDensity().fit(X, None), ValueError, "MahalanobisDensity requires y"),
     (lambda: RelativeDensity().fit(X), ValueError, "GDADensity requires y"),
-    (
-        lambda: RelativeDensity(background=KNNDensity(5)).fit(X, Y, sample_weight=WEIGHTS),
-        ValueError,
-        r"KNNDensity\.fit does not take it",
-    ),
-    (
-        lambda: BlockSumDensity([2, 2], KNNDensity(5)).fit(X, Y, WEIGHTS),
-        ValueError,
-        r"KNNDensity\.fit does not take it",
+    *(
+        (lambda d=d: d.fit(X, Y, WEIGHTS), ValueError, r"KNNDensity\.fit does not take it")
+        for d in (RelativeDensity(None, KNNDensity(5)), BlockSumDensity([2, 2], KNNDensity(5)))
     ),
     (lambda: RelativeDensity().fit(X, Y, -WEIGHTS), ValueError, "sample_weight must be >= 0"),
     (lambda: fused().fit(X, None, proba=P), ValueError, "proba needs y"),
@@ -186,48 +156,31 @@ CASES = [
     (lambda: fused().fit(X, Y, proba=-P), ValueError, "proba.*probabilities >= 0"),
     (lambda: fused().fit(X, Y, proba=P * 2), ValueError, "proba.*sum"),
     (lambda: fused().fit(X, Y).score_samples(X, proba=P), ValueError, "was fitted without proba"),
-    (
-        lambda: fused().fit(X, Y, proba=np.eye(3)[Y] * 0.9 + P * 0.1).score_samples(X),
-        ValueError,
-        "needs proba",
-    ),
+    (lambda: fused().fit(X, Y, proba=OWN).score_samples(X), ValueError, "needs proba"),
     # blocks
     (
-        lambda: BlockSumDensity([2, 3, 2]).fit(np.hstack([X, np.ones((60, 3))]), Y),
+        lambda: BlockSumDensity([2, 3, 2]).fit(np.c_[X, ONES[:, :3]], Y),
         ValueError,
         r"columns 5 to 6 cannot be fitted \(columns \[5, 6\]",
     ),
     (
-        lambda: BlockSumDensity([2, 2], KernelDensity(), cv=2).fit(
-            np.hstack([X[:, :2], WEIGHTS[:, None], WEIGHTS[:, None]]), Y
-        ),
+        lambda: BlockSumDensity([2, 2], KernelDensity(), cv=2).fit(np.c_[X[:, :2], ONES[:, :2]], Y),
         ValueError,
         r"held-out scores of blocks \[1\] are all alike",
     ),
     (lambda: GaussianMixtureDensity(1).fit(X[:1]), ValueError, "minimum of 2 is required"),
     # sums and questions
-    (
-        lambda: GaussianDensity(shrinkage=0.2).fit(X) + GaussianDensity(shrinkage=0.5).fit(X),
-        ValueError,
-        "cannot merge densities with different parameters",
-    ),
-    (
-        lambda: GaussianDensity().fit(X[:, :1]) + GaussianDensity("diag").fit(X[:, :1]),
-        ValueError,
-        "different parameters",
+    *(
+        (lambda a=a, b=b: a.fit(X[:, :1], Y) + b.fit(X[:, :1], Y), ValueError, "different param")
+        for a, b in (
+            (GaussianDensity(shrinkage=0.2), GaussianDensity(shrinkage=0.5)),
+            (GaussianDensity(), GaussianDensity("diag")),
+            (MahalanobisDensity(), GDADensity("tied")),
+        )
     ),
     (lambda: GDADensity().fit(X, Y) + GaussianDensity().fit(X), TypeError, "unsupported operand"),
-    (
-        lambda: GDADensity().fit(X, Y) + GDADensity().fit(X[:, :2], Y),
-        ValueError,
-        "different features",
-    ),
+    (lambda: GDADensity().fit(X, Y) + GDADensity().fit(X[:, :2], Y), ValueError, "features"),
     (lambda: GDADensity().fit(X, Y) + GDADensity(), ValueError, "not fitted"),
-    (
-        lambda: MahalanobisDensity().fit(X, Y) + GDADensity("tied").fit(X, Y),
-        ValueError,
-        "cannot merge densities with different parameters",
-    ),
     (lambda: GDADensity().explain_rows(X), NotFittedError, "not fitted"),
     (lambda: GDADensity().fit(X, Y).explain_rows(X[:, :3]), ValueError, "4 features"),
 ]
@@ -252,6 +205,6 @@ def test_shrinkage_is_the_remedy(rows, covariance_type, remedy):
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "tied", "shared-basis"])
 def test_shrinkage_is_the_remedy_of_classes_too(covariance_type):
-    rows, labels = np.vstack([np.insert(X, 1, 0.1, axis=1), np.ones((5, 5))]), np.append(Y, [3] * 5)
+    rows, labels = np.r_[np.insert(X, 1, 0.1, axis=1), np.ones((5, 5))], np.append(Y, [3] * 5)
     density = GDADensity(covariance_type).fit(rows, labels)
     assert np.isfinite(density.score_samples(rows)).all()
