@@ -86,7 +86,7 @@ MUTANTS = [
         "src/dipedl/evidence_model.py",
         "            pairs=pairs,\n",
         "            pairs=None,\n",
-        "tests/calibration/test_rehearsal_folds.py::test_the_error_on_groups_of_near_copies_is_that_on_new_rows",
+        "tests/calibration/test_rehearsal.py::test_the_error_on_groups_of_near_copies_is_that_on_new_rows",
     ),
     Mutant(
         "spread: rows are taken as they stand",
@@ -233,7 +233,7 @@ MUTANTS = [
         "src/dipedl/gaussians/moments.py",
         "bridges = gap * np.sqrt(self.weight[:, None] * share)",
         "bridges = 0 * gap",
-        "tests/gaussians/test_tied_moments.py::test_parts_in_any_order_are_the_whole",
+        "tests/gaussians/test_moments.py::test_parts_in_any_order_are_the_whole",
     ),
     Mutant(
         "a shared basis of transposed directions",
@@ -569,21 +569,21 @@ MUTANTS = [
         "src/dipedl/decisions/p_values.py",
         "(1 + at_or_below) / (1 + cumulative[-1])",
         "at_or_below / cumulative[-1]",
-        "tests/decisions/test_p_values.py::test_matches_a_naive_count",
+        "tests/decisions/test_guarantees.py::test_matches_a_naive_count",
     ),
     Mutant(
         "conformal quantile of N, not N + 1",
         "src/dipedl/decisions/sets.py",
         "* (w.sum() + 1) *",
         "* w.sum() *",
-        "tests/decisions/test_prediction_sets.py::test_quantile_at_the_edges",
+        "tests/decisions/test_guarantees.py::test_quantile_at_the_edges",
     ),
     Mutant(
         "risk bounds without Bonferroni",
         "src/dipedl/decisions/rejection.py",
         '1 - (1 - check_rate(confidence, "confidence")) / len(ranks)',
         'check_rate(confidence, "confidence")',
-        "tests/decisions/test_rejection.py::test_all_bounds_hold_together_so_the_risk_may_be_chosen_after_looking",
+        "tests/decisions/test_guarantees.py::test_all_bounds_hold_together_so_the_risk_may_be_chosen_after_looking",
     ),
     Mutant(
         "the classifier has a margin too",
@@ -640,7 +640,7 @@ MUTANTS = [
         "src/dipedl/gaussians/factor.py",
         " + across * np.log(self.outer)",
         "",
-        "tests/gaussians/test_thin.py::test_distances_against_a_plain_inverse",
+        "tests/gaussians/test_moments.py::test_distances_against_a_plain_inverse",
     ),
     Mutant(
         "pseudo-outliers from rows of one class",
@@ -941,7 +941,7 @@ MUTANTS = [
         "src/dipedl/held_out.py",
         "scores = np.minimum(scores, whole.scores_of(rows))",
         "scores = scores",
-        "tests/calibration/test_discrete_alarms.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
+        "tests/calibration/test_copies.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
     ),
     Mutant(
         "calibration rows never compared with those of the fit",

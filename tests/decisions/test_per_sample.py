@@ -1,14 +1,21 @@
+"""Decisions row by row, and a Dirichlet whose intervals are too narrow."""
+
+import pickle
 import warnings
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
-from dipedl import DIPClassifier, load
+from dipedl import DIPClassifier, Dirichlet, load
 from dipedl.answers import Answers
 from dipedl.decisions import prediction_sets
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
+from dipedl.explanation import FindingWarning
 
 CLASSES = np.array(["ash", "birch", "cedar"])
 CENTRES = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
@@ -178,3 +185,51 @@ def test_thresholds_are_saved_with_the_model(clf, rng, tmp_path):
         ours, theirs = (m.predict_with_reject(X, **options) for m in (clf, loaded))
         assert ours.threshold == theirs.threshold
         np.testing.assert_array_equal(ours.accepted, theirs.accepted)
+
+
+@pytest.fixture(scope="module")
+def bayes():
+    X, y = load_iris(return_X_y=True)
+    return DIPClassifier(GaussianNB(), GDADensity()).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def narrow(bayes):
+    return bayes.predict_dirichlet(load_iris().data[:20])
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        copy,
+        deepcopy,
+        lambda d: pickle.loads(pickle.dumps(d)),
+        lambda d: d.update(np.eye(3)[np.zeros(20, int)]),
+        lambda d: d[3:5],
+        lambda d: next(iter(d)),
+    ],
+    ids=["copy", "deepcopy", "pickle", "update", "slice", "iteration"],
+)
+def test_every_copy_warns(narrow, again):
+    with pytest.warns(FindingWarning, match="often several times too narrow"):
+        again(narrow).credible_interval()
+
+
+def test_a_plain_dirichlet_stays_one(narrow):
+    plain = Dirichlet(narrow.concentration, narrow.log_evidence, narrow.prior)
+    for d in (copy(plain), pickle.loads(pickle.dumps(plain)), plain.update(np.ones(3)), plain[:2]):
+        assert d.caveat is None
+    assert narrow.with_strength(narrow.strength).caveat is None
+
+
+def test_a_notebook_shows_it_beside_the_intervals(narrow):
+    plain = Dirichlet(narrow.concentration, narrow.log_evidence, narrow.prior)
+    said = "often several times too narrow"
+    assert said in narrow._repr_html_() and said not in plain._repr_html_()
+    assert narrow._repr_html_().startswith(plain._repr_html_())
+
+
+def test_a_warning_names_the_line_of_the_user(bayes):
+    with pytest.warns(FindingWarning) as told:
+        bayes.predict_dirichlet(load_iris().data[:5]).credible_interval()
+    assert [warning.filename for warning in told] == [__file__]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from calibration_data import MEASURES, brier, held_out, nll, shrunk_mean
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize
@@ -11,6 +10,35 @@ from sklearn.base import clone
 from dipedl import DIPClassifier
 from dipedl.evidence import CautionBudget, QuantileEvidence, log_evidence
 from dipedl.evidence.caution_budget import brier_loss, log_loss
+
+
+def held_out(rng, m=400, k=4, sharpness=2.0):
+    """Scores (m,), probabilities (m, k) and labels (m,) drawn from them."""
+    logits = sharpness * rng.normal(size=(m, k))
+    proba = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = (proba.cumsum(axis=1) < rng.random((m, 1))).sum(axis=1)
+    return rng.normal(size=m), proba, np.minimum(y, k - 1)
+
+
+def shrunk_mean(z, proba, n, prior, gamma=1.0):
+    """The posterior mean, row by row, by the definition of the Dirichlet."""
+    mean = []
+    for zi, p in zip(z, proba, strict=True):
+        alpha = prior + n * gamma * np.exp(zi) * p
+        mean.append(alpha / alpha.sum())
+    return np.array(mean)
+
+
+def brier(mean, y):
+    return sum(((m - np.eye(len(m))[c]) ** 2).sum() for m, c in zip(mean, y, strict=True)) / len(y)
+
+
+def nll(mean, y):
+    return -sum(np.log(m[c]) for m, c in zip(mean, y, strict=True)) / len(y)
+
+
+MEASURES = {"brier": brier, "nll": nll}
+
 
 FLAT = np.ones(4)
 
