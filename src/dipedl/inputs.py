@@ -753,9 +753,9 @@ class Inputs:
     @classmethod
     def of_numbers(cls, names: list[str], X: np.ndarray) -> Self:
         """Learn what is usual in columns of numbers X (n, d), NaN where one is missing."""
-        low, high = _quantiles(X)
-        missing = np.isnan(X).mean(axis=0)
-        ranges = _cut(_some_rows(X), _extremes(X))
+        some, missing = _some_rows(X), np.isnan(X).mean(axis=0)
+        low, high = _quantiles(some)
+        ranges = _cut(some, _extremes(X))
         return cls(names, low, high, missing, {}, {}, None, len(X), *ranges)
 
     @classmethod
@@ -774,7 +774,8 @@ class Inputs:
             dates = np.asarray(part).dtype.kind in "mM"
             numbers = None if dates or j in levels else numbers_of(part)
             if numbers is not None:
-                ends[j], some[:, j] = _extremes(numbers[:, None])[0], _some_rows(numbers)
+                numbers = numbers[:, None]
+                ends[j], some[:, j] = _extremes(numbers)[0], _some_rows(numbers)[:, 0]
         missing = np.array([missing_entries(part).mean() for part in parts])
         low, high = _quantiles(some)
         dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
@@ -995,9 +996,16 @@ def _levels(values: Any) -> dict[Any, float] | None:
 
 
 def _some_rows(X: np.ndarray) -> np.ndarray:
-    """Return at most 10,000 rows spread over all, as float64."""
+    """Return at most 10,000 rows of X (n, d) spread over all, as float64.
+
+    A column without a finite number in these holds, in its first rows, those of all others.
+    """
     rows = np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int)
-    return np.asarray(X[rows], dtype=np.float64)
+    some = np.array(X[rows], dtype=np.float64)
+    for j in np.flatnonzero(~np.isfinite(some).any(axis=0)):
+        numbers = X[np.isfinite(X[:, j]), j][:_MOST_ROWS]
+        some[: len(numbers), j] = numbers
+    return some
 
 
 def _extremes(X: np.ndarray) -> np.ndarray:
@@ -1025,9 +1033,8 @@ def _cut(X: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return cuts, ranges
 
 
-def _quantiles(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the usual range of each column."""
-    some = _some_rows(X)
+def _quantiles(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the usual range of each column of some rows (n, d)."""
     if np.isfinite(some).all():
         low, high = np.quantile(some, _USUAL, axis=0)
         return low, high

@@ -90,6 +90,18 @@ def test_ranges_hold_equal_shares_and_their_upper_ends():
     assert count_rows(column, column.cuts[1:-1])[:10].tolist() == [1] * 9 + [0]
 
 
+@pytest.mark.parametrize("form", [pd.DataFrame, np.asarray])
+def test_a_column_with_numbers_in_a_few_of_many_rows_has_a_kind_and_ranges(form):
+    X = np.full((30_001, 2), np.nan)
+    X[:, 1], X[[8, 20, 29_999], 0] = np.arange(30_001), [1.0, 3.0, 2.0]
+    column = Inputs.learn(form(X))[0]
+    assert column.kind == "number" and 1 <= column.low < column.high <= 3
+    assert column.counts.sum() == pytest.approx(30_001)
+    assert column.counts[-1] == pytest.approx(29_998)
+    assert compare_counts(column.counts, count_rows(column, X[500:800, 0]))[1] > 0.01
+    assert compare_counts(column.counts, count_rows(column, np.full(300, 2.0)))[1] < 1e-9
+
+
 def test_columns_of_tables_by_name_and_of_arrays_by_place():
     frame = pd.DataFrame({"a": [1.0, 2.0] * 30, "b": ["u", "v"] * 30})
     columns = learn_columns(frame)

@@ -18,6 +18,7 @@ from dipedl.apps.table.explain import explain_rows
 from dipedl.apps.table.fit import MODELS, FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model, save_model
+from dipedl.apps.table.watch import start_monitor
 from passengers import passengers
 
 
@@ -119,6 +120,20 @@ def test_a_loaded_model_names_what_it_cannot_read(dated):
     for row in (raw.iloc[0], dict(raw.iloc[0]), [dict(raw.iloc[0])]):
         with pytest.raises(ValueError, match="DataFrame"):
             clf.predict(row)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_monitor_in_python_watches_the_columns_of_a_loaded_model(fresh, dated):
+    clf = dipedl.load(dated / "m.dipedl")
+    raw = pd.read_csv(dated / "data.csv", keep_default_na=False, na_values=[""])
+    later = raw.assign(day="01.07.2027")
+    monitor = dipedl.DriftMonitor(window=240).fit(clf, *[raw] * fresh)
+    with pytest.raises(ValueError, match="row 0, column 'age'"):
+        monitor.update(clf, raw.assign(age="old"))
+    report = monitor.update(clf, later)
+    assert {name for name, _ in report.window.changed} == {"day.month", "day.weekday"}
+    shell = start_monitor(read_model(dated / "m.dipedl"), None, 0.01, 240)
+    assert fresh or report == shell.update(clf, later)
 
 
 def test_a_loaded_model_that_is_fitted_anew_has_left_its_table(dated):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ...inputs import Column
+from ...inputs import Column, encode_table_rows
 from ...maths.arrays import check_rate
 from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
@@ -109,15 +109,19 @@ class DriftMonitor(BaseEstimator):
             Not kept.
         X : array-like, shape (n, d), optional
             In-distribution rows that nothing of the model has seen; their columns are watched too.
-            Default: the model's held-out rows, without columns.
+            Default: the model's held-out rows, without columns; of a model that ``dipedl fit`` made
+            with the columns of its table.
         columns : sequence of Column, optional
-            Columns to watch in place of those of X, as ``clf.evidence_.columns_`` of a table; an
-            empty one watches none.
+            Columns to watch in place of these; an empty one watches none.
         """
         rate = check_rate(self.false_alarm_rate)
         if not (isinstance(self.window, int | np.integer) and self.window >= 1):
             raise ValueError(f"window must be a number of rows >= 1, got {self.window!r}")
         name = fingerprint(model)
+        X = encode_table_rows(model, X)
+        if columns is None and X is None and hasattr(model, "table_"):
+            known = model.evidence_.columns_
+            columns = [known[j] for j in range(len(known.names))]
         # Held-out rows that were given apart from the fit are exchangeable with new rows.
         fresh = X is not None or model.held_out_rows().origin == "given"
         rows = held_out_rows(model) if X is None else rows_of_model(model, X)
@@ -135,8 +139,8 @@ class DriftMonitor(BaseEstimator):
             name: upper_bound(values, rows.weights, rate * SPENT[name] / 2)
             for name, values in _means(rows).items()
         }
-        known = model.held_out_rows().proba is not None
-        self.bias_ = confidence_bias(held_out_rows(model)) if known else (0.0, 0.0)
+        measured = model.held_out_rows().proba is not None
+        self.bias_ = confidence_bias(held_out_rows(model)) if measured else (0.0, 0.0)
         self.columns_ = learn_columns(X) if columns is None else tuple(columns)
         return self._begin()
 
@@ -163,6 +167,7 @@ class DriftMonitor(BaseEstimator):
                 f"dipedl, got {fingerprint(model)}: give that model, or begin a new monitor"
             )
         self._check_batch(batch)
+        X = encode_table_rows(model, X)
         if _row_count(X) == 0:
             return self.report()
         return self._add(rows_of_model(model, X), X, labels, batch)
