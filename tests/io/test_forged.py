@@ -585,6 +585,8 @@ def test_a_manifest_that_grows(path):
 def test_forged_roots(root, message, path):
     forge(saved(StandardScaler(), path), lambda m, t: m.update(root=root))
     refused(path, message)
+    forge(path, lambda m, t: m.pop("root"))
+    refused(path, "holds no valid model")
 
 
 def test_a_package_that_is_not_installed_is_named(path, monkeypatch):

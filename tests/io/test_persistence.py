@@ -23,6 +23,7 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.neighbors import KernelDensity as TreeKernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from test_forged import forge
 
 import dipedl
 from dipedl import DIPClassifier, OODDetector, density, evidence, preprocessing
@@ -485,23 +486,6 @@ def test_foreign_attributes_are_refused(path):
         save(clf, path)
 
 
-@pytest.mark.parametrize("content", [None, b"text", b"end", b"flipped"])
-def test_a_file_that_cannot_be_read_is_one_error(content, path):
-    fitted().save(path)
-    whole = bytearray(path.read_bytes())
-    path.unlink()
-    if content == b"end":
-        content = whole[:-50]
-    elif content == b"flipped":
-        whole[-20] ^= 1
-        content = whole
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises((ModelFileError, FileNotFoundError)) as caught:
-        load(path)
-    assert caught.value.__suppress_context__ and caught.value.__cause__ is None
-
-
 def test_a_missing_extra_says_how_to_install_it(path, monkeypatch):
     clf = fitted(Nearest())
     clf.save(path)
@@ -523,8 +507,9 @@ def test_cut_longer_and_flipped_files_are_refused(saved, path):
         data[5 * i] ^= 1 << (i % 8)
     for data in (*(saved[:n] for n in cuts), saved + b"\0", *flipped):
         path.write_bytes(data)
-        with pytest.raises(ValueError, match=r"model\.dipedl"):
+        with pytest.raises(ModelFileError, match=r"model\.dipedl") as caught:
             load(path)
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 NO_MODEL = [
@@ -545,14 +530,6 @@ def test_foreign_files_are_refused(data, message, path, tmp_path):
             call(tmp_path / "absent")
         with pytest.raises(IsADirectoryError, match=f"{tmp_path} is a folder; name the file"):
             call(tmp_path)
-
-
-def forge(path, change):
-    """Rewrite a file with other content and good checksums."""
-    manifest, tensors = container.read(path)
-    tensors = {name: array.copy() for name, array in tensors.items()}
-    change(manifest, tensors)
-    container.write(path, manifest, tensors)
 
 
 @pytest.fixture
@@ -651,18 +628,6 @@ def test_forged_objects_are_refused(change, message, written):
     forge(written, lambda m, t: change(m["objects"][0]))
     with pytest.raises(ModelFileError, match=message):
         load(written)
-
-
-def test_forged_roots_and_checksums_are_refused(written, path):
-    forge(written, lambda m, t: m.pop("root"))
-    with pytest.raises(ModelFileError, match="holds no valid model"):
-        load(written)
-    fitted().save(path)
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match="does not match its checksum"):
-        load(path)
 
 
 def test_a_class_that_is_gone_is_named(path):

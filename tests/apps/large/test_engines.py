@@ -61,14 +61,6 @@ def test_the_tree_does_not_see_the_order(n):
         assert merged(order) == want
 
 
-def test_values_in_order_take_little_memory():
-    held, tree = [], Tree(lambda a, b: a + b)
-    for i in range(1000):
-        tree.add(i, i)
-        held.append(len(tree._nodes))
-    assert tree.result() == sum(range(1000)) and max(held) <= 10
-
-
 def die(task):
     os.kill(os.getpid(), signal.SIGKILL)
 

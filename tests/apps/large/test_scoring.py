@@ -255,17 +255,6 @@ def test_answers_to_rows_that_a_file_no_longer_has_do_not_stay(kept, new, tmp_pa
     check_equal(answers_in(out), answers_in(tmp_path / "fresh"))
 
 
-def test_a_file_that_was_bad_for_a_while_gets_new_answers(kept, new, tmp_path):
-    model, out, new = kept / "model.dipedl", tmp_path / "out", new / "ship=b"
-    score(model, new, out)
-    corrupted(new / "3.parquet")
-    score(model, new, out, resume=True)
-    passengers(40, seed=77).to_parquet(new / "3.parquet", index=False)
-    assert score(model, new, out, resume=True).resumed == 1
-    score(model, new / "3.parquet", tmp_path / "fresh")
-    check_equal(answers_in(tmp_path / "fresh"), {"3.parquet": answers_in(out)["3.parquet"]})
-
-
 def test_a_part_that_was_another_when_it_was_finished_is_not_finished(kept, tmp_path):
     from dipedl.apps.large.answers_folder import AnswersFolder
 
