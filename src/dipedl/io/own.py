@@ -537,7 +537,7 @@ _TRANSFORMERS: dict[str, Entry] = {
         parameters={"n_blocks": c.count(least=1)},
         where=(_blocks_are_filled,),
     ),
-    "spectra.EnergyNormalizer": Entry(WIDE, parameters={"eps": c.real(0)}),
+    "spectra.EnergyNormalizer": Entry(WIDE),
     "spectra.LineMeans": Entry(
         WIDE | {"windows_": c.ints("*", 2, least=0)},
         parameters={"lines": _name_lines},

@@ -29,6 +29,8 @@ __all__ = [
 
 # Few rows, so that they fit the cache in float64; a whole array is never converted.
 _VALUES_AT_ONCE = 2**18
+#: Added to the energy, as published.
+_EPS = 1e-8
 _STATISTICS = ("mean", "variance", "argmax", "argmin", "max", "min")
 _PRESETS = ("standardised", "published")
 
@@ -72,15 +74,10 @@ def _flux_rows(estimator: Any, X: Any, *, reset: bool, min_pixels: int = 1) -> n
 
 
 class EnergyNormalizer(OneToOneFeatureMixin, _FluxTransformer):
-    """Divide each spectrum by its energy: ``x / (|x| + eps)``, with the Euclidean norm.
+    """Divide each spectrum by its energy: ``x / (|x| + 1e-8)``, with the Euclidean norm.
 
-    Nothing is learned; each row is normalised on its own.
-
-    Parameters
-    ----------
-    eps : float, default=1e-8
-        Added to the norm, as published. A spectrum whose norm is not above it is refused, since
-        it would vanish: flux in erg / s / cm2 / A must be multiplied by 1e17 first.
+    Nothing is learned; each row is normalised on its own. A spectrum whose norm is not above 1e-8
+    is refused, since it would vanish: flux in erg / s / cm2 / A must be multiplied by 1e17 first.
 
     Attributes
     ----------
@@ -101,9 +98,6 @@ class EnergyNormalizer(OneToOneFeatureMixin, _FluxTransformer):
            [0.6, 0.8]], dtype=float32)
     """
 
-    def __init__(self, eps: float = 1e-8) -> None:
-        self.eps = eps
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check spectra X (n, p); there is nothing to learn.
 
@@ -111,14 +105,12 @@ class EnergyNormalizer(OneToOneFeatureMixin, _FluxTransformer):
         ------
         ValueError
             If a pixel is not finite, a spectrum is constant, has no positive total flux or an
-            energy that is not above `eps`, or `eps` is negative.
+            energy that is not above 1e-8.
         """
-        if not 0 <= self.eps < np.inf:
-            raise ValueError(f"eps must be finite and >= 0, got {self.eps!r}")
         # A spectrum of one pixel is always constant.
         rows = _flux_rows(self, X, reset=True, min_pixels=2)
         for part in _row_slices(rows):
-            _energy(rows[part].astype(np.float64), self.eps, part.start)
+            _energy(rows[part].astype(np.float64), part.start)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -127,7 +119,7 @@ class EnergyNormalizer(OneToOneFeatureMixin, _FluxTransformer):
         normalized = np.empty(rows.shape, np.float32)
         for part in _row_slices(rows):
             flux = rows[part].astype(np.float64)
-            flux /= (_energy(flux, self.eps, part.start) + self.eps)[:, None]
+            flux /= (_energy(flux, part.start) + _EPS)[:, None]
             normalized[part] = flux
         return normalized
 
@@ -138,15 +130,15 @@ class EnergyNormalizer(OneToOneFeatureMixin, _FluxTransformer):
         return tags
 
 
-def _energy(flux: np.ndarray, eps: float, first: int) -> np.ndarray:
+def _energy(flux: np.ndarray, first: int) -> np.ndarray:
     """Euclidean norms (n,) of rows (n, p), numbered from `first`; refuses empty spectra."""
     with np.errstate(over="ignore", invalid="ignore"):
         energy = np.sqrt(np.einsum("ij,ij->i", flux, flux))
         total = flux.sum(axis=1)
     refused = {
         "overflows: rescale the flux": ~np.isfinite(energy),
-        f"is not above eps={eps!r}: rescale the flux, or drop the spectrum if it is empty": (
-            energy <= eps
+        f"is not above {_EPS}: rescale the flux, or drop the spectrum if it is empty": (
+            energy <= _EPS
         ),
         "is that of a constant: drop the spectrum": flux.max(axis=1) == flux.min(axis=1),
     }

@@ -22,6 +22,8 @@ __all__ = ["spectrum_plot", "spectrum_title", "trusted_spectra"]
 #: Share of the height for the names of lines, and for the connecting lines.
 _NAMES, _BENDS = 0.21, 0.06
 _SIZE = 7.5
+#: Standard deviation in pixels of the Gaussian behind the smoothed line.
+_SIGMA = 4.0
 _INCH = 72.0
 
 
@@ -31,7 +33,6 @@ def spectrum_plot(
     *,
     redshift: float | None = None,
     mask: ArrayLike | None = None,
-    smoothing: float = 4.0,
     ax: Axes | None = None,
 ) -> Axes:
     """One spectrum: a smoothed line over the raw flux, known lines marked at its redshift.
@@ -46,8 +47,6 @@ def spectrum_plot(
         Redshift of the lines marked; None or NaN marks none.
     mask : array-like of bool, shape (p,), optional
         True where flux was not measured: left out.
-    smoothing : float, default=4.0
-        Standard deviation in pixels of the Gaussian behind the smoothed line; 0 leaves it as it is.
     ax : Axes, optional
         Where to draw.
 
@@ -59,8 +58,7 @@ def spectrum_plot(
     Raises
     ------
     ValueError
-        If shapes do not match, no pixel is finite and unmasked, or `smoothing` or `redshift` is
-        impossible.
+        If shapes do not match, no pixel is finite and unmasked, or `redshift` is impossible.
 
     Examples
     --------
@@ -73,9 +71,7 @@ def spectrum_plot(
     ['Mg II', '[O II]', 'Ca K', 'Ca H', 'Hδ', 'Hγ']
     """
     pixels, values = _checked(wavelength, flux, mask)
-    if not (np.isfinite(smoothing) and smoothing >= 0):
-        raise ValueError(f"smoothing must be finite and >= 0 pixels, got {smoothing!r}")
-    line = _smoothed(values, smoothing)
+    line = _smoothed(values)
     ax = axes_or_new(ax)
     low, high = _limits(values, line)
     # Cut spikes, so that they do not cross the names above the spectrum.
@@ -219,13 +215,11 @@ def _limits(values: np.ndarray, line: np.ndarray) -> tuple[float, float]:
     return float(low - room), float(high + room)
 
 
-def _smoothed(values: np.ndarray, sigma: float) -> np.ndarray:
+def _smoothed(values: np.ndarray) -> np.ndarray:
     """Gaussian mean of the finite values, (p,); NaN without one within four sigma."""
-    if sigma == 0:
-        return values
     known = np.isfinite(values)
-    total = gaussian_filter1d(np.where(known, values, 0.0), sigma, mode="constant")
-    weight = gaussian_filter1d(known.astype(np.float64), sigma, mode="constant")
+    total = gaussian_filter1d(np.where(known, values, 0.0), _SIGMA, mode="constant")
+    weight = gaussian_filter1d(known.astype(np.float64), _SIGMA, mode="constant")
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(weight > 1e-4, total / weight, np.nan))
 
