@@ -413,8 +413,8 @@ MUTANTS = [
     Mutant(
         "z that overflows instead of its logarithm",
         "src/dipedl/evidence/normalizers.py",
-        "-xp.logaddexp(xp.zeros_like(x), -x)",
-        "xp.log(special_functions(x).expit(x) + 1e-300)",
+        "return -namespace(x).logaddexp(zero, -x)",
+        "return namespace(x).log(1 / (1 + namespace(x).exp(-x)) + 1e-300)",
         "tests/evidence/test_caution_budget.py::test_no_ties_far_below_and_none_above_until_evidence_is_full",
     ),
     Mutant(
