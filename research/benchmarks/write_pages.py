@@ -122,7 +122,7 @@ def verify_rows() -> Iterator[dict[str, Any]]:
         then, now = ("; ".join(sorted(names)) for names in machines)
         largest = of.groupby("kind")["by"].max()
         yield {
-            "name": path.stem.removeprefix("verify_").replace("_same_cpu", ", same_cpu"),
+            "name": path.stem.removeprefix("verify_").replace("_same_", ", same_"),
             **{"rows": len(rows), "then": then, "now": now, "metrics": len(of)},
             **{"agree": int(of["agrees"].sum()), "equal": int((of["by"] <= EXACT).sum())},
             **{
