@@ -4,6 +4,7 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from benchmark_scripts import benchmark  # noqa: F401
 
@@ -43,6 +44,14 @@ def few_folds(request):
     with pytest.MonkeyPatch.context() as patch:
         if crossfit is not None and request.path.parent.name in FEW_FOLDS:
             patch.setattr(crossfit, "_FOLDS", 3, raising=False)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread(request):
+    """Where problems are tiny threads would only wait for one another."""
+    tiny = request.path.parent.name in {"baselines", "density"}
+    with threadpool_limits(1 if tiny else None):
         yield
 
 

@@ -205,7 +205,7 @@ MUTANTS = [
         "src/dipedl/gaussians/factor.py",
         "len(self.mean) * LOG_2PI + self.log_det",
         "self.log_det",
-        "tests/density/test_gaussian.py::test_against_scipy",
+        "tests/density/test_gaussians.py::test_one_gaussian_against_scipy",
     ),
     Mutant(
         "scatter never divided by n",
@@ -219,7 +219,7 @@ MUTANTS = [
         "src/dipedl/gaussians/moments.py",
         "dense_scatter(self.scatter) / self.weight)",
         "dense_scatter(self.scatter) / (self.weight - 1))",
-        "tests/density/test_gda.py::test_against_scipy",
+        "tests/density/test_gaussians.py::test_against_scipy",
     ),
     Mutant(
         "merge without the between-chunk term",
@@ -240,14 +240,14 @@ MUTANTS = [
         "src/dipedl/gaussians/moments.py",
         "np.ascontiguousarray(vectors.T)",
         "np.ascontiguousarray(vectors)",
-        "tests/density/test_shared_basis.py::test_turned_inputs_have_the_same_density",
+        "tests/density/test_gaussians.py::test_turned_inputs_have_the_same_density",
     ),
     Mutant(
         "merge without a fourth-moment cross term",
         "src/dipedl/gaussians/moments.py",
         "_dot(e, self.cubic + times, diagonal)",
         "_dot(e, self.cubic, diagonal)",
-        "tests/density/test_gaussian.py::test_fit_is_partial_fit_is_plus",
+        "tests/density/test_gaussians.py::test_fit_of_one_gaussian_is_partial_fit_is_plus",
     ),
     Mutant(
         "rows of weight zero kept",
@@ -261,21 +261,21 @@ MUTANTS = [
         "src/dipedl/gaussians/moments.py",
         "    cov = (1 - intensity) * moments.covariance\n",
         "    intensity = 0.0\n    cov = (1 - intensity) * moments.covariance\n",
-        "tests/density/test_gaussian.py::test_against_scipy",
+        "tests/density/test_gaussians.py::test_one_gaussian_against_scipy",
     ),
     Mutant(
         "OAS without its 1/p",
         "src/dipedl/gaussians/moments.py",
         "(mean_square - 1 / p)",
         "mean_square",
-        "tests/density/test_gaussian.py::test_intensity_against_sklearn[oas-oas-60-4]",
+        "tests/density/test_gaussians.py::test_intensity_against_sklearn[oas-oas-60-4]",
     ),
     Mutant(
         "a jitter instead of a refusal",
         "src/dipedl/gaussians/factor.py",
         "lapack.dpotrf(cov.T, lower",
         "lapack.dpotrf(cov.T + 1e-6 * np.eye(len(cov)), lower",
-        "tests/density/test_gaussian.py::test_against_scipy",
+        "tests/density/test_gaussians.py::test_one_gaussian_against_scipy",
     ),
     Mutant(
         "an n x n buffer in the squared distance",
@@ -296,7 +296,7 @@ MUTANTS = [
         "src/dipedl/density/gaussian.py",
         'if self.class_weights == "equal":',
         'if self.class_weights == "empirical":',
-        "tests/density/test_gda.py::test_against_scipy",
+        "tests/density/test_gaussians.py::test_against_scipy",
     ),
     Mutant(
         "kernel density without its Jacobian",
@@ -338,7 +338,7 @@ MUTANTS = [
         "src/dipedl/density/gaussian.py",
         "squared_distances(self.factors_, Z).min(axis=1)",
         "squared_distances(self.factors_, Z).max(axis=1)",
-        "tests/density/test_gda.py::test_mahalanobis_against_a_plain_inverse",
+        "tests/density/test_gaussians.py::test_mahalanobis_against_a_plain_inverse",
     ),
     Mutant(
         "background added, not taken off",
@@ -506,14 +506,14 @@ MUTANTS = [
         "src/dipedl/gaussians/factor.py",
         "D @ self.whitener.T @ self.whitener",
         "D @ self.whitener @ self.whitener.T",
-        "tests/density/test_contributions.py::test_contributions_against_a_plain_inverse",
+        "tests/density/test_gaussians.py::test_contributions_against_a_plain_inverse",
     ),
     Mutant(
         "contributions to the farthest class",
         "src/dipedl/gaussians/factor.py",
         "argmin(axis=1)",
         "argmax(axis=1)",
-        "tests/density/test_contributions.py::test_contributions_against_a_plain_inverse",
+        "tests/density/test_gaussians.py::test_contributions_against_a_plain_inverse",
     ),
     Mutant(
         "diagnosis: errors spotted by high scores",
@@ -857,7 +857,7 @@ MUTANTS = [
         "src/dipedl/networks/torch_classifier.py",
         "if self.class_weight is None:\n            return losses.mean()",
         "if True:\n            return losses.mean()",
-        "tests/baselines/test_class_weight_baselines.py::test_the_loss_is_the_weighted_mean_of_those_of_the_rows",
+        "tests/baselines/test_evidential.py::test_the_loss_is_the_weighted_mean_of_those_of_the_rows",
     ),
     Mutant(
         "maxima of branches averaged",
@@ -871,7 +871,7 @@ MUTANTS = [
         "src/dipedl/baselines/mc_dropout.py",
         "        generator.manual_seed(seed)\n",
         "",
-        "tests/baselines/test_mc_dropout.py::test_the_passes_of_dropout_share_the_layers_before_it",
+        "tests/baselines/test_sampling_baselines.py::test_the_passes_of_dropout_share_the_layers_before_it",
     ),
     Mutant(
         "even window widened as if centred",

@@ -1,25 +1,22 @@
-"""EDL, R-EDL, Re-EDL, DAEDL and PostNet on real digits of 8 x 8 pixels, and by hand.
-
-What every baseline keeps (seeds, copies, labels that are words, bad rows) is in
-test_baseline_conformance.py.
-"""
+"""EDL, R-EDL, Re-EDL, DAEDL and PostNet on real digits of 8 x 8 pixels, and by hand."""
 
 from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import digamma, logsumexp
-from sklearn.base import BaseEstimator
+from scipy.special import digamma, gammaln, logsumexp
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 torch = pytest.importorskip("torch")
 
 from dipedl import Dirichlet  # noqa: E402
-from dipedl.baselines import DAEDL, EDL, REDL, PostNet, ReEDL  # noqa: E402
+from dipedl.baselines import DAEDL, EDL, REDL, DeepEnsemble, MCDropout, PostNet, ReEDL  # noqa: E402
+from dipedl.baselines.postnet import RadialFlow  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
 from dipedl.density import GaussianMixtureDensity, GDADensity  # noqa: E402
-from dipedl.networks import MLP, Training  # noqa: E402
+from dipedl.networks import MLP, TorchClassifier, Training  # noqa: E402
 from dipedl.protocols import EvidentialClassifier  # noqa: E402
 
 TRAINING = Training(epochs=12, batch_size=64, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
@@ -257,3 +254,177 @@ def test_the_density_of_daedl_may_be_another_that_knows_its_rows(data):
     assert not hasattr(mixture, "mixture_")
     with pytest.raises(ValueError, match=r"density gave -inf for \d+ of the 1010 rows"):
         model.set_params(density=Blind()).fit(data.X_train, data.y_train)
+
+
+SETTINGS = Training(12, 32, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
+QUICK = Training(1, 64, n_jobs=1)
+WEIGHABLE = [
+    EDL(MLP((16,)), SETTINGS, annealing_epochs=10),
+    REDL(MLP((16,)), SETTINGS, annealing_epochs=40),
+    ReEDL(MLP((16,)), SETTINGS),
+    DAEDL(MLP((16,)), SETTINGS),
+    PostNet(MLP((16,)), SETTINGS, latent_dim=2),
+    MCDropout(MLP((16,), dropout=0.1), SETTINGS, n_samples=10),
+]
+weighable_ids = pytest.mark.parametrize("method", WEIGHABLE, ids=lambda m: type(m).__name__)
+WEIGHTS = np.array([0.5, 3.0])
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Two classes that overlap, one of them eight times as frequent."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(450) % 9 == 0).astype(int)
+    return rng.normal(size=(450, 2)) + 1.3 * y[:, None], y
+
+
+def fit_to(method, X, y, **params):
+    return clone(method).set_params(**params).fit(X, y)
+
+
+def kl_to_flat(alpha, prior):
+    """KL(Dir(alpha) || Dir(prior, ..., prior)) of one row."""
+    flat = np.full(len(alpha), prior)
+    gap = gammaln(alpha.sum()) - gammaln(alpha).sum() - gammaln(flat.sum()) + gammaln(flat).sum()
+    return gap + ((alpha - flat) * (digamma(alpha) - digamma(alpha.sum()))).sum()
+
+
+def squared(p, label):
+    return np.sum((np.eye(len(p))[label] - p) ** 2)
+
+
+def by_hand(method, logits, label):
+    """Loss of one row in epoch 5 with the default settings."""
+    other = np.arange(len(logits)) != label
+    if isinstance(method, MCDropout):
+        return -logits[label] + np.log(np.exp(logits).sum())
+    if isinstance(method, REDL | ReEDL):
+        evidence = np.log1p(np.exp(logits))
+        alpha = evidence + 0.1
+        loss = squared(alpha / alpha.sum(), label)
+        kl = kl_to_flat(0.1 + other * evidence, 0.1)
+        return loss + 5 / method.annealing_epochs * kl if isinstance(method, REDL) else loss
+    alpha = np.exp(logits) + (1e-6 if isinstance(method, DAEDL) else 1.0)
+    s, k = alpha.sum(), len(alpha)
+    if isinstance(method, PostNet):
+        entropy = gammaln(alpha).sum() - gammaln(s) + (s - k) * digamma(s)
+        entropy -= ((alpha - 1) * digamma(alpha)).sum()
+        return digamma(s) - digamma(alpha[label]) - 1e-5 * entropy
+    p = alpha / s
+    loss = squared(p, label) + (p * (1 - p)).sum() / (s + 1)
+    weight = 0.05 if isinstance(method, DAEDL) else 5 / method.annealing_epochs
+    return loss + weight * kl_to_flat(np.where(other, alpha, 1.0), 1.0)
+
+
+@weighable_ids
+def test_the_loss_is_the_weighted_mean_of_those_of_the_rows(method, rare):
+    model = fit_to(method, *rare, training=QUICK, class_weight=dict(enumerate(WEIGHTS)))
+    np.testing.assert_array_equal(model.class_weight_, WEIGHTS)
+    outputs = torch.randn(9, 2, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([0, 1, 0, 1, 1, 0, 0, 0, 1])
+    pairs = zip(outputs.numpy(), target.tolist(), strict=True)
+    each = np.array([by_hand(method, *pair) for pair in pairs])
+    weighted = np.mean(WEIGHTS[target.numpy()] * each)
+    np.testing.assert_allclose(model._loss(outputs, target, epoch=5), weighted, rtol=2e-5)
+    unweighted = clone(method)._loss(outputs, target, epoch=5)
+    np.testing.assert_allclose(unweighted, np.mean(each), rtol=2e-5)
+
+
+def test_errors_on_validation_rows_are_weighted(rare):
+    X, y = rare
+    model = clone(WEIGHABLE[0]).set_params(class_weight={1: 5.0}, training=QUICK)
+    model.fit(X, y, validation=(X[:50], y[:50]))
+    wrong = model.predict(X[:50]) != y[:50]
+    np.testing.assert_allclose(model.history_.score, [np.mean(wrong * np.where(y[:50], 5.0, 1.0))])
+
+
+def test_members_of_an_ensemble_have_the_weights(rare):
+    member = TorchClassifier(MLP((4,)), QUICK, class_weight="balanced")
+    for part in DeepEnsemble(member, 2).fit(*rare).members_:
+        np.testing.assert_allclose(part.class_weight_, [450 / 800, 450 / 100])
+
+
+def flow(n_classes=3, dim=2, n_layers=6, spread=2.0, seed=0):
+    """A flow whose parameters are far from harmless ones, in float64."""
+    generator = torch.Generator().manual_seed(seed)
+    made = RadialFlow(n_classes, dim, n_layers, generator).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.add_(spread * noise)
+    return made
+
+
+def points(n, dim, scale=2.0, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(n, dim, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 6])
+def test_log_det_is_that_of_the_jacobian(dim):
+    f = flow(dim=dim)
+    z = points(20, dim)
+    _, log_det = f.transform(z)
+    for c in range(3):
+        jacobian = torch.stack(
+            [torch.autograd.functional.jacobian(lambda x, c=c: f.transform(x)[0][0, c], row[None])
+             for row in z]
+        ).reshape(20, dim, dim)  # fmt: skip
+        sign, expected = torch.linalg.slogdet(jacobian)
+        assert (sign > 0).all()  # a bijection that keeps its orientation
+        torch.testing.assert_close(log_det[:, c], expected, rtol=1e-8, atol=1e-10)
+
+
+def test_log_density_is_that_of_the_image_plus_the_log_det():
+    f, z = flow(dim=4), points(7, 4)
+    u, log_det = f.transform(z)
+    base = torch.distributions.MultivariateNormal(torch.zeros(4).double(), torch.eye(4).double())
+    torch.testing.assert_close(f(z), base.log_prob(u) + log_det)
+
+
+@pytest.mark.parametrize(("dim", "seed"), [(1, 0), (1, 1), (1, 2), (2, 0)])
+def test_density_integrates_to_one(dim, seed):
+    # Narrow peaks at the centres need a fine grid; far tails are Gaussian.
+    f = flow(dim=dim, spread=0.7, seed=seed)
+    n, half = (40_001, 30.0) if dim == 1 else (1_201, 14.0)
+    axis = torch.linspace(-half, half, n, dtype=torch.float64)
+    grid = torch.cartesian_prod(*[axis] * dim).reshape(-1, dim)
+    with torch.no_grad():
+        mass = sum(f(part).exp().sum(dim=0) for part in grid.split(200_000))
+    mass = mass * float(axis[1] - axis[0]) ** dim
+    torch.testing.assert_close(mass, torch.ones(3).double(), rtol=0, atol=5e-3)
+
+
+def test_each_class_has_its_own_layers():
+    together, z = flow(n_classes=3), points(5, 2)
+    for c in range(3):
+        alone = RadialFlow(1, 2).double()
+        with torch.no_grad():
+            for mine, shared in zip(alone.parameters(), together.parameters(), strict=True):
+                mine.copy_(shared[:, c : c + 1])
+        torch.testing.assert_close(alone(z)[:, 0], together(z)[:, c])
+
+
+def test_finite_at_a_centre_and_far_away():
+    f = flow(n_classes=1, dim=2, n_layers=1)
+    z = torch.cat([f.center[0].detach(), points(5, 2, 1e6)]).requires_grad_()
+    value = f(z)
+    (slope,) = torch.autograd.grad(value.sum(), z)
+    assert torch.isfinite(value).all() and torch.isfinite(slope).all()
+
+
+@pytest.mark.parametrize("name", ["n_classes", "dim", "n_layers"])
+def test_bad_sizes(name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        RadialFlow(**{"n_classes": 2, "dim": 2, "n_layers": 2, name: 0})
+
+
+def test_gradients_of_inputs_and_parameters():
+    f = flow(dim=2, n_layers=2, spread=0.5)
+    z = points(3, 2).requires_grad_()
+
+    def density(z, *parameters):
+        named = dict(zip(dict(f.named_parameters()), parameters, strict=True))
+        return torch.func.functional_call(f, named, (z,))
+
+    assert torch.autograd.gradcheck(density, (z, *f.parameters()))

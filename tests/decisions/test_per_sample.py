@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from dipedl import DIPClassifier, Dirichlet, load
+from dipedl import DIPClassifier, Dirichlet
 from dipedl.answers import Answers
 from dipedl.decisions import prediction_sets
 from dipedl.density import GDADensity
@@ -156,14 +156,6 @@ def test_without_labels_p_values_and_shares_work_and_the_rest_names_the_remedy(r
             ask()
 
 
-def test_held_out_rows_of_one_class_are_refused(rng):
-    X, y = draw(rng, 100)
-    with pytest.warns(UserWarning, match="held-out rows are of class 'ash'"):
-        model = fit(rng).calibrate(X[y == "ash"], y[y == "ash"])
-    with pytest.raises(ValueError, match=r"predict_set needs held-out inputs.*all of one class"):
-        model.predict_set(X)
-
-
 def test_rows_that_were_fitted_on_promise_nothing(rng):
     X, y = draw(rng, 100)
     model = DIPClassifier.paper(LogisticRegression()).fit(X, y)
@@ -172,19 +164,6 @@ def test_rows_that_were_fitted_on_promise_nothing(rng):
     ):
         model.predict_set(X)
     assert model.calibrate(*draw(rng, 100)).predict_set(X).shape == (100, 3)
-
-
-def test_thresholds_are_saved_with_the_model(clf, rng, tmp_path):
-    X = draw(rng, 200)[0]
-    clf.save(tmp_path / "model.dip")
-    loaded = load(tmp_path / "model.dip")
-    np.testing.assert_array_equal(loaded.p_value(X), clf.p_value(X))
-    np.testing.assert_array_equal(loaded.predict_set(X), clf.predict_set(X))
-    np.testing.assert_array_equal(loaded.reject_curve().upper, clf.reject_curve().upper)
-    for options in ({"risk": 0.12}, {"coverage": 0.7}):
-        ours, theirs = (m.predict_with_reject(X, **options) for m in (clf, loaded))
-        assert ours.threshold == theirs.threshold
-        np.testing.assert_array_equal(ours.accepted, theirs.accepted)
 
 
 @pytest.fixture(scope="module")

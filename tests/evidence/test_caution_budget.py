@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import optimize
 from sklearn.base import clone
 
-from dipedl import DIPClassifier
 from dipedl.evidence import CautionBudget, QuantileEvidence, log_evidence
 from dipedl.evidence.caution_budget import brier_loss, log_loss
 
@@ -269,13 +268,6 @@ def test_a_handful_of_rows(m, rng):
             fitted(CautionBudget(), s, proba, y)
     else:
         assert np.isfinite(fitted(CautionBudget(), s, proba, y).location_)
-
-
-@pytest.mark.parametrize("budget", [-0.01, np.nan, "2 %", True])
-def test_a_classifier_names_the_budget_that_it_cannot_spend(budget, rng):
-    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
-    with pytest.raises((TypeError, ValueError), match="budget must be"):
-        DIPClassifier(normalizer=CautionBudget(budget)).fit(X, y)
 
 
 def test_a_budget_of_one_may_double_the_loss_and_no_more(rng):

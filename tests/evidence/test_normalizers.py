@@ -224,6 +224,7 @@ CASES = [
     (of_two(CautionBudget(2)), ValueError, r"budget must be .*\[0, 1\].*got 2"),
     (of_two(CautionBudget(NAN)), ValueError, "budget must be"),
     (of_two(CautionBudget("2 %")), TypeError, "budget must be a number"),
+    (of_two(CautionBudget(True)), TypeError, "budget must be a number"),
     (of_two(CautionBudget(measure="ece")), ValueError, "measure must be one of.*got 'ece'"),
     (of_two(CautionBudget(slope=0)), ValueError, "slope must be finite and > 0"),
     (of_two(CautionBudget(slope=INF)), ValueError, "slope must be finite"),

@@ -311,14 +311,6 @@ def test_rows_that_weigh_two_are_two_rows():
     assert ours == pytest.approx(theirs)
 
 
-def test_auroc_is_the_share_of_pairs_in_order():
-    c = healthy(m=1000)
-    numbers = found(model(c, HalfAt(-12.0)))["density_informative"].numbers
-    wrong = c.proba.argmax(axis=1) != c.labels
-    out, inside = c.scores[wrong][:, None], c.scores[~wrong][None, :]
-    assert numbers["auroc_score"] == pytest.approx((out < inside).mean())
-
-
 def _errors_far_out(c):
     """Errors are rare rows, of which the classifier is as sure as of others."""
     rng = np.random.default_rng(1)
