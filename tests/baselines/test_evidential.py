@@ -278,10 +278,6 @@ def rare():
     return rng.normal(size=(450, 2)) + 1.3 * y[:, None], y
 
 
-def fit_to(method, X, y, **params):
-    return clone(method).set_params(**params).fit(X, y)
-
-
 def kl_to_flat(alpha, prior):
     """KL(Dir(alpha) || Dir(prior, ..., prior)) of one row."""
     flat = np.full(len(alpha), prior)
@@ -318,7 +314,8 @@ def by_hand(method, logits, label):
 
 @weighable_ids
 def test_the_loss_is_the_weighted_mean_of_those_of_the_rows(method, rare):
-    model = fit_to(method, *rare, training=QUICK, class_weight=dict(enumerate(WEIGHTS)))
+    weighted = clone(method).set_params(training=QUICK, class_weight=dict(enumerate(WEIGHTS)))
+    model = weighted.fit(*rare)
     np.testing.assert_array_equal(model.class_weight_, WEIGHTS)
     outputs = torch.randn(9, 2, generator=torch.Generator().manual_seed(0))
     target = torch.tensor([0, 1, 0, 1, 1, 0, 0, 0, 1])
