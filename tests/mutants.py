@@ -345,14 +345,14 @@ MUTANTS = [
         "src/dipedl/density/gaussian.py",
         "np.subtract(foreground, background",
         "np.add(foreground, background",
-        "tests/density/test_relative.py::test_tied_covariance_is_the_relative_mahalanobis_score",
+        "tests/density/test_composed.py::test_tied_covariance_is_the_relative_mahalanobis_score",
     ),
     Mutant(
         "blocks put on the scale of rows they were fitted on",
         "src/dipedl/density/block_sum.py",
         "densities = self._fit_blocks(X[train], None if y is None else labels[train], w)",
         "densities = self.densities_",
-        "tests/density/test_block_sum.py::test_standardised_by_held_out_scores",
+        "tests/density/test_composed.py::test_standardised_by_held_out_scores",
     ),
     Mutant(
         "psi(S) for psi(S + 1)",

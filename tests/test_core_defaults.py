@@ -1,4 +1,4 @@
-"""The defaults of DIPClassifier end to end: density chosen, temperature, caution, held-out rows."""
+"""The defaults end to end: density chosen, temperature, caution, held-out rows, processes."""
 
 import warnings
 
@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -15,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from dipedl import DIPClassifier
+from dipedl import DIPClassifier, OODDetector
 from dipedl.calibration import crossfit
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
@@ -341,3 +342,38 @@ def test_nullable_whole_numbers_are_classes_to_the_last_digit(dtype):
     clf = DIPClassifier(density=GDADensity()).fit(X, labels)
     assert clf.classes_.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
     assert clf.score(X, labels) > 0.9
+
+
+@pytest.mark.parametrize("seed", [None, 3, np.random.RandomState])
+def test_results_do_not_depend_on_the_number_of_processes(seed):
+    forest = RandomForestClassifier(10, random_state=0)
+
+    def fit(n_jobs):
+        random_state = seed(5) if callable(seed) else seed
+        return DIPClassifier(forest, random_state=random_state, n_jobs=n_jobs).fit(X, Y)
+
+    one, two = fit(None), fit(2)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    np.testing.assert_array_equal(one.evidence_.held_out_.scores, two.evidence_.held_out_.scores)
+
+
+def test_the_detector_takes_both_from_its_classifier(capsys):
+    one = OODDetector().fit(X)
+    two = OODDetector(DIPClassifier(n_jobs=2, verbose=1)).fit(X)
+    np.testing.assert_array_equal(one.score_samples(X), two.score_samples(X))
+    assert "[dipedl] candidate neighbours fitted" in capsys.readouterr().out
+
+
+def test_a_verbose_fit_prints_a_line_per_candidate_and_per_fold(capsys):
+    DIPClassifier(cv=3, verbose=1).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith("[dipedl] ") and line.endswith(" s") for line in lines)
+    assert sum("candidate" in line for line in lines) == 6
+    assert sum("fold: classifier fitted on" in line for line in lines) == 3
+    assert sum("fold: density fitted" in line for line in lines) == 3
+    assert "classifier fitted on 150 rows" in lines[0]
+
+
+def test_a_fit_is_silent_by_default(capsys):
+    DIPClassifier(cv=2).fit(X, Y)
+    assert capsys.readouterr().out == ""

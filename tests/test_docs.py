@@ -1,5 +1,6 @@
 """Each block of the README runs by itself, each page under docs top to bottom; links resolve."""
 
+import ast
 import re
 import sys
 import types
@@ -10,9 +11,12 @@ import pytest
 from scipy.stats import entropy
 from sklearn.base import clone
 
+import dipedl
 from played_pages import check, play
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -115,3 +119,21 @@ def test_the_other_blocks_of_the_readme_run(tmp_path, monkeypatch):
 
 def shaped(images):
     return torch.tensor(images).reshape(-1, 1, 28, 28)
+
+
+DOCS = ROOT / "docs"
+
+
+def test_reference_has_every_package_with_public_names():
+    """That every name of these packages has a page is checked where the site is built."""
+    tree = ast.parse((DOCS / "_ext" / "public_names.py").read_text(encoding="utf-8"))
+    described = next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign | ast.Assign) and "PACKAGES" in ast.unparse(node)
+    )
+    folders = Path(dipedl.__file__).parent.glob("*/__init__.py")
+    names = {"protocols", *(path.parent.name for path in folders)} - {"writing"}
+    packages = {name for name in names if hasattr(getattr(dipedl, name), "__all__")}
+    inner = {name for name in described if name.count(".") == 2}
+    assert set(described) - inner == {"dipedl", *(f"dipedl.{p}" for p in packages)}
