@@ -18,12 +18,12 @@ LINES = ("-", "--", "-.", ":")
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float] = (4.5, 3.4)) -> Axes:
-    """`ax`, or the axes of a new figure of this size in inches."""
+    """Return `ax`, or the axes of a new figure of this size in inches."""
     return figure_or_new(None, size).add_subplot() if ax is None else ax
 
 
 def figure_or_new(fig: FigureBase | None, size: tuple[float, float]) -> FigureBase:
-    """`fig`, or a new figure of this size in inches, unknown to pyplot."""
+    """Return `fig`, or a new figure of this size in inches, unknown to pyplot."""
     if fig is not None:
         return fig
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def vacuity_text(vacuity: float) -> str:
 
 
 def ink() -> str:
-    """The text colour of matplotlib's style in use: black, or white in a dark one."""
+    """Return the text colour of matplotlib's style in use: black, or white in a dark one."""
     from matplotlib import rcParams
 
     return str(rcParams["text.color"])

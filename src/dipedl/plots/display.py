@@ -27,7 +27,7 @@ class Display:
         return self
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
-        """The picture for a notebook; None before `plot`, and where pyplot shows the figure."""
+        """Return the picture for a notebook; None before `plot`, and where pyplot shows it."""
         if not hasattr(self, "figure_") or self.figure_.canvas.manager is not None:
             return None
         picture, sharpness = BytesIO(), 2

@@ -65,7 +65,7 @@ class Subject:
 
     @classmethod
     def of_density(cls, density: Any, random_state: int = 0) -> Subject:
-        """A density on two classes of a plane."""
+        """Return a density on two classes of a plane."""
         X, y = two_classes(random_state)
         far = np.concatenate([X, 3 * X[:20], X[:3] + 1e4])
         types = (np.float32, np.float16, np.int64)
@@ -86,7 +86,7 @@ class Subject:
 
     @classmethod
     def of_method(cls, estimator: Any, X: Any = None, y: Any = None) -> Subject:
-        """A method with an uncertainty, on data of its own or on images."""
+        """Return a method with an uncertainty, on data of its own or on images."""
         X, y = images() if X is None else (np.array(X, dtype=np.float64), np.array(y))
         return cls(
             thing=estimator,
@@ -103,11 +103,11 @@ class Subject:
         )
 
     def fit_model(self, X: Any = None, y: Any = None) -> Any:
-        """A copy fitted on the data of its own, or on others."""
+        """Return a copy fitted on the data of its own, or on others."""
         return fit(self.new(), *((self.X, self.y) if X is None else (X, y)))
 
     def answers(self, model: Any) -> dict[str, Callable[[Any], np.ndarray]]:
-        """The methods of a fitted copy that answer with numbers, by name."""
+        """Return the methods of a fitted copy that answer with numbers, by name."""
         return {name: getattr(model, name) for name in self.methods if name != "predict"}
 
 
@@ -250,7 +250,7 @@ def check_same_seed_same_model(s: Subject) -> None:
 
 @conformance
 def check_fit_forgets(s: Subject) -> None:
-    """A second `fit` starts anew, whatever the data before."""
+    """Check that a second `fit` starts anew, whatever the data before."""
     again = s.answers(fit(s.fit_model(*s.other), s.X, s.y))
     for name, ask in s.answers(s.fit_model()).items():
         same(again[name](s.X), ask(s.X), s.rounding, f"{name} when fitted a second time")
@@ -258,7 +258,7 @@ def check_fit_forgets(s: Subject) -> None:
 
 @conformance
 def check_pickle(s: Subject) -> None:
-    """A fitted model survives pickling."""
+    """Check that a fitted model survives pickling."""
     model = s.fit_model()
     restored = s.answers(pickle.loads(pickle.dumps(model)))
     for name, ask in s.answers(model).items():

@@ -64,7 +64,7 @@ def check_baseline(estimator: Any, X: Any = None, y: Any = None) -> None:
 
 
 def baseline_checks() -> list[Callable[..., None]]:
-    """The checks, for ``pytest.mark.parametrize``."""
+    """Return the checks, for ``pytest.mark.parametrize``."""
     return list(BASELINE_CHECKS)
 
 
@@ -107,7 +107,7 @@ def check_higher_is_less_sure(s: Subject) -> None:
 
 @conformance
 def check_dirichlet(s: Subject) -> None:
-    """The means of `predict_dirichlet` are `predict_proba`; if it is offered."""
+    """Check that the means of `predict_dirichlet` are `predict_proba`; if it is offered."""
     if not hasattr(s.thing, "predict_dirichlet"):
         return
     model = s.fit_model()

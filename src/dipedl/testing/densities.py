@@ -61,13 +61,13 @@ def check_density(density: Any, *, random_state: int = 0) -> None:
 
 
 def density_checks() -> list[Callable[..., None]]:
-    """The checks, for ``pytest.mark.parametrize``."""
+    """Return the checks, for ``pytest.mark.parametrize``."""
     return list(DENSITY_CHECKS)
 
 
 @conformance
 def check_training_order_is_irrelevant(s: Subject) -> None:
-    """The order of the training rows does not matter.
+    """Check that the order of the training rows does not matter.
 
     For a density with a ``random_state`` another order may act like another seed: then only the
     mean log-density must agree, to half a nat.
@@ -104,7 +104,7 @@ _GRIDS = {1: np.linspace(-25, 25, 10001), 2: np.linspace(-16, 16, 401)}
 
 @conformance
 def check_integrates_to_one(s: Subject) -> None:
-    """The density integrates to one in 1-D and 2-D, unless it sets ``normalized = False``."""
+    """Check that the density integrates to one in 1-D and 2-D, unless it sets ``normalized = False``."""
     if not getattr(s.thing, "normalized", True):
         return
     for p, axis in _GRIDS.items():
@@ -160,7 +160,7 @@ _CONSTANT = 3
 
 @conformance
 def check_constant_feature(s: Subject) -> None:
-    """A constant feature leaves the scores finite, or raises a ValueError that names it."""
+    """Check that a constant feature leaves scores finite, or raises a ValueError that names it."""
     X, y = two_classes(s.seed, p=5)
     X[:, _CONSTANT] = 1.5
     try:
@@ -205,7 +205,7 @@ def check_merging_equals_fit(s: Subject) -> None:
 
 @conformance
 def check_sample_weight_is_repetition(s: Subject) -> None:
-    """A weight of m counts a row m times, and a weight of zero leaves it out; if weights are taken.
+    """Check that a weight of m counts a row m times, and one of zero leaves it out; if taken.
 
     Densities with a ``random_state`` are exempt: repeated rows may be another draw.
     """

@@ -59,7 +59,7 @@ class Wealth:
 
     @classmethod
     def of(cls, bettors: int) -> Wealth:
-        """Before the first bet."""
+        """Return the wealth before the first bet."""
         return cls(_shares(bettors))
 
     @property
@@ -69,7 +69,7 @@ class Wealth:
         return top + np.log(np.exp(self.logs - top[..., None]).sum(axis=-1))
 
     def after(self, gains: np.ndarray) -> Wealth:
-        """The wealth after a bet that multiplies each by ``exp(gains)``, shape (..., bettors)."""
+        """Return the wealth after a bet that multiplies each by ``exp(gains)``, (..., bettors)."""
         logs = self.logs
         if self.steps:
             jump = 1 / (self.steps + 1)
@@ -219,7 +219,7 @@ class ReferenceRanks:
         return len(_STRANGE) * len(self._ranges()) + len(_KNOWN)
 
     def _ranges(self) -> np.ndarray:
-        """The ranges that bettors take for strange, one a row, (r, K)."""
+        """Return the ranges that bettors take for strange, one a row, (r, K)."""
         k = len(self.sizes)
         lowest = np.tri(k - 1, k)
         return np.vstack([lowest, lowest[: len(_HIGH), ::-1]]) if self.both else lowest

@@ -214,7 +214,7 @@ class DriftMonitor(BaseEstimator):
         return float(-np.log(self.false_alarm_rate * spent))
 
     def __add__(self, other: DriftMonitor) -> DriftMonitor:
-        """The monitor of the rows of two, which began alike and saw different rows.
+        """Return the monitor of the rows of two, which began alike and saw different rows.
 
         Counts, sums, labels and the open window add. Evidence has an order, and that between two
         streams is not known: the sum takes all rows as one batch, of which the evidence is valid,

@@ -91,11 +91,11 @@ class DriftReport:
         return found
 
     def __str__(self) -> str:
-        """A page for readers."""
+        """Return a page for readers."""
         return "\n".join(f"{name + ':':<24}{value}" for name, value in self._lines())
 
     def _repr_html_(self) -> str:
-        """The page for a notebook."""
+        """Return the page for a notebook."""
         rows = [(escape(name), escape(value)) for name, value in self._lines()]
         return frame(table("Drift of a stream", ("", ""), rows))
 

@@ -76,7 +76,7 @@ def held_out_rows(model: Any) -> Rows:
 
 
 def fingerprint(model: Any) -> str:
-    """A name of a fitted model by its held-out rows and its classes."""
+    """Return a name of a fitted model by its held-out rows and its classes."""
     try:
         held = model.held_out_rows()
     except AttributeError:

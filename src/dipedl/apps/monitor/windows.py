@@ -242,7 +242,7 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
 
 
 def _numbers(values: Any) -> np.ndarray | None:
-    """A column as float64 (n,), or None if it holds anything but numbers."""
+    """Return a column as float64 (n,), or None if it holds anything but numbers."""
     kind = getattr(values.dtype, "kind", "O")
     if is_category(values) or kind not in "biufOU":
         return None
@@ -252,7 +252,7 @@ def _numbers(values: Any) -> np.ndarray | None:
 
 
 def _texts(values: Any) -> list[str]:
-    """The entries of a column that are not missing, as texts as they are written."""
+    """Return the entries of a column that are not missing, as texts as they are written."""
     return [str(value) for value in np.asarray(values, dtype=object)[~missing_entries(values)]]
 
 
@@ -332,7 +332,7 @@ class OpenWindow:
         bias: tuple[float, float],
         rate: float,
     ) -> Window:
-        """The window that ends with row `last`, tested at a false discovery rate.
+        """Return the window that ends with row `last`, tested at a false discovery rate.
 
         `bias` of the confidence, with its variance, is that of the reference.
         """

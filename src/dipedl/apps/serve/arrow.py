@@ -80,7 +80,7 @@ def _size(column: Any) -> int:
 
 
 def _plain(column: Any) -> Any:
-    """A column without dictionaries, and with times in UTC, whatever is known of their zone."""
+    """Return a column without dictionaries, with times in UTC, whatever is known of their zone."""
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
     if pa.types.is_date(column.type):
@@ -120,7 +120,7 @@ def _check_batch(header: bytes, is_dictionary: bool) -> None:
 
 
 def _slot(message: bytes, table: int, field: int) -> int:
-    """Where a field of a table lies; 0 if the table has none."""
+    """Return the place of a field of a table; 0 if the table has none."""
     names = table - struct.unpack_from("<i", message, table)[0]
     size = struct.unpack_from("<H", message, names)[0]
     slot = 4 + 2 * field

@@ -39,12 +39,12 @@ class Served:
 
     @cached_property
     def columns(self) -> list[ColumnSpec]:
-        """The columns that the model sees."""
+        """Return the columns that the model sees."""
         return [column for column in self.model.columns if column.used]
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the columns, in the order of a matrix."""
+        """Return the names of the columns, in the order of a matrix."""
         return [column.name for column in self.columns]
 
     @cached_property
@@ -59,7 +59,7 @@ class Served:
 
     @cached_property
     def usual(self) -> dict[str, float | str | None]:
-        """An ordinary row: medians and commonest levels of the fit, changed where that is flagged.
+        """Return an ordinary row: medians and commonest levels, changed where that is flagged.
 
         Each value may be usual and all of them together not; then columns take, one by one, the
         value that makes the row least rare.

@@ -1,4 +1,4 @@
-"""Images beside a model of pixels: what the page shows of them."""
+"""Images beside a model of pixels, for the page."""
 
 from __future__ import annotations
 

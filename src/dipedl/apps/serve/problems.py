@@ -1,4 +1,4 @@
-"""Why a request is not answered: one shape for every error."""
+"""Problems: a request that is not answered has one shape of error."""
 
 from __future__ import annotations
 

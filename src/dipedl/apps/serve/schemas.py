@@ -141,7 +141,7 @@ class Drift(BaseModel):
 
 
 class Error(BaseModel):
-    """Why there is no answer: the field of the request that is to blame, and how to mend it."""
+    """Error in place of an answer: the field of the request that is to blame, and the remedy."""
 
     status: int
     field: str

@@ -18,7 +18,7 @@ _MISCALIBRATED, _RARELY_FOUND, _MANY, _FEW, _SEEN = 0.05, 0.5, 2.0, 200, 0.05
 
 
 def headline(found: Evaluation) -> str:
-    """The result in a few sentences."""
+    """Return the result in a few sentences."""
     n, flagged = len(found.test), found.test.answers.flagged.mean()
     sentences = []
     if found.scores:

@@ -213,7 +213,7 @@ def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
 
 
 def decimal_mark(levels: pd.Series) -> str:
-    """The comma if one of the texts can be a number in no other way, else the point.
+    """Return the comma if one of the texts can be a number in no other way, else the point.
 
     1,5 and 0,125 and 1234,567 are such texts; 3,466 may be 3466 too.
     """
@@ -255,13 +255,13 @@ def gap_words(values: pd.Series) -> pd.Series:
 
 
 def _levels(values: pd.Series) -> pd.Series:
-    """The different entries as texts, without those that are gaps in a column of numbers."""
+    """Return the different entries as texts, without those that are gaps in a column of numbers."""
     levels = pd.Series(pd.unique(values.dropna()), dtype=object).astype(str)
     return levels[~gap_words(levels)].reset_index(drop=True)
 
 
 def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
-    """The kind of a column of a DataFrame; UserError for what no column may hold.
+    """Return a column of a DataFrame by its kind; UserError for what no column may hold.
 
     `comma` says that a comma is a decimal mark elsewhere in the table.
     """
@@ -354,7 +354,7 @@ def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
 
 
 def date_format(levels: pd.Series) -> str:
-    """The first format that reads all texts as dates; "" if none does."""
+    """Return the first format that reads all texts as dates; "" if none does."""
     some = levels.head(200)
     if not some.map(lambda text: bool(_MAYBE_DATE.match(text))).all():
         return ""

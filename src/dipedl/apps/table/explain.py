@@ -25,7 +25,7 @@ class ExplainedRow(NamedTuple):
 def explain_rows(
     model: TableModel, table: Table, most: int, top: int, row: int | None = None
 ) -> tuple[list[ExplainedRow], list[RejectedRow]]:
-    """The first `most` rows that can be read, or row number `row` alone, and what was refused."""
+    """Explain the first `most` rows that can be read, or row `row` alone; and what was refused."""
     check_known(model.columns, table.names, table.path)
     cards: list[ExplainedRow] = []
     refused: list[RejectedRow] = []

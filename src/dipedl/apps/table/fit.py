@@ -113,7 +113,7 @@ def fit_table(table: Table, request: FitRequest) -> FitResult:
 
 
 def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
-    """The order of the rows, numbers (n,), by a column of dates or numbers, (n,)."""
+    """Return the order of the rows, numbers (n,), by a column of dates or numbers, (n,)."""
     found = guess(values, name)
     if found.kind == DATE:
         when = read_dates(values, found.date)
@@ -132,7 +132,7 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
 def build_classifier(
     request: FitRequest, X: pd.DataFrame, density: Any = None, pixels: bool = False
 ) -> DIPClassifier:
-    """The model that is asked for, for inputs X (n, d)."""
+    """Return the model that is requested, for inputs X (n, d)."""
     return DIPClassifier(
         classifier(request.model, X, request.seed, pixels),
         density,
@@ -286,7 +286,7 @@ def check_model(name: str) -> None:
 
 
 def classifier(name: str, X: pd.DataFrame, seed: int, pixels: bool = False) -> Any:
-    """An unfitted classifier for inputs X (n, d): one of `MODELS`, or a copy of one in a file.
+    """Return an unfitted classifier for inputs X (n, d): of `MODELS`, or a copy of one in a file.
 
     Of pixels it learns from principal components, as many as `components` says.
     """
@@ -307,7 +307,7 @@ def components(X: pd.DataFrame) -> int:
 
 
 def _encoder(X: pd.DataFrame) -> ColumnTransformer:
-    """For a classifier of numbers alone: gaps filled and marked, numbers scaled, levels 0/1.
+    """Return an encoder for a classifier of numbers: gaps filled and marked, scaled, levels 0/1.
 
     A gap in a column of numbers that has none in X is put far out: nothing is known of it.
     """
@@ -337,7 +337,7 @@ def _levels(X: pd.DataFrame) -> list[str]:
 
 
 def title(name: str) -> str:
-    """The model in words, for the output."""
+    """Return the model in words, for the output."""
     return MODELS[name][0] if name in MODELS else f"the estimator in {name}, fitted again"
 
 

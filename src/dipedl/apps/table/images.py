@@ -79,7 +79,7 @@ def open_images(folder: Path | str, network: str = "") -> ImageFolder:
 
 
 def image_files(folder: Path) -> list[Path]:
-    """All images in a folder and the folders below it, in order; UserError if there is none."""
+    """Return all images in a folder and those below it, in order; UserError without any."""
     if not folder.is_dir():
         raise UserError(
             f"images lie in a folder with a folder for each class, and {folder} is none"
@@ -91,13 +91,13 @@ def image_files(folder: Path) -> list[Path]:
 
 
 def class_of(file: Path, folder: Path) -> str | None:
-    """The folder that an image lies in, below the given one; None if it lies there itself."""
+    """Return the folder that an image lies in, below the given one; None if it lies there."""
     parts = file.relative_to(folder).parts
     return printable_name(parts[0]) if len(parts) > 1 else None
 
 
 def extractor(path: str) -> Callable[[Path], np.ndarray]:
-    """A function from an image to its features (p,): the ONNX network in a file, else pixels."""
+    """Return the function from an image to features (p,): an ONNX network, else pixels."""
     return _network(Path(path)) if path else _pixels
 
 
@@ -129,7 +129,7 @@ def checksum(path: str) -> str:
 
 
 def network_of(fitted_with: str, sha256: str, folder: Path) -> str:
-    """The network that a model was fitted with: where it was, else in the folder of the model."""
+    """Return the network that a model was fitted with: where it was, else beside the model."""
     if not fitted_with:
         return ""
     places = [Path(fitted_with), folder / Path(fitted_with).name]
@@ -184,7 +184,7 @@ def _network(path: Path) -> Callable[[Path], np.ndarray]:
 
 
 def _resized(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
-    """The image as float32 in [0, 1]."""
+    """Return the image as float32 in [0, 1]."""
     pillow: Any = optional("PIL.Image", "images")
     with pillow.open(file) as image:
         return np.asarray(image.convert(mode).resize(size), np.float32) / 255

@@ -140,7 +140,7 @@ def write_answers(
 def answer_rows(
     model: TableModel, frame: pd.DataFrame, rows: np.ndarray, request: ScoreRequest
 ) -> tuple[pd.DataFrame, list[RejectedRow]]:
-    """Answers to the rows of a piece with these numbers, and those that are refused."""
+    """Answer the rows of a piece with these numbers; and return those that are refused."""
     X, fine, refused = model.inputs(frame, rows)
     if not len(X):
         return pd.DataFrame(), refused
@@ -154,7 +154,7 @@ def answer_rows(
 def answer_frame(
     clf: DIPClassifier, X: Any, rows: np.ndarray, kept: pd.DataFrame, request: ScoreRequest
 ) -> pd.DataFrame:
-    """One line per row: number, columns of the input, label, probabilities, evidence, reason."""
+    """Return a line per row: number, columns of the input, label, probabilities, and so on."""
     names = [str(name) for name in clf.classes_]
     made: dict[str, Any] = {"row": rows}
     made |= {name: kept[name] for name in kept}
@@ -164,7 +164,7 @@ def answer_frame(
 
 
 def answer_inputs(clf: DIPClassifier, X: Any, request: ScoreRequest) -> Answers:
-    """Answers to inputs X (n, d), a table or an array, with labels as texts."""
+    """Answer inputs X (n, d), a table or an array, with labels as texts."""
     answers: Answers = clf.answers(
         X,
         coverage=request.coverage if "set" in request.fields else None,
@@ -174,7 +174,7 @@ def answer_inputs(clf: DIPClassifier, X: Any, request: ScoreRequest) -> Answers:
 
 
 def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """The classes of each set with bars between them; a bar in a name gets a backslash."""
+    """Return the classes of each set, bars between them; a bar in a name gets a backslash."""
     names = [name.replace("|", r"\|") for name in names]
     packed = np.packbits(sets, axis=1)
     codes = packed.view(f"S{packed.shape[1]}").ravel()

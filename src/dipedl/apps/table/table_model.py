@@ -121,12 +121,12 @@ class TableModel:
 
     @property
     def classes(self) -> list[str]:
-        """The classes, in the order of all probabilities."""
+        """Return the classes, in the order of all probabilities."""
         return [str(name) for name in self.classifier.classes_]
 
     @cached_property
     def usual(self) -> dict[str, Column]:
-        """What is usual in the inputs of the classifier, by their names."""
+        """Return the inputs of the classifier by their names, with their usual values."""
         columns = self.classifier.evidence_.columns_
         return {} if columns is None else {name: columns[j] for j, name in enumerate(columns.names)}
 
@@ -240,7 +240,7 @@ def _is_input(columns: Iterable[ColumnSpec], values: pd.Series) -> bool:
 
 
 def read_model(path: Path) -> TableModel:
-    """The model in a file; UserError if it is none of a table."""
+    """Return the model in a file; UserError if it is none of a table."""
     return table_model(load_any(path), path)
 
 
@@ -264,7 +264,7 @@ def is_of_table(model: Any) -> bool:
 
 
 def table_model(classifier: Any, path: Path) -> TableModel:
-    """A model out of `load_any` with its columns; UserError if it is none of a table."""
+    """Return a model of `load_any` with its columns; UserError if it is none of a table."""
     if type(classifier).__name__ == "DriftMonitor":
         raise UserError(
             f"{path} holds a monitor, not a model: name the model that it watches; dipedl monitor "
@@ -280,7 +280,7 @@ def table_model(classifier: Any, path: Path) -> TableModel:
 def plain_model(
     classifier: DIPClassifier, unnamed: str = "x", texts: Sequence[str] = ()
 ) -> TableModel:
-    """A model that was fitted in Python on numbers and `texts`; without names on x0, x1, ..."""
+    """Return a model fitted in Python on numbers and `texts`; without names on x0, x1, ..."""
     numbers = [f"{unnamed}{j}" for j in range(classifier.n_features_in_)]
     names = getattr(classifier, "feature_names_in_", numbers)
     columns = (ColumnSpec(str(name), CATEGORY if name in texts else NUMERIC) for name in names)
@@ -308,7 +308,7 @@ def inspect_model(path: Path) -> dict[str, Any]:
 
 
 def describe_rows_learned(facts: Mapping[str, Any]) -> str:
-    """From how many rows a model learned, and its classifier if these are fewer, in words."""
+    """Say from how many rows a model learned, and its classifier if these are fewer."""
     learned, of_classifier = facts["learned"], facts.get("classifier_rows", facts["learned"])
     if of_classifier >= learned:
         return f"{learned:,} rows"
@@ -316,7 +316,7 @@ def describe_rows_learned(facts: Mapping[str, Any]) -> str:
 
 
 def describe_inputs(kinds: Mapping[str, str], facts: Mapping[str, Any]) -> dict[str, str]:
-    """The columns of a model with their kinds; of images all features in one line."""
+    """Return the columns of a model with their kinds; of images all features in one line."""
     network = facts.get("images")
     return dict(kinds) if network is None else {"image": describe_features(network, len(kinds))}
 

@@ -29,7 +29,7 @@ class WatchResult:
 def start_monitor(
     model: TableModel, reference: Table | None, rate: float, window: int
 ) -> DriftMonitor:
-    """A monitor of a model's columns, by its held-out rows or by rows it has not seen."""
+    """Return a monitor of a model's columns, by its held-out rows or by rows it has not seen."""
     monitor = DriftMonitor(rate, window)
     if reference is None:
         return monitor.fit(model.classifier, columns=list(model.usual.values()))
@@ -40,7 +40,7 @@ def start_monitor(
 
 
 def load_monitor(path: Path) -> DriftMonitor:
-    """The monitor in a file."""
+    """Return the monitor in a file."""
     try:
         monitor = load(path)
     except ValueError as error:

@@ -25,7 +25,7 @@ Write = Callable[[pd.DataFrame], None]
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file open for writing that appears at `path` if nothing fails."""
+    """Yield a file open for writing that appears at `path` if nothing fails."""
     try:
         with whole_file(path) as file:
             yield file
@@ -57,13 +57,13 @@ def check_no_table(path: Path) -> None:
 
 
 def without_ending(path: Path) -> str:
-    """The name of a file to write without the ending that names its format."""
+    """Return the name of a file to write without the ending that names its format."""
     return path.name[: -len(ending_of(path))]
 
 
 @contextmanager
 def table_writer(path: Path) -> Iterator[Write]:
-    """A function that adds rows to a table, in the format that the ending of `path` names.
+    """Yield a function that adds rows to a table, in the format that the ending of `path` names.
 
     All pieces must have the same columns, and there must be one.
     """
@@ -73,7 +73,7 @@ def table_writer(path: Path) -> Iterator[Write]:
 
 
 def ending_of(path: Path) -> str:
-    """The ending that names the format to write; UserError for another."""
+    """Return the ending that names the format to write; UserError for another."""
     for ending in _WRITERS:
         if path.name.lower().endswith(ending):
             return ending
@@ -93,7 +93,7 @@ def _csv_writer(file: Any) -> Iterator[Write]:
 
 
 def _as_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with names and texts that no spreadsheet takes for formulas."""
+    """Return the frame with names and texts that no spreadsheet takes for formulas."""
     texts = frame.select_dtypes(["object", "string", "category"])
     cells = {name: texts[name].map(_as_cell, na_action="ignore") for name in texts}
     return frame.assign(**cells).rename(columns=_as_cell)
@@ -111,7 +111,7 @@ def _gz_writer(file: IO[bytes]) -> Iterator[Write]:
 
 @contextmanager
 def _arrow_writer(file: IO[bytes], open_file: Callable[..., Any]) -> Iterator[Write]:
-    """The schema is that of the first piece."""
+    """Yield a writer whose schema is that of the first piece."""
     opened: list[tuple[Any, Any]] = []
 
     def write(frame: pd.DataFrame) -> None:
