@@ -135,15 +135,13 @@ def unknown_counts(
     return UnknownCounts(np.stack(rows), of_rows, names, threshold, false_alarm_rate, len(known))
 
 
-def unknown_matrix(counts: UnknownCounts, *, title: bool = True, ax: Axes | None = None) -> Axes:
+def unknown_matrix(counts: UnknownCounts, *, ax: Axes | None = None) -> Axes:
     """Confusion matrix with a column "unknown", and one row per OOD set.
 
     Parameters
     ----------
     counts : UnknownCounts
         From `unknown_counts`.
-    title : bool, default=True
-        Tell in the title where the threshold comes from.
     ax : Axes, optional
         Where to draw.
 
@@ -151,7 +149,7 @@ def unknown_matrix(counts: UnknownCounts, *, title: bool = True, ax: Axes | None
     -------
     Axes
         Each cell has its count and its share of the row, also as colour: blue for a known class,
-        orange for unknown.
+        orange for unknown. The title tells where the threshold comes from.
 
     Examples
     --------
@@ -183,13 +181,11 @@ def unknown_matrix(counts: UnknownCounts, *, title: bool = True, ax: Axes | None
     k = len(counts.classes)
     if n_rows > k:
         ax.axhline(k - 0.5, color=ink(), linewidth=0.8, alpha=0.5)
-    if title:
-        ax.set_title(
-            f"unknown: uncertainty above {counts.threshold:.3g}, which "
-            f"{counts.false_alarm_rate:.0%} of\n{counts.n_held_out:,} known held-out inputs may "
-            "exceed",
-            fontsize="small",
-        )
+    ax.set_title(
+        f"unknown: uncertainty above {counts.threshold:.3g}, which {counts.false_alarm_rate:.0%} of"
+        f"\n{counts.n_held_out:,} known held-out inputs may exceed",
+        fontsize="small",
+    )
     return ax
 
 

@@ -181,7 +181,6 @@ def vacuity_against(
     *,
     log: bool = False,
     xlabel: str | None = None,
-    legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """Vacuity against a quantity: all points, with median and 16-84 % band of each set.
@@ -195,8 +194,6 @@ def vacuity_against(
         Draw x on a logarithmic axis.
     xlabel : str, optional
         Label of x.
-    legend : bool, default=True
-        Name the sets.
     ax : Axes, optional
         Where to draw.
 
@@ -254,8 +251,7 @@ def vacuity_against(
     if omitted:
         text = f"{omitted:,} without a value left out"
         ax.text(0.99, 1.01, text, ha="right", va="bottom", fontsize=8, transform=ax.transAxes)
-    if legend:
-        ax.legend()
+    ax.legend()
     return ax
 
 

@@ -262,16 +262,16 @@ def test_neighbours_are_named_by_their_rows_in_the_file(timed, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["score", "explain", "inspect", "check", "report"])
-def test_every_command_is_quiet_or_verbose_if_asked(command, run, kept, tmp_path):
+def test_every_command_is_quiet_if_asked(command, run, kept, tmp_path):
     given = {
         "inspect": [kept / "model.dipedl"],
         "check": [kept / "passengers.csv", "--target", "survived"],
     }.get(command, [kept / "model.dipedl", kept / "new.csv"])
     ending = {"score": "csv", "report": "html"}.get(command)
     out = ["--out", tmp_path / f"a.{ending}"] if ending else []
-    quiet, steps = (run(command, *given, *out, option) for option in ("-q", "-v"))
-    assert (quiet.stderr, quiet.exit_code) == ("", steps.exit_code)
-    assert quiet.stdout == steps.stdout and re.search(r": \d+\.\d\d s\n", steps.stderr)
+    quiet, told = (run(command, *given, *out, *option) for option in (["-q"], []))
+    assert (quiet.stderr, quiet.exit_code) == ("", told.exit_code)
+    assert quiet.stdout == told.stdout
 
 
 def test_a_row_far_from_the_rest_is_named_as_in_its_file(tmp_path):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import options
-from .terminal import PARTIAL, echo, echo_json, measure_step, names_in, pairs_in, report_errors
+from .terminal import PARTIAL, echo, echo_json, names_in, pairs_in, report_errors
 
 
 def check(
@@ -26,7 +26,6 @@ def check(
     ] = 100_000,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
 ) -> None:
     """Say what is wrong with a table before anything is fitted.
 
@@ -42,8 +41,7 @@ def check(
         ]
         if not quiet:
             echo(f"Reading {data} and looking ...", err=True)
-        with measure_step("rows read and checked", verbose):
-            found = check_table(tables, target, names_in(drop), pairs_in(types), rows or None)
+        found = check_table(tables, target, names_in(drop), pairs_in(types), rows or None)
     found = diagnosis_in_shell(found)
     if json:
         echo_json(found.to_dict())

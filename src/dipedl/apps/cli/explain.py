@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import options
-from .terminal import PARTIAL, echo, echo_json, list_rejected, measure_step, report_errors
+from .terminal import PARTIAL, echo, echo_json, list_rejected, report_errors
 
 _FIRST = 10
 
@@ -29,7 +29,6 @@ def explain(
     delimiter: options.Delimiter = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
 ) -> None:
     """Say why rows got their answers: how rare each is, and its columns that are unusual or new.
 
@@ -42,14 +41,12 @@ def explain(
 
         if not data.startswith("{"):
             options.check_order(model, Path(data))
-        with measure_step(f"{model} read", verbose):
-            fitted = read_model(model)
+        fitted = read_model(model)
         if data.startswith("{"):
             table = row_of_json(data)
         else:
             table = options.open_for(fitted, model, Path(data), delimiter)
-        with measure_step("rows explained", verbose):
-            cards, refused = explain_rows(fitted, table, rows, top, row)
+        cards, refused = explain_rows(fitted, table, rows, top, row)
     if json:
         named = [{"row": one.row} | ({"file": one.file} if one.file else {}) for one in cards]
         echo_json([name | one.card.to_dict() for name, one in zip(named, cards, strict=True)])

@@ -20,7 +20,6 @@ from .terminal import (
     echo_json,
     fail,
     list_rejected,
-    measure_step,
     names_in,
     pairs_in,
     refuse_options,
@@ -130,7 +129,9 @@ def fit(
     dry_run: DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")
+    ] = False,
 ) -> None:
     """Learn to predict a column of a table, and to know which rows are unlike it.
 
@@ -184,8 +185,7 @@ def fit(
             echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
             result = fit_table(table, FitRequest(target or CLASS, rows=rows or None, **settings))
-        with measure_step(f"{out} written", verbose):
-            save_model(result.model, out)
+        save_model(result.model, out)
     _print_result(result, path, out, json, quiet)
 
 

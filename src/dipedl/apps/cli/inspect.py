@@ -6,14 +6,13 @@ from typing import Any
 
 from ...writing.cells import one_line
 from . import options
-from .terminal import echo, echo_json, measure_step, report_errors
+from .terminal import echo, echo_json, report_errors
 
 
 def inspect(
     model: options.Model,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
 ) -> None:
     """Say what a model's file holds: versions, columns, what it was fitted on.
 
@@ -22,8 +21,7 @@ def inspect(
     with report_errors(quiet):
         from ..table.table_model import inspect_model
 
-        with measure_step(f"{model} read", verbose):
-            found = inspect_model(model)
+        found = inspect_model(model)
         if json:
             echo_json(found)
             return

@@ -41,7 +41,6 @@ Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Each step with its seconds.")]
 Coverage = Annotated[
     float, typer.Option(help="How often prediction sets must hold the true class, in (0, 1).")
 ]

@@ -10,7 +10,7 @@ import typer
 
 from ...writing.cells import printable_name
 from . import options
-from .terminal import PARTIAL, check_share, echo, echo_json, measure_step, report_errors
+from .terminal import PARTIAL, check_share, echo, echo_json, report_errors
 
 if TYPE_CHECKING:
     from ..table.evaluate import Evaluation
@@ -33,7 +33,6 @@ def report(
     delimiter: options.Delimiter = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
 ) -> None:
     """Write a page about a model on your own test rows: one HTML file that loads nothing.
 
@@ -51,19 +50,16 @@ def report(
         check_writable(out, options.input_files(model, data, ood))
         check_page(out)
         options.check_order(model, data)
-        with measure_step(f"{model} read", verbose):
-            fitted = read_model(model)
+        fitted = read_model(model)
         table, *others = (
             options.open_for(fitted, model, path, delimiter) for path in (data, ood) if path
         )
         if not quiet:
             echo("Answering and drawing ...", err=True)
-        with measure_step("rows answered and measured", verbose):
-            named = [("other rows", other) for other in others]
-            found = evaluate(fitted, table, named, rows or None, coverage)
+        named = [("other rows", other) for other in others]
+        found = evaluate(fitted, table, named, rows or None, coverage)
         found = replace(found, diagnosis=diagnosis_in_shell(found.diagnosis))
-        with measure_step("page drawn", verbose):
-            page = render(found, printable_name(data.name), printable_name(model.name))
+        page = render(found, printable_name(data.name), printable_name(model.name))
         with complete_file(out) as file:
             file.write(page.encode())
     if json:

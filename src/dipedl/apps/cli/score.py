@@ -19,7 +19,6 @@ from .terminal import (
     echo_json,
     fail,
     list_rejected,
-    measure_step,
     names_in,
     refuse_options,
     report_errors,
@@ -100,7 +99,6 @@ def score(
     dry_run: DryRun = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
 ) -> None:
     """Answer each row: label, probabilities, vacuity, p-value, flag, prediction set, reason.
 
@@ -130,15 +128,14 @@ def score(
             if not read_model(model).of_images:
                 refuse_options(context, {"delimiter": options.NO_CSV})
                 out = out or Path("answers")
-                with measure_step("rows answered", verbose):
-                    _score_parts(model, data, out, request, engine_options, json, quiet)
+                _score_parts(model, data, out, request, engine_options, json, quiet)
                 return
         refuse_options(context, _ONLY_IN_PARTS)
         table_at, out = Path(data) if data else None, out or Path("answers.csv")
         ending_of(out)
         for written in (out, refused_path(out)):
             check_writable(written, options.input_files(model, table_at, *files))
-        with measure_step("rows answered", verbose), show_rows(quiet) as progress:
+        with show_rows(quiet) as progress:
             if model and table_at:
                 fitted = read_model(model)
                 table = options.open_for(fitted, model, table_at, delimiter)

@@ -137,15 +137,6 @@ def echo_json(value: Any) -> None:
 
 
 @contextmanager
-def measure_step(name: str, verbose: bool) -> Iterator[None]:
-    """Print how long a step took, with --verbose."""
-    start = time.perf_counter()
-    yield
-    if verbose:
-        echo(f"{name}: {time.perf_counter() - start:.2f} s", err=True)
-
-
-@contextmanager
 def show_rows(quiet: bool) -> Iterator[Callable[[int, float], None] | None]:
     """Yield a function of the rows so far and the share of the file that shows both on a line."""
     if quiet:

@@ -172,18 +172,15 @@ class DriftMonitor(BaseEstimator):
             return self.report()
         return self._add(rows_of_model(model, X), X, labels, batch)
 
-    def update_answers(
-        self, answers: Any, X: Any = None, labels: Any = None, *, batch: int | None = None
-    ) -> DriftReport:
+    def update_answers(self, answers: Any, X: Any = None) -> DriftReport:
         """Take a batch of answers, ``model.answers(X)``; X is needed for columns alone."""
         check_is_fitted(self, "model_")
-        self._check_batch(batch)
         n = len(answers.p_values)
         if X is not None and _row_count(X) not in (n, None):
             raise ValueError(f"X must have one row per answer, got {_row_count(X)} for {n}")
         if n == 0:
             return self.report()
-        return self._add(rows_of_answers(answers), X, labels, batch)
+        return self._add(rows_of_answers(answers), X)
 
     def report(self) -> DriftReport:
         """Return the report so far."""
@@ -277,7 +274,7 @@ class DriftMonitor(BaseEstimator):
                 f"{batch}: a batch that came before, or out of order, is not counted"
             )
 
-    def _add(self, rows: Rows, X: Any, labels: Any, batch: int | None) -> DriftReport:
+    def _add(self, rows: Rows, X: Any, labels: Any = None, batch: int | None = None) -> DriftReport:
         """Count a batch, bet on it and report."""
         # All that can fail comes before the first change.
         columns = count_columns(self.columns_, X) if self.columns_ else []
