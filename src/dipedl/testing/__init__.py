@@ -5,12 +5,10 @@ wrong, and else returns None; those of densities are in ``densities``, those of 
 uncertainty in ``baselines``.
 """
 
-from .baselines import BASELINE_CHECKS, baseline_checks, check_baseline
-from .densities import DENSITY_CHECKS, check_density, density_checks
+from .baselines import baseline_checks, check_baseline
+from .densities import check_density, density_checks
 
 __all__ = [
-    "BASELINE_CHECKS",
-    "DENSITY_CHECKS",
     "baseline_checks",
     "check_baseline",
     "check_density",

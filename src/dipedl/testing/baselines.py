@@ -24,11 +24,11 @@ from sklearn.utils.validation import has_fit_parameter
 from ..protocols import EvidentialClassifier, UncertaintyClassifier
 from ._shared import METHODS, SHARED_CHECKS, Subject, conformance, refuses, require, same
 
-__all__ = ["BASELINE_CHECKS", "baseline_checks", "check_baseline"]
+__all__ = ["baseline_checks", "check_baseline"]
 
 
 def check_baseline(estimator: Any, X: Any = None, y: Any = None) -> None:
-    """Run every check of `BASELINE_CHECKS` on a method, beside scikit-learn's ``check_estimator``.
+    """Run every check of `baseline_checks` on a method, beside scikit-learn's ``check_estimator``.
 
     Parameters
     ----------
@@ -61,11 +61,6 @@ def check_baseline(estimator: Any, X: Any = None, y: Any = None) -> None:
             )
     for check in baseline_checks():
         check(estimator, X, y)
-
-
-def baseline_checks() -> list[Callable[..., None]]:
-    """Return the checks, for ``pytest.mark.parametrize``."""
-    return list(BASELINE_CHECKS)
 
 
 @conformance
@@ -182,14 +177,15 @@ def check_validation_data(s: Subject) -> None:
             raise AssertionError(f"refuses validation data: {error!r}") from error
 
 
-#: Every check, in the order in which `check_baseline` runs them.
-BASELINE_CHECKS: list[Callable[..., None]] = [
-    *SHARED_CHECKS,
-    check_probabilities,
-    check_higher_is_less_sure,
-    check_dirichlet,
-    check_labels_may_be_strings,
-    check_bad_labels_are_refused,
-    check_global_randomness_is_left_alone,
-    check_validation_data,
-]
+def baseline_checks() -> list[Callable[..., None]]:
+    """Return all checks in the order of their runs, for ``pytest.mark.parametrize``."""
+    return [
+        *SHARED_CHECKS,
+        check_probabilities,
+        check_higher_is_less_sure,
+        check_dirichlet,
+        check_labels_may_be_strings,
+        check_bad_labels_are_refused,
+        check_global_randomness_is_left_alone,
+        check_validation_data,
+    ]

@@ -22,11 +22,11 @@ from sklearn.utils.validation import has_fit_parameter
 from ..density.base import add_rows
 from ._shared import SHARED_CHECKS, Subject, conformance, require, same, two_classes
 
-__all__ = ["DENSITY_CHECKS", "check_density", "density_checks"]
+__all__ = ["check_density", "density_checks"]
 
 
 def check_density(density: Any) -> None:
-    """Run every check of `DENSITY_CHECKS` on a density.
+    """Run every check of `density_checks` on a density.
 
     Parameters
     ----------
@@ -56,11 +56,6 @@ def check_density(density: Any) -> None:
             )
     for check in density_checks():
         check(density)
-
-
-def density_checks() -> list[Callable[..., None]]:
-    """Return the checks, for ``pytest.mark.parametrize``."""
-    return list(DENSITY_CHECKS)
 
 
 @conformance
@@ -224,16 +219,17 @@ def _is_random(density: Any) -> bool:
     return any(name.split("__")[-1] == "random_state" for name in names)
 
 
-#: Every check, in the order in which `check_density` runs them.
-DENSITY_CHECKS: list[Callable[..., None]] = [
-    *SHARED_CHECKS,
-    check_training_order_is_irrelevant,
-    check_far_points_score_lower,
-    check_memory_is_linear,
-    check_integrates_to_one,
-    check_partial_fit_equals_fit,
-    check_merging_equals_fit,
-    check_sample_weight_is_repetition,
-    check_constant_feature,
-    check_huge_query,
-]
+def density_checks() -> list[Callable[..., None]]:
+    """Return all checks in the order of their runs, for ``pytest.mark.parametrize``."""
+    return [
+        *SHARED_CHECKS,
+        check_training_order_is_irrelevant,
+        check_far_points_score_lower,
+        check_memory_is_linear,
+        check_integrates_to_one,
+        check_partial_fit_equals_fit,
+        check_merging_equals_fit,
+        check_sample_weight_is_repetition,
+        check_constant_feature,
+        check_huge_query,
+    ]

@@ -543,7 +543,6 @@ def test_without_pyarrow_it_says_what_to_install(run, kept, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run("check", kept / "new.csv", "--target", "survived")
-    done = run("check", kept / "new.csv", "--target", "survived")
     one_sentence(done, 1, "needs the package 'pyarrow': pip install 'dipedl[tables]'")
 
 

@@ -247,9 +247,8 @@ def test_a_monitor_measures_the_accuracy_of_any_file_and_piece(
     if "integers" not in writer:
         stream.loc[500, ["zone", "y"]] = 1.5, 7.5
     WRITERS[writer](tmp_path / "new", stream)
-    report = watch(
-        start_monitor(model, None, 0.01, 400), model, open_table(tmp_path / "new")
-    ).report
+    monitor = start_monitor(model, None, 0.01, 400)
+    report, _ = watch(monitor, model, open_table(tmp_path / "new"))
     assert report.accuracy.value > 0.85 and report.rows == report.accuracy.rows == 800
     assert report.window.changed == ()
 

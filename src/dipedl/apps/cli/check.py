@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,11 +34,11 @@ def check(
     """
     with report_errors(quiet):
         from ..table.check import check_table
+        from ..table.reading import open_table
         from .terminal import diagnosis_in_shell
 
-        tables = [
-            options.open_file(path, delimiter, names_in(gaps)) for path in (data, test) if path
-        ]
+        how: dict[str, Any] = {"delimiter": delimiter, "gaps": names_in(gaps)}
+        tables = [open_table(path, **how) for path in (data, test) if path]
         if not quiet:
             echo(f"Reading {data} and looking ...", err=True)
         found = check_table(tables, target, names_in(drop), pairs_in(types), rows or None)

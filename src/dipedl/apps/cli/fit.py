@@ -170,6 +170,7 @@ def fit(
     with report_errors(quiet):
         from ..table.fit import FitRequest, fit_table
         from ..table.images import CLASS, FILE, image_files, open_images
+        from ..table.reading import open_table
         from ..table.table_model import save_model
         from ..table.writing import check_no_table, check_writable
 
@@ -180,7 +181,7 @@ def fit(
             table: Table = open_images(path, str(extractor or ""))
             settings["drop"] += [FILE]
         else:
-            table = options.open_file(path, delimiter, names_in(gaps))
+            table = open_table(path, delimiter=delimiter, gaps=names_in(gaps))
         if not quiet:
             echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result

@@ -92,22 +92,22 @@ def monitor(
                 watching = start_monitor(fitted, usual, rate, window or _WINDOW)
             table = options.open_for(fitted, model, data, delimiter)
             with show_rows(quiet) as progress:
-                found = watch(watching, fitted, table, batch, progress)
+                drift, refused = watch(watching, fitted, table, batch, progress)
             if page is not None:
-                text = render_page(watching, found.report, printable_name(data.name))
+                text = render_page(watching, drift, printable_name(data.name))
                 with complete_file(page) as file:
                     file.write(text.encode())
             if state is not None:
                 save(watching, state)
     if json:
-        refused = {"refused": len(found.refused)}
-        echo_json(found.report.to_dict() | {"gauges": found.report.gauges()} | refused)
+        more = {"gauges": drift.gauges(), "refused": len(refused)}
+        echo_json(drift.to_dict() | more)
     else:
-        echo(str(found.report))
-    list_rejected(found.refused, len(found.refused))
-    if found.report.alarm:
+        echo(str(drift))
+    list_rejected(refused, len(refused))
+    if drift.alarm:
         raise typer.Exit(ALARM)
-    if found.refused:
+    if refused:
         raise typer.Exit(PARTIAL)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from glob import has_magic
@@ -66,22 +66,14 @@ def check_order(model: Path, data: Path) -> None:
         raise UsageError(f"{data} is a model, and {model} is none: MODEL comes first, then DATA")
 
 
-def open_file(
-    path: Path, delimiter: str | None, gaps: Sequence[str] = (), numbers: bool = False
-) -> Table:
-    """Open the table in a file, as `open_table`."""
-    from ..table.reading import open_table
-
-    return open_table(path, delimiter=delimiter, gaps=gaps, numbers=numbers)
-
-
 def open_for(model: TableModel, file: Path, path: Path, delimiter: str | None) -> Table:
     """Open the table in a file, or of a folder of images, as the model of `file` was fitted."""
     from ..table.images import network_of, open_images
+    from ..table.reading import open_table
 
     network = model.facts.get("images")
     if network is None:
-        return open_file(path, delimiter, model.gaps)
+        return open_table(path, delimiter=delimiter, gaps=model.gaps)
     return open_images(path, network_of(network, model.facts.get("images_sha256", ""), file.parent))
 
 

@@ -112,6 +112,7 @@ def score(
     _check_inputs(model, data, files)
     with report_errors(quiet, "Fit on" if proba is None else "Hold out"):
         from ..table.other_system import Pair, score_other_system
+        from ..table.reading import open_table
         from ..table.score import REASONS, ScoreRequest, refused_path, score_table
         from ..table.table_model import read_model
         from ..table.writing import check_writable, ending_of
@@ -143,8 +144,8 @@ def score(
             else:
                 new, held_out = (
                     Pair(
-                        options.open_file(of_proba, delimiter, numbers=True),
-                        options.open_file(of_features, delimiter) if of_features else None,
+                        open_table(of_proba, delimiter=delimiter, numbers=True),
+                        open_table(of_features, delimiter=delimiter) if of_features else None,
                     )
                     for of_proba, of_features in (files[:2], files[2:])
                     if of_proba

@@ -10,7 +10,7 @@ import typer
 
 from ...writing.cells import one_line
 from ...writing.files import check_is_no_input, writable_target
-from .terminal import exit_on, fail, names_in, warnings_as_notes
+from .terminal import check_share, fail, names_in, report_errors
 
 if TYPE_CHECKING:
     from ..spectra import Failure
@@ -25,8 +25,6 @@ spectra = typer.Typer(
 _TOY_FIT, _TOY_CLASSIFY, _TOY_LAMPS = 1000, 300, 30
 _SHOWN = 5
 _FEW = 500
-#: What users can mend.
-_REFUSED = (ValueError, OSError, ImportError)
 
 Paths = Annotated[
     list[str] | None,
@@ -69,11 +67,13 @@ def fit(
     from ...io.model_file import save
     from ..spectra import classification
 
-    _check_output(out, paths, labels)
     wanted = classes or ("GALAXY,QSO" if toy else "")
     note = _silent if quiet else _note
-    with exit_on(*_REFUSED), warnings_as_notes():
-        classification.check_estimator(estimator)  # before reading thousands of files
+    # Before reading thousands of files.
+    if estimator not in classification.ESTIMATORS:
+        fail(f"--estimator must be one of {list(classification.ESTIMATORS)}, got {estimator!r}")
+    with report_errors(quiet):
+        _check_output(out, paths, labels)
         batches = (
             classification.toy_batches(_TOY_FIT, seed=0)
             if _is_toy(toy, paths)
@@ -117,10 +117,9 @@ def classify(
     """
     from ..spectra import classification
 
-    if not 0 < false_alarms < 1:
-        fail(f"--false-alarms must be in (0, 1), got {false_alarms:g}; 0.05 is usual")
-    _check_output(out, paths, model)
-    with exit_on(*_REFUSED), warnings_as_notes():
+    check_share(false_alarms, "--false-alarms", "0.05")
+    with report_errors(quiet):
+        _check_output(out, paths, model)
         fitted = classification.read_model(model)
         batches = (
             classification.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
@@ -140,7 +139,7 @@ def classify(
 
 def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
     if toy == bool(paths):
-        raise ValueError("give either paths of FITS files or --toy, which uses made-up spectra")
+        fail("give either paths of FITS files or --toy, which uses made-up spectra")
     return toy
 
 
@@ -176,10 +175,9 @@ def _list_failures(failures: Sequence[Failure]) -> None:
 def _check_output(out: Path, paths: Sequence[str] | None, other: Path | None) -> None:
     from ..spectra.files import fits_files
 
-    with exit_on(*_REFUSED):
-        writable_target(out)
-        if out.exists():
-            check_is_no_input(out, [other, *(fits_files(paths) if paths else [])])
+    writable_target(out)
+    if out.exists():
+        check_is_no_input(out, [other, *(fits_files(paths) if paths else [])])
 
 
 def _note(text: str) -> None:

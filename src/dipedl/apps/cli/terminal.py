@@ -92,15 +92,6 @@ def report_errors(quiet: bool, learn: str = "Fit on") -> Iterator[None]:
 
 
 @contextmanager
-def exit_on(*kinds: type[Exception]) -> Iterator[None]:
-    """Turn exceptions of these kinds into one line and exit code 2."""
-    try:
-        yield
-    except kinds as error:
-        fail(with_options(error_text(error)))
-
-
-@contextmanager
 def warnings_as_notes(quiet: bool = False, learn: str = "Fit on") -> Iterator[None]:
     """Print a warning of the library without its file and line, and no other."""
 

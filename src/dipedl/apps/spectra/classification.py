@@ -241,12 +241,6 @@ def fit_model(
     return Pipeline([*features.steps, ("classifier", classifier)])
 
 
-def check_estimator(name: str) -> None:
-    """Refuse a name that is not in ESTIMATORS."""
-    if name not in ESTIMATORS:
-        raise ValueError(f"`estimator` must be one of {list(ESTIMATORS)}, got {name!r}")
-
-
 def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
     """Accuracy, balanced accuracy and recall of each class on the held-out rows."""
     classifier = model[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +15,6 @@ from .errors import UsageError, UserError
 from .reading import RejectedRow, Table, sample_rows
 from .score import Progress
 from .table_model import TableModel
-
-
-@dataclass
-class WatchResult:
-    """Result of a stream: the report after its last row, and the rows that were left out."""
-
-    report: DriftReport
-    refused: list[RejectedRow] = field(default_factory=list)
 
 
 def start_monitor(
@@ -58,12 +49,15 @@ def watch(
     table: Table,
     batch: int | None = None,
     progress: Progress | None = None,
-) -> WatchResult:
-    """Feed the rows of a table to a monitor, with their classes where the table has them."""
+) -> tuple[DriftReport, list[RejectedRow]]:
+    """Feed a monitor the rows of a table, with their classes where it has them.
+
+    Return the report after the last row, and the rows that were left out.
+    """
     check_known(model.columns, table.names, table.path)
-    watched, rows = WatchResult(monitor.report()), 0
+    report, refused, rows = monitor.report(), list[RejectedRow](), 0
     for piece in table.pieces():
-        watched.refused += piece.refused
+        refused += piece.refused
         rows += len(piece.frame)
         for first in range(0, len(piece.frame), monitor.window):
             some = slice(first, first + monitor.window)
@@ -71,12 +65,12 @@ def watch(
             X, fine, odd = as_inputs(model.columns, frame, piece.rows[some])
             labels = model.labels(frame)
             labels = None if labels is None else labels[fine]
-            watched.refused += odd
-            watched.report = monitor.update(model.classifier, X, labels, batch=batch)
+            refused += odd
+            report = monitor.update(model.classifier, X, labels, batch=batch)
             batch = None
         if progress is not None:
             progress(rows, piece.done)
-    return watched
+    return report, refused
 
 
 def render_page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
