@@ -9,7 +9,6 @@ from safetensors import safe_open
 from torch import nn
 
 import dipedl
-from dipedl.calibration import Rehearsal
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import Identity, QuantileEvidence, ZScore
@@ -237,28 +236,3 @@ def test_a_target_that_cannot_be_written(tmp_path, path):
     with pytest.raises(OSError, match="cannot save to"):
         module.save(tmp_path)
     assert path.read_bytes() == before
-
-
-def test_names_of_before_are_read(path):
-    module = DIPModule(mlp(), spread=Rehearsal())
-    module.fit_density([(X, Y)], calibration=[blobs(150, seed=1)])
-    state = {_name_of_before(k): v for k, v in module.state_dict().items()}
-    assert "kept.scores" in state and "head.supported.numbers" in state
-    of_state = DIPModule(mlp(), spread=Rehearsal())
-    of_state.source.look((X[:2],), {})
-    of_state.load_state_dict(state)
-    module.save(path)
-    manifest, tensors = container.read(path)
-    del manifest["tensors"]
-    state = {_name_of_before(k): v for k, v in manifest["state"].items()}
-    assert "kept/scores" in state and "head/supported.numbers" in state
-    tensors = {_name_of_before(k): v for k, v in tensors.items()}
-    container.write(path, manifest | {"state": state}, tensors)
-    for again in (of_state, DIPModule.load(path, mlp())):
-        assert same(again(X), module(X)) and torch.equal(again.p_value(X), module.p_value(X))
-
-
-def _name_of_before(name):
-    for now, before in (("held_out", "kept"), ("head.strength", "head.supported")):
-        name = name.replace(now, before, 1) if name.startswith(now) else name
-    return name.replace("head/strength", "head/supported", 1)

@@ -491,7 +491,6 @@ def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Yield the temperature, and confidence against accuracy."""
     if not held_out.has_labels:
         return
-    # Files of before 0.2.0 hold no probabilities before the calibrator.
     known = held_out.bare_proba is not None
     if known and hasattr(clf.evidence_.calibrator_, "temperature_"):
         yield _temperature(held_out, clf)

@@ -658,9 +658,10 @@ def _arrays_fit(state: Any, sizes: c.Sizes) -> None:
     rows = {
         name.removeprefix("held_out/"): v for name, v in vars(state).items() if "held_out/" in name
     }
-    scores, source, _ = rows.pop("scores"), rows.pop("source"), rows.pop("memorised", None)
-    sharpening = rows.pop("evidence", np.empty(0))[-2:]
-    c.need((np.diff(sharpening) > 0).all(), "sharpen from above")
+    scores, source, _ = rows.pop("scores"), rows.pop("source"), rows.pop("memorised")
+    evidence = rows.pop("evidence")
+    c.need(len(evidence) or not len(scores), "have rows without evidence")
+    c.need((np.diff(evidence[-2:]) > 0).all(), "sharpen from above")
     lengths = {len(array) for array in rows.values()}
     c.need(lengths <= {0, len(scores)}, "have parts of other rows")
     c.need(len(rows["labels"]) == len(rows["logits"]), "have labels of other rows")
@@ -695,11 +696,11 @@ MODULE = Entry(
         "held_out/logits": c.either(c.floats("*", "k"), _EMPTY),
         "held_out/labels": c.either(c.ints("*", least=0, below="k"), _EMPTY),
         "held_out/source": c.either(c.ints(least=0, below=4), _EMPTY),
+        "held_out/memorised": c.either(c.ints(least=0, below=2), _EMPTY),
+        "held_out/evidence": c.either(c.floats(17, finite=False), _EMPTY),
     },
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
     | {"head/strength.numbers": c.floats("*")}
-    | {"held_out/memorised": c.either(c.ints(least=0, below=2), _EMPTY)}
-    | {"held_out/evidence": c.either(c.floats(17, finite=False), _EMPTY)}
     | {"fusion/scales": c.positive(2), "fusion/knots fusion/values": c.floats(2, "t")},
     where=(_arrays_fit, _knots_rise, _strength_counts),
 )

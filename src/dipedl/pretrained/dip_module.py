@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial, wraps
@@ -46,7 +45,7 @@ from ..networks.batches import (
 from .class_gaussians import ClassGaussians, check_features, keep_precision
 from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
 from .features import PENULTIMATE, FeatureSource, Rows, list_shapes, network_errors, read_rows
-from .held_out_rows import HELD_OUT_SHARE, HeldOutRows, HoldOut, rename_key, spread_evenly
+from .held_out_rows import HELD_OUT_SHARE, HeldOutRows, HoldOut, spread_evenly
 
 __all__ = ["DIPModule"]
 
@@ -571,14 +570,8 @@ class DIPModule(Decisions, nn.Module):
         if not len(rows.scores):
             raise ValueError(f"this DIPModule holds no held-out rows; {self.calibration_remedy()}")
         if rows.model is None:
-            held_out, n, k = rows.predictions(), self.n_, len(self.head.prior)
-            if len(rows.evidence):
-                model = self.head.restore_evidence(held_out, rows.evidence.numpy(), n=n, k=k)
-            else:
-                # Of a state that holds only its rows; the fit has warned already.
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)
-                    model = self.head.blank_evidence(k).learn(held_out, n=n)
+            n, k, numbers = self.n_, len(self.head.prior), rows.evidence.numpy()
+            model = self.head.restore_evidence(rows.predictions(), numbers, n=n, k=k)
             rows.set_model(model, self.density_, self.classes_)
         result: EvidenceModel = rows.model
         return result
@@ -646,11 +639,6 @@ class DIPModule(Decisions, nn.Module):
         from ..io.onnx import export_onnx
 
         export_onnx(self, path, example=example, **options)
-
-    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
-        for key in [key for key in state if key.startswith(prefix)]:
-            state[prefix + rename_key(key[len(prefix) :])] = state.pop(key)
-        super()._load_from_state_dict(state, prefix, *rest)
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode of this module; the network only ever goes to eval mode."""

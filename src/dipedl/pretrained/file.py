@@ -18,7 +18,7 @@ from ..io.own import ENTRIES, MODULE
 from ..io.values import Decoder, Encoder
 from ..networks.batches import device_of
 from .class_gaussians import SETTINGS, ClassGaussians
-from .held_out_rows import HELD_OUT_SHARE, rename_key
+from .held_out_rows import HELD_OUT_SHARE
 
 __all__ = []
 
@@ -79,7 +79,7 @@ def read_module(cls: Any, path: Path, network: nn.Module) -> Any:
         settings = {name: decoder.decode(code) for name, code in manifest["settings"].items()}
         state: dict[str, dict[str, Tensor]] = {part: {} for part in _PARTS}
         for key, (kind, shape) in manifest["state"].items():
-            part, _, name = rename_key(key).partition("/")
+            part, _, name = key.partition("/")
             state[part][name] = _tensor(tensors[key], kind, shape)
         structure, weights = dict(manifest["structure"]), manifest["weights"]
     except Exception as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -107,10 +106,6 @@ class HeldOutRows(nn.Module):
         self, state: Any, prefix: str, local: Any, strict: bool, missing: list[str], *rest: Any
     ) -> None:
         result = {name: state.get(f"{prefix}{name}") for name in self.rows}
-        for name in ("memorised", "evidence"):
-            if result[name] is None:
-                # States of before do not hold it.
-                result[name] = _EMPTY
         missing += [f"{prefix}{name}" for name, rows in result.items() if rows is None]
         if None not in result.values():
             self.rows = {name: rows.detach().cpu().clone() for name, rows in result.items()}
@@ -174,9 +169,3 @@ class HoldOut:
             self._parts.append((part, ranks[held_out]))
         if not held_out.all():
             yield rows.select(~held_out)
-
-
-def rename_key(key: str) -> str:
-    """Return the name that an entry of a state has now, for one that was written before 0.2.0."""
-    part = re.sub(r"^kept(?=[./])", "held_out", key)
-    return re.sub(r"^(head[./])supported(?=\.)", r"\1strength", part)

@@ -58,7 +58,7 @@ def held_out_rows(model: Any) -> Rows:
     P = to_numpy(model.answer_proba(proba, held.scores))
     if hasattr(model, "held_out_dirichlet"):
         u = to_numpy(model.held_out_dirichlet().vacuity)
-        # Without a calibrator, and in files of before 0.2.0, there are no others.
+        # Without a calibrator there are no others.
         bare = held.bare_proba
         full = proba if bare is None else model.evidence_.calibrate_in_full(bare)
         confidence = full.max(axis=1)
