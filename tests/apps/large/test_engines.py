@@ -15,10 +15,14 @@ pytest.importorskip("pyarrow")
 from dipedl.apps.large import LocalEngine, Tree
 from dipedl.apps.table.errors import UserError
 
-ENGINES = {
-    "one": LocalEngine(),
-    "processes": LocalEngine(2),
-}
+ENGINES = {"one": LocalEngine(), "processes": LocalEngine(2)}
+
+
+@pytest.fixture(params=[*ENGINES, pytest.param("ray", marks=pytest.mark.slow)])
+def engine(request):
+    """Each of the engines."""
+    ray = request.param == "ray"
+    return request.getfixturevalue("ray_engine") if ray else ENGINES[request.param]
 
 
 class Held:
@@ -35,14 +39,14 @@ def inverse(task):
     return 1 / task
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_each_task_once_by_a_function_that_is_held(name):
-    found = dict(ENGINES[name].map(Held(), "abcdefgh"))
+def test_each_task_once_by_a_function_that_is_held(engine):
+    found = dict(engine.map(Held(), "abcdefgh"))
     assert [found[i][2] for i in range(8)] == list("abcdefgh")
     last = {}
     for pid, calls, _ in found.values():
         last[pid] = max(calls, last.get(pid, 0))
     assert sum(last.values()) == 8
+    assert (os.getpid() in last) == (engine is ENGINES["one"])
 
 
 @pytest.mark.parametrize("n", range(1, 20))
@@ -71,11 +75,10 @@ def test_a_killed_process_is_told():
         list(LocalEngine(2).map(die, range(4)))
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_errors_come_through_and_no_task_is_an_error(name):
-    with pytest.raises(ZeroDivisionError):
-        list(ENGINES[name].map(inverse, [1, 0]))
-    assert list(ENGINES[name].map(inverse, [])) == []
+def test_errors_come_through_and_no_task_is_an_error(engine):
+    with pytest.raises(ZeroDivisionError, match=r"^division by zero$"):
+        list(engine.map(inverse, [1, 0]))
+    assert list(engine.map(inverse, [])) == []
     with pytest.raises(ValueError, match="at least one task"):
         Tree(max).result()
 

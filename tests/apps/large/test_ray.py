@@ -15,7 +15,6 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("ray")
 
-from test_engines import Held, inverse
 from test_scoring import answers_in, check_equal
 
 from dipedl.apps.large import RayEngine, engines, score, scoring
@@ -72,19 +71,6 @@ def killer(tmp_path):
     yield tmp_path
     thread.join(1)
     assert not thread.is_alive(), "nobody was killed: the test proves nothing"
-
-
-@pytest.mark.slow
-def test_ray_maps_each_task_once_by_a_function_that_is_held(ray_engine):
-    found = dict(ray_engine.map(Held(), "abcdefgh"))
-    assert [found[i][2] for i in range(8)] == list("abcdefgh")
-    last = {}
-    for pid, calls, _ in found.values():
-        last[pid] = max(calls, last.get(pid, 0))
-    assert sum(last.values()) == 8 and os.getpid() not in last
-    assert list(ray_engine.map(inverse, [])) == []
-    with pytest.raises(ZeroDivisionError, match=r"^division by zero$"):
-        list(ray_engine.map(inverse, [1, 0]))
 
 
 class MortalScorer(Scorer):
