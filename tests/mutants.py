@@ -988,7 +988,7 @@ MUTANTS = [
     Mutant(
         "persistence: a class of a user comes back as another object",
         "src/dipedl/io/model_file.py",
-        "if _compared(manifest, tensors) != _compared(*again):",
+        "if _comparable(manifest, tensors) != _comparable(*again):",
         "if False:",
         "tests/io/test_persistence.py::test_parts_that_would_need_pickle_are_named",
     ),

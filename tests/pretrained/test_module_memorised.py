@@ -125,12 +125,7 @@ def test_files_and_states_still_know(tmp_path):
     loaded = DIPModule.load(tmp_path / "m.safetensors", NARROW)
     copied = DIPModule(NARROW, score="density")
     copied.load_state_dict(model.state_dict())
-    state = model.state_dict()
-    del state["held_out.memorised"]
-    before = DIPModule(NARROW, score="density")
-    before.load_state_dict(state)
     assert finding(loaded).severity == finding(copied).severity == "warning"
-    assert finding(before).severity == "note"
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.float32])

@@ -56,7 +56,7 @@ class _Trees:
             | {"values": state["values"].ravel()}
             for tree, state in zip(trees, states, strict=True)
         ]
-        return _joined(parts, self.fields)
+        return _join(parts, self.fields)
 
     def make_all(self, cls: Any, joined: Joined) -> list[Any]:
         counts = joined["left_child"][1]
@@ -78,9 +78,9 @@ class _Trees:
         need((abs(values) <= LARGEST).all(), "have values that are not finite, or too large")
         need((weights >= 0).all() and np.isfinite(weights).all(), "have negative weights")
         need((fields["n_node_samples"] >= 0).all(), "have negative numbers of samples")
-        return self._built(cls, fields, values, counts, shapes)
+        return self._build(cls, fields, values, counts, shapes)
 
-    def _built(
+    def _build(
         self,
         cls: Any,
         fields: Mapping[str, np.ndarray],
@@ -132,7 +132,7 @@ class _Predictors:
             | {name: getattr(tree, name).ravel() for name in _BITSETS}
             for tree in trees
         ]
-        return _joined(parts, self.fields)
+        return _join(parts, self.fields)
 
     def make_all(self, cls: Any, joined: Joined) -> list[Any]:
         counts = joined["left"][1]
@@ -153,9 +153,9 @@ class _Predictors:
             (abs(fields["value"]) <= LARGEST).all(), "have values that are not finite, or too large"
         )
         need(not np.isnan(fields["num_threshold"][inner]).any(), "have thresholds that are NaN")
-        return self._built(cls, fields, joined, counts)
+        return self._build(cls, fields, joined, counts)
 
-    def _built(
+    def _build(
         self, cls: Any, fields: Mapping[str, np.ndarray], joined: Joined, counts: np.ndarray
     ) -> list[Any]:
         from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
@@ -175,7 +175,7 @@ class _Predictors:
         ]
 
 
-def _joined(parts: Sequence[Mapping[str, np.ndarray]], fields: Mapping[str, Any]) -> Joined:
+def _join(parts: Sequence[Mapping[str, np.ndarray]], fields: Mapping[str, Any]) -> Joined:
     """Return the arrays of all trees by field, one after another, with the length of each."""
     return {
         name: (

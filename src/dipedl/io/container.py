@@ -71,7 +71,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             "write one with clf.save(path)"
         )
     try:
-        manifest = _verified(metadata[_KEY], tensors)
+        manifest = _verify(metadata[_KEY], tensors)
     except Exception as error:
         raise ModelFileError(f"{path} is damaged: {error}; save or copy it again") from None
     _check_format(path, manifest)
@@ -125,7 +125,7 @@ def _check_format(path: Path, manifest: dict[str, Any]) -> None:
     )
 
 
-def _verified(text: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+def _verify(text: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
     manifest = dict(json.loads(text))
     if manifest.pop("sha256") != _checksum(manifest):
         raise ValueError("the manifest does not match its checksum")

@@ -92,11 +92,11 @@ def save(model: Any, path: str | Path) -> None:
         )
     _check_fitted(model)
     getattr(model, "evidence_", None)  # after partial_fit it is learned when it is asked for
-    manifest, tensors = _encoded(model)
+    manifest, tensors = _encode(model)
     if manifest["parts"]:
         # What Python would copy by attributes of its own choice must come back as it was.
-        again = _encoded(Decoder(manifest, tensors, _untrusted(manifest)).decode(manifest["root"]))
-        if _compared(manifest, tensors) != _compared(*again):
+        again = _encode(Decoder(manifest, tensors, _untrusted(manifest)).decode(manifest["root"]))
+        if _comparable(manifest, tensors) != _comparable(*again):
             raise TypeError(
                 f"{', '.join(manifest['parts'])} cannot be saved without pickle: another object "
                 "would be loaded; save it on its own, or without __getstate__ and __setstate__"
@@ -155,9 +155,7 @@ def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
         _check_root(model, manifest)
     # Whatever building makes of forged content, it is the file.
     except Exception as error:
-        raise ModelFileError(
-            f"{path} holds no valid model: {_explained(error, written)}"
-        ) from error
+        raise ModelFileError(f"{path} holds no valid model: {_explain(error, written)}") from error
     if not _same_minor(written):
         warnings.warn(
             InconsistentVersionWarning(
@@ -197,7 +195,7 @@ def _check_fitted(model: Any) -> None:
         ) from None
 
 
-def _encoded(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _encode(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Manifest and tensors of a model."""
     encoder = Encoder()
     root = encoder.encode(model, "")
@@ -215,7 +213,7 @@ def _encoded(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return json.loads(json.dumps(manifest)), encoder.tensors
 
 
-def _compared(manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
+def _comparable(manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
     return manifest, {name: (a.dtype, a.shape, a.tobytes()) for name, a in tensors.items()}
 
 
@@ -253,7 +251,7 @@ def _same_minor(written: str) -> bool:
     return bool(written.split(".")[:2] == sklearn.__version__.split(".")[:2])
 
 
-def _explained(error: Exception, written: str) -> str:
+def _explain(error: Exception, written: str) -> str:
     if _same_minor(written):
         return str(error)
     return (

@@ -201,7 +201,7 @@ class Encoder:
         if id(value) not in self._seen:
             name = type_name(type(value))
             try:
-                state = None if name is None else self._taken(name, value)
+                state = None if name is None else self._take(name, value)
             except _UNKNOWN as error:
                 if is_ours(str(name)):
                     raise TypeError(
@@ -213,7 +213,7 @@ class Encoder:
             self._add(entry, value, _attributes(value, path) if state is None else state, path)
         return self._seen[id(value)]
 
-    def _taken(self, name: str, value: Any) -> dict[str, Any]:
+    def _take(self, name: str, value: Any) -> dict[str, Any]:
         if name not in POOLS:
             return dict(CODECS[name].take(value))
         members = self._pools.setdefault(name, [])
@@ -244,16 +244,16 @@ class Encoder:
         where = value.__array_interface__["data"][0]
         key = (where, value.shape, value.strides, value.dtype.str)
         if key not in self._seen:
-            self._remember(key, value, self._laid_out(value, path))
+            self._remember(key, value, self._lay_out(value, path))
         return self._seen[key]
 
-    def _laid_out(self, value: np.ndarray, path: str) -> dict[str, Any]:
+    def _lay_out(self, value: np.ndarray, path: str) -> dict[str, Any]:
         """The array, and how far apart its rows or columns lie: sums can depend on it."""
-        lead, code = _lead(value), self._stored(value, path)
+        lead, code = _lead(value), self._store(value, path)
         columns = value.ndim > 1 and value.strides[0] == value.itemsize
         return code if lead is None else {"$apart": code, "lead": lead, "columns": columns}
 
-    def _stored(self, value: np.ndarray, path: str) -> dict[str, Any]:
+    def _store(self, value: np.ndarray, path: str) -> dict[str, Any]:
         # Column order is kept: sums over another layout differ in the last bit.
         columns = not value.flags.c_contiguous and abs(value.strides[0]) < abs(value.strides[-1])
         if value.nbytes <= _SMALL:
@@ -448,12 +448,12 @@ class Decoder:
     def _pool_members(self) -> dict[str, list[Any]]:
         """All decision trees of the file, by type: checked at once, and in one pass."""
         return {
-            name: pool.make_all(lookup(name), self._joined(name, pool.fields))
+            name: pool.make_all(lookup(name), self._join(name, pool.fields))
             for name, pool in POOLS.items()
             if f"{name}/{next(iter(pool.fields))}" in self._tensors
         }
 
-    def _joined(
+    def _join(
         self, name: str, fields: Mapping[str, Any]
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         joined = {}

@@ -76,8 +76,8 @@ def killer(tmp_path):
 class MortalScorer(Scorer):
     """Can be killed after it has written the answers to a part, before it says so."""
 
-    def _answered(self, part):
-        count = super()._answered(part)
+    def _answer(self, part):
+        count = super()._answer(part)
         (self.folder.path.parent / f"pid-{os.getpid()}").touch()
         time.sleep(0.2)
         return count
@@ -98,10 +98,10 @@ def test_two_killed_workers_lose_no_row_and_count_none_twice(
 class DeadlyScorer(Scorer):
     """No worker survives one of the parts."""
 
-    def _answered(self, part):
+    def _answer(self, part):
         if part.name == "1":
             os.kill(os.getpid(), signal.SIGKILL)
-        return super()._answered(part)
+        return super()._answer(part)
 
 
 @pytest.mark.slow

@@ -129,9 +129,9 @@ def test_only_what_is_not_finished_is_done_again(kept, new, answers, tmp_path, m
     (new / "ship=b" / "1.parquet").write_bytes(good)
     (out / "ship=a" / "2.parquet").unlink()
     (out / ".dipedl-0.part").touch()
-    asked, whole = [], scoring.Scorer._answered
+    asked, whole = [], scoring.Scorer._answer
     monkeypatch.setattr(
-        scoring.Scorer, "_answered", lambda self, p: asked.append(p.name) or whole(self, p)
+        scoring.Scorer, "_answer", lambda self, p: asked.append(p.name) or whole(self, p)
     )
     found = score(kept / "model.dipedl", new, out, resume=True)
     assert asked == ["ship=a/2", "ship=b/1"]

@@ -54,12 +54,12 @@ class AnswersFolder:
         """Record that a part is finished: last of all, so that a kill leaves it to be done."""
         files = self._files(part.name)
         content = {**record, "files": files.checksums(), "part": identity(part)}
-        write_file(_in_folder(files.record), _sealed(content))
+        write_file(_in_folder(files.record), _seal(content))
 
     def record(self, part: Part) -> dict[str, Any] | None:
         """The record of a part; None if it is not finished, was another, or a file is damaged."""
         files = self._files(part.name)
-        found = _unsealed(files.record)
+        found = _unseal(files.record)
         if found is None:
             return None
         sums, was = found.pop("files"), found.pop("part")
@@ -120,11 +120,11 @@ class AnswersFolder:
         for left_over in self.path.rglob(".dipedl-*.part"):
             left_over.unlink()
         (self.path / _TOTAL).unlink(missing_ok=True)
-        write_file(path, _sealed(manifest))
+        write_file(path, _seal(manifest))
 
     def _manifest(self) -> dict[str, Any]:
         """Return the manifest of an earlier run; UserError if it is damaged."""
-        found = _unsealed(self.path / _MANIFEST)
+        found = _unseal(self.path / _MANIFEST)
         # The files of these names may be deleted.
         if found is None or any(".." in Path(f"/{name}").parts for name in found["parts"]):
             raise UserError(
@@ -184,14 +184,14 @@ def _file(origin: str) -> str:
     return origin.rpartition(" ")[0]
 
 
-def _sealed(values: Mapping[str, Any]) -> str:
+def _seal(values: Mapping[str, Any]) -> str:
     """JSON with a checksum in front."""
     text = json.dumps(values)
     return f"{sha256(text.encode()).hexdigest()} {text}"
 
 
-def _unsealed(path: Path) -> dict[str, Any] | None:
-    """Return the values in a file of `_sealed`; None if it is missing or damaged."""
+def _unseal(path: Path) -> dict[str, Any] | None:
+    """Return the values in a file of `_seal`; None if it is missing or damaged."""
     content = path.read_bytes() if path.is_file() else b""
     checksum, _, text = content.partition(b" ")
     if checksum != sha256(text).hexdigest().encode():

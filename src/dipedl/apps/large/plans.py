@@ -122,11 +122,11 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     if not full:
         trouble = next((p.trouble for p in parts), "")
         raise UserError(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
-    sample, corrupt = _drawn(full, Reading(order.target, tuple(order.drop), order.key))
+    sample, corrupt = _draw_rows(full, Reading(order.target, tuple(order.drop), order.key))
     rows, base = sum(part.rows for part in full), _peak()
     seconds, why, measured = None, "", len(sample)
     try:
-        seconds, measured = _measured(sample, order, rows, workers)
+        seconds, measured = _measure(sample, order, rows, workers)
         seconds = max(seconds + start, 1.0)
     except (ValueError, TypeError) as error:
         why = f"a fit of {len(sample):,} of these rows fails: {error}"
@@ -145,7 +145,7 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     )
 
 
-def _drawn(parts: list[Part], reading: Reading) -> tuple[pd.DataFrame, int]:
+def _draw_rows(parts: list[Part], reading: Reading) -> tuple[pd.DataFrame, int]:
     """Labelled rows of some of the parts, and how many of the others were found corrupt."""
     step, most = max(1, len(parts) // _FROM), min(_FROM, len(parts))
     frames, corrupt = [], 0
@@ -180,7 +180,7 @@ class _Clock(LocalEngine):
         return iter(results)
 
 
-def _measured(
+def _measure(
     sample: pd.DataFrame, order: OrderInParts, rows: int, workers: int
 ) -> tuple[float, int]:
     """Seconds of a fit of all rows, by fits of more and more of some; and how many the last had.

@@ -162,7 +162,7 @@ class Scorer:
         """Write the answers, and the refused rows, of a part; then its record."""
         self.folder.remove([part.name])
         try:
-            found = self._answered(part)
+            found = self._answer(part)
         except PartFails as error:
             return self.lost(part, str(error))
         self.folder.finish(part, asdict(found))
@@ -191,7 +191,7 @@ class Scorer:
         except (ValueError, TypeError, KeyError) as error:
             raise PartFails(str(error)) from error
 
-    def _answered(self, part: Part) -> Accounting:
+    def _answer(self, part: Part) -> Accounting:
         count, refused_rows = Accounting(parts=1), []
         with ExitStack() as files:
             write = None

@@ -70,8 +70,8 @@ def spectrum_plot(
     >>> [text.get_text() for text in ax.texts]  # in the order of their wavelengths
     ['Mg II', '[O II]', 'Ca K', 'Ca H', 'Hδ', 'Hγ']
     """
-    pixels, values = _checked(wavelength, flux, mask)
-    line = _smoothed(values)
+    pixels, values = _check_flux(wavelength, flux, mask)
+    line = _smooth(values)
     ax = axes_or_new(ax)
     low, high = _limits(values, line)
     # Cut spikes, so that they do not cross the names above the spectrum.
@@ -184,7 +184,7 @@ def trusted_spectra(
     return np.asarray(axes)
 
 
-def _checked(
+def _check_flux(
     wavelength: ArrayLike, flux: ArrayLike, mask: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Checked pixels, and flux with NaN where it was not measured."""
@@ -215,7 +215,7 @@ def _limits(values: np.ndarray, line: np.ndarray) -> tuple[float, float]:
     return float(low - room), float(high + room)
 
 
-def _smoothed(values: np.ndarray) -> np.ndarray:
+def _smooth(values: np.ndarray) -> np.ndarray:
     """Gaussian mean of the finite values, (p,); NaN without one within four sigma."""
     known = np.isfinite(values)
     total = gaussian_filter1d(np.where(known, values, 0.0), _SIGMA, mode="constant")
