@@ -62,7 +62,7 @@ def test_equals_the_sum_over_pairs_of_pixels(case):
 
 @given(st.integers(0, 2**32 - 1))
 def test_flux_is_conserved(seed):
-    """Where old pixels cover the grid, its flux is theirs."""
+    """The flux of a grid that old pixels cover is theirs."""
     rng = np.random.default_rng(seed)
     new = np.sort(rng.uniform(4000, 5000, 30))
     inner = edges_of(new)
