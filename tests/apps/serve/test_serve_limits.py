@@ -42,13 +42,13 @@ def check_refused(reply, status, field):
 def slow(models, monkeypatch):
     """Passes of the model wait for this event."""
     goes_on = threading.Event()
-    answers = serving.Served.answers
+    answers = serving.ServedModel.answers
 
     def late(self, X, **options):
         goes_on.wait(5)
         return answers(self, X, **options)
 
-    monkeypatch.setattr(serving.Served, "answers", late)
+    monkeypatch.setattr(serving.ServedModel, "answers", late)
     yield goes_on
     goes_on.set()
 
@@ -376,7 +376,7 @@ def raise_error(*_, **__):
 
 
 def test_a_failure_is_no_story_for_clients(models, rows, log, monkeypatch):
-    monkeypatch.setattr(serving.Served, "answers", raise_error)
+    monkeypatch.setattr(serving.ServedModel, "answers", raise_error)
     with TestClient(create_app(models)) as client:
         reply = client.post("/v1/predict", json={"model": "people", "rows": rows[:1]})
         check_refused(reply, 500, "service")

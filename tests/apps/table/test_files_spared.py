@@ -42,6 +42,8 @@ def files(kept, tmp_path, monkeypatch):
         "report m.dipedl new.csv --out new.csv",
         "report m.dipedl new.csv --ood other.csv --out other.csv",
         "report m.dipedl new.csv --out link.html",
+        "monitor m.dipedl new.csv --state new.csv",
+        "monitor m.dipedl new.csv --page link.html",
     ],
 )
 def test_an_output_that_is_an_input_is_refused(run, files, command):

@@ -19,6 +19,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from sklearn.preprocessing import FunctionTransformer
+
+import dipedl
 from dipedl.apps.table import reading, writing
 from dipedl.io import container
 from passengers import passengers
@@ -355,7 +358,7 @@ def test_a_mistake_in_probabilities_is_told_before_anything_is_fitted(
 
     proba, held, message = GIVEN[name]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(other_system, "_fitted", None)
+    monkeypatch.setattr(other_system, "_fit_evidence", None)
     proba.to_csv("proba.csv", index=False)
     held.to_csv("held.csv", index=False)
     one_sentence(run("score", "--proba", "proba.csv", "--held-out-proba", "held.csv"), 1, message)
@@ -395,51 +398,54 @@ def test_a_mistake_in_score(name, run, kept, tmp_path, monkeypatch):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_model_of_a_newer_version(run, kept, tmp_path, monkeypatch):
+def newer_version(kept, path):
     manifest, tensors = container.read(kept / "model.dipedl")
-    monkeypatch.setattr(container, "FORMAT_VERSION", 99)
-    container.write(tmp_path / "newer.dipedl", manifest, tensors)
-    monkeypatch.undo()
-    done = run("score", tmp_path / "newer.dipedl", kept / "new.csv", "--out", tmp_path / "a.csv")
-    one_sentence(done, 1, "has format version 99")
-    assert "upgrade: pip install -U dipedl" in done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(container, "FORMAT_VERSION", 99)
+        container.write(path, manifest, tensors)
 
 
-def test_a_damaged_model(run, kept, tmp_path):
+def damaged(kept, path):
     whole = bytearray((kept / "model.dipedl").read_bytes())
     whole[-100] ^= 1
-    (tmp_path / "bad.dipedl").write_bytes(whole)
-    for command in (["inspect", tmp_path / "bad.dipedl"], ["score", tmp_path / "bad.dipedl", "x"]):
-        one_sentence(run(*command), 1, "does not match its checksum; save or copy it again")
+    path.write_bytes(whole)
 
 
-def test_a_model_made_in_python(run, kept, tmp_path):
-    import dipedl
-
-    clf = dipedl.DIPClassifier(density=dipedl.density.GDADensity())
+def made_in_python(kept, path):
     X = np.random.default_rng(0).normal(size=(60, 2))
-    clf.fit(X, X[:, 0] > 0).save(tmp_path / "m.dipedl")
-    done = run("score", tmp_path / "m.dipedl", kept / "new.csv")
-    one_sentence(done, 1, "was not made of a table by this command")
+    dipedl.DIPClassifier(density=dipedl.density.GDADensity()).fit(X, X[:, 0] > 0).save(path)
 
 
-def test_a_file_of_a_classifier_that_could_run_code(run, kept, tmp_path):
+def runs_code(kept, path):
     import skops.io
-    from sklearn.preprocessing import FunctionTransformer
 
-    skops.io.dump(FunctionTransformer(os.path.exists), tmp_path / "m.skops")
-    done = run(
-        "fit",
-        kept / "passengers.csv",
-        "--target",
-        "survived",
-        "--model",
-        tmp_path / "m.skops",
-        "--out",
-        tmp_path / "m.dipedl",
-    )
-    one_sentence(done, 1, "by which a crafted file could run code")
-    assert not (tmp_path / "m.dipedl").exists()
+    skops.io.dump(FunctionTransformer(os.path.exists), path)
+
+
+#: Makers of a file of a model, a command that reads it, message.
+MODELS = {
+    "newer": (newer_version, "score m.skops new.csv", "99.*upgrade: pip install -U dipedl"),
+    "damaged": (damaged, "score m.skops new.csv", "does not match its checksum; save or copy it"),
+    "damaged, to look at": (damaged, "inspect m.skops", "does not match its checksum; save or"),
+    "of Python": (made_in_python, "score m.skops new.csv", "was not made of a table by this"),
+    "that runs code": (
+        runs_code,
+        "fit passengers.csv --target survived --model m.skops",
+        "by which a crafted file could run code",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_that_is_refused(name, run, kept, tmp_path, monkeypatch):
+    make, command, message = MODELS[name]
+    monkeypatch.chdir(tmp_path)
+    make(kept, tmp_path / "m.skops")
+    words = [kept / word if word.endswith(".csv") else word for word in command.split()]
+    done = run(*words)
+    one_sentence(done, 1, "")
+    assert re.search(message, done.stderr), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["m.skops"]
 
 
 def full_disk(*_, **__):
@@ -477,12 +483,6 @@ def test_a_file_that_may_not_be_read(run, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "open", refuse, raising=False)
     done = run("check", tmp_path / "data.csv", "--target", "survived")
     one_sentence(done, 1, "data.csv: no permission; ask its owner for it")
-
-
-@pytest.mark.parametrize("option", ["--state", "--page"])
-def test_a_monitor_never_writes_over_its_input(option, run, kept):
-    done = run("monitor", kept / "model.dipedl", kept / "new.csv", option, kept / "new.csv")
-    one_sentence(done, 1, f"{option}: writing {kept / 'new.csv'} would destroy the input")
 
 
 #: Arguments of the command line in a folder with data.csv, other.csv, MODEL and a monitor; exit

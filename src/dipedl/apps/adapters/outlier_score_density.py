@@ -70,7 +70,7 @@ class OutlierScoreDensity(LogDensityMixin, BaseEstimator):
         _check(self.detector)
         X = validate_fit_features(self, X)
         self.detector_ = clone(self.detector, safe=False)
-        if _of_features(self.detector_):
+        if _takes_features(self.detector_):
             labels = np.zeros(len(X), int) if y is None else np.unique(y, return_inverse=True)[1]
             self.detector_.fit_features(_tensor(X), _tensor(labels))
         else:
@@ -81,7 +81,7 @@ class OutlierScoreDensity(LogDensityMixin, BaseEstimator):
         """Negated outlier score of each row of X (n, p), shape (n,); higher is more typical."""
         check_is_fitted(self)
         detector, X = getattr(self, "detector_", self.detector), validate_features(self, X)
-        if _of_features(detector):
+        if _takes_features(detector):
             return -to_numpy(detector.predict_features(_tensor(X))).astype(np.float64)
         return -np.asarray(detector.decision_function(X), dtype=np.float64)
 
@@ -90,7 +90,7 @@ class OutlierScoreDensity(LogDensityMixin, BaseEstimator):
         return hasattr(self, "detector_") or _is_fitted(self.detector)
 
 
-def _of_features(detector: Any) -> bool:
+def _takes_features(detector: Any) -> bool:
     return hasattr(detector, "predict_features")
 
 
@@ -101,7 +101,7 @@ def _check(detector: Any) -> None:
             f"detector must have scores that are higher for outliers, as those of PyOD, and {name} "
             f"has score_samples, higher for inliers: give it as it is, density={name}(...)"
         )
-    if not _of_features(detector) and not hasattr(detector, "decision_function"):
+    if not _takes_features(detector) and not hasattr(detector, "decision_function"):
         raise TypeError(
             "detector must have a method decision_function, as those of PyOD, or predict_features, "
             f"as those of pytorch-ood, got {name}"

@@ -75,7 +75,7 @@ def monitor(
             check_page(page, "page")
         options.check_order(model, data)
         fitted = read_model(model)
-        with _locked(state, quiet):
+        with _lock(state, quiet):
             if state is not None and state.exists():
                 if (reference, false_alarms, window) != (None, None, None):
                     raise UsageError(
@@ -112,7 +112,7 @@ def monitor(
 
 
 @contextmanager
-def _locked(state: Path | None, quiet: bool) -> Iterator[None]:
+def _lock(state: Path | None, quiet: bool) -> Iterator[None]:
     """Keep the state to one process from reading it to writing it anew; others wait."""
     if state is None:
         yield

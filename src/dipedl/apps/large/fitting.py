@@ -36,10 +36,10 @@ from ..table.columns import (
     check_single,
     check_usable,
     infer_columns,
+    mark_gaps,
     read_classes,
     split_types,
     texts_of,
-    with_gaps,
 )
 from ..table.errors import UserError, check_columns, list_names
 from ..table.reading import RejectedRow, join_frames
@@ -286,7 +286,7 @@ class Reading:
             why = "no class: the entry is missing"
             refused = [RejectedRow(int(i), self.target, why) for i in numbers[~known]]
             gone = {self.target, *self.drop} - {self.key}
-            kept = frame.loc[known].drop(columns=sorted(gone)).apply(with_gaps)
+            kept = frame.loc[known].drop(columns=sorted(gone)).apply(mark_gaps)
             texts = labels[known].to_numpy(dtype=object).astype(str)
             yield Batch(kept.reset_index(drop=True), texts, numbers[known], refused, dtype)
             first += len(frame)
@@ -305,7 +305,7 @@ class Reading:
 
 def _labels(values: pd.Series) -> tuple[pd.Series, str]:
     """Labels as texts, texts as they are written, None for gaps; and the name of their dtype."""
-    values = with_gaps(values)
+    values = mark_gaps(values)
     dtype = getattr(values.dtype, "categories", values).dtype
     # Of Int64 and of numbers of Arrow: the type without gaps.
     dtype = getattr(dtype, "numpy_dtype", dtype)
@@ -417,7 +417,7 @@ class FirstPass:
             drawn, held = self.reading.keys(batch)
         frame, labels, n = batch.frame, batch.labels, len(batch.labels)
         rows = {"frame": frame, "number": batch.numbers, "held": held}
-        empty = [str(c) for c in frame if with_gaps(frame[c]).isna().all()]
+        empty = [str(c) for c in frame if mark_gaps(frame[c]).isna().all()]
         typed = [str(c) for c in frame if str(c) not in empty and _is_numeric(frame[c])]
         share, held_share = (4 * n / max(self.rows, 1) for n in (self.reservoir, self.calibration))
         return FirstResult(

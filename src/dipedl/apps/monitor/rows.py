@@ -39,7 +39,7 @@ def rows_of_answers(answers: Any) -> Rows:
     p, flagged = to_numpy(answers.p_values), to_numpy(answers.flagged)
     mean, vacuity = (to_numpy(getattr(answers.dirichlet, name)) for name in ("mean", "vacuity"))
     confidence = to_numpy(answers.confidence)
-    return _checked(Rows(p, vacuity, flagged, mean, confidence, np.asarray(answers.labels)))
+    return _check_rows(Rows(p, vacuity, flagged, mean, confidence, np.asarray(answers.labels)))
 
 
 def rows_of_model(model: Any, X: Any) -> Rows:
@@ -49,7 +49,7 @@ def rows_of_model(model: Any, X: Any) -> Rows:
     P = to_numpy(model.predict_proba(X))
     p, flagged = to_numpy(model.p_value(X)), to_numpy(model.predict_ood(X)) == -1.0
     labels = np.asarray(model.classes_)[P.argmax(axis=1)]
-    return _checked(Rows(p, 1 - P.max(axis=1), flagged, P, P.max(axis=1), labels))
+    return _check_rows(Rows(p, 1 - P.max(axis=1), flagged, P, P.max(axis=1), labels))
 
 
 def held_out_rows(model: Any) -> Rows:
@@ -92,7 +92,7 @@ def fingerprint(model: Any) -> str:
     return sha256(content).hexdigest()[:16]
 
 
-def _checked(rows: Rows) -> Rows:
+def _check_rows(rows: Rows) -> Rows:
     """Return the rows; ValueError if a number cannot be right."""
     bad = ~((rows.p_values >= 0) & (rows.p_values <= 1) & np.isfinite(rows.uncertainty))
     bad |= ~np.isfinite(rows.proba).all(axis=1)

@@ -61,7 +61,7 @@ class Sums:
         """Sum a batch; `labels` (n,) or None, with None or NaN where a label is not known."""
         c = rows.confidence
         confidence = np.array([len(c), c.sum(), (c**2).sum()])
-        return cls(confidence, _labelled(rows, classes, labels))
+        return cls(confidence, _count_labels(rows, classes, labels))
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(self.confidence + other.confidence, self.labelled + other.labelled)
@@ -120,7 +120,7 @@ def _normal(
     return Estimate(float(value), float(low), float(top), int(n))
 
 
-def _labelled(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
+def _count_labels(rows: Rows, classes: np.ndarray, labels: Any) -> np.ndarray:
     if labels is None:
         return np.zeros(4)
     entries = np.asarray(labels, dtype=object).ravel()

@@ -32,7 +32,7 @@ from .arrow import STREAM, write_stream
 from .batching import Batcher
 from .drift import ModelMonitors
 from .guard import Guard
-from .models import Models, Served
+from .models import Models, ServedModel
 from .pictures import Pictures
 from .problems import Problem, too_large
 from .requests import Inputs, arrow_inputs, json_inputs, parse_json, parse_query
@@ -275,7 +275,7 @@ class Service:
         """Return what Prometheus reads."""
         return Response(generate_latest(self.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 
-    def reload(self, name: str) -> Served:
+    def reload(self, name: str) -> ServedModel:
         """Read a model's file again, counted and logged; UserError as of `Models.reload`."""
         old = self.models.find(name)
         try:
@@ -295,7 +295,7 @@ class Service:
             with suppress(UserError):
                 self.reload(served.name)
 
-    def _facts(self, served: Served) -> ModelFacts:
+    def _facts(self, served: ServedModel) -> ModelFacts:
         classifier, usual = served.model.classifier, served.model.usual
         cuts = {name: column.cuts.tolist() for name, column in usual.items()}
         columns = [
@@ -350,7 +350,7 @@ class Service:
 
     def _read(
         self, as_arrow: bool, body: bytes, parameters: Mapping[str, str]
-    ) -> tuple[Served, PredictRequest, Inputs]:
+    ) -> tuple[ServedModel, PredictRequest, Inputs]:
         """Return the model, the request and its inputs out of a body of Arrow, or of JSON."""
         if as_arrow:
             served = self.models.find(parameters.get("model"))
@@ -359,7 +359,7 @@ class Service:
         served = self.models.find(query.model)
         return served, query, json_inputs(served, query)
 
-    def _log_rows(self, request: Request, served: Served, inputs: Inputs) -> None:
+    def _log_rows(self, request: Request, served: ServedModel, inputs: Inputs) -> None:
         """Add the model and its rows to the line of a request in the log."""
         X, rows, rejected = inputs
         counts = {"rows": len(rows), "refused": len(rejected)}
@@ -387,7 +387,7 @@ def _content_type(request: Request) -> str:
 
 
 def _reply(
-    served: Served, name: str, entries: list[dict[str, Any]], rejected: list[RejectedRow]
+    served: ServedModel, name: str, entries: list[dict[str, Any]], rejected: list[RejectedRow]
 ) -> Response:
     content = {"model": served.name, "version": served.version, name: entries}
     content["refused"] = [row._asdict() for row in rejected]
@@ -396,7 +396,7 @@ def _reply(
 
 
 def _write(
-    served: Served,
+    served: ServedModel,
     rows: np.ndarray,
     rejected: list[RejectedRow],
     answers: Answers,

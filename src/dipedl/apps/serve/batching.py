@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...answers import Answers
-from .models import Served
+from .models import ServedModel
 
 T = TypeVar("T")
 #: Rows of one pass: it is not interrupted.
@@ -24,7 +24,7 @@ _PASS_ROWS = 1_000
 class _Job:
     """Rows that wait for their answers, with the arguments of ``DIPClassifier.answers``."""
 
-    served: Served
+    served: ServedModel
     X: Any
     options: dict[str, Any]
     future: Future[Answers] = field(default_factory=Future)
@@ -39,12 +39,12 @@ class Batcher:
         Called with the model, inputs and answers of each pass, after its requests have them.
     """
 
-    def __init__(self, observe: Callable[[Served, Any, Answers], None]) -> None:
+    def __init__(self, observe: Callable[[ServedModel, Any, Answers], None]) -> None:
         self._observe = observe
         self._jobs: deque[_Job] = deque()
         self._thread = ThreadPoolExecutor(1, "dipedl-answers")
 
-    async def answers(self, served: Served, X: Any, options: dict[str, Any]) -> Answers:
+    async def answers(self, served: ServedModel, X: Any, options: dict[str, Any]) -> Answers:
         """Return the answers to all rows of X; given up if the caller is cancelled."""
         pieces = [X[i : i + _PASS_ROWS] for i in range(0, len(X), _PASS_ROWS)]
         jobs = [_Job(served, piece, options) for piece in pieces]

@@ -13,7 +13,7 @@ from ...answers import Answers
 from ..monitor import DriftMonitor
 from ..table.watch import start_monitor
 from .batching import stack_inputs
-from .models import Served
+from .models import ServedModel
 
 #: Rows that a monitor takes at once: one by one would cost more than the answers.
 _AT_ONCE = 50
@@ -35,7 +35,7 @@ class ModelMonitors:
         self._window = window
         self._streams: dict[str, _Stream] = {}
 
-    def observe(self, served: Served, X: Any, answers: Answers) -> None:
+    def observe(self, served: ServedModel, X: Any, answers: Answers) -> None:
         """Take rows that were answered, always in one thread; what fails is only logged."""
         try:
             stream = self._streams.get(served.name)
@@ -45,7 +45,7 @@ class ModelMonitors:
         except Exception:
             _log.exception("drift", extra={"model": served.name})
 
-    def state(self, served: Served) -> dict[str, Any]:
+    def state(self, served: ServedModel) -> dict[str, Any]:
         """Return the report of a model and its last windows, as plain values."""
         stream = self._streams.get(served.name)
         facts = {"model": served.name, "version": served.version, "window_rows": self._window}
@@ -66,7 +66,7 @@ class ModelMonitors:
 class _Stream:
     """The rows of one model, of which a few wait for the others."""
 
-    def __init__(self, served: Served, window: int) -> None:
+    def __init__(self, served: ServedModel, window: int) -> None:
         self.served = served
         self.gauges: dict[str, float] = {}
         self.state = _EMPTY

@@ -28,7 +28,7 @@ _MOST_CHANGED, _MOST_TRIED = 60, 21
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class ServedModel:
     """A model that answers under a name."""
 
     name: str
@@ -119,10 +119,10 @@ class Models:
         self._problems: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def __iter__(self) -> Iterator[Served]:
+    def __iter__(self) -> Iterator[ServedModel]:
         return iter(list(self._served.values()))
 
-    def find(self, name: str | None) -> Served:
+    def find(self, name: str | None) -> ServedModel:
         """Return the model of a name, or the only one if `name` is None; else a Problem."""
         if name is None and len(self._served) == 1:
             return next(iter(self._served.values()))
@@ -137,7 +137,7 @@ class Models:
         """Return why the last reload of a model failed; None if it did not."""
         return self._problems.get(name)
 
-    def reload(self, name: str) -> Served:
+    def reload(self, name: str) -> ServedModel:
         """Read the file of a model again; UserError if it is broken, and the old model stays."""
         with self._lock:
             path = self.find(name).path
@@ -153,7 +153,7 @@ class Models:
             return self._served[name]
 
 
-def load_served(name: str, path: Path) -> Served:
+def load_served(name: str, path: Path) -> ServedModel:
     """Return the model in a file, once it has answered a row; UserError if there is none."""
     try:
         before = sha256_of(path) if path.is_file() else ""
@@ -164,7 +164,7 @@ def load_served(name: str, path: Path) -> Served:
     if before != after:
         raise UserError(f"{path} was written to while it was read; load it again")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    served = Served(name, path, _servable(model, path), after[:12], now)
+    served = ServedModel(name, path, _servable(model, path), after[:12], now)
     try:
         _ = served.usual
     except ValueError as error:

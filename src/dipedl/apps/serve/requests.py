@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ..table.errors import list_names, suggest_name
 from ..table.reading import RejectedRow, frame_of
 from .arrow import read_stream
-from .models import Served
+from .models import ServedModel
 from .problems import MOST_COMPARED, Problem, check_columns, too_many_rows
 from .schemas import EXAMPLES, PredictRequest, Rows
 from .settings import Settings
@@ -97,7 +97,7 @@ def _validate(kind: type[Request], content: dict[str, Any]) -> Request:
         raise Problem(422, where.lstrip("."), f"{first['msg']}, such as {such}") from error
 
 
-def json_inputs(served: Served, request: Rows) -> Inputs:
+def json_inputs(served: ServedModel, request: Rows) -> Inputs:
     """Return the inputs in a body of JSON; Problem if no row can be read."""
     names = served.names
     field = "matrix" if request.rows is None else "rows"
@@ -125,14 +125,18 @@ def json_inputs(served: Served, request: Rows) -> Inputs:
     return _inputs(served, frame, rows, rejected, field)
 
 
-def arrow_inputs(served: Served, body: bytes, settings: Settings) -> Inputs:
+def arrow_inputs(served: ServedModel, body: bytes, settings: Settings) -> Inputs:
     """Return the inputs in a stream of Arrow; Problem if no row can be read."""
     frame = frame_of(read_stream(body, served.names, settings.rows, settings.body_bytes))
     return _inputs(served, frame, np.arange(1, len(frame) + 1), [], "rows")
 
 
 def _inputs(
-    served: Served, frame: pd.DataFrame, rows: np.ndarray, rejected: list[RejectedRow], field: str
+    served: ServedModel,
+    frame: pd.DataFrame,
+    rows: np.ndarray,
+    rejected: list[RejectedRow],
+    field: str,
 ) -> Inputs:
     X, valid, unreadable = served.model.inputs(frame, rows)
     rejected = sorted([*rejected, *unreadable])

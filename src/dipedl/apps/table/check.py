@@ -27,10 +27,10 @@ from .columns import (
     describe_number_marks,
     infer_column,
     is_id,
+    mark_gaps,
     read_classes,
     split_types,
     texts_of,
-    with_gaps,
 )
 from .errors import UserError, check_columns, list_names
 from .reading import CSV, RejectedRow, Sample, Table, sample_rows
@@ -232,7 +232,7 @@ def _constants(read: LabelledTable) -> Iterator[Finding]:
 def _gaps_and_dates(read: LabelledTable) -> Iterator[Finding]:
     for name in (column.name for column in read.columns):
         one = name if name in read.X else f"{name}.month"
-        values = read.X[one] if one in read.X else with_gaps(read.frame[name])
+        values = read.X[one] if one in read.X else mark_gaps(read.frame[name])
         if (missing := float(values.isna().mean())) > _GAPS:
             yield Finding(
                 "many_gaps", "note", f"{name} is missing in {missing:.0%} of rows.",

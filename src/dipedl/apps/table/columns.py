@@ -87,7 +87,7 @@ class ColumnSpec:
         A text of blanks is a gap. `GAP_WORDS` are gaps but in a category, where they are levels as
         all others.
         """
-        values = with_gaps(values)
+        values = mark_gaps(values)
         binary = is_binary(values) if values.dtype == object else np.zeros(len(values), dtype=bool)
         if binary.any():
             values = values.mask(binary, None)
@@ -180,7 +180,7 @@ def texts_of(values: pd.Series, known: Iterable[str] | None = None) -> pd.Series
     A value that is one of the `known` texts is written as that; by default these are the `versions`
     among the values.
     """
-    values = with_gaps(values)
+    values = mark_gaps(values)
     there = values.notna().to_numpy()
     entries = values[there]
     # To `factorize` the object True is the object 1.
@@ -232,7 +232,7 @@ def has_decimal_commas(frame: pd.DataFrame) -> bool:
     )
 
 
-def with_gaps(values: pd.Series) -> pd.Series:
+def mark_gaps(values: pd.Series) -> pd.Series:
     """Return the entries with a gap for each text that is empty but for blanks."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         return values.cat.remove_categories(list(filter(_is_blank, values.cat.categories)))
@@ -265,7 +265,7 @@ def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
 
     `comma` says that a comma is a decimal mark elsewhere in the table.
     """
-    values = with_gaps(values)
+    values = mark_gaps(values)
     plain = _kind_of_dtype(values, name)
     if plain is not None:
         return plain
@@ -273,7 +273,7 @@ def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
     levels = _levels(values)
     if not len(levels):
         return ColumnSpec(name, TEXT, why="nothing but gaps")
-    return _of_texts(values, levels, name, comma)
+    return _guess_of_texts(values, levels, name, comma)
 
 
 def check_single(values: pd.Series, name: str) -> None:
@@ -315,7 +315,7 @@ def _kind_of_dtype(values: pd.Series, name: str) -> ColumnSpec | None:
     return None
 
 
-def _of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> ColumnSpec:
+def _guess_of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> ColumnSpec:
     if set(levels.str.strip().str.lower()) in _TRUTHS:
         return ColumnSpec(name, BOOLEAN)
     if not levels.map(lambda text: bool(_CODE.fullmatch(text))).any():
@@ -333,7 +333,7 @@ def _of_texts(values: pd.Series, levels: pd.Series, name: str, comma: bool) -> C
                 name, NUMERIC, decimal=decimal, why="decimal commas" if decimal == "," else ""
             )
         if numbers.mean() >= _MOSTLY_NUMBERS:
-            raise _mixed(values, levels[~numbers].iloc[0], int(numbers.sum()), name)
+            raise _mixed_types(values, levels[~numbers].iloc[0], int(numbers.sum()), name)
     date = date_format(levels)
     if date:
         return ColumnSpec(name, DATE, date=date, why=date)
@@ -344,7 +344,7 @@ class UnclearMark(UserError):
     """A comma that may be a decimal mark or stand between thousands."""
 
 
-def _mixed(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
+def _mixed_types(values: pd.Series, odd: str, numbers: int, name: str) -> UserError:
     row = int(np.flatnonzero(values.astype(str) == odd)[0]) + 1
     remedy = f"; if that is a gap: gaps={[odd]}, if these are codes: types={ {name: CATEGORY} }"
     return UserError(
@@ -408,13 +408,13 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
         if not has_decimal_commas(frame):
             raise
         column = _infer_or_force(values, str(name), kind, comma=True)
-    gaps = with_gaps(values).isna()
+    gaps = mark_gaps(values).isna()
     if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
         gaps |= gap_words(values)
     if gaps.mean() >= _FEW_GAPS:
         why = ", ".join(filter(None, [column.why, f"{gaps.mean():.0%} gaps"]))
         column = replace(column, why=why)
-    return with_values(column, values)
+    return add_values(column, values)
 
 
 def _infer_or_force(
@@ -441,7 +441,7 @@ def _infer_or_force(
     return column
 
 
-def with_values(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
+def add_values(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
     """Return the column with the levels, or some dates, among values (n,)."""
     if column.kind == CATEGORY:
         return replace(column, levels=tuple(sorted(set(texts_of(values).dropna()))))

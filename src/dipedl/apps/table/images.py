@@ -103,7 +103,7 @@ def extractor(path: str) -> Callable[[Path], np.ndarray]:
 
 def _pixels(file: Path) -> np.ndarray:
     """Grey values in [0, 1] of the image at 16 x 16, row by row."""
-    return _resized(file, "L", (_SIDE, _SIDE)).ravel()
+    return _resize(file, "L", (_SIDE, _SIDE)).ravel()
 
 
 def feature_names(path: str, p: int) -> list[str]:
@@ -176,14 +176,14 @@ def _network(path: Path) -> Callable[[Path], np.ndarray]:
     mode = "L" if channels == 1 else "RGB"
 
     def features(file: Path) -> np.ndarray:
-        image = _resized(file, mode, (width, height)).reshape(height, width, channels)
+        image = _resize(file, mode, (width, height)).reshape(height, width, channels)
         batch = np.ascontiguousarray(image.transpose(2, 0, 1)[None])
         return np.asarray(session.run(None, {entry.name: batch})[0], np.float64).ravel()
 
     return features
 
 
-def _resized(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
+def _resize(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
     """Return the image as float32 in [0, 1]."""
     pillow: Any = optional("PIL.Image", "images")
     with pillow.open(file) as image:

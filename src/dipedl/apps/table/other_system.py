@@ -104,7 +104,7 @@ def score_other_system(
     found = _read_pair(new, target, classes, list(known.X.columns))
     if not len(found.X):
         raise UserError(f"{new.proba.path} has no row that can be answered{found.first_refused}")
-    clf = _fitted(known.X, labels, classes)
+    clf = _fit_evidence(known.X, labels, classes)
     return write_answers(_answer(clf, found, request), out, progress)
 
 
@@ -119,7 +119,7 @@ def _answer(
         yield made, found.refused if first == 0 else [], done
 
 
-def _fitted(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier:
+def _fit_evidence(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier:
     order, names = np.argsort(classes), list(X.columns)
     classifier = _GivenProbabilities([classes[c] for c in order]).fit(X)
     features = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])

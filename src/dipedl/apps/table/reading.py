@@ -391,7 +391,7 @@ def open_table(
     path = Path(path)
     files = table_files(path)
     if files != [path]:
-        return _open_files(
+        return _join_files(
             path, [open_table(f, delimiter=delimiter, gaps=gaps, numbers=numbers) for f in files]
         )
     table = Table(path, format_of(path, delimiter), (), tuple(gaps))
@@ -468,7 +468,7 @@ def table_files(path: Path) -> list[Path]:
     return [path]
 
 
-def _open_files(path: Path, parts: list[Table]) -> Table:
+def _join_files(path: Path, parts: list[Table]) -> Table:
     """Return the tables of a folder as one; UserError unless all have the same columns."""
     first = parts[0]
     for part in parts[1:]:
@@ -661,7 +661,7 @@ def _json_records(table: Table) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = sorted(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
@@ -670,7 +670,7 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _JSON = json.JSONDecoder(
-    parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_named_once
+    parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_object_of
 )
 
 

@@ -18,7 +18,7 @@ from .errors import UserError, check_columns
 from .images import FILE
 from .reading import RejectedRow, Table
 from .table_model import TableModel
-from .writing import table_writer, without_ending
+from .writing import strip_ending, table_writer
 
 REASONS = ("flagged", "all", "none")
 #: What an answer is made of, unless other fields are asked for, as "log_evidence".
@@ -71,7 +71,7 @@ def answer_columns(
         "log_evidence": {"log_evidence": answers.log_evidence},
         "p_value": {"p_value": answers.p_values},
         "flagged": {"flagged": answers.flagged},
-        "set": {} if answers.sets is None else {"set": _joined(answers.sets, classes)},
+        "set": {} if answers.sets is None else {"set": _join_sets(answers.sets, classes)},
         "reason": {} if answers.reasons is None else {"reason": answers.reasons},
     }
     return {name: of for field in made if field in fields for name, of in made[field].items()}
@@ -79,7 +79,7 @@ def answer_columns(
 
 def refused_path(out: Path) -> Path:
     """Return the file that lists refused rows: answers.refused.csv beside answers.parquet."""
-    return out.with_name(f"{without_ending(out)}.refused.csv")
+    return out.with_name(f"{strip_ending(out)}.refused.csv")
 
 
 def score_table(
@@ -173,7 +173,7 @@ def answer_inputs(clf: DIPClassifier, X: Any, request: ScoreRequest) -> Answers:
     return replace(answers, labels=answers.labels.astype(str).astype(object))
 
 
-def _joined(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def _join_sets(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Return the classes of each set, bars between them; a bar in a name gets a backslash."""
     names = [name.replace("|", r"\|") for name in names]
     packed = np.packbits(sets, axis=1)

@@ -56,7 +56,7 @@ def check_no_table(path: Path) -> None:
         raise UsageError(f"`out`: {path} ends like a table; name a model, as model.dipedl")
 
 
-def without_ending(path: Path) -> str:
+def strip_ending(path: Path) -> str:
     """Return the name of a file to write without the ending that names its format."""
     return path.name[: -len(ending_of(path))]
 
