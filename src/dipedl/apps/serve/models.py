@@ -186,7 +186,7 @@ def _servable(model: Any, path: Path) -> TableModel:
     inputs = model.evidence_.columns_
     if not hasattr(model, "n_features_in_") or (inputs is not None and inputs.levels):
         raise UserError(
-            f"{path} was fitted in Python on more than numbers: make it with "
-            "dipedl fit data.csv --target NAME, which keeps how columns are read"
+            f"{path} was fitted in Python on more than numbers: make it with dipedl fit, which "
+            "keeps how columns are read"
         )
     return plain_model(model)

@@ -267,8 +267,8 @@ def table_model(classifier: Any, path: Path) -> TableModel:
     """Return a model of `load_any` with its columns; UserError if it is none of a table."""
     if type(classifier).__name__ == "DriftMonitor":
         raise UserError(
-            f"{path} holds a monitor, not a model: name the model that it watches; dipedl monitor "
-            "takes a monitor as --state"
+            f"{path} holds a monitor, not a model: name the model that it watches; a monitor is "
+            "the `state` of dipedl monitor"
         )
     spec = _parse_spec(getattr(classifier, "table_", None), path)
     rows = getattr(classifier, "table_rows_", None)
