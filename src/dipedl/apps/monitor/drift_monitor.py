@@ -173,7 +173,10 @@ class DriftMonitor(BaseEstimator):
         return self._add(rows_of_model(model, X), X, labels, batch)
 
     def update_answers(self, answers: Any, X: Any = None) -> DriftReport:
-        """Take a batch of answers, ``model.answers(X)``; X is needed for columns alone."""
+        """Take a batch of answers, ``model.answers(X)``; X is needed for columns alone.
+
+        Of a model of a table X are its inputs: ``encode_table_rows(model, X)`` of `dipedl.inputs`.
+        """
         check_is_fitted(self, "model_")
         n = len(answers.p_values)
         if X is not None and _row_count(X) not in (n, None):
