@@ -336,9 +336,7 @@ def test_a_class_that_a_fold_has_not_seen():
 def test_nullable_whole_numbers_are_classes_to_the_last_digit(dtype):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
-    pandas = pytest.importorskip("pandas")
-    X, y = load_iris(return_X_y=True)
-    labels = pandas.Series(2**53 + y, dtype=dtype)
+    labels = pd.Series(2**53 + Y, dtype=dtype)
     clf = DIPClassifier(density=GDADensity()).fit(X, labels)
     assert clf.classes_.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
     assert clf.score(X, labels) > 0.9

@@ -1,14 +1,17 @@
 """What lies far from everything is unknown, whatever the data: never dropped, never outvoted."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
 
@@ -79,13 +82,7 @@ def test_rows_far_from_the_rest_are_named(rng):
     assert "-9999 in row 7, column 2" in str(said[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DIPClassifier(GaussianNaiveBayes(), random_state=0).fit(*classes(rng))
-
-
-def GaussianNaiveBayes():
-    from sklearn.naive_bayes import GaussianNB
-
-    return GaussianNB()
+        DIPClassifier(GaussianNB(), random_state=0).fit(*classes(rng))
 
 
 def test_a_tenth_of_a_column_is_its_own_tail_and_not_named(rng):
@@ -100,14 +97,13 @@ def test_a_tenth_of_a_column_is_its_own_tail_and_not_named(rng):
 
 @pytest.mark.parametrize("what", ["table", "steps", "mixture"])
 def test_rows_far_from_the_rest_of_a_table_are_named_in_its_units(rng, what):
-    pandas = pytest.importorskip("pandas")
     X, y = classes(rng, p=3)
     X[[5, 80], 1] = 1e6
-    table = pandas.DataFrame(X, columns=["age", "dose", "weight"])
+    table = pd.DataFrame(X, columns=["age", "dose", "weight"])
     columns, model = ["age", "dose", "weight"], LogisticRegression(max_iter=300)
     named, value = r"\['dose'\]", r"1e\+06 in row 5, column 'dose'"
     if what == "table":
-        table["job"] = pandas.Categorical(rng.choice(["nurse", "clerk"], len(X)))
+        table["job"] = pd.Categorical(rng.choice(["nurse", "clerk"], len(X)))
         model = HistGradientBoostingClassifier(max_iter=5)
     elif what == "steps":
         table["job"] = rng.choice(["nurse", "clerk"], len(X))
@@ -124,8 +120,7 @@ def test_rows_far_from_the_rest_of_a_table_are_named_in_its_units(rng, what):
 
 
 def test_components_of_rare_levels_are_no_rows_far_from_the_rest(rng):
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame({"town": rng.zipf(1.3, 400).astype(str), "job": ["a", "b"] * 200})
+    table = pd.DataFrame({"town": rng.zipf(1.3, 400).astype(str), "job": ["a", "b"] * 200})
     encoder = ColumnTransformer([("l", OneHotEncoder(handle_unknown="ignore"), ["town", "job"])])
     for steps in ([encoder], [encoder, TruncatedSVD(20, random_state=0)]):
         model = make_pipeline(*steps, LogisticRegression(max_iter=300))
@@ -279,8 +274,6 @@ def test_detectors_too(rng):
 @pytest.mark.slow
 def test_wide_data_need_no_matrix_of_all_features(rng):
     """n = 60, p = 1500: one covariance alone would be 18 MB, and there are three classes."""
-    import tracemalloc
-
     X, y = classes(rng, n=60, p=1500)
     tracemalloc.start()
     fitted(X, y)

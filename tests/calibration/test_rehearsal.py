@@ -22,7 +22,18 @@ from dipedl.evidence import QuantileEvidence
 from dipedl.explanation import FindingWarning
 from known_truth import known_truth
 
-pytestmark = pytest.mark.usefixtures("few_candidates")
+
+@pytest.fixture(scope="module", autouse=True)
+def few_candidates():
+    """Trees take a second to fit: `Rehearsal` mixes two candidates. Gives what mixes them all."""
+    whole = rehearsal._other_classifiers
+
+    def few(n, p, random_state):
+        return {name: whole(n, p, random_state)[name] for name in ("linear", "kernel")}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rehearsal, "_other_classifiers", few)
+        yield whole
 
 
 def coverage_of(truth, low, high):
@@ -309,20 +320,19 @@ def few(near_copies):
     return tuple(part[::4] for part in near_copies)
 
 
-def fitted_in_folds(X, y, cv, estimator=None):
+def rehearsed(X, y, cv="auto", estimator=None, **rows):
     estimator = LogisticRegression(max_iter=1000) if estimator is None else estimator
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf = DIPClassifier(estimator, GDADensity(), cv=cv, spread=Rehearsal(), random_state=0)
-        return clf.fit(X, y)
+        return clf.fit(X, y, **rows)
 
 
 def test_the_error_on_groups_of_near_copies_is_that_on_new_rows(groups_truth, near_copies):
     X, y, groups = near_copies
     forest = RandomForestClassifier(20, random_state=0)
     blind, seeing = (
-        fitted_in_folds(X, y, cv, forest)
-        for cv in ("auto", list(GroupKFold(5).split(X, y, groups)))
+        rehearsed(X, y, cv, forest) for cv in ("auto", list(GroupKFold(5).split(X, y, groups)))
     )
     gap = seeing.predict_dirichlet(groups_truth.X_test).mean - groups_truth.truth["test"]
     error = (gap**2).sum(axis=1).mean()
@@ -334,7 +344,7 @@ def test_the_error_on_groups_of_near_copies_is_that_on_new_rows(groups_truth, ne
 def test_intervals_of_new_rows_hold_after_a_fit_to_groups(groups_truth, near_copies):
     X, y, groups = near_copies
     # An iterator gives its pairs once, and folds and rehearsal share them.
-    clf = fitted_in_folds(X, y, GroupKFold(5).split(X, y, groups))
+    clf = rehearsed(X, y, GroupKFold(5).split(X, y, groups))
     low, high = clf.predict_dirichlet(groups_truth.X_test).credible_interval()
     truth = groups_truth.truth["test"]
     assert ((low <= truth) & (truth <= high)).mean() > 0.9 and clf.spread_.refits_ == 10
@@ -346,10 +356,7 @@ def test_pairs_follow_their_rows(few):
     order = np.random.default_rng(5).permutation(len(y))
     place = np.argsort(order)
     moved = [(place[train], place[held]) for train, held in pairs]
-    one, other = (
-        fitted_in_folds(X, y, pairs).spread_,
-        fitted_in_folds(X[order], y[order], moved).spread_,
-    )
+    one, other = rehearsed(X, y, pairs).spread_, rehearsed(X[order], y[order], moved).spread_
     np.testing.assert_allclose(other.strength_, one.strength_, rtol=1e-6)
     # Rows without weight are left out, and the pairs speak of all.
     w = np.repeat([1.0, 0.0], [len(y), 40])
@@ -365,7 +372,7 @@ def test_pairs_follow_their_rows(few):
 
 def test_rows_that_are_never_held_out_get_labels_that_no_fit_of_them_made(groups_truth):
     X, y = groups_truth.X_train, groups_truth.y_train
-    spread = fitted_in_folds(X, y, ShuffleSplit(1, test_size=0.4, random_state=0)).spread_
+    spread = rehearsed(X, y, ShuffleSplit(1, test_size=0.4, random_state=0)).spread_
     # One fold on the real labels, its reverse, and one on drawn labels.
     assert spread.refits_ == 3 and spread.n_ == 40
     assert 0.5 <= spread.strength_ < 100
@@ -379,3 +386,64 @@ def test_a_small_fit_says_nothing_of_the_parts_of_a_rehearsal(groups_truth, held
         warnings.simplefilter("always")
         clf.fit(groups_truth.X_train, groups_truth.y_train)
     assert not [str(one.message) for one in told if "n_components" in str(one.message)]
+
+
+#: Findings that say where intervals of a spread are known to fall short.
+SHORT = {"intervals_of_a_rare_class", "intervals_without_noise"}
+
+
+def codes(clf):
+    return {finding.code: finding.severity for finding in clf.diagnose().findings}
+
+
+def test_ordinary_rows_have_no_such_note(data):
+    clf = rehearsed(data.X_train, data.y_train)
+    assert not SHORT & codes(clf).keys() and codes(clf)["intervals_rehearsed"] == "ok"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.predict_dirichlet(data.X_test).credible_interval()
+
+
+@pytest.mark.parametrize(
+    ("code", "sizes", "apart"),
+    [("intervals_of_a_rare_class", (300, 6), 1.0), ("intervals_without_noise", (100, 100), 12.0)],
+)
+def test_a_rare_class_and_labels_without_noise_are_told(tmp_path, code, sizes, apart):
+    y = np.repeat([0, 1], sizes)
+    X = np.random.default_rng(0).normal(size=(len(y), 2)) + apart * y[:, None]
+    clf = rehearsed(X, y)
+    assert codes(clf)[code] == "note"
+    numbers = {f.code: f.numbers for f in clf.diagnose().findings}[code]
+    if code == "intervals_of_a_rare_class":
+        assert numbers["share"] == pytest.approx(6 / 153)
+    else:
+        held = clf.evidence_.held_out_.proba.max(axis=1).mean()
+        assert numbers["confidence"] == pytest.approx(held, abs=0.01) and held > 0.98
+    clf.save(tmp_path / "model.dipedl")
+    for model in (clf, load(tmp_path / "model.dipedl")):
+        found = model.predict_dirichlet(X[:3])
+        with pytest.warns(FindingWarning, match=r"may hold less than they promise.*diagnose\(\)"):
+            found[0].credible_interval()
+        np.testing.assert_allclose(found.strength, clf.spread_.strength(found.log_evidence))
+
+
+def test_rows_that_a_frozen_classifier_has_learned_are_no_good_support(data):
+    X, y = data.X_train, data.y_train
+    forest = FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, y))
+    known = rehearsed(X, y, "auto", forest)
+    assert known.evidence_.memorised_
+    assert codes(known)["intervals_of_seen_rows"] == "warning"
+    assert "intervals_rehearsed" not in codes(known)
+    held = data.X_test[:200], data.y_test[:200]
+    new = rehearsed(X, y, "auto", forest, calibration=held)
+    assert codes(new)["intervals_rehearsed"] == "ok"
+    gap = known.predict_dirichlet(data.X_test).mean - data.truth["test"]
+    assert known.spread_.error_ < 0.6 * (gap**2).sum(axis=1).mean()
+
+
+def test_calibration_rows_that_were_given_to_fit_are_no_good_support(data):
+    X, y = data.X_train, data.y_train
+    clf = rehearsed(X, y)
+    with pytest.warns(FindingWarning, match="given to fit too"):
+        clf.calibrate(X, y)
+    assert codes(clf)["intervals_of_seen_rows"] == "warning"

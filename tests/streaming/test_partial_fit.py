@@ -100,7 +100,6 @@ def test_sgd_learns_on_and_saves_in_between(data, tmp_path):
 
 
 def test_frames_are_taken_without_a_warning(data, recwarn):
-    pd = pytest.importorskip("pandas")
     X, y = data
     frame = pd.DataFrame(X, columns=list("pqrs"))
     clf = DIPClassifier(NB).partial_fit(frame[:500], y[:500], classes=["a", "b", "c"])
