@@ -471,7 +471,7 @@ MUTANTS = [
         "src/dipedl/held_out.py",
         "return Fold(density, features, classifier, X_held",
         "return Fold(whole.density, features, classifier, X_held",
-        "tests/test_evidence.py::test_in_sample_statistics_push_held_out_points_down_by_several_sd",
+        "tests/calibration/test_folds.py::test_in_sample_statistics_push_held_out_points_down_by_several_sd",
     ),
     Mutant(
         "decisions turned round",
@@ -934,21 +934,21 @@ MUTANTS = [
         "src/dipedl/held_out.py",
         ", number, together=many_copies",
         ", number, together=False",
-        "tests/calibration/test_copies.py",
+        "tests/calibration/test_folds.py",
     ),
     Mutant(
         "held-out scores above those of the final model",
         "src/dipedl/held_out.py",
         "scores = np.minimum(scores, whole.scores_of(rows))",
         "scores = scores",
-        "tests/calibration/test_copies.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
+        "tests/calibration/test_folds.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
     ),
     Mutant(
         "calibration rows never compared with those of the fit",
         "src/dipedl/held_out.py",
         "return float(in_fit.mean()) if surprising else 0.0",
         "return 0.0",
-        "tests/explanation/test_seen_rows.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
+        "tests/calibration/test_folds.py::test_calibration_rows_that_were_given_to_fit_are_warned_of",
     ),
     Mutant(
         "trees with circles",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import make_classification
+from sklearn.datasets import make_blobs, make_classification
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -14,6 +14,7 @@ from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.dirichlet import entropy
 from dipedl.evidence_model import calibrate_in_share, sharpening_range
+from dipedl.explanation import diagnose
 from dipedl.held_out import HeldOut
 from dipedl.pretrained import DIPModule
 
@@ -84,7 +85,9 @@ def test_the_guarantee_holds_with_a_calibrator_that_is_no_temperature(study, rng
 
 
 class Sharpening:
-    """A calibrator that makes every answer surer."""
+    """A calibrator that makes every answer surer, with a temperature."""
+
+    temperature_ = 0.5
 
     def fit(self, P, y, sample_weight=None):
         return self
@@ -141,3 +144,16 @@ def test_the_range_is_from_the_alarm_threshold_to_the_95_percent_quantile(rng):
     assert sharpening_range(HeldOut(np.r_[-np.inf, scores], ""), -np.inf)[0] == scores[0]
     low, high = sharpening_range(HeldOut(np.full(9, -1e6), ""), -1e6)
     assert np.float32(low) < np.float32(high)
+
+
+@pytest.mark.parametrize("calibrator", [None, Temperature(), OwnTemperature(), Sharpening()])
+def test_losses_before_the_calibrator_are_those_of_the_bare_classifier(calibrator):
+    X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)
+    timid = LogisticRegression(C=1e-4)
+    clf = DIPClassifier(timid, GDADensity(), calibrator=calibrator).fit(X, y)
+    assert clf.evidence_.calibrator_.temperature_ < 0.8
+    bare = DIPClassifier(timid, GDADensity(), calibrator="passthrough").fit(X, y)
+    P, labels = bare.evidence_.held_out_.proba, bare.evidence_.held_out_.labels
+    (numbers,) = (f.numbers for f in diagnose(clf).findings if "nll_before" in f.numbers)
+    nll = -np.log(P[np.arange(len(P)), labels]).mean()
+    assert numbers["nll_before"] == pytest.approx(nll, rel=1e-9)

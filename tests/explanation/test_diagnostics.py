@@ -19,7 +19,6 @@ from sklearn.metrics import roc_auc_score
 from dipedl import DIPClassifier
 from dipedl.apps.cli.terminal import diagnosis_in_shell
 from dipedl.apps.table.advice import error_ranking
-from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import EvidenceModel
@@ -360,35 +359,6 @@ def test_without_errors_no_rule_is_given():
     clf = model(replace(c, labels=c.proba.argmax(axis=1)), HalfAt(-12.0))
     assert error_ranking(diagnosis_in_shell(clf.diagnose())) == ""
     assert not any("errors_ranked_by" in f.numbers for f in diagnose(clf).findings)
-
-
-class Sharpening:
-    """A calibrator of one's own, with a temperature."""
-
-    temperature_ = 0.5
-
-    def fit(self, P, y, sample_weight=None):
-        return self
-
-    def transform(self, P):
-        return P**2 / (P**2).sum(axis=1, keepdims=True)
-
-
-class OwnTemperature(Temperature):
-    """A subclass."""
-
-
-@pytest.mark.parametrize("calibrator", [None, Temperature(), OwnTemperature(), Sharpening()])
-def test_losses_before_the_calibrator_are_those_of_the_bare_classifier(calibrator):
-    X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)
-    timid = LogisticRegression(C=1e-4)
-    clf = DIPClassifier(timid, GDADensity(), calibrator=calibrator).fit(X, y)
-    assert clf.evidence_.calibrator_.temperature_ < 0.8
-    bare = DIPClassifier(timid, GDADensity(), calibrator="passthrough").fit(X, y)
-    P, labels = bare.evidence_.held_out_.proba, bare.evidence_.held_out_.labels
-    (numbers,) = (f.numbers for f in diagnose(clf).findings if "nll_before" in f.numbers)
-    nll = -np.log(P[np.arange(len(P)), labels]).mean()
-    assert numbers["nll_before"] == pytest.approx(nll, rel=1e-9)
 
 
 def test_folds_that_are_less_sure_than_the_classifier_of_all_rows_are_said():
