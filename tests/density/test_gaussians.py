@@ -114,7 +114,7 @@ def test_fit_of_one_gaussian_is_partial_fit_is_plus(
     seed, p, cuts, offset, weighted, covariance_type, shrinkage
 ):
     rng = np.random.default_rng(seed)
-    X = rng.standard_t(5, size=(50, p)) + offset
+    X = rng.standard_t(5, size=(50, p)) * np.arange(1, p + 1) + offset
     w = 0.5 + rng.random(50) if weighted else None
     whole = GaussianDensity(covariance_type, shrinkage).fit(X, sample_weight=w)
     streamed = GaussianDensity(covariance_type, shrinkage)
