@@ -310,7 +310,7 @@ MUTANTS = [
         "src/dipedl/density/mixture.py",
         "score - np.log(self.scaler_.scale_).sum()",
         "score",
-        "tests/density/test_mixture.py::test_against_scipy_in_the_units_of_the_features",
+        "tests/density/test_kernels_and_mixtures.py::test_against_scipy_in_the_units_of_the_features",
     ),
     Mutant(
         "neighbours decided by float32",
@@ -934,7 +934,8 @@ MUTANTS = [
         "src/dipedl/held_out.py",
         ", number, together=many_copies",
         ", number, together=False",
-        "tests/calibration/test_folds.py",
+        "tests/calibration/test_folds.py::"
+        "test_without_copies_nothing_changes_and_with_them_alarms_keep_their_rate",
     ),
     Mutant(
         "held-out scores above those of the final model",
