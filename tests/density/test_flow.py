@@ -547,7 +547,8 @@ def test_a_batch_of_one_row_uses_the_running_statistics():
 
 
 def test_the_paper_flow_can_be_stated():
-    maf = MaskedAutoregressive.paper()
+    maf = FlowDensity.paper().flow
+    assert maf == MaskedAutoregressive.paper()
     assert (maf.transforms, maf.hidden, maf.residual) == (10, (1024,) * 20, True)
     assert maf.batch_norm and maf.between_batch_norm
     sizes = [masked_weights(MADE(784, (1024,) * blocks, residual=True)) for blocks in (1, 2)]
