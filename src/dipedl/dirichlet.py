@@ -177,7 +177,6 @@ class Dirichlet:
         """
         if _need_no_conversion(log_evidence, proba, prior):
             alpha = concentration(log_evidence, proba, prior)
-            # Smallest and largest are NaN where one number is.
             sound = prior.min() > 0 and alpha.size and alpha.min() > 0 and alpha.max() < np.inf
             if sound and not np.isnan(log_evidence).any():
                 # The checks below would convert nothing and find nothing, and take longer.

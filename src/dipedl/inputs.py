@@ -573,11 +573,6 @@ def is_date(kind: type) -> bool:
     return issubclass(kind, _DATES) or (pandas is not None and issubclass(kind, pandas.Period))
 
 
-def holds_levels(values: Any) -> bool:
-    """Return whether a column holds a text, or is one of categories."""
-    return LEVEL in _kinds_of(values) or is_category(values)
-
-
 def holds_dates(values: Any) -> bool:
     """Return whether a column holds a date or a time."""
     return _DATE in _kinds_of(values)
@@ -648,11 +643,6 @@ class Column:
     cuts: np.ndarray = field(default_factory=partial(np.zeros, 0))
     ranges: np.ndarray = field(default_factory=partial(np.zeros, 0))
     rows: int = 0
-
-    @classmethod
-    def of_numbers(cls, name: str, numbers: np.ndarray) -> Column:
-        """Learn what is usual in a column of numbers (n,), NaN where it is missing."""
-        return Inputs.of_numbers([name], numbers[:, None])[0]
 
     @property
     def counts(self) -> np.ndarray:
@@ -1038,13 +1028,9 @@ def _quantiles(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if np.isfinite(some).all():
         low, high = np.quantile(some, _USUAL, axis=0)
         return low, high
-    columns = [_range_of_numbers(values[np.isfinite(values)]) for values in some.T]
-    return np.array([c[0] for c in columns]), np.array([c[1] for c in columns])
-
-
-def _range_of_numbers(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, _USUAL) if len(values) else _UNKNOWN
-    return float(low), float(high)
+    ends = [np.quantile(v, _USUAL) if len(v := c[np.isfinite(c)]) else _UNKNOWN for c in some.T]
+    low, high = np.array(ends).T.copy()
+    return low, high
 
 
 def replace_columns(X: Any, changed: Mapping[int, Any]) -> Any:
@@ -1335,7 +1321,8 @@ def _fit_clone(template: Any, X: Any, y: np.ndarray, keywords: dict[str, Any]) -
 def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
     """Return the error of a fit, with the remedy for what some classifiers refuse."""
     name = type(template).__name__
-    levels = [column for column, values in named_columns(X) if holds_levels(values)]
+    parts = named_columns(X)
+    levels = [name for name, part in parts if LEVEL in _kinds_of(part) or is_category(part)]
     empty = [column for column, values in named_columns(X) if missing_entries(values).all()]
     refuse_dates(error, X)
     refuse_infinity(error, X)

@@ -10,14 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import check_weights, prior_vector
-from ..maths.arrays import (
-    Array,
-    check_positive_number,
-    check_rate,
-    float_array,
-    is_tensor,
-    namespace,
-)
+from ..maths.arrays import Array, check_positive_number, check_rate, float_array, namespace
 from ..protocols import atomic
 
 __all__ = [
@@ -82,7 +75,7 @@ def affine(scores: Array, location: Any, scale: Any) -> Array:
 def logistic(scores: Array, location: Any, scale: Any, slope: float, log_odds: Any) -> Array:
     """``log sigmoid(log_odds + slope * (score - location) / scale)`` of scores (n,)."""
     x = log_odds + slope * affine(scores, location, scale)
-    zero = x.new_zeros(()) if is_tensor(x) else 0.0
+    zero = x.new_zeros(()) if hasattr(x, "new_zeros") else 0.0
     return -namespace(x).logaddexp(zero, -x)
 
 

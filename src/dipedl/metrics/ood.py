@@ -62,12 +62,11 @@ def ood_auroc(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> 
     return float((below + not_above) / (2 * len(u_in) * len(u_out)))
 
 
-def _share_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> float:
-    """Share of the OOD inputs: `aupr_out` of a constant score."""
-    return np.size(uncertainty_out) / (np.size(uncertainty_in) + np.size(uncertainty_out))
-
-
-@metric(higher_is_better=True, kind="ood", baseline=_share_out)
+@metric(
+    higher_is_better=True,
+    kind="ood",
+    baseline=lambda u_in, u_out: np.size(u_out) / (np.size(u_in) + np.size(u_out)),
+)
 def aupr_out(uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike) -> float:
     r"""Average precision of OOD detection, **OOD being the positive class**.
 

@@ -13,6 +13,7 @@ from scipy import special, stats
 from ...inputs import (
     MOST_LEVELS,
     Column,
+    Inputs,
     are_texts,
     column_texts,
     from_arrow,
@@ -153,7 +154,7 @@ def learn_column(name: str, values: Any) -> Column:
     """Return what is usual in a column: ranges of numbers, else its commonest levels as texts."""
     numbers = _numbers(values)
     if numbers is not None:
-        return Column.of_numbers(name, numbers)
+        return Inputs.of_numbers([name], numbers[:, None])[0]
     texts, n = _texts(values), len(values)
     known = Counter(spellings(texts, versions(texts)))
     order = sorted(known, key=lambda level: (-known[level], level))[:MOST_LEVELS]
