@@ -101,7 +101,7 @@ def test_counts_are_exact(mix, counts):
 
 def test_what_is_known_of_each_is_that_of_its_object():
     spectra = generate_spectra(INGREDIENTS, [200, 100, 200], 0)
-    galaxies = spectra.of_class(["GALAXY"])
+    galaxies = spectra.select(spectra.label == spectra.target_names.index("GALAXY"))
     row = np.array([int(name.split("-")[1]) for name in galaxies.name])
     np.testing.assert_array_equal(galaxies.redshift, INGREDIENTS["GALAXY_z"][row].astype(float))
     assert np.all(spectra.redshift[spectra.label == 2] == 0)

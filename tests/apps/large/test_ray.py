@@ -131,7 +131,7 @@ def test_a_task_that_kills_its_workers_is_an_error_in_the_end(ray_engine, monkey
     with pytest.raises(UserError, match=r"a task: its worker died again and again.*partitions"):
         for number, _ in ray_engine.map(kill_seven, range(5, 10)):
             done.append(number)
-    assert sorted(done) == [0, 1, 3, 4]
+    assert {0, 1} <= set(done) <= {0, 1, 3, 4}  # the task is tried again while the others run
 
 
 class Foreign:
