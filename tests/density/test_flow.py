@@ -309,6 +309,15 @@ def test_noise_fills_the_cell_of_each_level_and_the_inverse_finds_the_level(form
         assert stats.kstest(column, "uniform").pvalue > 1e-3
 
 
+def test_noise_comes_from_its_generator_and_prediction_has_none():
+    x = levels(3, 4)
+    map_ = Dequantization().build(x)
+    a, b, c = (map_.noise(x, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert torch.equal(a, b)
+    assert not torch.equal(a, c)
+    assert torch.equal(map_(x)[0], map_(x)[0])
+
+
 def test_standardization_is_exact_far_from_zero():
     x = 1e6 + torch.randn(500, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     map_ = Standardization().build(x)
