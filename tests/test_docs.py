@@ -125,7 +125,7 @@ DOCS = ROOT / "docs"
 
 
 def test_reference_has_every_package_with_public_names():
-    """That every name of these packages has a page is checked where the site is built."""
+    """Check examples; the build of the site checks that every public name has a page."""
     tree = ast.parse((DOCS / "_ext" / "public_names.py").read_text(encoding="utf-8"))
     described = next(
         ast.literal_eval(node.value)

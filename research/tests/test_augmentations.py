@@ -9,6 +9,7 @@ import torch
 from scipy import ndimage
 
 from dipedl_bench.augmentations import AffineAugmentation, CropFlipRotate
+from dipedl_bench.fast_networks import CropFlip
 
 augment = AffineAugmentation()
 
@@ -17,7 +18,12 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def test_everything_comes_from_the_generator():
+def crop(X, generator):
+    return CropFlip((1, 28, 28))(X, generator)
+
+
+@pytest.mark.parametrize("augment", [augment, crop])
+def test_everything_comes_from_the_generator(augment):
     X, state = torch.rand(20, 784), torch.get_rng_state()
     first, again = augment(X, generator()), augment(X, generator())
     assert torch.equal(first, again) and torch.equal(state, torch.get_rng_state())
@@ -26,13 +32,15 @@ def test_everything_comes_from_the_generator():
     assert not torch.equal(augment(X, source), augment(X, source))
 
 
-def test_pixels_stay_pixels_and_every_image_moves_on_its_own():
+@pytest.mark.parametrize("augment", [augment, crop])
+def test_pixels_stay_pixels_and_every_image_moves_on_its_own(augment):
     X = (torch.rand(1, 784, generator=generator()) > 0.5).float().repeat(20, 1)
     before = X.clone()
     found = augment(X, generator())
     assert found.dtype == X.dtype and found.shape == X.shape and torch.equal(X, before)
     assert found.min() >= 0 and found.max() <= 1 + 1e-6
     assert len(torch.unique(found, dim=0)) > 10
+    assert crop(X[:0], generator()).shape == (0, 784)
 
 
 def blob(side=28):

@@ -1,7 +1,5 @@
 """Fast networks of CIFAR-10 against what they say, NumPy's padding and plain loops."""
 
-import copy
-import pickle
 from collections import Counter
 from copy import deepcopy
 from functools import partial
@@ -9,6 +7,15 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from networks_by_hand import (
+    COLOUR,
+    build,
+    count,
+    generator,
+    layers_of,
+    multiplications,
+    output_shapes,
+)
 from sklearn.frozen import FrozenEstimator
 from torch import nn
 
@@ -24,101 +31,7 @@ from dipedl_bench.fast_networks import (
     orthogonal,
 )
 
-GREY, COLOUR = (1, 28, 28), (3, 32, 32)
-each = pytest.mark.parametrize(
-    "backbone", [PoolCNN(width=8, features=12), WhitenedCNN(8, 12, residual=True)], ids=repr
-)
 QUICK = Training(epochs=2, batch_size=16)
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def build(backbone, shape=GREY, k=10, seed=0):
-    return backbone.build(shape, k, generator(seed))
-
-
-def count(network):
-    return sum(p.numel() for p in network.parameters())
-
-
-def layers_of(network, kinds=(nn.Conv2d, nn.Linear)):
-    return [layer for layer in network.modules() if isinstance(layer, kinds)]
-
-
-def output_shapes(layers, network, X):
-    """Shapes of the outputs of some layers for one input, in the order that they ran."""
-    shapes, handles = [], []
-    for layer in layers:
-        note = lambda _, __, out: shapes.append(tuple(out.shape[1:]))  # noqa: E731
-        handles.append(layer.register_forward_hook(note))
-    network(X)
-    for handle in handles:
-        handle.remove()
-    return shapes
-
-
-def multiplications(network, d):
-    """Counted layer by layer for one input of d numbers, without computing anything."""
-    network, total = network.to("meta").eval(), []
-
-    def note(layer, _, out):
-        places = out[0].numel() if isinstance(layer, nn.Conv2d) else out.shape[1]
-        total.append(layer.weight[0].numel() * places)
-
-    for layer in layers_of(network):
-        layer.register_forward_hook(note)
-    network(torch.zeros(1, d, device="meta"))
-    return sum(total)
-
-
-@pytest.fixture
-def images():
-    return torch.rand(6, 784, generator=generator())
-
-
-@each
-def test_head_of_features_is_the_output(backbone, images):
-    network = build(backbone).eval()
-    features, outputs = network.features(images), network(images)
-    assert features.shape == (6, network.n_features) and outputs.shape == (6, 10)
-    torch.testing.assert_close(network.head(features), outputs)
-    assert outputs.isfinite().all()
-    # and no row sees another
-    network, rows = network.double(), images.double()
-    alone = torch.cat([network(row[None]) for row in rows])
-    torch.testing.assert_close(network(rows), alone, rtol=1e-9, atol=1e-12)
-
-
-@each
-def test_weights_come_from_the_generator_alone(backbone):
-    state = torch.get_rng_state()
-    first = build(backbone)
-    assert torch.equal(torch.get_rng_state(), state)
-    torch.manual_seed(5)
-    again, other = build(backbone).state_dict(), build(backbone, seed=1)
-    torch.set_rng_state(state)
-    for name, value in first.state_dict().items():
-        assert torch.equal(value, again[name]) and value.isfinite().all(), name
-    pairs = zip(first.parameters(), other.parameters(), strict=True)
-    assert not all(torch.equal(a, b) for a, b in pairs)
-
-
-@each
-def test_every_weight_has_a_gradient(backbone, images):
-    network = build(backbone)
-    network(images).square().sum().backward()
-    for name, parameter in network.named_parameters():
-        if parameter.requires_grad:
-            assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
-
-
-@each
-def test_backbones_are_values(backbone):
-    assert copy.deepcopy(backbone) == backbone == pickle.loads(pickle.dumps(backbone))
-    assert len({backbone, copy.deepcopy(backbone)}) == 1
-    assert eval(repr(backbone)) == backbone
 
 
 def test_sizes_and_work_are_as_said():
@@ -266,27 +179,6 @@ def test_inputs_that_are_too_small(backbone):
 def test_settings_are_checked(cls, name):
     with pytest.raises(ValueError, match=f"{name} must be"):
         cls(**{name: 1.0 if name == "dropout" else 0})
-
-
-def test_a_crop_comes_from_the_generator():
-    augment = CropFlip((1, 28, 28))
-    X, state = torch.rand(20, 784), torch.get_rng_state()
-    first, again = augment(X, generator()), augment(X, generator())
-    assert torch.equal(first, again) and torch.equal(state, torch.get_rng_state())
-    assert not torch.equal(first, augment(X, generator(1)))
-    source = generator()
-    assert not torch.equal(augment(X, source), augment(X, source))
-
-
-def test_cropped_pixels_stay_pixels_and_every_image_moves_on_its_own():
-    augment = CropFlip((1, 28, 28))
-    X = (torch.rand(1, 784, generator=generator()) > 0.5).float().repeat(20, 1)
-    before = X.clone()
-    found = augment(X, generator())
-    assert found.dtype == X.dtype and found.shape == X.shape and torch.equal(X, before)
-    assert found.min() >= 0 and found.max() <= 1 + 1e-6
-    assert len(torch.unique(found, dim=0)) > 10
-    assert augment(X[:0], generator()).shape == (0, 784)
 
 
 def ramp(b, shape):

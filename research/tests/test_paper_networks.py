@@ -1,4 +1,4 @@
-"""Networks of the paper against what they say: sizes, work, seeds, plain layers by hand."""
+"""Networks of the suites against what they say: sizes, work, seeds, plain layers by hand."""
 
 import copy
 import pickle
@@ -7,10 +7,20 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from networks_by_hand import (
+    COLOUR,
+    GREY,
+    build,
+    count,
+    generator,
+    layers_of,
+    multiplications,
+)
 from torch import nn
 from torch.nn import functional as F
 
 from dipedl.networks import TorchClassifier, Training
+from dipedl_bench.fast_networks import PoolCNN, WhitenedCNN
 from dipedl_bench.paper_networks import (
     VGG16,
     BranchCNN,
@@ -21,7 +31,7 @@ from dipedl_bench.paper_networks import (
 )
 from dipedl_bench.spectral_norm import remove_spectral_norm
 
-GREY, COLOUR, ROW = (1, 28, 28), (3, 32, 32), (1, 1, 806)
+ROW = (1, 1, 806)
 #: A small one of each kind, on images of 28 x 28 pixels: rows of 784 numbers.
 BACKBONES = [
     ConvLin(),
@@ -32,50 +42,10 @@ BACKBONES = [
     BranchCNN((3, 5), channels=4, hidden=(8, 6)),
     WideResNet(10, 1, mean=(0.5,), sd=(0.25,)),
     WideResNet(10, 1, spectral_norm=True, mean=(0.5,), sd=(0.25,)),
+    PoolCNN(width=8, features=12),
+    WhitenedCNN(8, 12, residual=True),
 ]
 each = pytest.mark.parametrize("backbone", BACKBONES, ids=repr)
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def build(backbone, shape=GREY, k=10, seed=0):
-    return backbone.build(shape, k, generator(seed))
-
-
-def count(network):
-    return sum(p.numel() for p in network.parameters())
-
-
-def layers_of(network, kinds=(nn.Conv2d, nn.Linear)):
-    return [layer for layer in network.modules() if isinstance(layer, kinds)]
-
-
-def output_shapes(layers, network, X):
-    """Shapes of the outputs of some layers for one input, in the order that they ran."""
-    shapes, handles = [], []
-    for layer in layers:
-        note = lambda _, __, out: shapes.append(tuple(out.shape[1:]))  # noqa: E731
-        handles.append(layer.register_forward_hook(note))
-    network(X)
-    for handle in handles:
-        handle.remove()
-    return shapes
-
-
-def multiplications(network, d):
-    """Counted layer by layer for one input of d numbers, without computing anything."""
-    network, total = network.to("meta").eval(), []
-
-    def note(layer, _, out):
-        places = out[0].numel() if isinstance(layer, nn.Conv2d) else out.shape[1]
-        total.append(layer.weight[0].numel() * places)
-
-    for layer in layers_of(network):
-        layer.register_forward_hook(note)
-    network(torch.zeros(1, d, device="meta"))
-    return sum(total)
 
 
 @pytest.fixture

@@ -213,7 +213,7 @@ def test_a_cap_may_be_a_whole_number_of_any_size():
 
 
 def copies_said(X):
-    """Whether copies are found, and what is said, of rows dealt out by content."""
+    """Return whether copies are found among rows dealt out by content, and the warnings."""
     Z = np.zeros((X.shape[0], 1))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -351,7 +351,7 @@ def noisy(seed, n=500):
 
 
 def said(fit):
-    """What is warned of rows that were seen before."""
+    """Return the warnings of rows that were seen before."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit()

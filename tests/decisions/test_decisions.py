@@ -129,7 +129,7 @@ def model(request, fitted):
 
 
 def within_chance(hits, level):
-    """Whether so many of `NEW` inputs are what HELD exchangeable rows at this level allow."""
+    """Return whether HELD exchangeable rows at this level allow so many of `NEW` inputs."""
     rank = int(np.floor(level * (HELD + 1)))
     law = stats.betabinom(NEW, rank, HELD + 1 - rank)
     return law.ppf(CHANCE) <= hits <= law.ppf(1 - CHANCE)

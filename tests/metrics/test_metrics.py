@@ -59,7 +59,7 @@ def labelled(draw):
 
 @st.composite
 def answers(draw, max_n=25):
-    """Whether each answer is right (n,) and its uncertainty (n,)."""
+    """Return correctness (n,) and uncertainty (n,) of answers."""
     uncertainty = draw(scores(max_size=max_n))
     n = len(uncertainty)
     correct = draw(st.lists(st.booleans(), min_size=n, max_size=n))

@@ -100,7 +100,7 @@ def test_theorem_2_9_fails_for_the_lambda_of_its_proof(nu):
 
 @pytest.mark.parametrize("nu", [0.3, 8.0])
 def test_theorem_2_9_the_lambda_of_its_proof_learns_evidence_one_over_nu(nu):
-    """What L^nu is minimised by: Dir(alpha + e_y / nu), so a larger nu would mean less evidence."""
+    """Minimiser of L^nu: Dir(alpha + e_y / nu), so a larger nu would mean less evidence."""
     y = torch.tensor([0, 1, 2])
     best = minimise(lambda alpha: library_edl_loss(alpha, y, PRIOR, nu), (3, 3))
     np.testing.assert_allclose(best, PRIOR + one_hot(y, 3) / nu, rtol=1e-5)
