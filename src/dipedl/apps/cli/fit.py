@@ -239,7 +239,7 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
     echo(f"Read:     {data} ({facts['format']}), {facts['rows']:,} rows")
     inputs = describe_inputs({column.name: column.describe() for column in model.columns}, facts)
     for name, kind in list(inputs.items())[:_SHOWN]:
-        echo(f"  {one_line(name):<20} {one_line(kind)}")
+        echo("  " + one_line(f"{name:<20} {kind}"))
     if len(inputs) > _SHOWN:
         echo(f"  and {len(inputs) - _SHOWN} more")
     counts = ", ".join(f"{one_line(c)} {n:,}" for c, n in list(facts["classes"].items())[:10])
