@@ -29,6 +29,7 @@ from .inputs import (
     known_classes,
     prior_vector,
     validate_calibration_rows,
+    validate_groups,
     validate_inputs,
     validate_training_rows,
 )
@@ -215,6 +216,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         *,
         calibration: tuple[Any, Any] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Fit classifier and density, then what is learned from held-out rows.
 
@@ -227,11 +229,21 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         calibration : tuple (X, y), optional
             Held-out ID inputs (m, d) and their labels, for all that is learned from held-out rows;
             nothing is cross-fitted then. Needed for networks that were trained on X.
+        groups : array-like, shape (n,), optional
+            Person, device or site of each row, where new rows will come from others: folds hold out
+            whole groups, so that alarms, sets and probabilities are those of new groups.
         """
         # X is no longer the table of `dipedl fit`, if that made this model.
         for name in ("table_", "table_rows_", "encode_rows_"):
             self.__dict__.pop(name, None)
+        if calibration is not None and groups is not None:
+            raise ValueError(
+                "groups say how rows of X are held out, and with calibration none are: give one of "
+                "the two, and calibration rows of other groups than those of X"
+            )
+        labels = y
         X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
+        groups = validate_groups(groups, len(labels), rows)
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
@@ -246,7 +258,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         watch.say(f"classifier fitted on {len(y)} rows")
         evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
         if held_out is None:
-            pairs = splitter_pairs(self.cv, y, rows)
+            pairs = splitter_pairs(self.cv, y, rows, groups)
             evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
             evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
             self.spread_ = evidence.fit_spread(

@@ -284,7 +284,7 @@ def fit_folds(
     y : ndarray, shape (n,)
         Labels.
     pairs : list of (train, held-out) ndarray of int, optional
-        What ``cv`` gives for these rows, where it has been asked before.
+        What ``cv`` gives for these rows, where it has been asked before, or folds of groups.
 
     Returns
     -------
@@ -301,14 +301,14 @@ def fit_folds(
     if is_frozen(evidence.density):
         source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
         return [whole], source, "frozen density"
-    by_content = isinstance(evidence.cv, str | int)
+    by_content = pairs is None and isinstance(evidence.cv, str | int)
     many_copies = warn_of_copies(whole.X, whole.Z, by_content=by_content)
     if pairs is None:
         number = seed(evidence.random_state)
         every_pair, how = splits(evidence.cv, whole.X, y, None, number, together=many_copies)
         pairs = first_folds(every_pair) if isinstance(evidence.cv, str) else list(every_pair)
     else:
-        how = source_of(evidence.cv)
+        how = source_of(evidence.cv, pairs)
     selected = clone_with_selected(evidence.density_, evidence.density)
     # A seed is drawn for each fold here: the same in one process and in many.
     steps = []

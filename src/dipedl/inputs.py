@@ -318,6 +318,34 @@ def validate_training_rows(
     return X, y, weights, rows
 
 
+def validate_groups(groups: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
+    """Return a number for the group of each of n rows, or of some of them; None for None.
+
+    The numbers follow the sorted names of the groups, not the order of the rows.
+    """
+    if groups is None:
+        return None
+    names = np.asarray(column_or_1d(groups, warn=False))
+    if len(names) != n:
+        raise ValueError(f"groups must hold a group for each of the {n} rows, got {len(names)}")
+    gaps = np.flatnonzero(missing_entries(names))
+    if len(gaps):
+        raise ValueError(
+            f"groups must hold a group for each row, but {len(gaps)} of {n} have none, the first "
+            f"is row {gaps[0]}; give these rows a group, or drop them"
+        )
+    names = names.astype(str) if names.dtype.kind == "O" else names
+    distinct, numbers = np.unique(names if rows is None else names[rows], return_inverse=True)
+    if not 1 < len(distinct) < len(numbers):
+        what = "one group" if len(distinct) == 1 else "a group of its own for each"
+        raise ValueError(
+            f"groups must be shared by rows, such as those of a person, a device or a site, and "
+            f"there must be two or more, got {what} of {len(numbers)} rows; leave groups out if "
+            "rows do not belong together"
+        )
+    return np.asarray(numbers)
+
+
 def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:
     """Return X, checked against the inputs of the fit: width, names and types of its columns.
 

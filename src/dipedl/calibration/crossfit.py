@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ..inputs import NUMBER, column, is_frame, kind_of_dtype
@@ -189,29 +190,37 @@ def splits(
         return fold_pairs(fold), f"{fold.max() + 1}-fold cross-fitting"
     if isinstance(cv, str):
         raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
-    return splitter_pairs(cv, y, present) or [], source_of(cv)
+    pairs = splitter_pairs(cv, y, present) or []
+    return pairs, source_of(cv, pairs)
 
 
-def splitter_pairs(cv: Any, y: np.ndarray, present: np.ndarray | None = None) -> Pairs | None:
+def splitter_pairs(
+    cv: Any,
+    y: np.ndarray,
+    present: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> Pairs | None:
     """The (train, held-out) pairs of a splitter or an iterable; None for a text or a number.
 
-    Parameters as of `splits`. An iterator, and a splitter without a seed, give them only once.
+    Parameters as of `splits`. An iterator, and a splitter without a seed, give them only once. With
+    `groups` (n,) a text or a number stands for folds of whole groups, and no pair may part a group.
     """
     if isinstance(cv, str | int | np.integer) and not isinstance(cv, bool):
-        return None
+        return None if groups is None else _group_pairs(cv, y, groups)
     if isinstance(cv, type):
         raise TypeError(
             f"cv must be a splitter, got the class {cv.__name__}: make one of it, such as "
             f"cv={cv.__name__}(...)"
         )
     splitter = check_cv(cv, y, classifier=True)
-    if get_routing_for_object(splitter).consumes("split", ["groups"]):
+    needs_groups = get_routing_for_object(splitter).consumes("split", ["groups"])
+    if needs_groups and groups is None:
         name = type(splitter).__name__
         raise ValueError(
-            f"cv={name} needs groups, which fit does not take: give the pairs that it makes, as "
-            f"cv=list({name}(...).split(X, y, groups))"
+            f"cv={name} needs groups: give them to DIPClassifier.fit(X, y, groups=groups), or the "
+            f"pairs that it makes, as cv=list({name}(...).split(X, y, groups))"
         )
-    pairs = splitter.split(np.zeros(len(y)), y)
+    pairs = splitter.split(np.zeros(len(y)), y, groups if needs_groups else None)
     if present is not None and not hasattr(cv, "split"):
         pairs = [tuple(_positions(part, present) for part in pair) for pair in pairs]
     try:
@@ -226,11 +235,44 @@ def splitter_pairs(cv: Any, y: np.ndarray, present: np.ndarray | None = None) ->
             "cv must give pairs (train, held-out) of rows, none of them empty, got "
             f"{len(checked)} pairs; use cv=5 or a splitter such as ShuffleSplit(1, test_size=0.2)"
         )
+    if groups is not None and any(np.isin(groups[a], groups[b]).any() for a, b in checked):
+        raise ValueError(
+            "cv parts groups: rows of one group are in a fit and held out of it; leave cv at its "
+            "default, or give a splitter such as GroupKFold(5)"
+        )
     return checked
 
 
-def source_of(cv: Any) -> str:
-    """Return the name of rows that a splitter or an iterable of pairs holds out."""
+def _group_pairs(cv: Any, y: np.ndarray, groups: np.ndarray) -> Pairs:
+    """Pairs of stratified folds of whole groups (n,), as many as an int or "auto" asks for."""
+    if cv == IN_SAMPLE:
+        raise ValueError("groups say which rows are held out together, and cv='in-sample' holds "
+                         "none out: leave cv at its default, or groups out")  # fmt: skip
+    n_folds = _FOLDS if cv == AUTO else cv
+    if isinstance(n_folds, str) or n_folds < 2:
+        raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
+    most = min(len(np.unique(groups)), int(np.unique(y, return_counts=True)[1].max()))
+    with warnings.catch_warnings():
+        # A class of fewer groups than folds is held out by some of them.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        folds = StratifiedGroupKFold(min(n_folds, most)).split(np.zeros(len(y)), y, groups)
+        pairs = [pair for pair in folds if len(pair[1])]
+    for i, (train, held) in enumerate(pairs):
+        classes, place, counts = np.unique(y[train], return_inverse=True, return_counts=True)
+        if (counts >= _LEFT).sum() < 2:
+            raise ValueError(
+                "groups must share classes: without the groups of one fold the other rows are of "
+                f"class {classes[counts.argmax()].item()!r} alone, so nothing can be fitted to "
+                "them; give groups that hold several classes, or leave groups out"
+            )
+        pairs[i] = train[counts[place] >= _LEFT], held
+    return first_folds(pairs) if cv == AUTO else pairs
+
+
+def source_of(cv: Any, pairs: Pairs) -> str:
+    """Return the name of the rows that are held out by the pairs of `splitter_pairs`."""
+    if isinstance(cv, str | int | np.integer):
+        return f"{len(pairs)}-fold cross-fitting by groups"
     return f"held-out parts of {type(check_cv(cv)).__name__}"
 
 

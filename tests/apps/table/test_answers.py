@@ -369,6 +369,35 @@ def test_check_finds_what_is_wrong(run, tmp_path):
     assert {"text_columns", "dates", "classes"} <= set(found)
 
 
+def patients(n_patients=60, rows=8, seed=0):
+    """Rows of patients, each of one age, who shift what is measured; and a year, which does not."""
+    rng = np.random.default_rng(seed)
+    of = rng.permutation(np.repeat(np.arange(n_patients), rows))
+    shift, ages = rng.normal(size=(n_patients, 4)), rng.integers(20, 60, n_patients)
+    ill = rng.random(len(of)) < 0.4
+    made = pd.DataFrame(shift[of] + rng.normal(size=(len(of), 4)) + 2 * ill[:, None])
+    made = made.add_prefix("lab").assign(age=ages[of], year=rng.integers(1990, 2020, len(of)))
+    return made.assign(patient=[f"P{i}" for i in of], ill=np.where(ill, "yes", "no"))
+
+
+def test_a_column_of_patients_is_named_and_held_out_as_a_whole(run, tmp_path):
+    patients().to_csv(tmp_path / "data.csv", index=False)
+    done = run("check", tmp_path / "data.csv", "--target", "ill", "--json")
+    findings = json.loads(done.stdout)["findings"]
+    (found,) = [f for f in findings if f["code"] == "group_column"]
+    assert found["numbers"] == {"column": "patient", "groups": 60}
+    assert "--group-column patient" in found["remedy"]
+    out = tmp_path / "m.dipedl"
+    arguments = ["--target", "ill", "--model", "linear", "--group-column", "patient", "--out", out]
+    done = run("fit", tmp_path / "data.csv", *arguments, "--json")
+    assert done.exit_code == 0 and "patient" not in json.loads(done.stdout)["columns"]
+    model = read_model(out)
+    assert "by groups of 480 inputs" in model.classifier.evidence_.held_out_.source
+    assert model.facts["group_column"] == "patient"
+    scored = run("score", out, tmp_path / "data.csv", "--out", tmp_path / "answers.csv")
+    assert scored.exit_code == 0, scored.output
+
+
 def test_check_names_constant_columns_together(run, tmp_path):
     numbers = pd.DataFrame(1.0, index=range(60), columns=[f"n{i}" for i in range(300)])
     texts = pd.DataFrame({"ship": ["T"] * 60, "age": passengers(60)["age"]})

@@ -61,6 +61,7 @@ _NOT_IN_PARTS = {
     "gaps": "is for a fit in memory; in parts a gap is an empty entry (null)",
     "delimiter": options.NO_CSV,
     "time_column": "is for a fit in memory: without --engine",
+    "group_column": "is for a fit in memory: without --engine",
     "extractor": "is for --images, which is not given",
 }
 _NOT_WITH_LIKE = dict.fromkeys(
@@ -96,6 +97,12 @@ def fit(
     time_column: Annotated[
         str | None,
         typer.Option(help="Dates or numbers: later rows test a model of the rows before them."),
+    ] = None,
+    group_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Persons, devices or sites: rows of others test a model. It is no input."
+        ),
     ] = None,
     images: Annotated[
         bool, typer.Option("--images", help="The data are a folder with a folder per class.")
@@ -148,6 +155,7 @@ def fit(
     only_parts["calibration"] = held_out
     only_parts = {name: value for name, value in only_parts.items() if value is not None}
     settings: dict[str, Any] = {"model": model, "drop": names_in(drop), "time_column": time_column}
+    settings["group_column"] = group_column
     settings |= {"types": pairs_in(types), "false_alarms": false_alarms}
     settings |= {"seed": seed, "verbose": verbose}
     if not images and (engine_options or only_parts or options.is_data_set(data)):

@@ -158,9 +158,9 @@ def list_rejected(rows: Sequence[RejectedRow], total: int) -> None:
 
 #: Arguments that errors of the library name in backquotes, and the values that they advise.
 _NAMED = re.compile(
-    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|gaps|delimiter|rows|extractor|columns|test|features|out|state|page|key|workers|partitions|density|like)`"
+    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|group_column|gaps|delimiter|rows|extractor|columns|test|features|out|state|page|key|workers|partitions|density|like)`"
 )
-_ADVISED = re.compile(r"\b(drop|gaps|types|time_column|rows|row)=(?=[\[{'\"\dN])")
+_ADVISED = re.compile(r"\b(drop|gaps|types|time_column|group_column|rows|row)=(?=[\[{'\"\dN])")
 _SECOND = "the second one with --like and the file of the first"
 #: Other arguments of the library -> options.
 _OPTIONS = {

@@ -31,12 +31,18 @@ from .columns import (
     read_classes,
     split_types,
     texts_of,
+    to_numbers,
 )
 from .errors import UserError, check_columns, list_names
 from .reading import CSV, RejectedRow, Sample, Table, sample_rows
 
 _LEAK, _LEAK_ROWS, _FOLDS, _LEAF = 0.98, 20_000, 3, 5
 _GAPS, _RARE_CLASS, _MANY = 0.5, 50, 0.95
+#: A column may name groups if it has so many values at least, with so many rows each at least,
+#: that share of which repeats, and one of them at most the other share of the rows;
+_GROUPS, _ROWS_OF_GROUP, _REPEATED, _LARGEST = 5, 2.0, 0.9, 0.5
+#: it does if rows of one value differ by less than this share of what those of its neighbours do,
+_ALIKE, _PAIRS = 0.8, 5_000
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,31 @@ def read_labelled(
     return LabelledTable(
         table, target, names, some, frame, numbers, tuple(columns), X, labels, refused
     )
+
+
+def read_groups(read: LabelledTable, name: str) -> np.ndarray:
+    """Return the group of each row (n,), such as its person, by a column of the table.
+
+    Raises
+    ------
+    UserError
+        If a row has no group, all have the same, or each has its own.
+    """
+    groups = texts_of(read.frame[name])
+    gaps = np.flatnonzero(groups.isna())
+    if len(gaps):
+        raise UserError(
+            f"`group_column` {name} is missing in {len(gaps):,} of {len(groups):,} rows, the first "
+            f"is row {read.rows[gaps[0]]}; fill or leave out such rows"
+        )
+    number = groups.nunique()
+    if not 1 < number < len(groups):
+        why = "one value in all rows" if number == 1 else "another value in each row"
+        raise UserError(
+            f"`group_column` {name} has {why}: give a column that rows of one person, device or "
+            "site share"
+        )
+    return np.asarray(groups, dtype=object).astype(str)
 
 
 def check_table(
@@ -321,6 +352,83 @@ def _accuracy_of(values: pd.Series, y: np.ndarray) -> float:
     return float(scores.mean())
 
 
+def _groups(read: LabelledTable) -> Iterator[Finding]:
+    """Find a column such as a patient's number: rows of one value are like one another.
+
+    Of an age this is not so: rows of 41 are as much like those of 42.
+    """
+    rng = np.random.default_rng(0)
+    others = {name: _ranks(read.X[name]) for name in read.X if not _is_constant(read.X[name])}
+    found: dict[str, pd.Series] = {}
+    for column in read.columns:
+        if column.kind == DATE:
+            continue
+        name, values = column.name, texts_of(read.frame[column.name])
+        counts, n = values.value_counts(), len(values)
+        few = len(counts) < _GROUPS or len(counts) * _ROWS_OF_GROUP > n
+        repeated, largest = counts[counts > 1].sum(), counts.max() if len(counts) else n
+        if few or repeated < _REPEATED * n or largest > _LARGEST * n:
+            continue
+        ranks = [ranks for other, ranks in others.items() if other.partition(".")[0] != name]
+        numbers = to_numbers(values, column.decimal) if column.kind == NUMERIC else None
+        if numbers is not None and (numbers % 1 > 0).any():
+            continue
+        if ranks and _alike(values, numbers, np.column_stack(ranks), rng) < _ALIKE:
+            found[name] = values
+    kept: dict[str, int] = {}
+    for name, values in sorted(found.items(), key=lambda one: -one[1].nunique()):
+        # The age of a patient is one value in each of the patient's rows.
+        if not any((values.groupby(found[finer]).nunique() <= 1).all() for finer in kept):
+            kept[name] = values.nunique()
+    for name, groups in kept.items():
+        yield Finding(
+            "group_column", "note",
+            f"{name} looks like a group, such as a person, a device or a site: {groups:,} values, "
+            "whose rows are like one another.", {"column": name, "groups": groups},
+            f"if new rows will come from others: group_column={name!r}, by which whole groups are "
+            "held out; else rates and accuracy are those of the same groups",
+        )  # fmt: skip
+
+
+def _ranks(values: pd.Series) -> np.ndarray:
+    """Return numbers as ranks in [0, 1], and levels as a number for each, shape (n,)."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return np.asarray(values.cat.codes + 2.0)  # no two of them are nearer than the ends
+    return np.asarray(values.rank(pct=True).fillna(-1.0))
+
+
+def _alike(
+    values: pd.Series, numbers: np.ndarray | None, ranks: np.ndarray, rng: np.random.Generator
+) -> float:
+    """Difference of two rows of one value, as a share of that of rows of neighbouring values.
+
+    `ranks` (n, c) are those of the other columns. Neighbours are the next of the `numbers`, or any
+    other of the texts.
+    """
+    groups, _ = pd.factorize(values if numbers is None else pd.Series(numbers), sort=True)
+    number = rng.permutation(groups.max() + 1)[groups] if numbers is None else groups
+    order = np.lexsort((rng.random(len(number)), number))
+    order = order[number[order] >= 0]
+    of_group = number[order]
+    same = np.flatnonzero(np.diff(of_group) == 0)
+    start = np.flatnonzero(np.diff(of_group, prepend=-1))
+    size = np.diff(start, append=len(order))
+    # A row of each group with a row of the next, as often as the smaller of both has rows.
+    near = np.concatenate([
+        np.column_stack([start[g] + np.arange(m), start[g + 1] + np.arange(m)])
+        for g, m in enumerate(np.minimum(size[:-1], size[1:]))
+    ])  # fmt: skip
+    within, between = (
+        np.minimum(np.abs(ranks[order[a]] - ranks[order[b]]), 1.0).mean()
+        for a, b in (
+            (pairs[:, 0], pairs[:, 1])
+            for pairs in (np.column_stack([same, same + 1]), near)
+            for pairs in (pairs[rng.permutation(len(pairs))[:_PAIRS]],)
+        )
+    )
+    return float(within / between) if between else 1.0
+
+
 def _overlap(read: LabelledTable, test: Table, rows: int | None) -> Finding:
     frame, other = read.sample.frame, sample_rows(test, rows).frame
     shared = [name for name in frame.columns if name in other.columns]
@@ -340,6 +448,7 @@ _CHECKS: tuple[Callable[[LabelledTable], Iterator[Finding]], ...] = (
     _leaks,
     _marks,
     _constants,
+    _groups,
     _gaps_and_dates,
     _copies,
 )

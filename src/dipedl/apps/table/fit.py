@@ -30,7 +30,7 @@ from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
 from ...protocols import optional
 from ...writing.cells import printable_name
-from .check import LabelledTable, describe_columns, read_labelled
+from .check import LabelledTable, describe_columns, read_groups, read_labelled
 from .columns import DATE, NUMERIC, guess, read_dates, to_numbers
 from .errors import UsageError, UserError, check_columns, list_names
 from .images import checksum
@@ -53,6 +53,7 @@ class FitRequest:
     drop: Sequence[str] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     time_column: str | None = None
+    group_column: str | None = None
     rows: int | None = None
     false_alarms: float = 0.05
     seed: int = 0
@@ -79,11 +80,19 @@ def fit_table(table: Table, request: FitRequest) -> FitResult:
     """Fit the model that is requested on a table."""
     check_model(request.model)
     target, time_column = request.target, request.time_column
-    if time_column is not None:
-        check_columns("time_column", [time_column], table.names, table.path)
+    group_column, apart = request.group_column, [time_column, request.group_column]
+    for option in ("time_column", "group_column"):
+        if (name := getattr(request, option)) is not None:
+            check_columns(option, [name], table.names, table.path)
+    if None not in apart:
+        raise UsageError(
+            "`time_column` and `group_column` each say which rows are held out: give one of them"
+        )
+    if group_column == target:
+        raise UserError(f"`group_column` names the target {target!r}; give another column")
     if target in request.drop:
         raise UserError(f"`drop` names the target {target!r}; drop other columns")
-    drop = [*request.drop, *([time_column] if time_column else [])]
+    drop = [*request.drop, *(name for name in apart if name is not None)]
     if len(table.names) > 1 and {*table.names} <= {target, *drop}:
         raise UserError(f"no column of {table.path} is left to learn from; drop fewer")
     read = read_labelled(table, target, drop, request.types, request.rows, request.seed)
@@ -98,9 +107,10 @@ def fit_table(table: Table, request: FitRequest) -> FitResult:
     if time_column is not None:
         order = _by_time(read.frame[time_column], rows, time_column)
         X, y, rows = X.iloc[order].reset_index(drop=True), y[order], rows[order]
+    groups = None if group_column is None else read_groups(read, group_column)
     pixels = table.format.kind == IMAGES and not table.format.packed
     clf = build_classifier(request, X, pixels=pixels)
-    fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y))
+    fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y, groups=groups))
     held_out = held_out_scores(fitted)
     facts = _facts(table, request, read.sample, y, held_out)
     if pixels:
@@ -213,6 +223,7 @@ def _facts(
         "classes": {str(name): int(n) for name, n in zip(classes, counts, strict=True)},
         "dropped": list(request.drop),
         "time_column": request.time_column,
+        "group_column": request.group_column,
         "gaps": list(table.gaps),
         "images": table.format.packed if table.format.kind == IMAGES else None,
         "images_sha256": checksum(table.format.packed) if table.format.kind == IMAGES else "",

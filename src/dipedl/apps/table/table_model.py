@@ -67,6 +67,7 @@ class _Facts(_Form):
     learned: _Count
     seed: int
     time_column: str | None
+    group_column: str | None = None
     images: str | None
     dropped: list[str]
     gaps: list[str]

@@ -1,0 +1,88 @@
+"""Groups of rows, such as persons: folds hold out whole ones, so that alarms hold for new ones."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold
+
+from dipedl import DIPClassifier
+from dipedl.calibration.crossfit import splitter_pairs
+from dipedl.density import GDADensity, KNNDensity
+
+IRIS, KINDS = load_iris(return_X_y=True)
+PERSONS = np.arange(150) // 3 % 10
+
+
+def draw_persons(rng, n_persons, n_rows=30):
+    """Rows of three classes by persons, each of whom shifts all rows of a class by habit."""
+    person = np.repeat(np.arange(n_persons), n_rows)
+    y = rng.integers(3, size=len(person))
+    habit = rng.normal(scale=1.0, size=(n_persons, 3, 6))
+    means = 4 * np.eye(3, 6)
+    return means[y] + habit[person, y] + 0.3 * rng.normal(size=(len(y), 6)), y, person
+
+
+@pytest.mark.parametrize("cv", ["auto", 3, GroupKFold(4), StratifiedGroupKFold(5)], ids=str)
+def test_every_row_is_held_out_once_with_all_of_its_group(cv):
+    pairs = splitter_pairs(cv, KINDS, None, PERSONS)
+    assert all(not np.isin(PERSONS[train], PERSONS[held]).any() for train, held in pairs)
+    np.testing.assert_array_equal(np.sort(np.concatenate([b for _, b in pairs])), np.arange(150))
+
+
+def test_false_alarms_of_new_persons_are_those_asked_for(rng):
+    shares = {"groups": [], "rows": []}
+    for _ in range(6):
+        X, y, person = draw_persons(rng, 40)
+        new, *_ = draw_persons(rng, 200, 5)
+        clf = DIPClassifier(density=KNNDensity(5), random_state=0)
+        for name, groups in (("groups", person), ("rows", None)):
+            flagged = clf.fit(X, y, groups=groups).predict_ood(new) == -1
+            shares[name].append(flagged.mean())
+    assert np.mean(shares["groups"]) < 0.06 < 0.12 < np.mean(shares["rows"])
+
+
+def test_names_of_groups_and_order_of_rows_change_nothing():
+    names = np.array([f"person {i}" for i in PERSONS], dtype=object)
+    order = np.random.default_rng(0).permutation(150)
+    clf = DIPClassifier(density=GDADensity(), random_state=0)
+    of_numbers = clf.fit(IRIS, KINDS, groups=PERSONS).score_samples(IRIS), clf.offset_
+    of_names = clf.fit(IRIS[order], KINDS[order], groups=names[order])
+    np.testing.assert_allclose(of_names.score_samples(IRIS), of_numbers[0], rtol=1e-9)
+    assert of_names.offset_ == pytest.approx(of_numbers[1])
+
+
+def test_rows_without_weight_take_their_group_with_them():
+    weights = np.where(PERSONS == 0, 0.0, 1.0)
+    clf = DIPClassifier(density=GDADensity())
+    clf.fit(IRIS, KINDS, weights, groups=PERSONS)
+    kept = PERSONS > 0
+    again = DIPClassifier(density=GDADensity())
+    again.fit(IRIS[kept], KINDS[kept], groups=PERSONS[kept])
+    assert clf.offset_ == pytest.approx(again.offset_)
+    assert "by groups of 135 inputs" in clf.evidence_.held_out_.source
+
+
+GAPS = np.where(PERSONS == 3, np.nan, PERSONS)
+REFUSED = {
+    "a row each": ({"groups": np.arange(150)}, {}, "groups must be shared"),
+    "one group": ({"groups": np.ones(150)}, {}, "groups must be shared"),
+    "a gap": ({"groups": GAPS}, {}, "the first is row 9"),
+    "a gap among texts": ({"groups": np.where(PERSONS == 3, None, "a")}, {}, "row 9"),
+    "too few": ({"groups": PERSONS[:100]}, {}, "groups must hold .*150 rows, got 100"),
+    "two columns": ({"groups": np.ones((150, 2))}, {}, "1d array"),
+    "the class": ({"groups": KINDS > 0}, {}, "groups must share classes"),
+    "no folds": ({"groups": PERSONS}, {"cv": "in-sample"}, "cv='in-sample'"),
+    "folds of rows": ({"groups": PERSONS}, {"cv": KFold(3)}, "cv parts groups"),
+    "calibration": (
+        {"groups": PERSONS, "calibration": (IRIS, KINDS)},
+        {},
+        "with calibration",
+    ),
+}
+
+
+@pytest.mark.parametrize("given", REFUSED.values(), ids=REFUSED)
+def test_groups_that_cannot_be_held_out_are_named(given):
+    arguments, parameters, message = given
+    with pytest.raises(ValueError, match=message):
+        DIPClassifier(density=GDADensity(), **parameters).fit(IRIS, KINDS, **arguments)
