@@ -6,7 +6,7 @@ from sklearn.frozen import FrozenEstimator
 
 from dipedl.baselines import DDU, Energy, MaxSoftmax
 from dipedl.networks import MLP, TorchClassifier, Training
-from dipedl_bench.running.cached import CachedClassifier, row_numbers, stack
+from dipedl_bench.running.cached import CachedClassifier, head_of, row_numbers, stack
 from dipedl_bench.spec.build import build
 
 
@@ -59,3 +59,15 @@ def test_a_method_on_stored_answers_is_the_method_on_the_network():
             np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
             P = from_table.predict_proba(rows[split])
             np.testing.assert_allclose(P, direct.predict_proba(X[split]), rtol=1e-9)
+
+
+def test_the_head_of_stored_weights_gives_the_logits(rng):
+    X, y = rng.normal(size=(60, 5)), np.arange(60) % 3
+    net = TorchClassifier(MLP((8,)), Training(epochs=3), precision="float64").fit(X, y)
+    weights = {name: of.numpy() for name, of in net.module_.state_dict().items()}
+    features, logits = net.transform(X), net.logits(X)
+    for scale in (1.0, 1 / 9):
+        weight, bias = head_of(weights, features, scale * logits)
+        np.testing.assert_allclose(features @ weight.T + bias, scale * logits, atol=1e-9)
+    assert head_of(weights, features, np.square(logits)) is None
+    assert head_of({}, features, logits) is None

@@ -175,3 +175,67 @@ def test_the_whole_file_of_the_page_can_be_run():
     text = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
     suite = parse_suite(dedent(text), "page")
     assert planned(suite, suite.method_names("smoke"))[0].name == "edl"
+
+
+BORROWED = """
+[suite]
+name = "mine"
+title = "Mine"
+seeds = [1]
+extends = "mnist"
+only = ["edl", "energy", "twice"]
+
+[methods.edl]
+extends = "edl"
+training = { epochs = 2 }
+
+[methods.twice]
+title = "Energy, T = 2"
+estimator = "Energy"
+classifier = "cnn"
+temperature = 2.0
+
+[profiles.smoke]
+extends = "smoke"
+"""
+
+
+def test_a_suite_that_extends_another_adds_to_its_methods():
+    mine, mnist = parse_suite(BORROWED, "mine.toml"), load_suite("mnist")
+    assert mine.method_names("smoke") == ("edl", "energy", "twice")
+    assert [*mine.methods] == [*mnist.methods, "twice"]
+    assert mine.methods["edl"] == {**mnist.methods["edl"], "training": {"epochs": 2}}
+    twice, energy = planned(mine, ["twice", "energy"])
+    (theirs,) = method_parts(mnist, "smoke", ["energy"], "mnist.toml")
+    assert energy.digest == theirs.digest != twice.digest
+    assert twice.below["classifier"].digest == theirs.below["classifier"].digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('extends = "mnist"', 'extends = "mine"', "mine.toml: extends: suite 'mine' extends its"),
+        ('"twice"]', '"twicer"]', "mine.toml: only: unknown method 'twicer', did you mean 'twice'"),
+        ('extends = "edl"', 'extends = "edll"', "edl.extends: unknown name above it 'edll', did"),
+    ],
+)
+def test_a_suite_that_extends_what_is_not_there_is_refused(old, new, message):
+    with pytest.raises(ValueError, match=message):
+        parse_suite(BORROWED.replace(old, new), "mine.toml")
+
+
+def test_a_crossed_suite_can_be_extended():
+    text = '[suite]\nname = "own"\ntitle = "Own"\nseeds = [1]\nextends = "defaults"\n'
+    text += '[methods.far]\ntitle = "Far"\nestimator = "KNNDistance"\ngroup = "baseline"\n'
+    own = parse_suite(f'{text}[profiles.smoke]\nextends = "smoke"\n', "own.toml")
+    assert own.datasets == load_suite("defaults").datasets
+    assert plan(own, "smoke", "own.toml", methods=["far"])
+
+
+def test_the_suite_of_the_readme_can_be_run():
+    lines = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    lines = lines.partition("of its methods it runs those named by `only`:\n")[2].splitlines()
+    text = "\n".join(takewhile(lambda line: not line or line.startswith("    "), lines))
+    suite = parse_suite(dedent(text), "README")
+    (edl,) = planned(suite, suite.method_names("smoke"))
+    assert edl.table["arguments"]["training"]["epochs"] == 3

@@ -13,6 +13,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+#: How far logits in float32 may be from those of the head, relative to the largest.
+_TOLERANCE = 1e-3
+
 
 def row_numbers(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Split -> inputs (n, 1) for cached parts: the numbers of its rows among all rows.
@@ -30,6 +33,28 @@ def stack(
     """Return the arrays that all splits have, by name, one split after the other."""
     names = set.intersection(*(set(arrays[split]) for split in splits))
     return {name: np.concatenate([arrays[split][name] for split in splits]) for name in names}
+
+
+def head_of(
+    weights: Mapping[str, np.ndarray], features: np.ndarray, logits: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Weight (k, p) and bias (k,) with which a network makes logits (n, k) of features (n, p).
+
+    `weights` are those of the network by name. A head may divide its outputs by a constant, which
+    is found from the rows. None if it is not one linear layer.
+    """
+    names = [name for name, of in weights.items() if name.startswith("head.") and of.ndim == 2]
+    if len(names) != 1:
+        return None
+    weight = weights[names[0]].astype(np.float64)
+    bias = weights.get(names[0].removesuffix("weight") + "bias", np.zeros(len(weight)))
+    if weight.shape != (logits.shape[1], features.shape[1]):
+        return None
+    outputs = features.astype(np.float64) @ weight.T + bias
+    scale = (outputs * logits).sum() / np.square(outputs).sum()
+    if np.abs(scale * outputs - logits).max() > _TOLERANCE * np.abs(logits).max():
+        return None
+    return scale * weight, scale * bias.astype(np.float64)
 
 
 class _Stored(BaseEstimator):
@@ -57,12 +82,18 @@ class _Stored(BaseEstimator):
 class CachedClassifier(ClassifierMixin, _Stored):
     """A network: "probabilities" (n, k), and "logits" (n, k) and "features" (n, p) if it has them.
 
-    Inputs X (n, 1) are row numbers.
+    Inputs X (n, 1) are row numbers; `head` is the last layer, see `head_of`.
     """
 
-    def __init__(self, stored: Mapping[str, np.ndarray], classes: np.ndarray) -> None:
+    def __init__(
+        self,
+        stored: Mapping[str, np.ndarray],
+        classes: np.ndarray,
+        head: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
         super().__init__(stored)
         self.classes = self.classes_ = classes
+        self.head = head
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return class probabilities."""
@@ -79,6 +110,15 @@ class CachedClassifier(ClassifierMixin, _Stored):
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return features."""
         return self._of("features", X)
+
+    def linear_head(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return weight (k, p) and bias (k,) of the last layer."""
+        if self.head is None:
+            raise TypeError(
+                "the method asks its classifier for its last layer, which is not one linear layer; "
+                "use a network of dipedl.networks, or a score of logits"
+            )
+        return self.head
 
 
 class CachedDensity(_Stored):

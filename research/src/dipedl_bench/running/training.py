@@ -20,7 +20,7 @@ from ..results.scores import OOD_PREFIX, score
 from ..results.store import Arrays, Store
 from ..spec.build import accepts, find_settings, transformer_of
 from ..spec.plan import Cell, Part
-from .cached import CachedClassifier, CachedDensity, row_numbers, stack
+from .cached import CachedClassifier, CachedDensity, head_of, row_numbers, stack
 from .memo import Memory, Seconds, SharedClassifier, as_seconds
 
 Rows = Mapping[str, np.ndarray]
@@ -189,7 +189,11 @@ def _with_predictions(part: Part, store: Store, seed: int) -> Inputs:
     y = {split: arrays[split]["y"] for split in order if "y" in arrays[split]}
     if part.role == "density":
         return {split: arrays[split]["features"] for split in order}, y, {}
-    classifier = CachedClassifier(stack(arrays, order), np.unique(y["train"]))
+    head, below_it = None, part.below["classifier"]
+    if {"features", "logits"} <= arrays["test"].keys():
+        weights = store.network(below_it.name, below_it.digest, seed)
+        head = head_of(weights, arrays["test"]["features"], arrays["test"]["logits"])
+    classifier = CachedClassifier(stack(arrays, order), np.unique(y["train"]), head)
     parts: dict[str, Any] = {"estimator": FrozenEstimator(classifier)}
     if "density" in below:
         density = FrozenEstimator(CachedDensity(stack(below["density"], order)))

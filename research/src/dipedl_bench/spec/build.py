@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
+from dipedl.writing import sha256_of
+
 from ..names import did_you_mean, refuse_unknown
+from .own_score import OwnScore, is_score
 
 #: Modules whose public classes a suite may use, and their names where these are not all of them.
 _MODULES: dict[str, tuple[str, ...]] = {
@@ -65,12 +71,14 @@ def build(
 ) -> Any:
     """An object of the class `name`; `where` says file and key, for errors.
 
-    Tables in `arguments` become objects of the class that their key ``name`` says, or a pipeline of
-    the objects in the list under their key ``pipeline``. `preset` is a class method that makes it,
-    such as ``paper`` of DIPClassifier. Of `extra`, what the class does not take is left out.
+    ``package.module:Class`` names a class outside this package; one whose ``fit`` takes features,
+    logits and labels becomes an `OwnScore`. Tables in `arguments` become objects of the class that
+    their key ``name`` says, or a pipeline of the objects in the list under their key ``pipeline``.
+    `preset` is a class method that makes it, such as ``paper`` of DIPClassifier. Of `extra`, what
+    the class does not take is left out.
     """
-    refuse_unknown("class", [name], _homes(), where)
-    make = getattr(import_module(_homes()[name]), name)
+    make = find_class(name, where)
+    scores = is_score(make)
     make = getattr(make, preset) if preset else make
     known = [key for key in inspect.signature(make).parameters if key != "self"]
     for key in arguments:
@@ -81,9 +89,63 @@ def build(
     values = {key: _value(value, f"{where}.{key}", key) for key, value in arguments.items()}
     fitting = {key: value for key, value in extra.items() if key in known}
     try:
-        return make(**{**fitting, **values})
+        made = make(**{**fitting, **values})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
+    return OwnScore(extra.get("estimator"), made, values) if scores else made
+
+
+def find_class(name: str, where: str) -> Any:
+    """Return the class of a name that a suite may use, or of ``package.module:Class``.
+
+    Modules are looked for in the working directory too.
+    """
+    module, colon, attribute = name.rpartition(":")
+    if not colon:
+        refuse_unknown("class", [name], _homes(), where)
+        return getattr(import_module(_homes()[name]), name)
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = import_module(module)
+    except Exception as error:  # the code of the module runs: it may raise anything
+        raise ValueError(
+            f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}); write "
+            "package.module:Class, with the folder of the package as the working directory or on "
+            "PYTHONPATH"
+        ) from error
+    classes = [key for key, value in vars(found).items() if inspect.isclass(value)]
+    refuse_unknown(f"class of {module}", [attribute], classes, where)
+    return getattr(found, attribute)
+
+
+def sources_of(table: Any) -> dict[str, str]:
+    """Hash of the file of each class in a table that lies outside this package, by its name.
+
+    It stands in the config: after a change of the file a method is trained again.
+    """
+    outside = sorted({name for name in _class_names(table) if ":" in name})
+    return {name: source_hash(find_class(name, "")) for name in outside}
+
+
+def _class_names(value: Any, key: str = "") -> Iterator[str]:
+    """Names of classes in a table, however deep they lie."""
+    if isinstance(value, Mapping):
+        for inner, item in value.items():
+            yield from _class_names(item, inner)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _class_names(item)
+    elif isinstance(value, str) and key in ("name", "estimator"):
+        yield value
+
+
+def source_hash(made: type) -> str:
+    """Twelve hex digits of the SHA-256 of the file that a class is written in; "" without one."""
+    try:
+        return sha256_of(Path(inspect.getfile(made)))[:12]
+    except (OSError, TypeError):
+        return ""
 
 
 def _value(value: Any, where: str, key: str, **extra: Any) -> Any:
@@ -118,6 +180,10 @@ def describe(value: Any) -> Any:
         return [describe(item) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, OwnScore):
+        return {"class": type(value.score).__name__, "settings": describe(value.arguments)}
+    if isinstance(value, dict):
+        return {key: describe(item) for key, item in value.items()}
     if hasattr(value, "get_params"):
         settings = value.get_params(deep=False)
     elif is_dataclass(value):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from ..datasets.splits import check_loader
 from ..names import refuse_unknown
 from ..results.receipt import CROSSED_FORMAT, FORMAT, config_hash
-from .build import accepts, build, describe, transformer_of
+from .build import accepts, build, describe, sources_of, transformer_of
 from .suite import SPLITS, Data, Method, PartEntry, Profile, Suite, choose, gather_arguments
 from .toml import Frozen, read_model
 
@@ -153,10 +153,12 @@ def _crossed_cells(
     classifiers: Names,
 ) -> Seeded:
     setting = suite.profile(profile)
-    methods, settings = {}, {}
+    methods, settings, sources = {}, {}, {}
     for name in names:
         methods[name], made = _method_of(suite, setting, name, f"{where}: methods.{name}")
         settings[name] = to_lists(describe(made))
+        table = {"name": methods[name].estimator, "arguments": methods[name].arguments}
+        sources[name] = _source_config(table)
     selection = choose("classifier", classifiers, suite.classifiers)
     for dataset in choose("data set", datasets, setting.datasets):
         data = suite.datasets[dataset]
@@ -176,6 +178,7 @@ def _crossed_cells(
                     own: Table = {"answers": method.answers, "calibrate": method.calibrate}
                     own |= {} if method.held_out is None else {"held_out": method.held_out}
                     own |= {**settings[key], "kind": kind, "preset": method.preset}
+                    own |= sources[key]
                     config = {**part.config, "method": own}
                     title = method.title + ("" if row == key else f", ranked by {kind}")
                     head = first | {"method": row, "title": title, "group": method.group}
@@ -293,10 +296,17 @@ def _part(
     made = build(table["estimator"], table["arguments"], where)
     own = {key: table[key] for key in ("features",) if key in table}
     own |= {"estimator": table["estimator"], "arguments": describe(made)["settings"]}
+    own |= _source_config(table)
     config = {"format": FORMAT, "data": data, **to_lists(own)}
     if below:
         config["below"] = {role: {"name": part.name, **part.config} for role, part in below.items()}
     return Part(role, name, where, table, config, below or {})
+
+
+def _source_config(table: Table) -> Table:
+    """Key of a config with the sources of classes outside this package, if there are any."""
+    sources = sources_of(table)
+    return {"sources": sources} if sources else {}
 
 
 def _sees_network(table: Table, where: str) -> bool:

@@ -231,6 +231,8 @@ class Suite(Frozen):
     densities: dict[Name, Table] = {}
     #: See `Method`; completed by a profile.
     methods: dict[Name, Table]
+    #: Run these methods alone; () for all.
+    only: tuple[Name, ...] = ()
     #: What a crossed suite is to show.
     measures: tuple[MeasureEntry, ...] = ()
 
@@ -256,7 +258,8 @@ class Suite(Frozen):
     def method_names(self, profile: str) -> tuple[str, ...]:
         """Names of the methods that a profile runs, in the order of the file."""
         without = self.profile(profile).without
-        return tuple(name for name in self.methods if name not in without)
+        only = self.only or self.methods
+        return tuple(name for name in self.methods if name in only and name not in without)
 
     def choose_methods(self, profile: str, only: Iterable[str] | None = None) -> tuple[str, ...]:
         """`only` once each and checked, in the order of the file; None or "all" gives all."""
@@ -334,13 +337,19 @@ def _of_package(name: str) -> Suite:
 def parse_suite(text: str, where: str) -> Suite:
     """A suite from the text of its file; `where` names the file in errors.
 
-    With the key ``extends``, the name of a suite of the package, its parts and methods are that
-    suite's; a profile that extends one of that suite's has its settings, with its own on top.
+    With the key ``extends``, the name of a suite of the package, it has the OOD sets and
+    seeds of that suite unless it names its own, and its data sets, parts and methods, with its own
+    beside them, which replace those of the same name; a profile that extends one of that suite's
+    has its settings, with its own on top.
     """
     tables = read_tables(text, where)
     head = tables.pop("suite", {})
     base = head.pop("extends", None)
     if base:
+        if base == head.get("name"):
+            raise ValueError(
+                f"{where}: extends: suite {base!r} extends itself; choose another name"
+            )
         refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
         other = read_tables((_FOLDER / f"{base}.toml").read_text(encoding="utf-8"), f"{base}.toml")
         known = _extend_each(other["profiles"])
@@ -348,8 +357,14 @@ def parse_suite(text: str, where: str) -> Suite:
             name: _extend(profile, known, "profile", f"{where}: profiles.{name}.extends")
             for name, profile in tables.get("profiles", {}).items()
         }
-        shared = {key: other.get(key, {}) for key in ("classifiers", "densities", "methods")}
-        tables = {**shared, **tables, "profiles": profiles}
+        shared = {
+            key: _extend_each(tables.get(key, {}), _extend_each(other.get(key, {})), where)
+            for key in ("datasets", "classifiers", "densities", "methods")
+        }
+        tables = {**tables, **shared, "profiles": profiles}
+        head = {
+            key: other["suite"][key] for key in ("ood", "seeds") if key in other["suite"]
+        } | head
     suite = read_model(Suite, {**head, **tables}, where, "suite")
     _check_names(suite, where)
     return suite
@@ -362,11 +377,14 @@ def gather_arguments(table: Table, entry: type[Frozen]) -> Table:
     return {**own, "arguments": {**rest, **table.get("arguments", {})}}
 
 
-def _extend_each(section: Mapping[str, Any]) -> Table:
-    """The tables of a section, each with those keys of one above it that it extends."""
-    result: Table = {}
+def _extend_each(
+    section: Mapping[str, Any], above: Mapping[str, Any] | None = None, where: str = ""
+) -> Table:
+    """The tables `above` and of a section, each with those keys of one above that it extends."""
+    result: Table = dict(above or {})
+    place = f"{where}: " if where else ""
     for name, table in section.items():
-        result[name] = _extend(table, result, "name above it", f"{name}.extends")
+        result[name] = _extend(table, result, "name above it", f"{place}{name}.extends")
     return result
 
 
@@ -388,6 +406,7 @@ def _check_names(suite: Suite, where: str) -> None:
                     f"{where}: {key}: must be of letters, digits, '-', '_' and '.', for it names a "
                     f"folder, got {name!r}"
                 )
+    refuse_unknown("method", suite.only, suite.methods, f"{where}: only")
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
         for section in ("classifiers", "densities", "methods"):

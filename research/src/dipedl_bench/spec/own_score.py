@@ -1,0 +1,80 @@
+"""A score of features and logits, written by anyone, as a method of a suite."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dipedl.baselines.post_hoc import PostHoc
+from dipedl.inputs import validate_inputs
+
+#: What ``fit`` of a score takes.
+_ARGUMENTS = {"features", "logits", "labels"}
+
+
+def is_score(made: Any) -> bool:
+    """Return whether a class is a score of features and logits: its ``fit`` takes these."""
+    fit = getattr(made, "fit", None)
+    return fit is not None and set(inspect.signature(fit).parameters) >= _ARGUMENTS
+
+
+class OwnScore(PostHoc):
+    """A network classifier with the uncertainty of a score.
+
+    Parameters
+    ----------
+    estimator : classifier in FrozenEstimator
+        It has ``transform`` and ``logits``.
+    score : object
+        ``fit(features, logits, labels)`` gets features (n, p) and logits (n, k) in float64, and
+        labels (n,) out of 0..k-1; ``uncertainty(features, logits)`` gives (n,) numbers, higher
+        where the input is less known. A ``fit`` with an argument ``head`` gets the weights (k, p)
+        and the bias (k,) of the last layer too.
+    arguments : mapping
+        What the score was made with, for the config of a row.
+    """
+
+    def __init__(
+        self, estimator: Any = None, score: Any = None, arguments: Mapping[str, Any] | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.score = score
+        self.arguments = arguments
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        self.score_ = deepcopy(self.score)
+        features, logits = self._outputs(X)
+        rows = {"features": features, "logits": logits, "labels": np.searchsorted(self.classes_, y)}
+        if "head" in inspect.signature(self.score_.fit).parameters:
+            rows["head"] = self.estimator_.linear_head()
+        self.score_.fit(**rows)
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """Uncertainty of each input X (n, d), shape (n,)."""
+        check_is_fitted(self, "score_")
+        X = validate_inputs(self, X)
+        found = np.asarray(self.score_.uncertainty(*self._outputs(X)), dtype=np.float64)
+        name = type(self.score).__name__
+        if found.shape != (len(X),):
+            raise ValueError(
+                f"{name}.uncertainty must return one number per row, shape ({len(X)},), got shape "
+                f"{found.shape}"
+            )
+        if not np.isfinite(found).all():
+            rows = np.flatnonzero(~np.isfinite(found))
+            raise ValueError(
+                f"{name}.uncertainty must return finite numbers, got {found[rows[0]]} in row "
+                f"{rows[0]} and {len(rows) - 1} others"
+            )
+        return found
+
+    def _outputs(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Features (n, p) and logits (n, k)."""
+        named = (self.estimator_.transform(X), self.estimator_.logits(X))
+        features, logits = (np.asarray(of, dtype=np.float64) for of in named)
+        return features, logits
