@@ -93,6 +93,43 @@ def test_mean_is_linear_shrinkage_to_the_prior(iris):
     np.testing.assert_allclose(clf.predict_proba(X + FAR), np.tile(prior / 8, (150, 1)))
 
 
+def test_an_empirical_prior_is_the_frequencies_times_k(iris):
+    X, y = iris
+    names = np.array(["c", "a", "b"])[y]
+    w = np.where(names == "a", 3.0, 1.0)
+    clf = DIPClassifier(prior="empirical").fit(X, names, w)
+    np.testing.assert_allclose(clf.prior_, 3 * np.array([150, 50, 50]) / 250)
+    same = DIPClassifier(prior=clf.prior_).fit(X, names, w)
+    np.testing.assert_array_equal(clf.predict_proba(X + 1), same.predict_proba(X + 1))
+    batches = DIPClassifier(GaussianNB(), GDADensity(), prior="empirical")
+    batches.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
+    np.testing.assert_allclose(batches.prior_.sum(), 3)
+
+
+def test_an_empirical_prior_keeps_the_base_rate_of_a_rare_class():
+    ratios = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = rng.permutation(np.repeat([0, 1], [3760, 240]))
+        X = rng.normal(size=(4000, 4)) + 1.2 * np.outer(y, [1, 1, 0, 0])
+        clf = DIPClassifier(prior="empirical", random_state=0).fit(X[:2000], y[:2000])
+        ratios.append(clf.predict_proba(X[2000:])[:, 1].mean() / y[:2000].mean())
+    assert 0.9 < np.mean(ratios) < 1.1
+
+
+@pytest.mark.parametrize(
+    ("prior", "weights", "message"),
+    [
+        ("frequencies", None, "prior must be a number .*'empirical', got 'frequencies'"),
+        ("empirical", np.arange(150) < 100, "rows of every class, and 1 of 3 classes have none"),
+    ],
+)
+def test_a_prior_that_cannot_be_taken_is_refused(iris, prior, weights, message):
+    known = FrozenEstimator(LogisticRegression(max_iter=1000).fit(*iris))
+    with pytest.raises(ValueError, match=message):
+        DIPClassifier(known, prior=prior).fit(*iris, sample_weight=weights)
+
+
 def test_far_from_the_data_it_knows_nothing_and_predict_follows_the_classifier(iris, fitted):
     X, y = iris
     far = X * FAR + FAR

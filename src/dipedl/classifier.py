@@ -25,6 +25,7 @@ from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
     FittedClassifier,
     check_weights,
+    class_totals,
     clone_classifier,
     known_classes,
     prior_vector,
@@ -73,8 +74,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         One of `dipedl.density`, any estimator with ``score_samples``, or any object with
         ``log_prob``. None tries several, and all of them together with the classifier's own
         confidence, and takes what serves this classifier best by ID data alone.
-    prior : float or array-like, shape (k,), default=1.0
+    prior : float, array-like, shape (k,), or "empirical", default=1.0
         Concentration of the prior, > 0: what predictions return to. A number is that of each class.
+        "empirical": the frequencies of the classes in the fit, times k. Every class needs rows.
     gamma : float, default=1.0
         Scale of the evidence, > 0. The prediction has lost half of its confidence where
         ``z = log(alpha0 / (n * gamma))``.
@@ -246,7 +248,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         groups = validate_groups(groups, len(labels), rows)
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
-        evidence = self.evidence_model(prior_vector(self.prior, len(classes)))
+        totals = class_totals(y, weights, classes)
+        evidence = self.evidence_model(prior_vector(self.prior, len(classes), totals))
         held_out = calibration
         if held_out is not None:
             held_out = validate_calibration_rows(self, held_out, classes)

@@ -72,6 +72,8 @@ NEW_LEVEL = "Found unknown categories"
 #: What PyTorch calls a dtype of NumPy.
 _OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
 _PROBA = "predict_proba of the estimator"
+#: Prior of the class frequencies.
+EMPIRICAL = "empirical"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
 _REFUSALS = (ValueError, KeyError, TypeError)
 #: With more entries a classifier has enough to do for threads; products of more features than this
@@ -1467,9 +1469,25 @@ def transform_rows(features: Any, X: Any) -> Any:
         return features.transform(X)
 
 
-def prior_vector(prior: Any, k: int) -> np.ndarray:
-    """Return the prior concentration as a (k,) array, checked."""
+def prior_vector(prior: Any, k: int, class_weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the prior concentration as a (k,) array, checked.
+
+    `class_weights` (k,) are the rows of each class (sums of their weights): "empirical" stands for
+    their shares, times k.
+    """
     prior = drop_mask("prior", prior)
+    if isinstance(prior, str):
+        if prior != EMPIRICAL or class_weights is None:
+            known = f"a number > 0, one number per class or {EMPIRICAL!r}"
+            where = "" if class_weights is not None else ", which needs the rows of a fit"
+            raise ValueError(f"prior must be {known}{where}, got {prior!r}")
+        if not (class_weights > 0).all():
+            raise ValueError(
+                f"prior={EMPIRICAL!r} needs rows of every class, and "
+                f"{(class_weights <= 0).sum()} of {k} classes have none, or weight zero alone: "
+                "give prior a number for each class"
+            )
+        return np.asarray(k * class_weights / class_weights.sum())
     try:
         vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -1483,6 +1501,12 @@ def prior_vector(prior: Any, k: int) -> np.ndarray:
     if not (np.isfinite(vector).all() and (vector > 0).all()):
         raise ValueError(f"prior must be finite and > 0, got {prior!r}")
     return vector
+
+
+def class_totals(y: np.ndarray, w: np.ndarray | None, classes: np.ndarray) -> np.ndarray:
+    """Return the rows of each class, or the sum of their weights, shape (k,)."""
+    counts = np.ones(len(y)) if w is None else w
+    return np.array([counts[y == label].sum() for label in classes], dtype=np.float64)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from ..inputs import (
     FittedClassifier,
     add_remedies,
     check_weights,
+    class_totals,
     clone_classifier,
     compute_features,
     known_classes,
@@ -289,7 +290,9 @@ def merge(model: Any, other: Any) -> Any:
 
 def learn_evidence(model: Any) -> Any:
     """Return what the held-out rows of a stream teach about its density."""
-    blank = model.evidence_model(prior_vector(model.prior, len(model.classes_)))
+    held, classes = model.stream_.held, model.classes_
+    totals = class_totals(held.labels, held.counts, classes)
+    blank = model.evidence_model(prior_vector(model.prior, len(classes), totals))
     names = getattr(model, "feature_names_in_", None)
     classifier = FittedClassifier(model.estimator_, model.classes_)
     return blank.learn_stream(model.stream_, classifier, names)

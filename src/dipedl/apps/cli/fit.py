@@ -65,7 +65,7 @@ _NOT_IN_PARTS = {
     "extractor": "is for --images, which is not given",
 }
 _NOT_WITH_LIKE = dict.fromkeys(
-    ("model", "density", "types", "false_alarms", "seed"),
+    ("model", "density", "types", "false_alarms", "prior", "seed"),
     "cannot be given with --like, whose model decides it; leave one out",
 )
 _NOT_WITH_IMAGES = dict.fromkeys(
@@ -122,6 +122,13 @@ def fit(
     false_alarms: Annotated[
         float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
     ] = 0.05,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="What is said where nothing is known: even, or the frequencies of the classes "
+            "(empirical); auto: empirical where one class has ten times the rows of another."
+        ),
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
     engine: options.Engine_ = None,
     address: options.Address = None,
@@ -157,7 +164,7 @@ def fit(
     settings: dict[str, Any] = {"model": model, "drop": names_in(drop), "time_column": time_column}
     settings["group_column"] = group_column
     settings |= {"types": pairs_in(types), "false_alarms": false_alarms}
-    settings |= {"seed": seed, "verbose": verbose}
+    settings |= {"prior": prior, "seed": seed, "verbose": verbose}
     if not images and (engine_options or only_parts or options.is_data_set(data)):
         refuse_options(context, _NOT_IN_PARTS)
         if like is not None:
@@ -263,6 +270,8 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
             f"Rows:     {facts['rows']:,} = {facts['learned']:,} learned + {held_out:,} held out + "
             f"{learned.refused_rows:,} refused"
         )
+    if facts.get("prior") == "empirical":
+        echo("Prior:    the frequencies of the classes (--prior even: the same for each class)")
     echo(_held_out(numbers, facts))
     echo(
         f"Cost:     {numbers['fit_seconds']:.1f} s to fit; here it answers about "

@@ -83,7 +83,7 @@ def merge(a: TableModel, b: TableModel) -> TableModel:
 
 
 def _model(order: OrderInParts) -> DIPClassifier | Callable[[Any], DIPClassifier]:
-    check_model(order.model)
+    check_model(order.model, order.prior)
     if order.density not in _DENSITIES:
         raise UsageError(
             f"`density` must be one of {list_names(_DENSITIES)}, got {order.density!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from ...classifier import DIPClassifier
 from ...explanation import Diagnosis, FindingWarning
 from ...features.encoding import FAR, scale_with_gaps_far
 from ...features.scaling import FarRowsWarning
+from ...inputs import EMPIRICAL
 from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
 from ...protocols import optional
@@ -42,6 +43,10 @@ _TIMED, _FEW = 500, 200
 #: Rows that are answered at once where there are many, and seconds that are enough to measure.
 SCORED_AT_ONCE, _LONG = 20_000, 0.5
 _BY_TIME = 4
+#: Priors: the same for each class, or the frequencies, which "auto" takes where the largest class
+#: has so many times the rows of the smallest.
+EVEN, UNEQUAL = "even", 10
+PRIORS = ("auto", EVEN, EMPIRICAL)
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class FitRequest:
     group_column: str | None = None
     rows: int | None = None
     false_alarms: float = 0.05
+    prior: str = "auto"
     seed: int = 0
     verbose: bool = False
 
@@ -78,7 +84,7 @@ class FitResult:
 
 def fit_table(table: Table, request: FitRequest) -> FitResult:
     """Fit the model that is requested on a table."""
-    check_model(request.model)
+    check_model(request.model, request.prior)
     target, time_column = request.target, request.time_column
     group_column, apart = request.group_column, [time_column, request.group_column]
     for option in ("time_column", "group_column"):
@@ -109,6 +115,7 @@ def fit_table(table: Table, request: FitRequest) -> FitResult:
         X, y, rows = X.iloc[order].reset_index(drop=True), y[order], rows[order]
     groups = None if group_column is None else read_groups(read, group_column)
     pixels = table.format.kind == IMAGES and not table.format.packed
+    request = replace(request, prior=choose_prior(request.prior, y))
     clf = build_classifier(request, X, pixels=pixels)
     fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y, groups=groups))
     held_out = held_out_scores(fitted)
@@ -139,6 +146,13 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
     return np.asarray(when.argsort(kind="stable"))
 
 
+def choose_prior(prior: str, y: np.ndarray) -> str:
+    """Return "even" or "empirical", the prior that is asked for, or that labels y (n,) call for."""
+    counts = np.unique(y, return_counts=True)[1]
+    unequal = EMPIRICAL if counts.max() >= UNEQUAL * counts.min() else EVEN
+    return unequal if prior == "auto" else prior
+
+
 def build_classifier(
     request: FitRequest, X: pd.DataFrame, density: Any = None, pixels: bool = False
 ) -> DIPClassifier:
@@ -147,6 +161,7 @@ def build_classifier(
         classifier(request.model, X, request.seed, pixels),
         density,
         cv="auto" if request.time_column is None else TimeSeriesSplit(_BY_TIME),
+        prior=EMPIRICAL if request.prior == EMPIRICAL else 1.0,
         false_alarm_rate=request.false_alarms,
         random_state=request.seed,
         verbose=int(request.verbose),
@@ -224,6 +239,7 @@ def _facts(
         "dropped": list(request.drop),
         "time_column": request.time_column,
         "group_column": request.group_column,
+        "prior": request.prior,
         "gaps": list(table.gaps),
         "images": table.format.packed if table.format.kind == IMAGES else None,
         "images_sha256": checksum(table.format.packed) if table.format.kind == IMAGES else "",
@@ -286,8 +302,10 @@ MODELS: dict[str, tuple[str, Callable[[int], Any]]] = {
 }
 
 
-def check_model(name: str) -> None:
-    """Refuse a name that is none of `MODELS` and no file of skops."""
+def check_model(name: str, prior: str = "auto") -> None:
+    """Refuse a name that is none of `MODELS` and no file of skops, and an unknown prior."""
+    if prior not in PRIORS:
+        raise UsageError(f"`prior` must be one of {list_names(PRIORS)}, got {prior!r}")
     if name not in MODELS and not name.endswith(".skops"):
         raise UsageError(
             f"`model` must be one of {list_names(MODELS)} or a .skops file, got {name!r}"
