@@ -173,3 +173,14 @@ def test_samples_of_an_ood_metric_are_drawn_separately(rng):
 def test_an_infinite_value_gives_an_infinite_end():
     data = np.array([0, 1]), np.array([[1.0, 0.0], [1.0, 0.0]])
     assert bootstrap_interval(nll, data, 1000, 0) == [0.0, np.inf]
+
+
+def test_areas_with_ood_rows_are_those_of_the_joined_rows(arrays):
+    metrics, test, ood = score(arrays)["metrics"], arrays["test"], arrays["ood/omniglot"]
+    u = np.concatenate([test["uncertainty"], ood["uncertainty"]])
+    wrong = np.r_[test["probabilities"].argmax(axis=1) != test["y"], np.ones(40, dtype=bool)]
+    risks = np.cumsum(wrong[np.argsort(u)]) / np.arange(1, len(u) + 1)
+    assert metrics["aurc/omniglot"] == pytest.approx(risks.mean())
+    auroc, rate = roc_auc_score(wrong, u), wrong.mean()
+    expected = (1 - auroc) * rate * (1 - rate) + rate**2 / 2
+    assert metrics["augrc/omniglot"] == pytest.approx(expected)

@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_sco
 from dipedl import metrics
 from dipedl.metrics import (
     accuracy,
+    augrc,
     aupr_out,
     aurc,
     balanced_accuracy,
@@ -212,6 +213,18 @@ def test_areas_against_all_orders(data):
     best = min(np.mean(curve_of_order(order)) for order in permutations(correct))
     np.testing.assert_allclose(aurc(correct, uncertainty), expected, **EXACT)
     np.testing.assert_allclose(aurc(correct, ~np.asarray(correct)), best, **EXACT)
+
+
+@given(answers())
+def test_generalised_area_agrees_with_the_auroc_of_sklearn(data):
+    """Traub et al. 2024: errors that are ranked above right answers, and those among errors."""
+    correct, uncertainty = data
+    wrong, error_rate = ~correct, 1 - correct.mean()
+    expected = error_rate**2 / 2
+    if 0 < error_rate < 1:
+        auroc = roc_auc_score(wrong, np.unique(uncertainty, return_inverse=True)[1])
+        expected += (1 - auroc) * error_rate * (1 - error_rate)
+    np.testing.assert_allclose(augrc(correct, uncertainty), expected, **EXACT)
 
 
 @given(answers())

@@ -1,4 +1,4 @@
-"""Risk-coverage curve of selective prediction, and the area under it."""
+"""Risk-coverage curve of selective prediction, and the areas under it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .metric import Floats, check_correct, metric
 
-__all__ = ["RiskCoverageCurve", "aurc", "risk_coverage_curve"]
+__all__ = ["RiskCoverageCurve", "augrc", "aurc", "risk_coverage_curve"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,3 +116,51 @@ def aurc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
     0.1042
     """
     return float(risk_coverage_curve(correct, uncertainty).risk.mean())
+
+
+@metric(higher_is_better=False, kind="risk")
+def augrc(correct: npt.ArrayLike, uncertainty: npt.ArrayLike) -> float:
+    r"""Area under the generalised risk-coverage curve: mean share of undetected errors.
+
+    .. math::
+        \int_0^1 c \, r(c) \, dc
+        = (1 - \mathrm{AUROC}) \, a (1 - a) + \tfrac12 (1 - a)^2
+
+    where r(c) is the error rate among the share c of the most certain inputs, a the accuracy, and
+    AUROC that of the uncertainty for wrong against right predictions.
+
+    Parameters
+    ----------
+    correct, uncertainty : array-like, shape (n,)
+        As of `risk_coverage_curve`.
+
+    Returns
+    -------
+    float
+        In [0, 1/2]. Lower is better. A constant uncertainty gives half the error rate.
+
+    Notes
+    -----
+    c r(c) is the share of all inputs that are accepted and wrong. `aurc` averages r(c) instead,
+    so an error among the most certain inputs weighs more there than the rest together.
+
+    For failures of every kind join the arrays of known and OOD inputs, with OOD inputs as wrong.
+
+    Ties: as in ``risk_coverage_curve``.
+
+    References
+    ----------
+    J. Traub, T. J. Bungert, C. T. Lüth, M. Baumgartner, K. H. Maier-Hein, L. Maier-Hein,
+    P. F. Jäger, "Overcoming common flaws in the evaluation of selective classification systems",
+    NeurIPS 2024.
+
+    Examples
+    --------
+    >>> from dipedl.metrics import augrc
+    >>> augrc([True, True, False, True], [0.1, 0.2, 0.3, 0.3])
+    0.0625
+    """
+    curve = risk_coverage_curve(correct, uncertainty)
+    undetected = curve.coverage * curve.risk
+    # straight lines between the points, the first of which is (0, 0)
+    return float(undetected.mean() - undetected[-1] / (2 * len(undetected)))

@@ -1,12 +1,14 @@
-"""Metrics that only the tables have: calibration in bins of equal mass, AUPR and Brier of OOD."""
+"""Metrics that only the tables have: adaptive ECE, AUPR and Brier of OOD, areas with OOD rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dipedl.metrics import aupr_out
+from dipedl.metrics import augrc, aupr_out, aurc
 
 
 def adaptive_ece(y: np.ndarray, proba: np.ndarray, *, n_bins: int = 15) -> float:
@@ -41,6 +43,29 @@ def _share_in(uncertainty_in: np.ndarray, uncertainty_out: np.ndarray) -> float:
 
 _declared: Any = aupr_in
 _declared.kind, _declared.baseline = "ood", _share_in
+
+
+def risk_with_ood(
+    known: np.ndarray, uncertainty_out: np.ndarray, *, area: Callable[..., float]
+) -> float:
+    """Return an area under a risk-coverage curve where every OOD input counts as an error.
+
+    `known` (n, 2) says of each in-distribution input whether its prediction is right, and its
+    uncertainty; `area` is `dipedl.metrics.aurc` or `dipedl.metrics.augrc`. P. F. Jaeger et al., "A
+    call to reflect on evaluation practices for failure detection in image classification", ICLR
+    2023.
+    """
+    right = np.concatenate([known[:, 0] == 1, np.zeros(len(uncertainty_out), dtype=bool)])
+    return area(right, np.concatenate([known[:, 1], uncertainty_out]))
+
+
+#: Areas with OOD inputs by the name of the metric.
+WITH_OOD: dict[str, Any] = {
+    "aurc": partial(risk_with_ood, area=aurc),
+    "augrc": partial(risk_with_ood, area=augrc),
+}
+_joined: Any = risk_with_ood
+_joined.kind = "ood"
 
 
 def ood_brier(proba: np.ndarray) -> float:

@@ -11,7 +11,9 @@ from scipy.stats import binomtest
 
 from dipedl.metrics import (
     accuracy,
+    augrc,
     aupr_out,
+    aurc,
     balanced_accuracy,
     brier_score,
     ece,
@@ -22,7 +24,7 @@ from dipedl.metrics import (
 )
 
 from .known_truth import known_truth_calls
-from .metrics import adaptive_ece, aupr_in, ood_brier
+from .metrics import WITH_OOD, adaptive_ece, aupr_in, ood_brier
 
 OOD_PREFIX = "ood/"
 #: Labelled test rows from elsewhere.
@@ -45,6 +47,8 @@ RANKED: dict[str, Any] = {
     "aupr_in": aupr_in,
     "fpr95": fpr_at_tpr,
 }
+#: Of the test set by its errors and the uncertainty.
+_RISKS: dict[str, Callable[..., float]] = {"aurc": aurc, "augrc": augrc}
 Named = Mapping[str, np.ndarray]
 Call = tuple[str, Callable[..., float], tuple[np.ndarray, ...]]
 
@@ -66,7 +70,8 @@ def score(
         "errors_avoided_10" is the share of the errors among the 10 % of rows with the largest
         uncertainty (1 where there are none), "error_auroc" the AUROC of spotting the errors by the
         uncertainty. For an OOD set s "aupr/s" has OOD positive, as the paper, "aupr_in/s" ID, and
-        "fpr95/s" is the share of ID inputs flagged where 95 % of the OOD inputs are. Intervals are
+        "fpr95/s" is the share of ID inputs flagged where 95 % of the OOD inputs are; "aurc/s" and
+        "augrc/s" are of test set and s together, where every OOD input is an error. Intervals are
         95 % bootstrap intervals over the rows of the sets; they do not cover the seeds of training.
         Those of recall, and of accuracy and balanced accuracy on rows from elsewhere, are Wilson's:
         wide where there are few rows, also where all of them are right.
@@ -129,12 +134,17 @@ def _calls(arrays: Mapping[str, Named]) -> Iterator[Call]:
         yield name, metric, (test["y"], test["probabilities"])
     yield from _by_class(test)
     right = _right(test)
+    for name, metric in _RISKS.items():
+        yield name, metric, (right, test["uncertainty"])
     if right.any() and not right.all():
         yield "error_auroc", ood_auroc, (test["uncertainty"][right], test["uncertainty"][~right])
     for key, ood in _sets(arrays, OOD_PREFIX):
         for name, metric in RANKED.items():
             yield f"{name}/{key}", metric, (test["uncertainty"], ood["uncertainty"])
         yield f"brier_ood/{key}", ood_brier, (ood["probabilities"],)
+        for name, metric in WITH_OOD.items():
+            known = np.column_stack([right, test["uncertainty"]])
+            yield f"{name}/{key}", metric, (known, ood["uncertainty"])
     yield from known_truth_calls(arrays, OOD_PREFIX)
     for key, shifted in _sets(arrays, SHIFTED_PREFIX):
         yield f"accuracy/{key}", _share, (_right(shifted),)

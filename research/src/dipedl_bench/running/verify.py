@@ -34,6 +34,8 @@ ACROSS = {
     "adaptive_ece": 0.02,
     "errors_avoided_10": 0.15,
     "error_auroc": 0.05,
+    "aurc": 0.01,
+    "augrc": 0.01,
     "auroc": 0.02,
     "aupr": 0.02,
     "aupr_in": 0.02,

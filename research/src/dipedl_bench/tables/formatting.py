@@ -27,6 +27,8 @@ _METRICS = {
     "ece": "ECE",
     "adaptive_ece": "adaptive ECE",
     "errors_avoided_10": "errors avoided (10 %)",
+    "aurc": "AURC",
+    "augrc": "AUGRC",
     "auroc": "AUROC",
     "aupr": "AUPR",
     "aupr_in": "AUPR, ID positive",

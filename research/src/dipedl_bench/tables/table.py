@@ -50,8 +50,8 @@ _HIGHER = (
     "accuracy balanced_accuracy worst_recall errors_avoided_10 auroc aupr aupr_in auroc_confidence "
     "error_auroc error_correlation"
 ).split()
-_KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10")
-_OOD_EXTRA = ("aupr_in", "fpr95")
+_KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10", "aurc", "augrc")
+_OOD_EXTRA = ("aupr_in", "fpr95", "aurc", "augrc")
 _RECALL = "recall_"
 #: Up to so many classes, the recall of each has a column; of more the worst has.
 _FEW = 4
