@@ -58,6 +58,8 @@ def commands(folder, name, out):
     yield ["explain", model, '{"a": 1}']
     yield ["report", model, data, "--out", out / "r.html"]
     yield ["monitor", model, data]
+    yield ["compare", model, model, data]
+    yield ["compare", model, model, data, "--json"]
 
 
 def test_names_and_classes_never_drive_the_terminal(odd, run, tmp_path):

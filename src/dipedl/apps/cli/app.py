@@ -16,6 +16,7 @@ from ... import __version__, density
 from ...io.container import versions
 from ...protocols import EXTRAS, explain_missing
 from .check import check
+from .compare import compare
 from .demo import demo
 from .explain import explain
 from .fit import fit
@@ -34,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _command in (fit, merge, score, report, explain, monitor, check, inspect, serve, demo):
+for _command in (fit, merge, score, report, explain, compare, monitor, check, inspect, serve, demo):
     app.command()(_command)
 app.add_typer(spectra, name="spectra")
 

@@ -167,8 +167,8 @@ def evaluate(
     coverage: float = 0.9,
 ) -> Evaluation:
     """Measure a model on a test table, and on named tables of rows that are of no known class."""
-    side = _score(model, test, "test rows", rows, coverage)
-    unknown = tuple(_score(model, table, name, rows, coverage) for name, table in others)
+    side = answer_sample(model, test, "test rows", rows, coverage)
+    unknown = tuple(answer_sample(model, table, name, rows, coverage) for name, table in others)
     proba = _decide_ties(model, side)
     truth, strange = _true_classes(model, side)
     used = [FILE] if model.of_images else [c.name for c in model.columns if c.used]
@@ -191,15 +191,16 @@ def evaluate(
         least=_examples(model, side, order[::-1][:_EXAMPLES], columns),
         drifts=drifts,
         drift=drift,
-        seen=share_in_fit(row_hash(side.X), model.classifier.evidence_.row_hashes_),
+        seen=share_seen(model, side),
         coverage=coverage,
         diagnosis=model.classifier.diagnose(),
     )
 
 
-def _score(
-    model: TableModel, table: Table, name: str, rows: int | None, coverage: float
+def answer_sample(
+    model: TableModel, table: Table, name: str, rows: int | None, coverage: float = 0.9
 ) -> ScoredTable:
+    """Answer all rows of a table, or so many drawn at random: the same ones for any model."""
     check_known(model.columns, table.names, table.path)
     some = sample_rows(table, rows)
     X, fine, refused = as_inputs(model.columns, some.frame, some.rows)
@@ -211,6 +212,11 @@ def _score(
     bare = np.asarray(model.classifier.classifier_proba(X))
     left_out = len(refused) + len(some.refused)
     return ScoredTable(name, frame, X, some.rows[fine], answers, bare, left_out)
+
+
+def share_seen(model: TableModel, side: ScoredTable) -> float:
+    """Return the share of the rows that the fit of the model was given too."""
+    return share_in_fit(row_hash(side.X), model.classifier.evidence_.row_hashes_)
 
 
 def _decide_ties(model: TableModel, side: ScoredTable) -> np.ndarray:
