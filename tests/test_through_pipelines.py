@@ -17,7 +17,7 @@ X, Y = load_iris(return_X_y=True)
 QUESTIONS = {
     "p_value": {},
     "predict_ood": {"alpha": 0.1},
-    "predict_set": {"coverage": 0.8},
+    "predict_set": {"coverage": 0.8, "by_class": True},
     "uncertainty": {"kind": "total"},
 }
 

@@ -23,6 +23,7 @@ from .inputs import check_weights, validate_calibration_rows
 from .maths.arrays import check_rate
 from .maths.scores import round_up
 from .writing.finding import warn_caller
+from .writing.numbers import plain_labels
 
 __all__ = ["Answers", "Decisions"]
 
@@ -30,6 +31,8 @@ _OF_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "max_prob": max_prob,
     "entropy": entropy,
 }
+#: Classes of too few held-out rows that a warning names.
+_NAMED = 5
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -177,7 +180,13 @@ class Decisions:
         raise NotImplementedError
 
     @on_snapshot
-    def p_value(self, X: Any, random_state: np.random.Generator | int | None = None) -> np.ndarray:
+    def p_value(
+        self,
+        X: Any,
+        random_state: np.random.Generator | int | None = None,
+        *,
+        by_class: bool = False,
+    ) -> np.ndarray:
         """Conformal p-value of "this input is like the training data", shape (n,).
 
         Parameters
@@ -187,25 +196,31 @@ class Decisions:
         random_state : Generator or int, optional
             Break ties at random, so that p is exactly uniform on ID inputs; by default ties count
             against an alarm and p is deterministic.
+        by_class : bool, default=False
+            Compare with the held-out inputs of each class apart, and give the largest p-value.
 
         Returns
         -------
         ndarray, shape (n,)
             Share of the N held-out inputs that are no more typical, ``(1 + #) / (N + 1)``: on ID
-            inputs at most `alpha` with probability at most `alpha`.
+            inputs at most `alpha` with probability at most `alpha`; by class, on those of each
+            class.
 
         See Also
         --------
         dipedl.decisions.conformal_p_values : the formula.
         """
-        held_out = self.held_out_rows()
-        p = conformal_p_values(
-            self.proba_and_scores(X)[1], held_out.scores, held_out.weights, random_state
-        )
+        held_out, scores = self.held_out_rows(), self.proba_and_scores(X)[1]
+        labels = self._held_out_labels("p_value by class") if by_class else None
+        if labels is not None and len(self._classes_below(1)):
+            return self._as_answer(np.ones(len(scores)))
+        p = conformal_p_values(scores, held_out.scores, held_out.weights, random_state, labels)
         return self._as_answer(p)
 
     @on_snapshot
-    def predict_ood(self, X: Any, alpha: float | None = None) -> np.ndarray:
+    def predict_ood(
+        self, X: Any, alpha: float | None = None, *, by_class: bool = False
+    ) -> np.ndarray:
         """+1 for inputs like the training data, -1 where ``p_value(X) <= alpha``, shape (n,).
 
         Parameters
@@ -214,12 +229,17 @@ class Decisions:
             Inputs.
         alpha : float, optional
             Share of ID inputs that may be flagged, in (0, 1); default: `false_alarm_rate`.
+        by_class : bool, default=False
+            Flag at most that share of each class: the lowest of the thresholds of the classes. With
+            too few held-out rows of a class nothing is flagged, with a warning that names it.
         """
-        threshold = self.alarm_threshold(alpha)
+        threshold = self.alarm_threshold(alpha, by_class)
         return self._as_answer(np.where(self.proba_and_scores(X)[1] < threshold, -1, 1))
 
     @on_snapshot
-    def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> np.ndarray:
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, method: str = "lac", *, by_class: bool = False
+    ) -> np.ndarray:
         """Classes that may be the true one, shape (n, k), bool, in the order of ``classes_``.
 
         Split conformal prediction over the posterior mean: the set of a new ID input holds its true
@@ -236,22 +256,28 @@ class Decisions:
             class is probable enough. "aps": the most probable classes up to a total probability;
             never empty. Far from all data classes are equally probable: "aps" holds all of them,
             "lac" all or none.
+        by_class : bool, default=False
+            Hold the coverage within each class, by the held-out rows of that class alone: for rare
+            classes, which sets may otherwise never hold. Sets are larger.
 
         Returns
         -------
         ndarray of bool, shape (n, k)
-            All True, with a warning, if there are too few held-out rows for the coverage.
+            All True, with a warning, if there are too few held-out rows for the coverage; by class,
+            True for each class that has too few, with a warning that names it.
 
         See Also
         --------
         dipedl.decisions.prediction_sets : the formulas.
         """
         return self._as_answer(
-            self.prediction_sets(self.answer_proba(*self.proba_and_scores(X)), coverage, method)
+            self.prediction_sets(
+                self.answer_proba(*self.proba_and_scores(X)), coverage, method, by_class=by_class
+            )
         )
 
     def prediction_sets(
-        self, proba: np.ndarray, coverage: float, method: str = "lac"
+        self, proba: np.ndarray, coverage: float, method: str = "lac", *, by_class: bool = False
     ) -> np.ndarray:
         """Return the sets of classes, shape (n, k), of answers by their probabilities (n, k)."""
         held_out, labels = self.held_out_rows(), self._held_out_labels("predict_set")
@@ -262,9 +288,12 @@ class Decisions:
             coverage=coverage,
             method=method,
             weights=held_out.weights,
+            by_class=by_class,
         )
         needed = coverage / (1 - coverage) * (1 - 1e-9)
-        if held_out.total < needed:
+        if by_class:
+            self._warn_of_classes(needed, f"coverage={coverage:g}", "every set holds these classes")
+        elif held_out.total < needed:
             warn_caller(
                 f"coverage={coverage:g} needs at least {np.ceil(needed):g} held-out inputs, got "
                 f"{held_out.total:g}: every set holds all classes; {self.calibration_remedy()}"
@@ -376,7 +405,12 @@ class Decisions:
     @available_if(attrgetter("has_evidence"))  # type: ignore[untyped-decorator]
     @on_snapshot
     def answers(
-        self, X: Any, *, coverage: float | None = None, reasons: str | None = None
+        self,
+        X: Any,
+        *,
+        coverage: float | None = None,
+        by_class: bool = False,
+        reasons: str | None = None,
     ) -> Answers:
         """Return labels, Dirichlets, p-values and alarms of inputs X (n, d), out of one pass.
 
@@ -389,6 +423,8 @@ class Decisions:
             Inputs.
         coverage : float, optional
             Give prediction sets of this coverage too, as `predict_set` does.
+        by_class : bool, default=False
+            Of the sets, as in `predict_set`.
         reasons : {"flagged", "all", "none"}, optional
             Say in words why inputs are rare: of the flagged ones, or of all. Each costs a second
             pass.
@@ -403,7 +439,9 @@ class Decisions:
             conformal_p_values(scores, held_out.scores, held_out.weights),
             flagged,
             self.evidence_.calibrate_in_full(bare).max(axis=1),
-            None if coverage is None else self.prediction_sets(dirichlet.mean, coverage),
+            None
+            if coverage is None
+            else self.prediction_sets(dirichlet.mean, coverage, by_class=by_class),
             None if reasons is None else _reasons(self, X, flagged, reasons),
         )
 
@@ -523,8 +561,14 @@ class Decisions:
             return np.asarray(getattr(self.dirichlet_of(proba(), scores), kind))
         return _OF_PROBA[kind](proba()) if kind in _OF_PROBA else -scores
 
-    def alarm_threshold(self, alpha: float | None) -> float:
-        """Return the score below which at most a share `alpha` of ID inputs lies."""
+    def alarm_threshold(self, alpha: float | None, by_class: bool = False) -> float:
+        """Return the score below which at most a share `alpha` of ID inputs lies, or of a class."""
+        if by_class:
+            self._held_out_labels("predict_ood by class")
+            rate = self.alarm_rate if alpha is None else check_rate(alpha, "alpha")
+            needed = (1 / rate - 1) * (1 - 1e-9)
+            self._warn_of_classes(needed, f"a rate of {rate:g} by class", "nothing is flagged")
+            return float(self.held_out_rows().thresholds_by_class(rate, len(self.classes_)).min())
         if alpha is not None:
             return self.held_out_rows().threshold(check_rate(alpha, "alpha"), "alpha")
         if self.has_evidence:
@@ -565,6 +609,24 @@ class Decisions:
                 f"this model ({held_out.source}) {problem}; {self.calibration_remedy()}"
             )
         return np.asarray(held_out.labels)
+
+    def _classes_below(self, needed: float) -> np.ndarray:
+        """Return the indices of classes with fewer held-out rows than `needed`."""
+        return np.flatnonzero(self.held_out_rows().count_classes(len(self.classes_)) < needed)
+
+    def _warn_of_classes(self, needed: float, what: str, effect: str) -> None:
+        """Warn of classes with fewer held-out rows than `what` needs, and of the effect."""
+        few = self._classes_below(needed)
+        if not len(few):
+            return
+        counts = self.held_out_rows().count_classes(len(self.classes_))
+        names = plain_labels(np.asarray(self.classes_))
+        listed = ", ".join(f"{names[c]!r} has {counts[c]:g}" for c in few[:_NAMED])
+        more = f" and {len(few) - _NAMED} more classes too few" * (len(few) > _NAMED)
+        warn_caller(
+            f"{what} needs at least {np.ceil(needed):g} held-out inputs of each class, and "
+            f"{listed}{more}: {effect}; {self.calibration_remedy()}"
+        )
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         return self._uncertainty_by(kind, self.held_out_proba, self.held_out_rows().scores)

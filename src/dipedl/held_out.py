@@ -200,6 +200,22 @@ class HeldOut:
         )
         return LOWEST
 
+    def count_classes(self, k: int) -> np.ndarray:
+        """Return how many inputs of each of k classes were held out, shape (k,)."""
+        return np.bincount(self.labels, weights=self.counts, minlength=k)
+
+    def thresholds_by_class(self, rate: float, k: int) -> np.ndarray:
+        """Return a threshold for each of k classes, of which at most a share `rate` lies below.
+
+        `LOWEST` for a class of too few rows for another.
+        """
+        thresholds = np.full(k, LOWEST)
+        for c in np.flatnonzero(self.count_classes(k) >= (1 / rate - 1) * (1 - 1e-9)):
+            own = self.labels == c
+            weights = None if self.weights is None else self.weights[own]
+            thresholds[c] = round_down(alarm_threshold(self.scores[own], rate, weights))
+        return thresholds
+
 
 @dataclass(frozen=True, eq=False)
 class Fold:

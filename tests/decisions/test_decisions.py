@@ -170,6 +170,37 @@ def test_sets_cover_the_true_class_as_stated(model, method):
     assert (np.vstack(one_by_one) == sets[:20]).mean() > 0.95  # last digits may move a tie
 
 
+def test_by_class_thresholds_hold_within_each_class(model):
+    X, y = draw(4, NEW)
+    sets, codes = model.predict_set(X, coverage=0.8, by_class=True), np.searchsorted(CLASSES, y)
+    held = model.held_out_rows()
+    for c, n in enumerate(np.bincount(held.labels)):
+        covered, new = sets[codes == c, c].sum(), (codes == c).sum()
+        rank = int(np.ceil(0.8 * (n + 1)))
+        assert covered >= stats.betabinom(new, rank, n + 1 - rank).ppf(CHANCE)
+        flagged = (model.predict_ood(X[codes == c], alpha=0.1, by_class=True) == -1).sum()
+        rank = int(np.floor(0.1 * (n + 1)))
+        assert flagged <= stats.betabinom(new, rank, n + 1 - rank).ppf(1 - CHANCE)
+    p = model.p_value(X, by_class=True)
+    np.testing.assert_array_equal(model.predict_ood(X, alpha=0.1, by_class=True) == -1, p <= 0.1)
+    assert (p >= model.p_value(X) * (1 - 1e-9)).mean() > 0.5
+
+
+def test_a_class_of_too_few_held_out_rows_is_named(fitted):
+    (X, y), new = draw(1, HELD), draw(2, 50)[0]
+    kept = (y != "cedar") | (np.cumsum(y == "cedar") <= 5)
+    model = deepcopy(fitted("DIPClassifier")).calibrate(X[kept], y[kept])
+    with pytest.warns(UserWarning, match=r"coverage=0.9 needs at least 9 .*'cedar' has 5: every"):
+        assert model.predict_set(new, by_class=True)[:, 2].all()
+    with pytest.warns(UserWarning, match=r"rate of 0.05 by class needs .* 19 .*'cedar' has 5: not"):
+        assert (model.predict_ood(new - 50, by_class=True) == 1).all()
+    model.calibrate(X[y != "cedar"], y[y != "cedar"])
+    assert (model.p_value(new, by_class=True) == 1).all()
+    peer = deepcopy(fitted("MaxSoftmax")).calibrate(X)
+    with pytest.raises(ValueError, match="predict_ood by class needs held-out inputs with labels"):
+        peer.predict_ood(new, by_class=True)
+
+
 def test_rejection_keeps_a_share_or_a_risk(model):
     X, y = draw(5, NEW)
     answer = model.predict_with_reject(X, coverage=0.7, kind="max_prob")

@@ -132,6 +132,79 @@ def test_coverage_of_one_split_follows_its_beta_law(rng, method):
     assert np.std(shares) < 1.3 * np.hypot(law.std(), np.sqrt(0.15 * 0.85 / 400))
 
 
+def rare(rng, n):
+    """Probabilities of three classes, the last with 6 % of the rows, and labels drawn from them."""
+    P = rng.dirichlet([2.0, 1.5, 0.2], n)
+    return P, (P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_sets_by_class_are_those_of_the_definition(rng, method):
+    P, (held_out, labels) = rare(rng, 40)[0], rare(rng, 150)
+    sets = prediction_sets(P, held_out, labels, coverage=0.8, method=method, by_class=True)
+    own = np.array([naive_scores(p, method) for p in held_out])
+    for c in range(3):
+        threshold = conformal_quantile(own[labels == c, c], 0.8) + 1e-11
+        expected = np.array([naive_scores(p, method)[c] for p in P]) <= threshold
+        np.testing.assert_array_equal(sets[:, c], expected)
+    w = rng.integers(0, 3, 150)
+    repeated = (np.repeat(held_out, w, axis=0), np.repeat(labels, w))
+    np.testing.assert_array_equal(
+        prediction_sets(P, held_out, labels, weights=w, by_class=True),
+        prediction_sets(P, *repeated, by_class=True),
+    )
+
+
+@pytest.mark.parametrize(("method", "exact"), [("lac", True), ("aps", False)])
+def test_coverage_by_class_is_exact_within_each_class(rng, method, exact):
+    """A new input of each class a split: a hit has probability ceil(c (N_c + 1)) / (N_c + 1)."""
+    hits, expected, marginal = np.zeros(3), np.zeros((3, 2)), 0
+    for _ in range(2 * REPETITIONS):
+        P, y = rare(rng, 300)
+        new = np.array([np.flatnonzero(y == c)[0] for c in range(3)])
+        held_out, labels = np.delete(P, new, axis=0), np.delete(y, new)
+        sets = prediction_sets(
+            P[new], held_out, labels, coverage=0.85, method=method, by_class=True
+        )
+        hits += sets.diagonal()
+        n = np.bincount(labels, minlength=3)
+        share = np.minimum(np.ceil(0.85 * (n + 1) - 1e-9) / (n + 1), 1.0)
+        expected += np.column_stack([share, share * (1 - share)])
+        marginal += prediction_sets(P[new], held_out, labels, coverage=0.85, method="lac")[2, 2]
+    deviation = (hits - expected[:, 0]) / np.sqrt(expected[:, 1])
+    assert (deviation > -3.5).all() and (not exact or (deviation < 3.5).all())
+    # Sets by the threshold of all rows hold the rare class far less often.
+    assert marginal < 0.5 * hits[2]
+
+
+def test_a_class_of_too_few_held_out_rows_is_in_every_set():
+    held_out = np.tile([0.8, 0.15, 0.05], (40, 1))
+    labels = np.repeat([0, 1], [37, 3])
+    new = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    sets = prediction_sets(new, held_out, labels, coverage=0.9, by_class=True)
+    assert sets.tolist() == [[True, True, True], [False, True, True]]
+
+
+def test_p_values_by_class_keep_the_level_within_each_class(rng):
+    """Scores of a class lie lower than those of the others, and are far apart."""
+    rejected, alarms, n = np.zeros(2), np.zeros(2), 2 * REPETITIONS
+    for _ in range(n):
+        y = np.repeat([0, 1], [121, 41])
+        scores = rng.normal(-3.0 * y, 1 + y)
+        new = np.array([0, 121])
+        held, labels = np.delete(scores, new), np.delete(y, new)
+        p = conformal_p_values(scores[new], held, labels=labels)
+        naive = [
+            max((1 + (held[labels == c] <= s).sum()) / (1 + (labels == c).sum()) for c in (0, 1))
+            for s in scores[new]
+        ]
+        np.testing.assert_allclose(p, naive, rtol=1e-12)
+        rejected += p <= 0.1
+        alarms += conformal_p_values(scores[new], held) <= 0.1
+    assert (rejected <= stats.binom.ppf(0.9999, n, 0.1)).all()
+    assert alarms[1] > 2.5 * rejected[1]
+
+
 def test_quantile_at_the_edges():
     assert conformal_quantile(np.arange(9.0), 0.9) == 8.0
     assert conformal_quantile(np.arange(8.0), 0.9) == np.inf
@@ -297,6 +370,11 @@ CASES = [
     (conformal_p_values, ([0.0], [1.0, NAN]), "held_out must not hold NaN, got it at row 1"),
     (conformal_p_values, ([[0.0]], [0.0]), r"scores must hold one number a row.*\(1, 1\)"),
     (conformal_p_values, ([0.0], [0.0, 1.0], [1.0, -1.0]), "sample_weight must be >= 0"),
+    (
+        lambda: conformal_p_values([0.0], [0.0, 1.0], labels=[1]),
+        (),
+        r"labels must hold a class for each held-out score, shape \(2,\), got shape \(1,\)",
+    ),
     (prediction_sets, {"coverage": 1.0}, "coverage must be strictly .*got 1.0"),
     (prediction_sets, {"method": "raps"}, r"method must be one of \['aps', 'lac'\], got 'raps'"),
     (prediction_sets, {"held_out_labels": [0, 1, 2]}, r"y must hold .*0\.\.1, got 0\.\.2"),

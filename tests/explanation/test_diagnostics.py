@@ -137,6 +137,13 @@ def hardly_any_bee(c):
     return part(c, kept, HalfAt(np.quantile(c.scores, 0.005)))
 
 
+def seldom_in_a_set(c):
+    """One cat in six is left, and cats are never probable."""
+    kept = (c.labels != 2) | (np.cumsum(c.labels == 2) % 6 == 0)
+    P = np.where(c.labels[:, None] == 2, [0.7, 0.25, 0.05], c.proba)
+    return part(replace(c, proba=P), kept, HalfAt(np.quantile(c.scores, 0.005)))
+
+
 def rare_cat(c):
     rare = (c.labels == 2) & (np.arange(len(c)) % 3 == 0)
     return scored(c, c.scores - 30.0 * rare, HalfAt(c.scores.min() - 31.0, 0.5))
@@ -200,6 +207,7 @@ PLANTS = [
     (lambda c: answered(c, c.proba * [1, 0, 1]), "class_never_predicted", "warning", "'bee'"),
     (lambda c: answered(c, 0.1 * c.proba + [0, 0, 0.9]), "one_class_takes_all", "warning", ""),
     (bee_often_missed, "class_nearly_lost", "note", "'bee'"),
+    (seldom_in_a_set, "sets_leave_out_class", "warning", "'cat'"),
     (hardly_any_bee, "class_with_few_rows", "note", "'bee'"),
     (rare_cat, "class_drives_alarms", "note", "'cat'"),
     (one_part, "one_part_drives_alarms", "note", "'gauss'"),

@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pyarrow")
 from dipedl.apps.cli.check import check  # noqa: E402
 from dipedl.apps.cli.fit import fit  # noqa: E402
+from dipedl.apps.cli.score import score  # noqa: E402
 from dipedl.apps.cli.terminal import diagnosis_in_shell  # noqa: E402
 from dipedl.pretrained import DIPModule  # noqa: E402
 
@@ -118,7 +119,11 @@ def test_every_remedy_of_the_shell_is_in_its_terms(plant, code, severity):
     said, bare = diagnosis_in_shell(clf.diagnose()), diagnose(clf)
     assert [f.text for f in said.findings] == [f.text for f in bare.findings]
     assert [bool(f.remedy) for f in said.findings] == [bool(f.remedy) for f in bare.findings]
-    known = {option for command in (fit, check) for option in inspect.signature(command).parameters}
+    known = {
+        option
+        for command in (fit, check, score)
+        for option in inspect.signature(command).parameters
+    }
     for finding in said.findings:
         assert not re.search(r"\w\(|\w=|\bclf\b|None|calibrat|\bcv\b|{", finding.remedy)
         for option in re.findall(r"--([a-z-]+)", finding.remedy):

@@ -67,6 +67,10 @@ METHODS = {
     "predict_ood": lambda model, *a, **k: [model.predict_ood(*a, alpha=0.3, **k)],
     "p_value": lambda model, *a, **k: [model.p_value(*a, random_state=0, **k)],
     "predict_set": lambda model, *a, **k: [model.predict_set(*a, coverage=0.8, **k)],
+    "by class": lambda model, *a, **k: [
+        model.predict_set(*a, coverage=0.8, by_class=True, **k),
+        model.predict_ood(*a, alpha=0.3, by_class=True, **k),
+    ],
     "aps": lambda model, *a, **k: [model.predict_set(*a, method="aps", **k)],
     "predict_with_reject": lambda model, *a, **k: parts(
         model.predict_with_reject(*a, coverage=0.5, **k), "labels", "accepted"

@@ -20,13 +20,14 @@ def conformal_p_values(
     held_out: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
     random_state: np.random.Generator | int | None = None,
+    labels: npt.ArrayLike | None = None,
 ) -> np.ndarray:
     r"""p-value of the hypothesis that an input is like the held-out ones, shape (n,).
 
     .. math:: p(s) = \frac{1 + \#\{i : c_i \le s\}}{N + 1}
 
     for N held-out scores c, higher = more typical. If those and the new score are exchangeable,
-    ``P(p <= alpha) <= alpha`` for every alpha.
+    ``P(p <= alpha) <= alpha`` for every alpha; with `labels` within each class.
 
     Parameters
     ----------
@@ -40,6 +41,9 @@ def conformal_p_values(
         Break ties at random: p is then exactly uniform on ID inputs, and depends on the place of
         a row in `scores`. By default ties count against an alarm, and p is deterministic. Scores
         tie if they differ by no more than a billionth of themselves, which is rounding.
+    labels : array-like, shape (N,), optional
+        Classes of the held-out inputs. The p-value is then the largest of those by the held-out
+        inputs of one class each.
 
     Returns
     -------
@@ -71,6 +75,16 @@ def conformal_p_values(
     """
     new, reference = score_array("scores", scores), held_out_array("held_out", held_out)
     w = weights_or_ones(weights, reference)
+    if labels is not None:
+        classes = np.asarray(labels)
+        if classes.shape != reference.shape:
+            raise ValueError(
+                f"labels must hold a class for each held-out score, shape {reference.shape}, got "
+                f"shape {classes.shape}"
+            )
+        parts = (classes == c for c in np.unique(classes))
+        own = [conformal_p_values(new, reference[c], w[c], random_state) for c in parts]
+        return np.asarray(np.max(own, axis=0))
     order = np.argsort(reference, kind="stable")
     reference, cumulative = reference[order], np.concatenate([[0.0], np.cumsum(w[order])])
     at_or_below = cumulative[np.searchsorted(round_down(reference), new, side="right")]

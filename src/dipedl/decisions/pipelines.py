@@ -37,19 +37,21 @@ def uncertainty(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray:
     return np.asarray(_of_last_step(model, "uncertainty", X, kind))
 
 
-def p_value(model: Any, X: Any) -> np.ndarray:
+def p_value(model: Any, X: Any, *, by_class: bool = False) -> np.ndarray:
     """Conformal p-value of each input, shape (n,); see `DIPClassifier.p_value`."""
-    return np.asarray(_of_last_step(model, "p_value", X))
+    return np.asarray(_of_last_step(model, "p_value", X, by_class=by_class))
 
 
-def predict_ood(model: Any, X: Any, alpha: float | None = None) -> np.ndarray:
+def predict_ood(
+    model: Any, X: Any, alpha: float | None = None, *, by_class: bool = False
+) -> np.ndarray:
     """+1 for inputs like the training data, -1 for others; see `DIPClassifier.predict_ood`."""
-    return np.asarray(_of_last_step(model, "predict_ood", X, alpha))
+    return np.asarray(_of_last_step(model, "predict_ood", X, alpha=alpha, by_class=by_class))
 
 
-def predict_set(model: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
+def predict_set(model: Any, X: Any, coverage: float = 0.9, *, by_class: bool = False) -> np.ndarray:
     """Classes that may be the true one, shape (n, k); see `DIPClassifier.predict_set`."""
-    return np.asarray(_of_last_step(model, "predict_set", X, coverage))
+    return np.asarray(_of_last_step(model, "predict_set", X, coverage, by_class=by_class))
 
 
 def predict_with_reject(model: Any, X: Any, **promise: Any) -> Rejection:

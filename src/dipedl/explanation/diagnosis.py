@@ -16,6 +16,8 @@ from sklearn.pipeline import Pipeline
 from ..calibration.rehearsal import RARE, SURE, Rehearsal
 from ..calibration.temperature import BOUNDS
 from ..decisions.pipelines import last_step_with
+from ..decisions.rejection import risk_upper_bound
+from ..decisions.sets import prediction_sets
 from ..dirichlet import max_prob, vacuity
 from ..evidence import CautionBudget, alarm_threshold
 from ..evidence_model import EvidenceModel
@@ -72,6 +74,8 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 #: Of fewer rows a class cannot be judged.
 _FEW_OF_CLASS = 5
 _TAKES_ALL, _SURPLUS, _LOW_RECALL = 0.9, 0.1, 0.5
+#: Of the prediction sets that classes are looked for in.
+_COVERAGE = 0.9
 #: A class counts as driving alarms if flagged this many times as often as asked for.
 _MANY_TIMES = 3.0
 _DOMINANT, _FEW_FLAGGED = 0.9, 20
@@ -602,6 +606,7 @@ def class_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     if held_out.has_labels:
         rows = np.bincount(held_out.labels, weights=held_out.counts, minlength=len(names))
         yield _collapse(held_out, names, rows)
+        yield _coverage(held_out, clf, names, rows)
         if len(thin := np.flatnonzero(rows < _FEW_OF_CLASS)):
             yield Finding(
                 "class_with_few_rows",
@@ -662,6 +667,35 @@ def _collapse(held_out: HeldOut, names: Names, rows: np.ndarray) -> Finding:
     return Finding("classes", "ok", f"Every class is predicted. {lowest}", numbers)
 
 
+def _coverage(held_out: HeldOut, clf: Any, names: Names, rows: np.ndarray) -> Finding:
+    """Judge by the held-out rows of each class (k,) if sets of all rows leave a class out."""
+    P = clf.answer_proba(held_out.proba, held_out.scores)
+    sets = prediction_sets(P, P, held_out.labels, coverage=_COVERAGE, weights=held_out.weights)
+    inside = sets[np.arange(len(P)), held_out.labels]
+    covered = np.bincount(held_out.labels, weights=held_out.counts * inside, minlength=len(names))
+    known = np.flatnonzero(rows > 0)
+    shares = covered[known] / rows[known]
+    numbers: Numbers = {"coverage": _COVERAGE}
+    numbers |= {f"in sets of {names[c]}": float(s) for c, s in zip(known, shares, strict=True)}
+    upper = risk_upper_bound(np.floor(covered[known]), rows[known], 1 - _LEVEL / len(known))
+    left_out = known[upper < _COVERAGE / 2]
+    worst = int(shares.argmin())
+    text = (
+        f"Sets that hold the true class in {_COVERAGE:.0%} of all cases hold it in "
+        f"{shares[worst]:.0%} of those of class {names[known[worst]]!r}, the least of any class."
+    )
+    if not len(left_out):
+        return Finding("sets_by_class", "ok", text, numbers)
+    return Finding(
+        "sets_leave_out_class",
+        "warning",
+        f"{_subject(names, left_out)} in less than half of the prediction sets that should hold "
+        f"{'it' if len(left_out) == 1 else 'them'}. {text}",
+        numbers,
+        "Ask for predict_set(X, by_class=True), which holds the coverage within each class.",
+    )
+
+
 def _alarms(held_out: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> Finding:
     """Judge by the share of each class that is flagged, and Fisher's test of more than elsewhere.
 
@@ -694,8 +728,9 @@ def _alarms(held_out: HeldOut, clf: Any, names: Names, flagged: np.ndarray) -> F
         f"{_subject(names, drives)} flagged far more often than others (p = "
         f"{p_values[drives].max():.1g} at most, after Holm's correction). {alarms}",
         numbers,
-        "The rate of false alarms holds over all inputs, not within each class. More rows of that "
-        f"class even it out.{shrink * clf.has_evidence}",
+        "The rate of false alarms holds over all inputs, not within each class; with "
+        "predict_ood(X, by_class=True) it does. More rows of that class even it out."
+        f"{shrink * clf.has_evidence}",
     )
 
 

@@ -510,18 +510,18 @@ class DIPModule(Decisions, nn.Module):
     explain = _of_call(Decisions.explain)
 
     def predict_ood(  # type: ignore[override]
-        self, *args: Any, alpha: float | None = None, **kwargs: Any
+        self, *args: Any, alpha: float | None = None, by_class: bool = False, **kwargs: Any
     ) -> Tensor:
         """+1 for inputs like the training data, -1 where ``p_value <= alpha`` or is NaN, (n,).
 
-        `alpha` is the share of ID inputs that may be flagged; default: `false_alarm_rate`. The rest
-        is what the network takes.
+        `alpha` is the share of ID inputs that may be flagged, default `false_alarm_rate`; of each
+        class with `by_class`. The rest is what the network takes.
         """
         now = self.snapshot()
         scores = now.score_samples(*args, **kwargs)
-        if alpha is None:
+        if alpha is None and not by_class:
             return now.head.flags(scores)
-        return torch.where(scores >= now.alarm_threshold(alpha), 1, -1)
+        return torch.where(scores >= now.alarm_threshold(alpha, by_class), 1, -1)
 
     def describe(self) -> str:
         """The layer that the density sees, its shape, and how to take another."""

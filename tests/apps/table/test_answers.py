@@ -48,6 +48,16 @@ def test_answers_are_those_of_the_library(run, kept, by_hand, tmp_path):
     assert ((found["reason"] != "") == found["flagged"]).all() and found["flagged"].any()
 
 
+def test_sets_by_class_are_those_of_the_library(run, kept, by_hand, tmp_path):
+    (clf, X), out = by_hand, tmp_path / "a.parquet"
+    args = ("--by-class", "--coverage", "0.8", "--out", out)
+    assert run("score", kept / "model.dipedl", kept / "new.csv", *args).exit_code == 0
+    inside = clf.predict_set(X, 0.8, by_class=True)
+    sets = ["|".join(np.array(["no", "yes"])[row]) for row in inside]
+    assert pd.read_parquet(out)["set"].tolist() == sets
+    assert (inside != clf.predict_set(X, 0.8)).any()
+
+
 def test_csv_holds_no_formulas_and_parquet_is_exact(run, kept, tmp_path):
     name, data = "=a", pd.read_csv(kept / "new.csv")[:4]
     data["depth"], data[name] = [-1, -2.5, 3, -4e-5], ["=1+1", "@x", "-7", "plain"]

@@ -67,6 +67,10 @@ def score(
         str, typer.Option(help="Columns of the data to copy beside each answer: id,name.")
     ] = "",
     coverage: options.Coverage = 0.9,
+    by_class: Annotated[
+        bool,
+        typer.Option("--by-class", help="Hold the coverage within each class, a rare one too."),
+    ] = False,
     reasons: Annotated[
         str, typer.Option(help="Rows that get a reason: flagged, all or none.")
     ] = "flagged",
@@ -119,7 +123,7 @@ def score(
 
         if reasons not in REASONS:
             fail(f"--reasons must be one of {', '.join(REASONS)}, got {reasons!r}")
-        request = ScoreRequest(names_in(columns), coverage, reasons)
+        request = ScoreRequest(names_in(columns), coverage, by_class, reasons)
         engine_options = options.PartOptions(
             engine, address, workers, partitions, resume, overwrite, dry_run
         )

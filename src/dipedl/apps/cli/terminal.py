@@ -209,6 +209,7 @@ REMEDIES = {
     "one_class_takes_all": _SHARES,
     "class_never_predicted": _SHARES,
     "class_nearly_lost": _SHARES,
+    "sets_leave_out_class": "Ask for sets by class: `dipedl score --by-class`.",
     "class_with_few_rows": "{learn} more rows of such a class.",
     "class_drives_alarms": "The rate of false alarms holds over all rows, not within each class. "
     "More rows of that class even it out.",

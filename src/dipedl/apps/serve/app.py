@@ -64,6 +64,7 @@ _QUERY = {
     "model": "Name of the model, if several are served.",
     "fields": "Fields of an answer, between commas: label,p_value.",
     "coverage": "Of the prediction sets, in (0, 1).",
+    "by_class": "true: hold the coverage within each class.",
 }
 _log = logging.getLogger("dipedl.apps.serve")
 
@@ -211,6 +212,7 @@ class Service:
             self._log_rows(request, served, inputs)
             options = {
                 "coverage": query.coverage if "set" in query.fields else None,
+                "by_class": query.by_class,
                 "reasons": "flagged" if "reason" in query.fields else None,
             }
             answers = await _blame_rows(self._batcher.answers(served, X, options))

@@ -75,7 +75,7 @@ def _refuse_twice(pairs: list[tuple[str, Any]]) -> None:
 
 
 def parse_query(parameters: Mapping[str, str]) -> PredictRequest:
-    """Return the request of a stream of Arrow, whose fields and coverage stand in the query."""
+    """Return the request of a stream of Arrow, whose fields and sets stand in the query."""
     content: dict[str, Any] = {}
     if "fields" in parameters:
         content["fields"] = [name.strip() for name in parameters["fields"].split(",")]
@@ -84,6 +84,10 @@ def parse_query(parameters: Mapping[str, str]) -> PredictRequest:
             content["coverage"] = float(parameters["coverage"])
         except ValueError as error:
             raise Problem(422, "coverage", "coverage must be a number in (0, 1)") from error
+    if "by_class" in parameters:
+        if parameters["by_class"] not in ("true", "false"):
+            raise Problem(422, "by_class", "by_class must be true or false")
+        content["by_class"] = parameters["by_class"] == "true"
     return _validate(PredictRequest, content)
 
 

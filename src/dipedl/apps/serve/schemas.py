@@ -22,7 +22,7 @@ _MATRIX: dict[str, Any] = {
 }
 _CARD: dict[str, Any] = {"rows": _NAMED["rows"], "top": 3}
 #: What each field of a request may be.
-EXAMPLES = _MATRIX | _NAMED | _CARD | {"model": "passengers", "coverage": 0.9}
+EXAMPLES = _MATRIX | _NAMED | _CARD | {"model": "passengers", "coverage": 0.9, "by_class": True}
 
 
 class Rows(BaseModel):
@@ -47,6 +47,7 @@ class PredictRequest(Rows):
         ["label", "probabilities", "vacuity", "p_value", "flagged"], min_length=1, fail_fast=True
     )
     coverage: float = Field(0.9, gt=0, lt=1, description="Of the prediction sets.")
+    by_class: bool = Field(False, description="Hold the coverage within each class.")
 
 
 class ExplainRequest(Rows):

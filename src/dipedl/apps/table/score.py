@@ -56,6 +56,7 @@ class ScoreRequest:
 
     columns: Sequence[str] = ()
     coverage: float = 0.9
+    by_class: bool = False
     reasons: str = "flagged"
     fields: Sequence[str] = FIELDS
 
@@ -168,6 +169,7 @@ def answer_inputs(clf: DIPClassifier, X: Any, request: ScoreRequest) -> Answers:
     answers: Answers = clf.answers(
         X,
         coverage=request.coverage if "set" in request.fields else None,
+        by_class=request.by_class,
         reasons=request.reasons if "reason" in request.fields else None,
     )
     return replace(answers, labels=answers.labels.astype(str).astype(object))
