@@ -17,13 +17,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from dipedl import DIPClassifier, baselines
 from dipedl.baselines import (
+    ASH,
     DDU,
+    FDBD,
+    CoRP,
     DeepEnsemble,
     Energy,
+    KLMatching,
     KNNDistance,
     Mahalanobis,
     MaxSoftmax,
+    NNGuide,
     PredictiveEntropy,
+    ReAct,
+    RelativeMahalanobis,
+    ViM,
 )
 from dipedl.density import GDADensity
 from dipedl.testing import _shared, baseline_checks, check_baseline
@@ -202,6 +210,14 @@ def test_data_can_be_given(rng):
         Mahalanobis(),
         DDU(),
         KNNDistance(n_neighbors=1),
+        NNGuide(n_neighbors=1),
+        KLMatching(),
+        RelativeMahalanobis(),
+        FDBD(),
+        ReAct(),
+        ASH(),
+        ViM(n_components=0),
+        CoRP(n_fourier=20),
         DeepEnsemble(ExtraTreesClassifier(2, max_depth=3), n_members=2),
     ]
 )

@@ -1,5 +1,7 @@
 """What no baseline is fitted with: the error and the argument that it names."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -9,21 +11,35 @@ from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
 from dipedl.baselines import (
+    ASH,
     DAEDL,
     DDU,
+    DICE,
     EDL,
+    FDBD,
+    GEN,
+    NCI,
     REDL,
+    SCALE,
+    CoP,
+    CoRP,
     DeepEnsemble,
     Energy,
     KNNDistance,
     Mahalanobis,
+    MaxLogit,
     MaxSoftmax,
     MCDropout,
+    NNGuide,
     PostNet,
+    ReAct,
     ReEDL,
+    RelativeMahalanobis,
+    Residual,
+    ViM,
 )
 from dipedl.baselines.mc_dropout import check_dropout
-from dipedl.networks import MLP, Training
+from dipedl.networks import MLP, TorchClassifier, Training
 from dipedl.networks.backbones import Network
 
 RNG = np.random.default_rng(0)
@@ -44,6 +60,22 @@ class Logits(LogisticRegression):
 
 class NaNLogits(Logits):
     given = np.full((150, 3), np.nan)
+
+
+class Doubled(LogisticRegression):
+    """Has other logits than its weights."""
+
+    def decision_function(self, X):
+        return 2 * super().decision_function(X)
+
+
+@dataclass(frozen=True)
+class Deep(MLP):
+    """Two layers after the features."""
+
+    def _layers(self, shape, k):
+        body, _, width = super()._layers(shape, k)
+        return body, nn.Sequential(nn.Linear(width, 8), nn.ReLU(), nn.Linear(8, k)), width
 
 
 def sampled(layer):
@@ -96,6 +128,25 @@ CASES = [
     (KNNDistance(n_neighbors=0), ValueError, "n_neighbors must be an integer >= 1"),
     (Mahalanobis(features="pixels"), TypeError, "features must be None, 'passthrough' or"),
     (Mahalanobis(shrinkage="much"), ValueError, "shrinkage must be None, a number"),
+    (MaxLogit(GaussianNB()), TypeError, "method logits or decision_function"),
+    (NNGuide(GaussianNB()), TypeError, "method logits or decision_function"),
+    (NNGuide(n_neighbors=151), ValueError, "n_neighbors must lie in 1..n_samples = 150, got 151"),
+    (NNGuide(bank=0.0), ValueError, r"bank must be in \(0, 1\], got 0.0"),
+    (GEN(gamma=0.0), ValueError, r"gamma must be in \(0, 1\], got 0.0"),
+    (GEN(n_largest=0), ValueError, "n_largest must be an integer >= 1, got 0"),
+    (NCI(alpha=-1.0), ValueError, "alpha must be >= 0, got -1.0"),
+    (RelativeMahalanobis(shrinkage=-1.0), ValueError, "shrinkage must be in"),
+    (Residual(n_components=4), ValueError, "n_components must be below n_features = 4, got 4"),
+    (Residual(n_components=-1), ValueError, "n_components must be an integer >= 0, got -1"),
+    (lambda: ViM(n_components=3).fit(X[:, [0, 1, 1, 0]], Y), ValueError, "lower n_components"),
+    (CoP(explained_variance=1.0), ValueError, "explained_variance must be in .*, got 1.0"),
+    (CoRP(gamma=0.0), ValueError, "gamma must be > 0, got 0.0"),
+    (CoRP(n_fourier=0), ValueError, "n_fourier must be an integer >= 1, got 0"),
+    *((of(percentile=100), ValueError, "percentile .* 100") for of in (ReAct, ASH, SCALE, DICE)),
+    (FDBD(GaussianNB()), TypeError, "estimator .* no linear_head.. and no coef_"),
+    (FDBD(Doubled()), TypeError, "other logits than its weights"),
+    (FDBD(TorchClassifier(Deep(), ONCE)), TypeError, "is not linear; take a backbone"),
+    (FDBD(PostNet(MLP((8,)), ONCE)), TypeError, "no head after its features"),
     (DDU(shrinkage=2.0), ValueError, r"shrinkage must be in \[0, 1\], got 2.0"),
 ]
 

@@ -332,6 +332,7 @@ REASONS = {
     **dict.fromkeys(baselines.__all__, None),
     "DDU": "gaussian",
     "Mahalanobis": "gaussian",
+    "RelativeMahalanobis": "gaussian",
     "DAEDL": "gaussian",
     "KNNDistance": "neighbours",
 }

@@ -1,4 +1,4 @@
-"""Scores of the features under class-conditional Gaussians: DDU and the Mahalanobis distance."""
+"""Scores of the features under Gaussians of the classes: DDU and Mahalanobis distances."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..answers import Decisions
 from ..density.gaussian import GDADensity, MahalanobisDensity
 from .post_hoc import PostHoc
 
-__all__ = ["DDU", "Mahalanobis"]
+__all__ = ["DDU", "Mahalanobis", "RelativeMahalanobis"]
 
 
 @dataclass(eq=False, repr=False)
@@ -131,3 +131,59 @@ class Mahalanobis(Decisions, PostHoc):
         """Squared distance of each input X (n, d) to the nearest class mean, >= 0, shape (n,)."""
         Z = self._features(X)
         return np.asarray(self.density_.squared_distance(Z).min(axis=1))
+
+
+@dataclass(eq=False, repr=False)
+class RelativeMahalanobis(Decisions, PostHoc):
+    r"""Uncertainty is the Mahalanobis distance to the nearest class less that to all rows (RMD).
+
+    .. math:: u(x) = \min_c (z - m_c)^T C^{-1} (z - m_c) - (z - m_0)^T C_0^{-1} (z - m_0),
+
+    with one covariance C for all classes, and mean and covariance of all rows, m_0 and C_0: what
+    all inputs have in common cancels.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``, default=LogisticRegression(max_iter=1000)
+        A copy is fitted; one in `sklearn.frozen.FrozenEstimator` is used as it is.
+    features : transformer, "passthrough" or None, default=None
+        As of `DDU`.
+    shrinkage : None, float or {"oas", "ledoit-wolf"}, default="oas"
+        Of both covariances, as of `Mahalanobis`; None is the paper's.
+
+    Attributes
+    ----------
+    classes_, estimator_, n_features_in_
+        As of `MaxSoftmax`.
+    features_ : transformer or None
+        The fitted features; None takes X as it is.
+    density_, background_ : MahalanobisDensity
+        Class means and tied covariance; mean and covariance of all rows.
+
+    References
+    ----------
+    Ren, Fort, Liu, Roy, Padhy, Lakshminarayanan, "A simple fix to Mahalanobis distance for
+    improving near-OOD detection", arXiv:2106.09022 (2021), equations 2 and 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.baselines import RelativeMahalanobis
+    >>> X, y = load_iris(return_X_y=True)
+    >>> RelativeMahalanobis().fit(X, y).uncertainty([X[0], X[[0, 70]].mean(axis=0)]).round()
+    array([-2., 17.])
+    """
+
+    features: Any = None
+    shrinkage: float | str | None = "oas"
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        Z = self._fit_features(self.features, X, y)
+        self.density_ = MahalanobisDensity("tied", self.shrinkage).fit(Z, y)
+        self.background_ = MahalanobisDensity("tied", self.shrinkage).fit(Z, np.zeros(len(Z)))
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """Difference of squared distances for each input X (n, d), shape (n,)."""
+        Z = self._features(X)
+        nearest = self.density_.squared_distance(Z).min(axis=1)
+        return np.asarray(nearest - self.background_.squared_distance(Z)[:, 0])

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import Tags, get_tags
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..features.transformer import fit_feature_transformer
@@ -95,6 +98,135 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         """Features of X (n, d), shape (n, p)."""
         check_is_fitted(self, "features_")
         return compute_features(self.features_, validate_inputs(self, X))
+
+    def _logits(self, X: Any) -> np.ndarray:
+        """Logits of X (n, d), shape (n, k)."""
+        check_is_fitted(self, "estimator_")
+        X = validate_inputs(self, X)
+        return compute_logits(self.estimator_, X, (X.shape[0], len(self.classes_)))
+
+
+@dataclass(eq=False, repr=False)
+class LastLayerPostHoc(PostHoc):
+    """A score of the features that the last layer of the classifier takes, and of its weights."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """The tags of the classifier, but for sparse inputs."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        self.head_ = linear_head(self.estimator_, X, len(self.classes_))
+        self._fit_to_features(compute_features(self.head_.features, X))
+
+    def _fit_to_features(self, Z: np.ndarray) -> None:
+        """Fit what ``uncertainty`` needs besides the head to features Z (n, p)."""
+
+    def _features(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "head_")
+        return compute_features(self.head_.features, validate_inputs(self, X))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHead:
+    """The last layer of a classifier: its logits are ``W z + b`` of features z.
+
+    Attributes
+    ----------
+    features : transformer or None
+        From inputs to features; None takes inputs as they are.
+    weight, bias : ndarray, shapes (k, p) and (k,)
+        W and b.
+    """
+
+    features: Any
+    weight: np.ndarray
+    bias: np.ndarray
+
+    def logits(self, Z: np.ndarray) -> np.ndarray:
+        """Logits of features Z (n, p), shape (n, k)."""
+        return np.asarray(Z @ self.weight.T + self.bias)
+
+    def energy(self, Z: np.ndarray) -> np.ndarray:
+        """Free energy of the logits of features Z (n, p), shape (n,)."""
+        return np.asarray(-logsumexp(self.logits(Z), axis=1))
+
+
+#: Rows on which a head must give the logits of its classifier, and the relative difference.
+_ROWS, _TOLERANCE = 64, 1e-3
+
+
+def linear_head(estimator: Any, X: Any, k: int) -> LinearHead:
+    """Return the last layer of a fitted classifier of k classes, checked on rows X (n, d).
+
+    A network has ``linear_head()`` and its own ``transform``; a linear classifier has ``coef_`` and
+    ``intercept_``, and its features are the inputs, in a pipeline those of its last step. The one
+    margin of two classes stands for the symmetric pair, as in `compute_logits`.
+    """
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    last, before = (inner[-1], inner[:-1]) if isinstance(inner, Pipeline) else (inner, None)
+    before = before or None  # a pipeline of one step
+    if hasattr(last, "linear_head"):
+        features, (weight, bias) = estimator, last.linear_head()
+    elif hasattr(last, "coef_") and hasattr(last, "intercept_"):
+        features = before
+        weight = np.asarray(last.coef_, dtype=np.float64)
+        bias = np.broadcast_to(last.intercept_, len(weight)).astype(np.float64)
+        if len(weight) == 1:
+            weight, bias = (np.concatenate([-part / 2, part / 2]) for part in (weight, bias))
+    else:
+        raise _no_head(estimator, "no linear_head() and no coef_")
+    head = LinearHead(features, weight, bias)
+    rows = _safe_indexing(X, np.arange(min(X.shape[0], _ROWS)))
+    got = head.logits(compute_features(features, rows))
+    given = rows if before is None else before.transform(rows)
+    expected = compute_logits(last, given, (len(got), k))
+    largest = np.abs(expected).max()
+    if got.shape != expected.shape or np.abs(got - expected).max() > _TOLERANCE * largest:
+        raise _no_head(estimator, "other logits than its weights give")
+    return head
+
+
+def _no_head(estimator: Any, got: str) -> TypeError:
+    return TypeError(
+        "estimator must be a network with a linear last layer, such as a TorchClassifier, or a "
+        "linear classifier whose coef_ gives its logits, such as LogisticRegression, alone or last "
+        f"in a pipeline; got {estimator!r} with {got}; use a score of logits or probabilities"
+    )
+
+
+def require_logits(estimator: Any) -> None:
+    """Raise TypeError unless a classifier gives logits; None is the default, which does."""
+    if estimator is None or hasattr(estimator, "logits"):
+        return
+    if not hasattr(estimator, "decision_function"):
+        raise TypeError(
+            "estimator must have a method logits or decision_function, "
+            f"got {estimator!r}: probabilities do not determine logits; "
+            "use MaxSoftmax, PredictiveEntropy or GEN"
+        )
+
+
+def compute_logits(estimator: Any, X: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Return logits of X, of the given shape (n, k).
+
+    The one margin f of a classifier of two classes stands for the logits (-f/2, f/2).
+    """
+    function = estimator.logits if hasattr(estimator, "logits") else estimator.decision_function
+    logits = np.asarray(function(X), dtype=np.float64)
+    if logits.ndim == 1:
+        logits = np.column_stack([-logits / 2, logits / 2])
+    if logits.shape != shape:
+        raise ValueError(
+            f"logits of the estimator must have shape {shape}, one per class, got {logits.shape}; "
+            "give a support vector machine decision_function_shape='ovr'"
+        )
+    if not np.isfinite(logits).all():
+        raise ValueError(
+            "logits of the estimator must be finite, got NaN or inf; check its fit and scaling"
+        )
+    return logits
 
 
 def take_input_tags(tags: Tags, estimator: Any) -> Tags:

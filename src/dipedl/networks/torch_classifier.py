@@ -159,6 +159,31 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         """Features of inputs X (n, d) before the head, shape (n, n_features)."""
         return self.apply_network(X, lambda module, chunk: module.features(chunk))
 
+    def linear_head(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return weight (k, p) and bias (k,) of the last layer, by which features give logits.
+
+        Raises
+        ------
+        TypeError
+            If the part of the network after its features is not linear.
+        """
+        check_is_fitted(self, "module_")
+        if not hasattr(self.module_, "head"):
+            raise TypeError(f"the network of {self!r} has no head after its features")
+        network: Any = self.module_
+        head, p = deepcopy(network.head).to("cpu", torch.float64), network.n_features
+        points = torch.randn(4, p, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        with torch.inference_mode():
+            bias = head(torch.zeros(1, p, dtype=torch.float64))
+            weight = (head(torch.eye(p, dtype=torch.float64)) - bias).T
+            outputs = head(points)
+        if not torch.allclose(outputs, points @ weight.T + bias, rtol=1e-6, atol=1e-6):
+            raise TypeError(
+                f"the head of {self!r} is not linear; take a backbone with one layer after its "
+                "features"
+            )
+        return weight.numpy(), bias[0].numpy()
+
     @abstractmethod
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         """Mean loss of a batch, by ``weighted_mean``; `target` (n,) holds class numbers."""

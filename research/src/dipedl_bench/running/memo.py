@@ -142,10 +142,11 @@ class SharedClassifier(ClassifierMixin, BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         # What only some classifiers have: a network gives logits and features.
-        if name in ("decision_function", "logits", "transform"):
-            inner = self.__dict__.get("model_", self.__dict__.get("estimator"))
-            if hasattr(inner, name):
-                return _shared_method(name).__get__(self)
+        inner: Any = self.__dict__.get("model_", self.__dict__.get("estimator"))
+        if name in ("decision_function", "logits", "transform") and hasattr(inner, name):
+            return _shared_method(name).__get__(self)
+        if name == "linear_head" and hasattr(inner, name):
+            return inner.linear_head
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Tags:

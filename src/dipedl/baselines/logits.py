@@ -1,4 +1,4 @@
-"""Free energy of the logits."""
+"""Scores of the logits: their free energy, and the largest of them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
-from ..inputs import validate_inputs
 from ..maths.arrays import check_positive_number
-from .post_hoc import PostHoc
+from .post_hoc import PostHoc, require_logits
 
-__all__ = ["Energy"]
+__all__ = ["Energy", "MaxLogit"]
 
 
 @dataclass(eq=False, repr=False)
@@ -62,36 +60,49 @@ class Energy(Decisions, PostHoc):
 
     def _check_parameters(self, y: np.ndarray) -> None:
         check_positive_number("temperature", self.temperature)
-        if self.estimator is None or hasattr(self.estimator, "logits"):
-            return
-        if not hasattr(self.estimator, "decision_function"):
-            raise TypeError(
-                "estimator must have a method logits or decision_function, "
-                f"got {self.estimator!r}: probabilities do not determine an energy; "
-                "use MaxSoftmax or PredictiveEntropy"
-            )
+        require_logits(self.estimator)
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Free energy of each input X (n, d), in units of the logits, shape (n,)."""
-        check_is_fitted(self, "estimator_")
-        X = validate_inputs(self, X)
-        logits = _logits(self.estimator_, X, (X.shape[0], len(self.classes_)))
+        logits = self._logits(X)
         return np.asarray(-self.temperature * logsumexp(logits / self.temperature, axis=1))
 
 
-def _logits(estimator: Any, X: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Logits of X, of the given shape (n, k)."""
-    function = estimator.logits if hasattr(estimator, "logits") else estimator.decision_function
-    logits = np.asarray(function(X), dtype=np.float64)
-    if logits.ndim == 1:
-        logits = np.column_stack([-logits / 2, logits / 2])
-    if logits.shape != shape:
-        raise ValueError(
-            f"logits of the estimator must have shape {shape}, one per class, got {logits.shape}; "
-            "give a support vector machine decision_function_shape='ovr'"
-        )
-    if not np.isfinite(logits).all():
-        raise ValueError(
-            "logits of the estimator must be finite, got NaN or inf; check its fit and scaling"
-        )
-    return logits
+class MaxLogit(Decisions, PostHoc):
+    """Uncertainty is the negative of the largest logit, ``-max_c f_c(x)``.
+
+    Parameters
+    ----------
+    estimator : classifier with logits, default=LogisticRegression(max_iter=1000)
+        As of `Energy`.
+
+    Attributes
+    ----------
+    classes_, estimator_, n_features_in_
+        As of `MaxSoftmax`.
+
+    Raises
+    ------
+    TypeError
+        From ``fit``: the estimator has neither ``logits`` nor ``decision_function``.
+
+    References
+    ----------
+    Hendrycks et al., "Scaling out-of-distribution detection for real-world settings", ICML (2022),
+    section 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl.baselines import MaxLogit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MaxLogit().fit(X, y).uncertainty(X[[0, 70]]).round(1)
+    array([-7.3, -1.9])
+    """
+
+    def _check_parameters(self, y: np.ndarray) -> None:
+        require_logits(self.estimator)
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """``-max_c f_c(x)`` of each input X (n, d), in units of the logits, shape (n,)."""
+        return np.asarray(-self._logits(X).max(axis=1))
