@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from dipedl.baselines import DDU, Energy, MaxSoftmax
+from dipedl.baselines import DDU, Energy, MaxSoftmax, ViM
 from dipedl.networks import MLP, TorchClassifier, Training
 from dipedl_bench.running.cached import CachedClassifier, head_of, row_numbers, stack
+from dipedl_bench.running.memo import Memory, SharedClassifier
 from dipedl_bench.spec.build import build
 
 
@@ -49,10 +50,13 @@ def test_a_method_on_stored_answers_is_the_method_on_the_network():
         split: {name: getattr(net, method)(of) for name, method in answers.items()}
         for split, of in X.items()
     }
-    cached = CachedClassifier(stack(arrays, list(X)), np.arange(3))
+    cached = CachedClassifier(stack(arrays, list(X)), np.arange(3), net.linear_head())
     rows = row_numbers({s: len(v) for s, v in X.items()})
-    for method in (MaxSoftmax, Energy, DDU):
+    shared = SharedClassifier.of(net, Memory())
+    for method in (MaxSoftmax, Energy, DDU, ViM):
         direct = method(FrozenEstimator(net)).fit(X["train"], y["train"])
+        through = method(FrozenEstimator(shared)).fit(X["train"], y["train"])
+        np.testing.assert_array_equal(through.uncertainty(X["test"]), direct.uncertainty(X["test"]))
         from_table = method(FrozenEstimator(cached)).fit(rows["train"], y["train"])
         for split in X:
             expected, got = direct.uncertainty(X[split]), from_table.uncertainty(rows[split])
