@@ -236,7 +236,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             whole groups, so that alarms, sets and probabilities are those of new groups.
         """
         # X is no longer the table of `dipedl fit`, if that made this model.
-        for name in ("table_", "table_rows_", "encode_rows_"):
+        for name in ("table_", "table_rows_", "encode_rows_", "unknown_rehearsal_"):
             self.__dict__.pop(name, None)
         if calibration is not None and groups is not None:
             raise ValueError(
@@ -392,6 +392,50 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         evidence, classifier, _ = self._fitted_parts()
         P = evidence.predict_proba(validate_inputs(self, X, evidence.columns_), classifier)
         return evidence.calibrate_in_full(P)
+
+    def rehearse_unknown(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        *,
+        classes: Any = None,
+        max_rows: int | None = None,
+        n_jobs: int | None = None,
+    ) -> Any:
+        """Estimate how much of an unknown class would be flagged: leave each class out in turn.
+
+        It costs a fit for each class. If this model is fitted, `diagnose` says from then on what
+        was found.
+
+        Parameters
+        ----------
+        X, y, groups
+            As for `fit`.
+        classes : list of labels, or dict of str to list of labels, optional
+            Classes to leave out, one at a time; or groups of classes by name. Default: every class.
+        max_rows : int, optional
+            Rows of a fit, and of a class that is asked about, at most.
+        n_jobs : int, optional
+            Fits that run at a time, as in joblib; default: that of this classifier.
+
+        Returns
+        -------
+        dipedl.explanation.UnknownRehearsal
+            Shares with intervals, beside max probability and nearest neighbours.
+
+        See Also
+        --------
+        dipedl.explanation.rehearse_unknown : how, and what it does not say.
+        """
+        from .explanation import rehearse_unknown
+
+        found = rehearse_unknown(
+            self, X, y, groups, classes=classes, max_rows=max_rows, n_jobs=n_jobs
+        )
+        if hasattr(self, "classes_"):
+            self.unknown_rehearsal_ = found
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file without pickle; see `dipedl.save`."""

@@ -294,6 +294,15 @@ def _positions(rows: Any, present: np.ndarray) -> np.ndarray:
     return np.asarray(np.searchsorted(present, rows))
 
 
+def pairs_among(cv: Any, rows: np.ndarray) -> Any:
+    """Return pairs of a list as pairs of places among `rows` (m,); any other cv as it is."""
+    if not isinstance(cv, list | tuple):
+        return cv
+    order = np.argsort(rows)
+    pairs = [tuple(order[_positions(part, rows[order])] for part in pair) for pair in cv]
+    return [pair for pair in pairs if all(len(part) for part in pair)]
+
+
 def fold_pairs(fold: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(train, held-out) row numbers of each fold; rows of fold -1 are always trained on."""
     for j in range(fold.max() + 1):

@@ -7,6 +7,7 @@ from ..writing.finding import Diagnosis, Finding, FindingWarning
 from .cards import BaselineCard, Card
 from .diagnosis import diagnose
 from .explainer import explain, reasons
+from .unknown_classes import UnknownRehearsal, rehearse_unknown
 
 __all__ = [
     "BaselineCard",
@@ -14,7 +15,9 @@ __all__ = [
     "Diagnosis",
     "Finding",
     "FindingWarning",
+    "UnknownRehearsal",
     "diagnose",
     "explain",
     "reasons",
+    "rehearse_unknown",
 ]

@@ -89,7 +89,8 @@ def diagnose(clf: Any) -> Diagnosis:
     """Judge a fitted model by its held-out in-distribution rows.
 
     Looks at the rows that the model holds out, or was given by ``calibrate``: no new input is
-    needed, and no OOD input is used, so nothing here says how well OOD inputs are seen.
+    needed, and no OOD input is used, so nothing here says how well OOD inputs are seen, unless
+    `DIPClassifier.rehearse_unknown` has run.
 
     Parameters
     ----------
@@ -137,6 +138,8 @@ def diagnose(clf: Any) -> Diagnosis:
         findings += selection_findings(clf.evidence_.density_)
         findings += feature_findings(clf.evidence_)
         findings += interval_findings(held_out, clf)
+    if (rehearsed := getattr(clf, "unknown_rehearsal_", None)) is not None:
+        findings.append(rehearsed.finding())
     return Diagnosis(tuple(findings), held_out.source)
 
 

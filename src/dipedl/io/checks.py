@@ -38,6 +38,7 @@ _TYPES = {
     "calibration.rehearsal": "calibration.Rehearsal",
     "calibration.temperature": "calibration.Temperature",
     "density.ensemble": "density.NormalScores density.Reach",
+    "explanation.unknown_classes": "explanation.UnknownRehearsal",
     "features.pipelines": "fitting.DenseRows",
     "gaussians.factor": "gaussians.BasisFactors gaussians.GaussianFactor gaussians.ThinWhitener "
     "gaussians.TiedFactors",

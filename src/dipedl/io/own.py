@@ -86,6 +86,11 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
         check_increasing(evidence.normalizer_, held.scores)
 
 
+def _flagged_are_rows(rehearsal: Any, sizes: c.Sizes) -> None:
+    c.need(sizes["c"], "have no class")
+    c.need((rehearsal.flagged <= rehearsal.rows[:, None]).all(), "flag more rows than there are")
+
+
 def _sample_is_sorted(sample: Any, sizes: c.Sizes) -> None:
     c.need((sample.keys[1:] > sample.keys[:-1]).all(), "have keys that do not rise")
     c.need(set(sample.rows) in ({"X"}, {"Z", "P"}), "have rows of another kind")
@@ -115,7 +120,8 @@ _MODELS: dict[str, Entry] = {
     "DIPClassifier": Entry(
         {"classes_": c.labels(), "estimator_": c.fitted(c.model("predict_proba", d="d", k="k"))}
         | _EVIDENCE,
-        {"stream_": c.ours("streaming.Stream"), "spread_": c.maybe(c.fitted(c.has("strength")))},
+        {"stream_": c.ours("streaming.Stream"), "spread_": c.maybe(c.fitted(c.has("strength")))}
+        | {"unknown_rehearsal_": c.ours("explanation.UnknownRehearsal")},
         parameters=_ANSWERING,
         where=(_inputs_fit,),
         dropped=frozenset({"encode_rows_"}),
@@ -182,6 +188,17 @@ _MODELS: dict[str, Entry] = {
     "evidence.RankNormal": RANKS,
     "evidence.RobustZScore": Entry(_PLACED),
     "evidence.ZScore": Entry(_PLACED),
+    "explanation.UnknownRehearsal": Entry(
+        {
+            "classes": c.each(c.text, "c", kind=tuple),
+            "rows": c.ints("c", least=1),
+            "flagged": c.ints("c", "m", least=0),
+            "methods": c.each(c.text, "m", kind=tuple),
+            "false_alarm_rate": c.RATE,
+            "skipped": c.mapping(c.text, c.count()),
+        },
+        where=(_flagged_are_rows,),
+    ),
     "streaming.Stream": Entry(
         {"density": c.fitted(c.has("score_samples")), "features": c.maybe(_TRANSFORMER)}
         | {"held": c.ours("streaming.RowSample"), "n": c.real(0), "standardised": c.flag},

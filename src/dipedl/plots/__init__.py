@@ -13,7 +13,7 @@ from .calibration import (
     promised_risk,
 )
 from .plane import EvidenceMapDisplay
-from .unknown import UnknownCounts, unknown_counts, unknown_matrix
+from .unknown import UnknownCounts, UnknownRehearsalDisplay, unknown_counts, unknown_matrix
 from .vacuity import VacuityHistogramDisplay, vacuity_against
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "ReliabilityDisplay",
     "RiskCoverageDisplay",
     "UnknownCounts",
+    "UnknownRehearsalDisplay",
     "VacuityHistogramDisplay",
     "dirichlet_bars",
     "promised_risk",

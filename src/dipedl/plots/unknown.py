@@ -1,23 +1,28 @@
-"""Confusion matrix of a classifier that may say "unknown"."""
+"""Confusion matrix of a classifier that may say "unknown"; shares of unknown classes flagged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..decisions.pipelines import last_step_with
 from ..evidence import alarm_threshold
 from ..maths.arrays import check_rate
 from .canvas import COLORS, axes_or_new, ink
+from .display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
 
-__all__ = ["UnknownCounts", "unknown_counts", "unknown_matrix"]
+__all__ = ["UnknownCounts", "UnknownRehearsalDisplay", "unknown_counts", "unknown_matrix"]
+
+_MARKERS = "os^D"
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +192,89 @@ def unknown_matrix(counts: UnknownCounts, *, ax: Axes | None = None) -> Axes:
         fontsize="small",
     )
     return ax
+
+
+class UnknownRehearsalDisplay(Display):
+    """Share flagged of each class that a fit did not have, with 95 % intervals, by method.
+
+    Parameters
+    ----------
+    rehearsal : dipedl.explanation.UnknownRehearsal
+        Of `DIPClassifier.rehearse_unknown`.
+
+    Attributes
+    ----------
+    points_ : dict of str to ErrorbarContainer
+        Points and intervals of each method, the class that the model flags least on top.
+    ax_, figure_ : Axes, Figure
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.density import GDADensity
+    >>> from dipedl.plots import UnknownRehearsalDisplay
+    >>> clf = DIPClassifier(density=GDADensity())
+    >>> display = UnknownRehearsalDisplay.from_estimator(clf, *load_iris(return_X_y=True))
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['1', '0', '2']
+    """
+
+    points_: dict[str, ErrorbarContainer]
+
+    def __init__(self, rehearsal: Any) -> None:
+        self.rehearsal = rehearsal
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None, **options: Any
+    ) -> Self:
+        """Leave each class out of a fit of the model in turn, and draw.
+
+        Parameters
+        ----------
+        estimator : DIPClassifier
+            Need not be fitted.
+        X, y, groups
+            As for `DIPClassifier.rehearse_unknown`.
+        **options : optional
+            As of `DIPClassifier.rehearse_unknown`.
+
+        Raises
+        ------
+        TypeError
+            If the estimator is no `DIPClassifier`.
+        """
+        model, _ = last_step_with("rehearse_unknown", estimator)
+        return cls(model.rehearse_unknown(X, y, groups, **options)).plot()
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw a line for each class.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; default: a new figure.
+        """
+        found, (low, high) = self.rehearsal, self.rehearsal.intervals()
+        order, m = np.argsort(found.shares[:, 0], kind="stable"), len(found.methods)
+        ax = axes_or_new(ax, (5.5, 1.4 + 0.38 * len(order)))
+        self.points_ = {}
+        for j, name in enumerate(found.methods):
+            share = found.shares[order, j]
+            ends = np.abs(np.stack([low[order, j], high[order, j]]) - share)
+            at = np.arange(len(order)) + 0.16 * (j - (m - 1) / 2)
+            self.points_[name] = ax.errorbar(
+                share, at, xerr=ends, fmt=_MARKERS[j], color=COLORS[j], label=name, markersize=4,
+                linewidth=1.4,
+            )  # fmt: skip
+        ax.axvline(found.false_alarm_rate, color="0.5", linewidth=1, linestyle=":")
+        ax.set_yticks(range(len(order)), [fill(found.classes[i], 18) for i in order])
+        ax.invert_yaxis()
+        ax.set(xlabel="share flagged if the class is unknown", xlim=(-0.02, 1.02))
+        ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        return self._keep_axes(ax)
 
 
 def _threshold(held_out: np.ndarray, rate: float) -> float:

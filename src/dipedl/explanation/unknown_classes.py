@@ -1,0 +1,484 @@
+"""Rehearsal of unknown classes: each class is left out of a fit in turn, and asked about."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..calibration.crossfit import pairs_among, row_hash, splitter_pairs
+from ..decisions.pipelines import last_step
+from ..density.base import is_frozen
+from ..evidence import alarm_threshold
+from ..inputs import (
+    as_numbers,
+    drop_unused_levels,
+    encode_table_rows,
+    one_thread,
+    validate_groups,
+    validate_training_rows,
+)
+from ..maths.arrays import check_integer
+from ..maths.seeds import seed
+from ..protocols import optional
+from ..writing import notebook
+from ..writing.finding import Finding, Number
+from ..writing.numbers import plain_labels
+
+__all__ = ["UnknownRehearsal", "rehearse_unknown"]
+
+#: What flags a row: the model, and what needs no density, or no classifier.
+METHODS = ("dipedl", "max probability", "neighbours of features", "neighbours of inputs")
+#: Rows of a class below which its share says nothing, and rows that a fit needs.
+_FEWEST, _FEWEST_ROWS = 10, 100
+#: Which neighbour; held-out rows that its threshold comes from, at most; folds of groups for it.
+_NEIGHBOUR, _HELD_OUT, _GROUP_FOLDS = 5, 5_000, 20
+_CONFIDENCE = 0.95
+#: Classes that a finding names at each end.
+_NAMED = 2
+#: Pixels of a bar in a notebook.
+_BAR = 110
+#: Neighbours are advised if they flag more by so much.
+_CLEARLY_MORE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownRehearsal:
+    """Shares of rows that are flagged if their class is unknown, from fits without each class.
+
+    Attributes
+    ----------
+    classes : tuple of str, length c
+        Names of the classes, or of the groups of classes, that were left out in turn.
+    rows : ndarray of int, shape (c,)
+        Rows of each that were asked about.
+    flagged : ndarray of int, shape (c, m)
+        How many of them were flagged by each method.
+    methods : tuple of str, length m
+        The model; the largest probability of its classifier alone; the distance to the fifth
+        nearest training row in the features of its density, and, if all inputs are numbers, in the
+        inputs as they are.
+    false_alarm_rate : float
+        Share of known rows that each method may flag.
+    skipped : dict of str to int
+        Classes of too few rows to be asked about, with these.
+
+    See Also
+    --------
+    dipedl.plots.UnknownRehearsalDisplay : a picture of it.
+    """
+
+    classes: tuple[str, ...]
+    rows: np.ndarray
+    flagged: np.ndarray
+    methods: tuple[str, ...]
+    false_alarm_rate: float
+    skipped: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the rows of each class that is flagged by each method, shape (c, m)."""
+        return np.asarray(self.flagged / self.rows[:, None])
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean of the shares over the classes, shape (m,)."""
+        return np.asarray(self.shares.mean(axis=0))
+
+    def intervals(self, confidence: float = _CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
+        """Return Wilson's intervals of the shares over the rows of a class, both ends (c, m)."""
+        ends = [
+            [stats.binomtest(int(k), int(n)).proportion_ci(confidence, "wilson") for k in of_class]
+            for of_class, n in zip(self.flagged, self.rows, strict=True)
+        ]
+        low, high = np.moveaxis(np.array(ends).reshape(*self.flagged.shape, 2), -1, 0)
+        return low, high
+
+    def to_frame(self) -> Any:
+        """Return a table of pandas with a row for each class: rows, and share and ends by method.
+
+        Columns are "rows", and of each method such as "dipedl" also "dipedl low" and "dipedl high".
+        """
+        pandas = optional("pandas", "to_frame")
+        columns: dict[str, np.ndarray] = {"rows": self.rows}
+        for j, name in enumerate(self.methods):
+            for end, values in zip(("", " low", " high"), self._ends(), strict=True):
+                columns[f"{name}{end}"] = values[:, j]
+        return pandas.DataFrame(columns, index=pandas.Index(self.classes, name="class"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that ``json.dump`` takes."""
+        low, high = self.intervals()
+        return {
+            "false_alarm_rate": self.false_alarm_rate,
+            "classes": [
+                {"class": name, "rows": int(self.rows[i])}
+                | {
+                    method: {
+                        "flagged": float(self.shares[i, j]),
+                        "interval": [float(low[i, j]), float(high[i, j])],
+                    }
+                    for j, method in enumerate(self.methods)
+                }
+                for i, name in enumerate(self.classes)
+            ],
+            "skipped": dict(self.skipped),
+        }
+
+    def finding(self) -> Finding:
+        """Return the finding of it that a diagnosis holds."""
+        shares, (low, high) = self.shares[:, 0], self.intervals()
+        order = np.argsort(shares, kind="stable")
+        named = [
+            f"{self.classes[i]!r} {_percent(shares[i])} {_interval(low[i, 0], high[i, 0])}"
+            for i in dict.fromkeys([*order[:_NAMED], *order[::-1][:_NAMED]])
+        ]
+        near = self.mean[2:].max()
+        numbers: dict[str, Number] = {
+            "classes": len(self),
+            "mean_flagged": float(self.mean[0]),
+            "mean_flagged_by_max_probability": float(self.mean[1]),
+            "mean_flagged_by_nearest_neighbours": float(near),
+            "least_flagged": float(shares.min()),
+            "least_flagged_class": self.classes[order[0]],
+            "false_alarm_rate": self.false_alarm_rate,
+        }
+        text = (
+            f"Fitted without a class, the model flags {_percent(self.mean[0])} of its rows in the "
+            f"mean over {len(self)} classes, at {self.false_alarm_rate:.2g} false alarms (max "
+            f"probability alone {_percent(self.mean[1])}, nearest neighbours {_percent(near)}): "
+            f"{', '.join(named)}."
+        )
+        return Finding("unknown_classes", "note", text, numbers, self._remedy())
+
+    def __str__(self) -> str:
+        """Return a page for readers, the class that is flagged least first."""
+        head = ["class", "rows", *self.methods]
+        lines = [head, *self._cells()]
+        widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
+        table = "\n".join(
+            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+        return f"{self._caption()}\n\n{table}{self._skipped()}"
+
+    def _repr_html_(self) -> str:
+        """Return the page for a notebook, with bars."""
+        shares, low, high = self._ends()
+        rows = []
+        for i in self._order():
+            cells = [
+                notebook.bar(name, share, left, right, _BAR) + _percent(share)
+                for name, share, left, right in zip(
+                    self.methods, shares[i], low[i], high[i], strict=True
+                )
+            ]
+            rows.append([escape(self.classes[i]), f"{self.rows[i]:,}", *cells])
+        note = f"<p>{escape(self._skipped().strip())}</p>" if self.skipped else ""
+        head = ["class", "rows", *self.methods]
+        return notebook.frame(notebook.table(self._caption(), head, rows), note)
+
+    def _remedy(self) -> str:
+        """Return what to try if nearest neighbours flag clearly more."""
+        best = int(self.mean.argmax())
+        if best < 2 or self.mean[best] < self.mean[0] + _CLEARLY_MORE:
+            return ""
+        inputs = ", features='passthrough'" * (best == METHODS.index("neighbours of inputs"))
+        return (
+            f"Compare density=KNNDensity({_NEIGHBOUR}){inputs}; numbers by which something was "
+            "chosen are optimistic."
+        )
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.shares, *self.intervals()
+
+    def _order(self) -> list[int]:
+        return [int(i) for i in np.argsort(self.shares[:, 0], kind="stable")]
+
+    def _cells(self) -> list[list[str]]:
+        shares, low, high = self._ends()
+        lines = [
+            [self.classes[i], f"{self.rows[i]:,}"]
+            + [
+                f"{_percent(shares[i, j])} {_interval(low[i, j], high[i, j])}"
+                for j in range(len(self.methods))
+            ]
+            for i in self._order()
+        ]
+        return [*lines, ["mean", "", *map(_percent, self.mean)]]
+
+    def _caption(self) -> str:
+        return (
+            f"Share flagged of a class that the fit did not have, at {self.false_alarm_rate:.2g} "
+            f"false alarms, with {_CONFIDENCE:.0%} intervals"
+        )
+
+    def _skipped(self) -> str:
+        named = ", ".join(f"{name!r} ({n})" for name, n in self.skipped.items())
+        return f"\n\nNot asked about, with fewer than {_FEWEST} rows: {named}." if named else ""
+
+
+def _percent(share: float) -> str:
+    percent = 100 * float(share)
+    return f"{percent:.0f} %" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f} %"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def rehearse_unknown(
+    clf: Any,
+    X: Any,
+    y: Any,
+    groups: Any = None,
+    *,
+    classes: Mapping[str, Sequence[Any]] | Iterable[Any] | None = None,
+    max_rows: int | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> UnknownRehearsal:
+    """Estimate how much of an unknown class a model would flag, by leaving each class out in turn.
+
+    The model (classifier, features, density, thresholds) is fitted anew to the rows of the other
+    classes, and asked about those of the class. The classifier's largest probability alone and the
+    distance to the nearest training rows are asked at the same rate of false alarms.
+
+    Parameters
+    ----------
+    clf : DIPClassifier
+        Its settings are used; it need not be fitted.
+    X, y : array-like or DataFrame, shape (n, d), and array-like, shape (n,)
+        In-distribution inputs and their labels, as for ``fit``.
+    groups : array-like, shape (n,), optional
+        Person, device or site of each row, as for ``fit``.
+    classes : list of labels, or dict of str to list of labels, optional
+        Classes to leave out, one at a time; or groups of classes by name, such as product families,
+        each left out as a whole. Default: every class.
+    max_rows : int, optional
+        Rows of a fit, and of a class that is asked about, at most; at least 100. A fit keeps the
+        shares of the classes. Which rows depends on what they hold, not on their order.
+    n_jobs : int, optional
+        Fits that run at a time, as in joblib; default: that of `clf`.
+    progress : callable, optional
+        Called with the number of classes that are done and that of all, first with 0.
+
+    Returns
+    -------
+    UnknownRehearsal
+        ``print`` and a notebook show a page; ``to_frame()`` is a table.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two classes would be left; if no class has ten rows; if the classifier or the
+        density is frozen, which has learned from every class; if an argument is out of range.
+
+    Notes
+    -----
+    It costs a fit of `clf` for each class. An estimate holds for classes like those at hand: a new
+    one may be nearer to the known ones, or farther. It informs; a setting that is chosen by it
+    makes it optimistic. Transformers in `FrozenEstimator` are used as they are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier
+    >>> from dipedl.density import GDADensity
+    >>> from dipedl.explanation import rehearse_unknown
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = rehearse_unknown(DIPClassifier(density=GDADensity()), X, y)
+    >>> found.classes, found.flagged[:, 0].tolist()
+    (('0', '1', '2'), [50, 49, 50])
+    """
+    clf, before = last_step(clf)
+    _refuse_frozen(clf)
+    X = encode_table_rows(clf, X if before is None else before.transform(X))
+    given = y
+    X, y, *_ = validate_training_rows(clone(clf), X, y, None)
+    groups = validate_groups(groups, len(given))
+    if max_rows is not None and check_integer("max_rows", max_rows) < _FEWEST_ROWS:
+        raise ValueError(f"max_rows must be at least {_FEWEST_ROWS}, got {max_rows}")
+    left_out = _classes_to_leave_out(y, classes)
+    skipped = {name: n for name, labels in left_out.items() if (n := _count(y, labels)) < _FEWEST}
+    left_out = {name: labels for name, labels in left_out.items() if name not in skipped}
+    if not left_out:
+        raise ValueError(
+            f"a class must have at least {_FEWEST} rows to be asked about, and y has none: "
+            f"{skipped}; give more rows"
+        )
+    number = seed(clf.random_state)
+    # In an order that depends on what rows hold and not on where they stand.
+    order = np.argsort(row_hash(X, number), kind="stable")
+    if groups is not None:
+        order = order[np.argsort(np.random.default_rng(number).permutation(groups.max() + 1)
+                                 [groups[order]], kind="stable")]  # fmt: skip
+    jobs = []
+    for labels in left_out.values():
+        out = np.isin(y[order], labels)
+        known, unknown = order[~out], order[out]
+        if max_rows is not None:
+            known = _first_rows(known, y, groups, max_rows)
+            unknown = unknown[:max_rows]
+        jobs.append((np.sort(known), unknown))  # as given, for a splitter that goes by time
+    if progress is not None:
+        progress(0, len(jobs))
+    counts, methods, n_jobs = [], METHODS, clf.n_jobs if n_jobs is None else n_jobs
+    fits = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_flag_left_out)(clf, X, y, groups, *rows) for rows in jobs
+    )
+    for counted in fits:
+        counts.append([*counted.values()])
+        methods = tuple(counted)
+        if progress is not None:
+            progress(len(counts), len(jobs))
+    rows = np.array([len(unknown) for _, unknown in jobs])
+    return UnknownRehearsal(
+        tuple(left_out), rows, np.array(counts), methods, float(clf.false_alarm_rate), skipped
+    )
+
+
+def _refuse_frozen(clf: Any) -> None:
+    """Raise ValueError if the classifier or the density has learned from every class already."""
+    for part, frozen in (
+        ("classifier", isinstance(clf.estimator, FrozenEstimator)),
+        ("density", clf.density is not None and is_frozen(clf.density)),
+    ):
+        if frozen:
+            raise ValueError(
+                f"the {part} is frozen and has learned from every class: none is unknown to it, "
+                f"and it cannot be fitted anew. Give the {part} unfitted, or rows of a class that "
+                "it has never seen to predict_ood"
+            )
+
+
+def _classes_to_leave_out(y: np.ndarray, classes: Any) -> dict[str, list[Any]]:
+    """Return the labels to leave out at a time, by name; ValueError if fewer than two are left."""
+    known = np.unique(y)
+    if len(known) == 2:
+        raise ValueError(
+            f"y has two classes, {known.tolist()}: with one left out there is nothing to classify. "
+            "Give labels of three classes or more, such as finer ones, or rows of neither class to "
+            "predict_ood"
+        )
+    if classes is None:
+        return dict(zip(map(str, plain_labels(known)), ([c] for c in known.tolist()), strict=True))
+    if isinstance(classes, str):
+        raise TypeError(f"classes must be a list of labels or a dict of lists, got {classes!r}")
+    named = classes if isinstance(classes, Mapping) else {str(c): [c] for c in classes}
+    places = {label: label for label in known.tolist()}
+    found: dict[str, list[Any]] = {}
+    for name, labels in named.items():
+        labels = list(np.atleast_1d(np.asarray(labels)).tolist())
+        strange = [label for label in labels if label not in places]
+        if strange or not labels:
+            raise ValueError(
+                f"classes must hold labels of y, which are {known.tolist()[:10]}, got "
+                f"{strange or 'none'} for {name!r}"
+            )
+        if len(known) - len(set(labels)) < 2:
+            raise ValueError(
+                f"classes must leave two classes or more, and without {name!r} "
+                f"{len(known) - len(set(labels))} of {len(known)} are left: leave fewer out at once"
+            )
+        found[str(name)] = labels
+    if not found:
+        raise ValueError("classes must name a class to leave out, got none; None takes all")
+    return found
+
+
+def _count(y: np.ndarray, labels: list[Any]) -> int:
+    return int(np.isin(y, labels).sum())
+
+
+def _first_rows(
+    rows: np.ndarray, y: np.ndarray, groups: np.ndarray | None, most: int
+) -> np.ndarray:
+    """Return the first of the rows (m,), of each class its share; or those of the first groups."""
+    if len(rows) <= most:
+        return rows
+    if groups is not None:
+        return rows[np.isin(groups[rows], groups[rows[:most]])]
+    classes, place, counts = np.unique(y[rows], return_inverse=True, return_counts=True)
+    share = np.maximum(2, np.floor(counts * most / len(rows)))
+    rank = np.empty(len(rows), dtype=int)
+    for c in range(len(classes)):
+        rank[place == c] = np.arange(counts[c])
+    return rows[rank < share[place]]
+
+
+def _flag_left_out(
+    clf: Any, X: Any, y: np.ndarray, groups: Any, known: np.ndarray, unknown: np.ndarray
+) -> dict[str, int]:
+    """Fit to the `known` rows, and count the `unknown` ones that each method flags."""
+    classes, counts = np.unique(y[known], return_counts=True)
+    known = known[np.isin(y[known], classes[counts > 1])]
+    prior = np.asarray(clf.prior)
+    if prior.ndim == 1:
+        prior = prior[np.isin(np.unique(y), y[known])]
+    settings = {"cv": pairs_among(clf.cv, known), "n_jobs": None, "verbose": 0}
+    settings |= {"prior": prior} if prior.ndim == 1 else {}
+    model = clone(clf).set_params(**settings)
+    # A level that only the class left out has is unknown too.
+    inputs, new = drop_unused_levels(_safe_indexing(X, known)), _safe_indexing(X, unknown)
+    own = None if groups is None else np.unique(groups[known], return_inverse=True)[1]
+    try:
+        with warnings.catch_warnings():
+            # Those of the fit to all classes are said there.
+            warnings.simplefilter("ignore")
+            model.fit(inputs, y[known], **({} if own is None else {"groups": own}))
+            Z, P, scores = model.predict_parts(new)
+            learned = model.evidence_.transform(inputs)
+    except Exception as error:
+        out = np.unique(y[unknown]).tolist()
+        error.add_note(f"this was a fit without class {', '.join(map(repr, out))}, left out by "
+                       "rehearse_unknown")  # fmt: skip
+        raise
+    held_out, rate = model.evidence_.held_out_, float(clf.false_alarm_rate)
+    bare = held_out.proba if held_out.bare_proba is None else held_out.bare_proba
+    doubtful = P.max(axis=1) < alarm_threshold(bare.max(axis=1), rate, held_out.weights)
+    flagged = dict(zip(METHODS, (scores < model.offset_, doubtful), strict=False))
+    spaces = [(learned, Z)]
+    if (numbers := as_numbers(inputs)) is not None and np.isfinite(numbers).all():
+        spaces.append((numbers, as_numbers(new)))
+    for name, (rows, asked) in zip(METHODS[2:], spaces, strict=False):
+        usual, distance = _distances(rows, asked, y[known], own)
+        flagged[name] = -distance < alarm_threshold(-usual, rate)
+    return {name: int(rows.sum()) for name, rows in flagged.items()}
+
+
+def _distances(
+    Z: np.ndarray, new: np.ndarray, y: np.ndarray, groups: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances to the fifth nearest of the rows Z (n, p): of these themselves, of `new` (m, p).
+
+    No row is its own neighbour, nor one of its group. A row without finite features is far.
+    """
+    k = min(_NEIGHBOUR, len(Z) - 1)
+    finite = np.isfinite(new).all(axis=1)
+    distance = np.full(len(new), np.inf)
+    with one_thread(Z, blas=True):
+        index = NearestNeighbors(n_neighbors=k).fit(Z)
+        if finite.any():
+            distance[finite] = index.kneighbors(new[finite])[0][:, -1]
+        if groups is None:
+            some = Z[np.random.default_rng(0).permutation(len(Z))[:_HELD_OUT]]
+            return index.kneighbors(some, k + 1)[0][:, -1], distance
+        usual = []
+        for train, held in splitter_pairs(_GROUP_FOLDS, y, None, groups) or ():
+            others = NearestNeighbors(n_neighbors=min(k, len(train))).fit(Z[train])
+            usual.append(others.kneighbors(Z[held])[0][:, -1])
+        return np.concatenate(usual), distance
