@@ -249,13 +249,15 @@ class UnknownRehearsalDisplay(Display):
         model, _ = last_step_with("rehearse_unknown", estimator)
         return cls(model.rehearse_unknown(X, y, groups, **options)).plot()
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
         """Draw a line for each class.
 
         Parameters
         ----------
         ax : Axes, optional
             Where to draw; default: a new figure.
+        legend : bool, default=True
+            Name the methods.
         """
         found, (low, high) = self.rehearsal, self.rehearsal.intervals()
         order, m = np.argsort(found.shares[:, 0], kind="stable"), len(found.methods)
@@ -273,7 +275,8 @@ class UnknownRehearsalDisplay(Display):
         ax.set_yticks(range(len(order)), [fill(found.classes[i], 18) for i in order])
         ax.invert_yaxis()
         ax.set(xlabel="share flagged if the class is unknown", xlim=(-0.02, 1.02))
-        ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        if legend:
+            ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
         return self._keep_axes(ax)
 
 

@@ -408,6 +408,46 @@ def test_a_column_of_patients_is_named_and_held_out_as_a_whole(run, tmp_path):
     assert scored.exit_code == 0, scored.output
 
 
+@pytest.fixture(scope="module")
+def boats(tmp_path_factory):
+    """A table of four kinds of boats: one far from all others, one of five rows."""
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["canoe", "dinghy", "tanker", "raft"], [60, 60, 60, 5])
+    length = rng.normal(np.repeat([5.0, 6.0, 300.0, 4.0], [60, 60, 60, 5]), 0.7)
+    path = tmp_path_factory.mktemp("boats") / "boats.csv"
+    table = pd.DataFrame({"kind": kind, "length": length, "width": rng.normal(2, 0.3, len(kind))})
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_check_says_what_a_model_would_catch(run, boats):
+    arguments = ["--target", "kind", "--unknown", "--model", "linear"]
+    done = run("check", boats, *arguments, "--json")
+    assert done.exit_code == 3, done.output  # a class of five rows is too few for a fit
+    found = json.loads(done.stdout)["unknown"]
+    shares = {of["class"]: of["dipedl"]["flagged"] for of in found["classes"]}
+    assert list(shares) == ["canoe", "dinghy", "tanker"] and found["skipped"] == {"raft": 5}
+    assert shares["tanker"] == 1 > shares["canoe"]
+    assert "3 times a fit of logistic regression to at most 5,000 rows" in done.stderr
+    said = run("check", boats, *arguments, "--classes", "tanker", "--max-rows", 100, "-q").stdout
+    assert "Share flagged of a class that the fit did not have" in said
+    assert "tanker" in said.partition("Share flagged")[2]
+    assert "canoe" not in said.partition("Share flagged")[2]
+
+
+def test_a_fit_keeps_what_it_would_catch_for_the_report(run, boats, tmp_path):
+    out, page = tmp_path / "m.dipedl", tmp_path / "report.html"
+    arguments = ["--target", "kind", "--unknown", "--model", "linear", "--out", out, "--json"]
+    table = pd.read_csv(boats)
+    boats = tmp_path / "more.csv"
+    table[table["kind"] != "raft"].to_csv(boats, index=False)
+    told = json.loads(run("fit", boats, *arguments).stdout)
+    (finding,) = [f for f in told["diagnosis"]["findings"] if f["code"] == "unknown_classes"]
+    assert finding["numbers"]["classes"] == 3
+    assert run("report", out, boats, "--out", page).exit_code == 0
+    assert "If a class were unknown" in page.read_text()
+
+
 def test_check_names_constant_columns_together(run, tmp_path):
     numbers = pd.DataFrame(1.0, index=range(60), columns=[f"n{i}" for i in range(300)])
     texts = pd.DataFrame({"ship": ["T"] * 60, "age": passengers(60)["age"]})

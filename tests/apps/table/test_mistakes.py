@@ -231,6 +231,12 @@ FIT = {
     "a group in each row": (csv(), "--group-column passenger", 1, "another value in each row"),
     "one group": (csv(ship="T"), "--group-column ship", 1, "has one value in all rows"),
     "groups and time": (csv(), "--group-column port --time-column passenger", 2, "give one of"),
+    "two classes, one left out": (
+        csv(),
+        "--unknown",
+        1,
+        "the classes no, yes: with one left",
+    ),
     "a model that there is not": (csv(), "--model forests", 2, "must be one of boosting, forest"),
     "a model's file that is not there": (csv(), "--model my.skops", 1, "there is no such file"),
     "a rate of false alarms of nothing": (csv(), "--false-alarms 0", 2, "must lie between 0 and 1"),

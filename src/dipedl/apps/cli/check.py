@@ -8,10 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from . import options
-from .terminal import PARTIAL, echo, echo_json, names_in, pairs_in, report_errors
+from .terminal import (
+    PARTIAL,
+    echo,
+    echo_json,
+    names_in,
+    pairs_in,
+    refuse_options,
+    report_errors,
+    show_classes,
+)
 
 
 def check(
+    context: typer.Context,
     data: options.Data,
     target: Annotated[str, typer.Option(help="The column to predict.")],
     test: Annotated[
@@ -24,14 +34,30 @@ def check(
     rows: Annotated[
         int, typer.Option(help="Rows to look at, drawn at random; 0: all.", min=0)
     ] = 100_000,
+    group_column: options.GroupColumn = None,
+    unknown: options.Unknown = False,
+    classes: Annotated[
+        str, typer.Option(help="With --unknown: classes to leave out, between commas.")
+    ] = "",
+    model: Annotated[
+        str, typer.Option(help="With --unknown: boosting, forest, linear, mlp or a .skops file.")
+    ] = "boosting",
+    max_rows: options.MaxRows = 5_000,
+    workers: Annotated[
+        int | None, typer.Option(help="With --unknown: fits that run at a time.", min=1)
+    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Say what is wrong with a table before anything is fitted.
 
     Leaks of the target, ids, duplicates, rare classes, constant columns, gaps, dates, rows that are
-    in a test table too. The exit code is 3 if there are warnings.
+    in a test table too. The exit code is 3 if there are warnings. With --unknown: how much of each
+    class a model would flag that was fitted without it.
     """
+    if not unknown:
+        only = ("classes", "model", "max_rows", "workers")
+        refuse_options(context, dict.fromkeys(only, "is for --unknown, which is not given"))
     with report_errors(quiet):
         from ..table.check import check_table
         from ..table.reading import open_table
@@ -41,11 +67,24 @@ def check(
         tables = [open_table(path, **how) for path in (data, test) if path]
         if not quiet:
             echo(f"Reading {data} and looking ...", err=True)
-        found = check_table(tables, target, names_in(drop), pairs_in(types), rows or None)
+        dropped, kinds = names_in(drop), pairs_in(types)
+        apart = [group_column] if group_column else []
+        found = check_table(tables, target, [*dropped, *apart], kinds, rows or None)
+        rehearsed = None
+        if unknown:
+            from ..table.fit import FitRequest, rehearse_table, title
+
+            request = FitRequest(
+                target, model, dropped, kinds, group_column=group_column, rows=rows or None,
+                max_rows=max_rows or None,
+            )  # fmt: skip
+            with show_classes(quiet, options.cost_of_fit(title(model), max_rows)) as show:
+                rehearsed = rehearse_table(tables[0], request, names_in(classes), workers, show)
     found = diagnosis_in_shell(found)
     if json:
-        echo_json(found.to_dict())
+        also = {} if rehearsed is None else {"unknown": rehearsed.to_dict()}
+        echo_json(found.to_dict() | also)
     else:
-        echo(str(found))
+        echo("\n\n".join(map(str, [found] if rehearsed is None else [found, rehearsed])))
     if found.warnings:
         raise typer.Exit(PARTIAL)

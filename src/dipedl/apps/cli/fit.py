@@ -24,6 +24,7 @@ from .terminal import (
     pairs_in,
     refuse_options,
     report_errors,
+    show_classes,
     show_rows,
 )
 
@@ -62,6 +63,8 @@ _NOT_IN_PARTS = {
     "delimiter": options.NO_CSV,
     "time_column": "is for a fit in memory: without --engine",
     "group_column": "is for a fit in memory: without --engine",
+    "unknown": "is for a fit in memory: without --engine",
+    "max_rows": "is for a fit in memory: without --engine",
     "extractor": "is for --images, which is not given",
 }
 _NOT_WITH_LIKE = dict.fromkeys(
@@ -98,12 +101,7 @@ def fit(
         str | None,
         typer.Option(help="Dates or numbers: later rows test a model of the rows before them."),
     ] = None,
-    group_column: Annotated[
-        str | None,
-        typer.Option(
-            help="Persons, devices or sites: rows of others test a model. It is no input."
-        ),
-    ] = None,
+    group_column: options.GroupColumn = None,
     images: Annotated[
         bool, typer.Option("--images", help="The data are a folder with a folder per class.")
     ] = False,
@@ -130,6 +128,8 @@ def fit(
         ),
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    unknown: options.Unknown = False,
+    max_rows: options.MaxRows = 5_000,
     engine: options.Engine_ = None,
     address: options.Address = None,
     workers: options.Workers = None,
@@ -183,7 +183,7 @@ def fit(
     if extractor is not None and not images:
         fail("--extractor is for --images, which is not given")
     with report_errors(quiet):
-        from ..table.fit import FitRequest, fit_table
+        from ..table.fit import FitRequest, fit_table, title
         from ..table.images import CLASS, FILE, image_files, open_images
         from ..table.reading import open_table
         from ..table.table_model import save_model
@@ -200,7 +200,12 @@ def fit(
         if not quiet:
             echo(f"Reading {data} and fitting, which may take minutes ...", err=True)
         with redirect_stdout(sys.stderr):  # what --verbose says is no result
-            result = fit_table(table, FitRequest(target or CLASS, rows=rows or None, **settings))
+            request = FitRequest(
+                target or CLASS, rows=rows or None, unknown=unknown, max_rows=max_rows or None,
+                **settings,
+            )  # fmt: skip
+            with show_classes(quiet, options.cost_of_fit(title(model), max_rows)) as show:
+                result = fit_table(table, request, show)
         save_model(result.model, out)
     _print_result(result, path, out, json, quiet)
 

@@ -146,6 +146,30 @@ def show_rows(quiet: bool) -> Iterator[Callable[[int, float], None] | None]:
         line.close()
 
 
+@contextmanager
+def show_classes(quiet: bool, fit: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function of the classes left out so far and all, which shows both and the time left.
+
+    Its first call says what that will cost: a `fit` for each class.
+    """
+    if quiet:
+        yield None
+        return
+    line, start = LiveLine(), time.perf_counter()
+
+    def show(done: int, classes: int) -> None:
+        if not done:
+            echo(f"Leaving {classes} classes out in turn: {classes} times {fit} ...", err=True)
+            return
+        left = (time.perf_counter() - start) * (classes - done) / done
+        line.show(f"{done} of {classes} classes, about {left:.0f} s left")
+
+    try:
+        yield show
+    finally:
+        line.close()
+
+
 def list_rejected(rows: Sequence[RejectedRow], total: int) -> None:
     """Name the first rows that were left out, on stderr."""
     for row in rows[:5]:
@@ -215,6 +239,7 @@ REMEDIES = {
     "More rows of that class even it out.",
     "density_features": "Leave these columns out by --drop, or make something of them that comes "
     "again.",
+    "unknown_classes": "In Python: {remedy}",
     "one_part_drives_alarms": "Nothing needs to be done: one part says nearly what all of them do.",
 }
 
@@ -241,7 +266,7 @@ def in_shell(found: Finding, learn: str = "Fit on", in_parts: bool = False) -> F
         if in_parts:
             more = f"{learn} about {10 * needed:,} rows, of which a tenth is held out"
         remedy = REMEDIES[found.code].format_map(
-            {**found.numbers, "learn": learn, "errors": errors, "more": more}
+            {**found.numbers, "remedy": remedy, "learn": learn, "errors": errors, "more": more}
         )
     return replace(found, text=with_options(found.text), remedy=with_options(remedy))
 

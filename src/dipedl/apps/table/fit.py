@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ...classifier import DIPClassifier
-from ...explanation import Diagnosis, FindingWarning
+from ...explanation import Diagnosis, Finding, FindingWarning, UnknownRehearsal, rehearse_unknown
 from ...features.encoding import FAR, scale_with_gaps_far
 from ...features.scaling import FarRowsWarning
 from ...inputs import EMPIRICAL
@@ -64,6 +64,8 @@ class FitRequest:
     prior: str = "auto"
     seed: int = 0
     verbose: bool = False
+    unknown: bool = False
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,24 @@ class FitResult:
     failed: list[str] = field(default_factory=list)
 
 
-def fit_table(table: Table, request: FitRequest) -> FitResult:
-    """Fit the model that is requested on a table."""
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows of a table to learn from: inputs X (n, d), labels, row numbers and groups, (n,) each."""
+
+    read: LabelledTable
+    X: pd.DataFrame
+    y: np.ndarray
+    rows: np.ndarray
+    groups: np.ndarray | None
+
+
+def read_training_rows(
+    table: Table, request: FitRequest, problems: list[Finding] | None = None
+) -> TrainingRows:
+    """Read what a fit learns from; UserError where it could learn nothing.
+
+    `problems` as of `read_labelled`.
+    """
     check_model(request.model, request.prior)
     target, time_column = request.target, request.time_column
     group_column, apart = request.group_column, [time_column, request.group_column]
@@ -101,7 +119,7 @@ def fit_table(table: Table, request: FitRequest) -> FitResult:
     drop = [*request.drop, *(name for name in apart if name is not None)]
     if len(table.names) > 1 and {*table.names} <= {target, *drop}:
         raise UserError(f"no column of {table.path} is left to learn from; drop fewer")
-    read = read_labelled(table, target, drop, request.types, request.rows, request.seed)
+    read = read_labelled(table, target, drop, request.types, request.rows, request.seed, problems)
     X, y, rows = read.X, read.y.to_numpy(dtype=object).astype(str), read.rows
     if X.shape[1] == 0:
         kinds = list_names(f"{c.name} ({c.describe()})" for c in read.columns)
@@ -114,19 +132,76 @@ def fit_table(table: Table, request: FitRequest) -> FitResult:
         order = _by_time(read.frame[time_column], rows, time_column)
         X, y, rows = X.iloc[order].reset_index(drop=True), y[order], rows[order]
     groups = None if group_column is None else read_groups(read, group_column)
+    return TrainingRows(read, X, y, rows, groups)
+
+
+def fit_table(
+    table: Table, request: FitRequest, progress: Callable[[int, int], None] | None = None
+) -> FitResult:
+    """Fit the model that is requested on a table.
+
+    `progress` is told how many of the classes were left out, if that is requested.
+    """
+    learned = read_training_rows(table, request)
+    read, X, y, rows, groups = (getattr(learned, name) for name in vars(learned))
+    if request.unknown:
+        check_left_out(learned)
     pixels = table.format.kind == IMAGES and not table.format.packed
     request = replace(request, prior=choose_prior(request.prior, y))
     clf = build_classifier(request, X, pixels=pixels)
     fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y, groups=groups))
     held_out = held_out_scores(fitted)
+    if request.unknown:
+        fitted.unknown_rehearsal_ = rehearse_unknown(
+            fitted, X, y, groups, max_rows=request.max_rows, progress=progress
+        )
     facts = _facts(table, request, read.sample, y, held_out)
     if pixels:
         facts["model_title"] += f" on {components(X)} principal components"
-    model = TableModel(fitted, read.columns, target, facts, rows)
+    model = TableModel(fitted, read.columns, request.target, facts, rows)
     attach_table(model)
     notes = [*_notes(read), *notes_of_warnings(caught, rows)]
     numbers = held_out | measure_speed(fitted, X, seconds)
     return FitResult(model, numbers, fitted.diagnose(), read.refused, len(read.refused), notes)
+
+
+def rehearse_table(
+    table: Table,
+    request: FitRequest,
+    classes: Sequence[str] = (),
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> UnknownRehearsal:
+    """Leave each class of a table, or some, out of a fit of the model that is requested."""
+    # Classes of few rows, and columns that cannot be read, are for `check_table` to name.
+    learned = read_training_rows(table, request, problems=[])
+    check_left_out(learned, classes)
+    request = replace(request, prior=choose_prior(request.prior, learned.y))
+    return rehearse_unknown(
+        build_classifier(request, learned.X),
+        learned.X,
+        learned.y,
+        learned.groups,
+        classes=list(classes) or None,
+        max_rows=request.max_rows,
+        n_jobs=workers,
+        progress=progress,
+    )
+
+
+def check_left_out(learned: TrainingRows, classes: Sequence[str] = ()) -> None:
+    """Refuse a target of two classes, and `classes` to leave out that it does not have."""
+    known, target = sorted(set(learned.y.tolist())), learned.read.target
+    if len(known) < 3:
+        raise UserError(
+            f"{target!r} has the classes {list_names(known)}: with one left out there is nothing "
+            "to classify. Give a column of three classes or more; or see what the model makes of "
+            "rows of no class, by `dipedl report --ood`"
+        )
+    if strange := [name for name in classes if name not in known]:
+        raise UserError(
+            f"`classes` names {list_names(strange)}, and {target!r} has {list_names(known)}"
+        )
 
 
 def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:

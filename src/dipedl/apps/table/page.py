@@ -9,7 +9,13 @@ import numpy as np
 
 from ..._version import __version__
 from ...datasets import Provenance
-from ...plots import ReliabilityDisplay, RiskCoverageDisplay, VacuityHistogramDisplay
+from ...explanation import UnknownRehearsal
+from ...plots import (
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    UnknownRehearsalDisplay,
+    VacuityHistogramDisplay,
+)
 from ...plots.canvas import COLORS, LINES, from_zero
 from ...plots.page import Entry, Panel, panel, panel_axes, png_uri, templates
 from .advice import error_ranking, false_alarm_rate, headline, next_steps
@@ -34,6 +40,7 @@ def render(found: Evaluation, test: str, model: str, sources: Sequence[Provenanc
     `sources` are those of data that ask to be named.
     """
     sides, known = [found.test, *found.others], found.truth is not None
+    rehearsed = getattr(found.model.classifier, "unknown_rehearsal_", None)
     values = {
         "version": __version__,
         "test": test,
@@ -55,6 +62,11 @@ def render(found: Evaluation, test: str, model: str, sources: Sequence[Provenanc
         "looks": list(_looks(found)) if found.model.of_pixels else [],
         "picture": lambda at: _picture(found.test, at) if found.model.of_pixels else None,
         "diagnosis": found.diagnosis,
+        "rehearsed": rehearsed,
+        "rehearsal": _rehearsal(rehearsed) if rehearsed else [],
+        "left_out": [Entry(name, j, "") for j, name in enumerate(rehearsed.methods)]
+        if rehearsed
+        else [],
         "sources": sources,
         "ranking": error_ranking(found.diagnosis),
     }
@@ -100,6 +112,13 @@ def _evidence(sides: list[ScoredTable]) -> Iterator[Panel]:
     ax.axhline(1 / _BINS, color="0.5", linewidth=1, linestyle=":")
     ax.set(xlabel="p-value: how usual the row is", ylabel="share of the rows", xlim=(0, 1))
     yield panel("p-values", ax, "histogram of p-values, even where nothing changed", "p")
+
+
+def _rehearsal(rehearsed: UnknownRehearsal) -> list[Panel]:
+    """Share flagged of each class that the fit did not have."""
+    ax = panel_axes(6.4, 1.0 + 0.42 * len(rehearsed))
+    UnknownRehearsalDisplay(rehearsed).plot(ax, legend=False)
+    return [panel("If a class were unknown", ax, "share flagged of each class left out", "left")]
 
 
 def _looks(found: Evaluation) -> Iterator[dict[str, Any]]:
