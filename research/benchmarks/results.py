@@ -30,6 +30,7 @@ from dipedl_bench.results.paper import published_price
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
+from dipedl_bench.studies.comparison import compare_methods, complete_rows, write_markdown
 from dipedl_bench.studies.fusion import fusion_frame
 from dipedl_bench.studies.sweeps import Parts, parts_file, parts_of, score_dirichlets
 from dipedl_bench.tables.blocks import interval_blocks, markdown_blocks
@@ -106,7 +107,10 @@ class Source:
     @cached_property
     def tables(self) -> dict[str, BenchTable]:
         """Tables by profile, with the detectors without a model where they were published."""
-        made = {profile: bench_table(rows) for profile, rows in self.rows.items()}
+        made = {
+            profile: bench_table(complete_rows(self.store(profile), rows))
+            for profile, rows in self.rows.items()
+        }
         for profile in made:
             if (store := self.store(profile)).folder.joinpath("trivial.json").exists():
                 made[profile] = replace(made[profile], trivial=load_trivial_lines(store))
@@ -494,6 +498,20 @@ def compare_pairs(table: BenchTable, part: DataFrame) -> Iterator[tuple[str, str
         yield f"{kind} worse", f"{(ours > bare).sum()} of {len(ours)}"
 
 
+def compared(source: Source, section: Section, profile: str) -> Blocks:
+    """Methods compared: the best of each column in bold, and what is not significantly worse."""
+    table = source.tables[profile]
+    there = {line.name for line in table.lines}
+    methods = [name for name in section.methods if name in there] or None
+    known = {name for line in table.lines for name in line.cells}
+    columns = [name for name in section.columns if name in known] or None
+    if columns or not section.columns:
+        store = source.store(profile)
+        yield write_markdown(
+            compare_methods(table, store, methods=methods, metrics=columns)
+        ).strip()
+
+
 #: Kind of a section -> what it computes; the profiles are those that have rows.
 KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "text": lambda source, section, profiles: iter(()),
@@ -507,4 +525,5 @@ KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "shortfalls": where_worse,
     "measures": of_each(lambda source, _, profile: measures_and_summary(source.tables[profile])),
     "intervals": of_each(intervals),
+    "compared": of_each(compared),
 }

@@ -60,6 +60,8 @@ def test_seeds_between_commas_reach_the_run(monkeypatch):
         (["sweep", "mnist", "gama"], "unknown sweep 'gama', did you mean 'gamma'?"),
         (["table", "mnsit"], "unknown suite 'mnsit', did you mean 'mnist'?"),
         (["table", "honest/mnist"], "unknown suite 'honest/mnist', did you mean 'mnist'?"),
+        (["table", "mnist", "--csv", "--latex"], "choose one of --json, --latex, --markdown and"),
+        (["table", "mnist", "--methods", "edl"], "--methods and --metrics are of --latex"),
         (["report", "defalts"], "unknown suite 'defalts', did you mean 'defaults'?"),
         (["report", "mnist", "--file", "nowhere/x.html"], "/nowhere does not exist; create it"),
     ],

@@ -239,3 +239,38 @@ def test_the_suite_of_the_readme_can_be_run():
     suite = parse_suite(dedent(text), "README")
     (edl,) = planned(suite, suite.method_names("smoke"))
     assert edl.table["arguments"]["training"]["epochs"] == 3
+
+
+NEAR = """
+[suite]
+name = "mine"
+title = "Mine"
+extends = "mnist"
+near = {near}
+far = {far}
+
+[profiles.smoke]
+extends = "smoke"
+"""
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "message"),
+    [
+        ('["kmnst"]', "[]", "near: unknown OOD set 'kmnst', did you mean 'kmnist'"),
+        ('["kmnist"]', '["kmnist"]', r"far: .* near or far, got \['kmnist'\] as both"),
+    ],
+)
+def test_near_and_far_sets_are_known_and_apart(near, far, message):
+    with pytest.raises(ValueError, match=message):
+        parse_suite(NEAR.format(near=near, far=far), "mine.toml")
+
+
+def test_near_and_far_are_no_part_of_a_configuration():
+    one = parse_suite(NEAR.format(near='["kmnist"]', far="[]"), "mine.toml")
+    other = parse_suite(NEAR.format(near="[]", far='["kmnist"]'), "mine.toml")
+    heads = [
+        [head["config_hash"] for cell in plan(of, "smoke", "mine.toml") for head in cell.heads]
+        for of in (one, other)
+    ]
+    assert heads[0] == heads[1] and heads[0]

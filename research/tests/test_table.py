@@ -9,6 +9,7 @@ from synthetic_store import write_synthetic_store
 
 from dipedl_bench import load_rows
 from dipedl_bench.results.paper import Published
+from dipedl_bench.results.scores import RANKED
 from dipedl_bench.tables.table import Estimate, bench_table, estimate, keep_latest, paper_row
 
 
@@ -117,7 +118,17 @@ def test_json_holds_every_cell(tmp_path):
     for method in data["methods"]:
         of_method = [r for r in rows if r["method"] == method["method"]]
         assert method["seeds"] == [10, 20]
-        assert set(method["cells"]) == {*of_method[0]["metrics"], "worst_recall"}
+        means = {f"{kind}/{group}" for kind in RANKED for group in table.groups}
+        assert set(method["cells"]) == {*of_method[0]["metrics"], "worst_recall", *means}
+        near = [
+            (r["metrics"]["fpr95/kmnist"] + r["metrics"]["fpr95/omniglot_inverted"]) / 2
+            for r in of_method
+        ]
+        assert method["cells"]["fpr95/near_ood"]["values"] == pytest.approx(near)
+        assert method["cells"]["fpr95/far_ood"]["mean"] == pytest.approx(
+            method["cells"]["fpr95/omniglot"]["mean"]
+        )
+        method["cells"] = {n: of for n, of in method["cells"].items() if n not in means}
         worst = method["cells"].pop("worst_recall")
         recalls = [[r["metrics"][f"recall_{i}"] for i in range(10)] for r in of_method]
         assert worst["values"] == [min(r) for r in recalls] and worst["ci95_images"] is None
@@ -132,4 +143,5 @@ def test_json_holds_every_cell(tmp_path):
     assert data["methods"][2]["cells"]["accuracy"]["paper"] is None
     assert table.columns()["kmnist"] == ("auroc/kmnist", "aupr/kmnist", "brier_ood/kmnist")
     every = {n for extra in (False, True) for names in table.columns(extra).values() for n in names}
-    assert every == {n for n in dip if not n.startswith("recall_")} | {"worst_recall"}
+    of_groups = {n for n in dip if n.endswith(("/near_ood", "/far_ood"))}
+    assert every == {n for n in dip if not n.startswith("recall_")} - of_groups | {"worst_recall"}

@@ -42,7 +42,7 @@ def table(root):
 def test_markdown_is_a_table(table):
     text = markdown(table)
     blocks = [b for b in text.split("\n\n") if b.startswith("|")]
-    assert len(blocks) == 2 * 4 + 1
+    assert len(blocks) == 2 * 4 + 2
     for block in blocks:
         cells = [len(re.split(r"(?<!\\)\|", row)) for row in block.splitlines()]
         assert len(set(cells)) == 1, block

@@ -53,6 +53,7 @@ DataFolder = Annotated[
 
 #: So many rows that a budget left are named.
 _NAMED = 12
+_COMPARED = "A table for a paper, best and not significantly worse in bold, "
 _OVER_SEEDS = "± is the population standard deviation over seeds; the paper ran once."
 #: The sweeps, and how to read ± and the paper's numbers below each.
 _SWEEPS = {
@@ -143,6 +144,17 @@ def table(
     profile: ProfileName = None,
     out: Out = None,
     as_json: Json = False,
+    latex: Annotated[bool, typer.Option("--latex", help=_COMPARED + "for LaTeX.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help=_COMPARED + "as Markdown.")
+    ] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="The same, a line for each method and metric.")
+    ] = False,
+    methods: Annotated[str, typer.Option(help="Of a table for a paper: all, or names.")] = "all",
+    metrics: Annotated[
+        str | None, typer.Option(help="Of a table for a paper, such as accuracy,auroc/kmnist.")
+    ] = None,
     trivial: Annotated[
         bool,
         typer.Option(
@@ -150,15 +162,38 @@ def table(
         ),
     ] = True,
 ) -> None:
-    """Print methods by metrics, ours beside the paper's, and what each method cost, as Markdown."""
+    """Print methods by metrics, ours beside the paper's, and what each method cost, as Markdown.
+
+    With --latex, --markdown or --csv one table for a paper: the best of each column in bold, and
+    what is not significantly worse, by the test that the caption names.
+    """
     with _explain_errors():
+        from ..studies.comparison import (
+            compare_methods,
+            complete_rows,
+            write_csv,
+            write_latex,
+            write_markdown,
+        )
         from ..tables.blocks import markdown
         from ..tables.pairs import summary
         from ..tables.table import bench_table
         from ..tables.trivial import add_trivial
 
+        wanted = {write_latex: latex, write_markdown: as_markdown, write_csv: as_csv}
+        writers = [write for write, is_wanted in wanted.items() if is_wanted]
+        if len(writers) + as_json > 1:
+            raise ValueError("choose one of --json, --latex, --markdown and --csv")
+        if not writers and (methods != "all" or metrics):
+            raise ValueError("--methods and --metrics are of --latex, --markdown or --csv")
         store, missing = _store(suite, profile, out), ""
-        made = bench_table(store.rows())
+        own = load_suite(suite) if suite.endswith(".toml") else None
+        made = bench_table(complete_rows(store, store.rows()), own)
+        if writers:
+            columns = None if metrics is None else _names(metrics)
+            compared = compare_methods(made, store, methods=_names(methods), metrics=columns)
+            typer.echo(writers[0](compared), nl=False)
+            return
         if trivial and not made.crossed:
             made, missing = add_trivial(made, store)
         if as_json:

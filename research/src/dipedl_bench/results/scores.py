@@ -92,6 +92,12 @@ def score(
     return {"metrics": metrics, "intervals": intervals, "baselines": baselines}
 
 
+def risk_areas(arrays: Mapping[str, Named]) -> dict[str, float]:
+    """Return the metrics "aurc" and "augrc" of `score`, with those of OOD sets, and no other."""
+    calls = (call for call in _calls(arrays) if call[0].partition("/")[0] in _RISKS)
+    return {name: float(metric(*data)) for name, metric, data in calls}
+
+
 def bootstrap_interval(
     metric: Callable[..., float], data: tuple[np.ndarray, ...], n_resamples: int, seed: int
 ) -> list[float]:

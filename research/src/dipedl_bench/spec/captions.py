@@ -53,6 +53,7 @@ class Section(Frozen):
         "shortfalls",
         "measures",
         "intervals",
+        "compared",
     ]
     title: str
     text: str = ""

@@ -222,6 +222,10 @@ class Suite(Frozen):
     title: str
     #: A crossed suite names them with each data set.
     ood: tuple[Name, ...] = ()
+    #: OOD sets that differ from the known classes in meaning alone, and those that differ in plain
+    #: ways too, as OpenOOD has them; tables show means over each. No part of a configuration.
+    near: tuple[Name, ...] = ()
+    far: tuple[Name, ...] = ()
     seeds: tuple[int, ...] = Field(min_length=1)
     profiles: dict[Name, Profile]
     datasets: dict[Name, Data] = {}
@@ -363,7 +367,9 @@ def parse_suite(text: str, where: str) -> Suite:
         }
         tables = {**tables, **shared, "profiles": profiles}
         head = {
-            key: other["suite"][key] for key in ("ood", "seeds") if key in other["suite"]
+            key: other["suite"][key]
+            for key in ("ood", "near", "far", "seeds")
+            if key in other["suite"]
         } | head
     suite = read_model(Suite, {**head, **tables}, where, "suite")
     _check_names(suite, where)
@@ -406,6 +412,7 @@ def _check_names(suite: Suite, where: str) -> None:
                     f"{where}: {key}: must be of letters, digits, '-', '_' and '.', for it names a "
                     f"folder, got {name!r}"
                 )
+    _check_near_and_far(suite, where)
     refuse_unknown("method", suite.only, suite.methods, f"{where}: only")
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
@@ -445,3 +452,12 @@ def _check_names(suite: Suite, where: str) -> None:
     known = [*suite.methods, *groups]
     for number, measure in enumerate(suite.measures):
         refuse_unknown("method", [measure.against], known, f"{where}: measures[{number}].against")
+
+
+def _check_near_and_far(suite: Suite, where: str) -> None:
+    of_suite = [suite.ood, *(profile.ood or () for profile in suite.profiles.values())]
+    known = dict.fromkeys(name for sets in (*of_suite, *OOD_SETS.values()) for name in sets)
+    for key in ("near", "far"):
+        refuse_unknown("OOD set", getattr(suite, key), known, f"{where}: {key}")
+    if both := sorted(set(suite.near) & set(suite.far)):
+        raise ValueError(f"{where}: far: an OOD set must be near or far, got {both} as both")

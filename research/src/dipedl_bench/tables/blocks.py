@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .formatting import cells_frame, differences, duration, escape, grid, set_heading, set_title
+from .formatting import (
+    cells_frame,
+    differences,
+    duration,
+    escape,
+    grid,
+    group_sets,
+    our_text,
+    set_heading,
+    set_title,
+)
 from .measures import Measure, measures
 from .pairs import (
     KNOWN_TITLES,
@@ -25,6 +35,8 @@ if TYPE_CHECKING:
 Block = tuple[str, "DataFrame"]
 #: Metrics of which ablations and candidates are shown line by line.
 _OF_PARTS = ("auroc", "brier_ood")
+#: Metrics of the protocol of OpenOOD v1.5: of known rows, and means over near and far sets.
+_PROTOCOL, _RANKED = ("accuracy", "ece", "nll"), ("auroc", "fpr95", "aupr", "aupr_in")
 
 
 def markdown(table: BenchTable) -> str:
@@ -68,6 +80,10 @@ def _by_set(table: BenchTable) -> Iterator[Block]:
                 lines = table.lines + (table.trivial if split in table.ood else ())
                 heading = set_heading(table, split) + (beyond if extra else "")
                 yield heading, cells_frame(lines, names, classes=table.classes)
+    if table.groups:
+        names = [*_PROTOCOL, *(f"{kind}/{group}" for group in table.groups for kind in _RANKED)]
+        heading = f"Means over OOD sets, as in OpenOOD v1.5: {group_sets(table)}"
+        yield heading, cells_frame(table.lines, names, our_text, with_set=True, suite=table.suite)
     from pandas import DataFrame
 
     costs = {line.title: line.cost for line in table.lines if line.cost is not None}

@@ -79,6 +79,15 @@ def set_heading(table: BenchTable, name: str) -> str:
     return f"{title}: {n_out:,} {rows}; AUPR of guessing {number(n_out / (n_in + n_out))}"
 
 
+def group_sets(table: BenchTable) -> str:
+    """Return which OOD sets are near and far, as ``near OOD is CIFAR-100; far OOD is SVHN``."""
+    return "; ".join(
+        f"{set_title(group, table.suite)} is "
+        + ", ".join(set_title(name, table.suite) for name in sets)
+        for group, sets in table.groups.items()
+    )
+
+
 def number(value: float | None) -> str:
     """Return four decimals, or nothing."""
     if value is None:

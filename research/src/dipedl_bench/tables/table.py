@@ -7,9 +7,10 @@ lines; `BenchTable.pairs` sets the methods of a suite of several side by side.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,9 @@ from dipedl.writing import plain
 
 from ..results.paper import Published, published, published_rows, same_method
 from ..results.rows import line_of, was_resumed
-from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
+from ..results.scores import OOD_PREFIX, RANKED, SHIFTED_PREFIX
 from ..spec.captions import captions_of, data_note, is_beside_paper
-from ..spec.suite import GROUPS
+from ..spec.suite import GROUPS, Suite, load_suite, suite_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -213,6 +214,8 @@ class BenchTable:
     of several data sets, those of the first row. `lines` are the paper's methods in its order, then
     the others as they were run; `trivial` the detectors that need no model. `shifted` are sets of
     labelled rows from elsewhere. `note` says what the data are, if they resemble other data.
+    `groups` are the OOD sets behind "near_ood" and "far_ood", means over sets; empty where the
+    suite does not say which are near.
     """
 
     suite: str
@@ -223,6 +226,7 @@ class BenchTable:
     trivial: tuple[Line, ...] = ()
     shifted: tuple[str, ...] = ()
     note: str = ""
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def crossed(self) -> bool:
@@ -343,10 +347,11 @@ class BenchTable:
         }
 
 
-def bench_table(rows: Iterable[Row]) -> BenchTable:
+def bench_table(rows: Iterable[Row], suite: Suite | None = None) -> BenchTable:
     """Return the table out of rows of one suite and one profile.
 
-    Of every method only rows of its latest configuration count.
+    Of every method only rows of its latest configuration count. `suite` says which OOD sets are
+    near and far; by default the suite of the package that the rows name.
     """
     rows = list(rows)
     kinds = sorted({(row["suite"], row["profile"]) for row in rows})
@@ -359,13 +364,17 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
     for row in (latest := keep_latest(rows)):
         methods.setdefault(line_of(row), []).append(row)
     bare = bare_scores(latest)
-    lines = [_line(of_method, bare) for of_method in methods.values()]
+    ood = _names_with(latest[0].get("n", {}), OOD_PREFIX)
+    if suite is None and kinds[0][0] in suite_names():
+        suite = load_suite(kinds[0][0])
+    groups = {"near_ood": suite.near, "far_ood": suite.far} if suite else {}
+    groups = {g: there for g, of in groups.items() if (there := tuple(s for s in of if s in ood))}
+    lines = [_line(of_method, bare, groups) for of_method in methods.values()]
     order = list(_names_of_paper(kinds[0][0]))
     lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
     sizes = latest[0].get("n", {})
     # as the suite names the sets, as far as the row knows; files lie in another order
     named = list(latest[0].get("config", {}).get("data", {}).get("ood", ()))
-    ood = _names_with(sizes, OOD_PREFIX)
     return BenchTable(
         *kinds[0],
         ood=tuple(sorted(ood, key=lambda s: named.index(s) if s in named else len(named))),
@@ -373,6 +382,7 @@ def bench_table(rows: Iterable[Row]) -> BenchTable:
         lines=tuple(lines),
         shifted=_names_with(sizes, SHIFTED_PREFIX),
         note=data_note(latest[0]),
+        groups=groups,
     )
 
 
@@ -478,7 +488,27 @@ def price_of(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Esti
     return estimate(prices, metric="price")
 
 
-def _line(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Line:
+def _means_over_sets(
+    rows: Sequence[Row], names: Sequence[str], groups: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, Estimate]]:
+    """Yield means over near and far OOD sets of each seed; ends of intervals are averaged, too."""
+    for (group, sets), kind in product(groups.items(), RANKED):
+        of_sets = [f"{kind}/{name}" for name in sets]
+        if set(of_sets) <= set(names):
+            means = [fmean(row["metrics"][name] for name in of_sets) for row in rows]
+            ends = [
+                tuple(np.mean([row["intervals"][name] for name in of_sets], axis=0))
+                for row in rows
+                if set(of_sets) <= row["intervals"].keys()
+            ]
+            yield f"{kind}/{group}", estimate(means, ends, metric=f"{kind}/{group}")
+
+
+def _line(
+    rows: Sequence[Row],
+    bare: Mapping[tuple[str, int], float],
+    groups: Mapping[str, Sequence[str]],
+) -> Line:
     row = rows[-1]
     suite, profile, method = row["suite"], row["profile"], row["method"]
     paper, captions = paper_row(suite, method), captions_of(suite)
@@ -505,6 +535,7 @@ def _line(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Line:
         if len(of_set) > _FEW:
             worst = [min(r["metrics"][name] for name in of_set) for r in rows]
             cells[f"worst_recall/{split}".removesuffix("/")] = estimate(worst)
+    cells |= dict(_means_over_sets(rows, names, groups))
     if price := price_of(rows, bare):
         cells["price"] = price
     temperatures = [r["temperature"] for r in rows if "temperature" in r]
