@@ -608,7 +608,7 @@ _MONITORING: dict[str, Entry] = {
             "classes_": c.labels(),
             "reference_": c.ours("monitoring.ReferenceRanks"),
             "usual_": c.mapping(c.text, c.SHARE),
-            "bias_": c.fields(c.real(), c.real(0)),
+            "bias_": c.floats(2, 2),
             "columns_": c.each(c.ours("fitting.InputColumn"), kind=tuple),
             "rows_ batches_": c.count(),
             "batch_": c.count(least=-1),
@@ -632,7 +632,7 @@ _MONITORING: dict[str, Entry] = {
         {"logs": c.floats("*", finite=False), "steps": c.count(), "highest": c.real()}
     ),
     "monitoring.Sums": Entry(
-        {"confidence": c.floats(3, least=0), "labelled": c.floats(4, least=0)}
+        {"confidence": c.floats(2, 3, least=0), "labelled": c.floats(4, least=0)}
     ),
     "monitoring.OpenWindow": Entry(
         {"ranks": _COUNTS, "sums": c.floats(2, least=0), "columns": c.each(_COUNTS)}
@@ -646,6 +646,7 @@ _MONITORING: dict[str, Entry] = {
             "differs": c.flag,
             "changed": c.each(c.fields(c.text, c.number()), kind=tuple),
             "estimated_accuracy accuracy": c.maybe(c.ours("monitoring.Estimate")),
+            "evidence": c.mapping(c.text, c.real()),
         },
     ),
 }

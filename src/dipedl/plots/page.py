@@ -18,6 +18,7 @@ from .canvas import COLORS, LINES
 
 __all__ = [
     "COLORS",
+    "DASHES",
     "LINES",
     "Entry",
     "Panel",
@@ -28,6 +29,8 @@ __all__ = [
     "templates",
 ]
 
+#: `LINES` as SVG has them.
+DASHES = ("", "7 3", "8 2 2 2", "2 3")
 #: Colours set by the page, in its light and dark themes.
 _PAINT = {
     "#000000": "currentColor",

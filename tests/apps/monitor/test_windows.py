@@ -12,6 +12,7 @@ from dipedl.apps.monitor.rows import Rows
 from dipedl.apps.monitor.windows import (
     Sums,
     compare_counts,
+    confidence_bias,
     count_columns,
     count_rows,
     kolmogorov,
@@ -156,13 +157,31 @@ def test_labels_of_another_length_or_type_are_refused(labels):
         labelled(labels)
 
 
-def test_estimated_accuracy_is_the_corrected_confidence():
-    sums = labelled(None) + labelled(None)
+def test_estimated_accuracy_is_the_corrected_confidence_and_reaches_to_that_with_evidence():
+    proba = np.array([[0.6, 0.4], [0.45, 0.55], [0.7, 0.3], [0.4, 0.6]])
     confidence = np.array([0.9, 0.8, 0.7, 0.6])
-    found = sums.estimate(-0.05, 0.0)
-    assert (found.value, found.rows) == (pytest.approx(0.7), 8)
-    half = stats.norm.ppf(0.975) * confidence.std() / np.sqrt(8)
-    assert found.high - found.value == pytest.approx(half)
+    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, confidence, np.array(list("aaaa")))
+    sums = Sums.of(rows, np.array(["a", "b"]), None)
+    found = (sums + sums).estimate(np.array([[-0.05, 0.0], [0.02, 0.0004]]))
+    alone, evidence = 0.75 - 0.05, proba.max(axis=1).mean() + 0.02
+    assert (found.value, found.rows) == (pytest.approx(alone), 8)
+    z = stats.norm.ppf(0.975)
+    assert found.high - alone == pytest.approx(z * confidence.std() / np.sqrt(8))
+    wide = z * np.sqrt(proba.max(axis=1).var() / 8 + 0.0004)
+    assert evidence - found.low == pytest.approx(wide)
+
+
+def test_bias_of_weighted_reference_rows_is_that_of_repeated_ones():
+    rng, times = np.random.default_rng(0), np.array([1, 3, 2, 2])
+    proba, right = rng.dirichlet([1, 1], 4), np.array([1, 0, 1, 1])
+
+    def bias(w, i):
+        parts = (np.ones(len(i)), np.zeros(len(i)), np.zeros(len(i)), proba[i], proba[i, 0])
+        return confidence_bias(Rows(*parts, None, w, right[i]))
+
+    one, repeated = bias(1.0 * times, np.arange(4)), bias(None, np.repeat(np.arange(4), times))
+    np.testing.assert_allclose(one[:, 0], repeated[:, 0])
+    assert one[0, 0] == pytest.approx(np.average(right - proba[:, 0], weights=times))
 
 
 def texts_of_arrow(values):

@@ -57,7 +57,7 @@ def commands(folder, name, out):
     yield ["explain", model, data, "--rows", "2", "--json"]
     yield ["explain", model, '{"a": 1}']
     yield ["report", model, data, "--out", out / "r.html"]
-    yield ["monitor", model, data]
+    yield ["monitor", model, data, "--window", "50", "--page", out / "m.html"]
     yield ["compare", model, model, data]
     yield ["compare", model, model, data, "--json"]
 

@@ -35,7 +35,24 @@ def test_a_stream_goes_on_tomorrow_and_an_alarm_is_an_exit_code(run, kept, tmp_p
     assert found["gauges"]["drift_alarm"] == 1.0
     assert found["window"]["changed"][0][0] == "age"
     assert "601 to 900" in page.read_text() and "<script" not in page.read_text()
-    assert page.read_text().count("<svg") == 2 and "nan" not in page.read_text()
+    # Charts of evidence, rows, accuracy and columns.
+    assert page.read_text().count('role="img"') == 4 and "nan" not in page.read_text()
+
+
+def test_a_page_before_the_first_window_says_so_and_names_drive_no_chart(run, tmp_path):
+    rng, odd = np.random.default_rng(0), "price $_{x}$ \u6570\n<i>"
+    rows = pd.DataFrame({odd: rng.normal(size=200), "z": rng.normal(size=200)})
+    rows = rows.assign(y=np.where(rows["z"] > 0, "a", "b"))
+    rows.to_parquet(tmp_path / "rows.parquet")
+    rows.assign(**{odd: 9.0}).to_parquet(tmp_path / "moved.parquet")
+    model, state, page = tmp_path / "m", tmp_path / "state", tmp_path / "page.html"
+    run("fit", tmp_path / "rows.parquet", "--target", "y", "--model", "linear", "--out", model)
+    begin = ("--state", state, "--window", 300, "--page", page)
+    assert run("monitor", model, tmp_path / "rows.parquet", *begin).exit_code == 0
+    assert "200 of 300 rows" in page.read_text() and 'role="img"' not in page.read_text()
+    done = run("monitor", model, tmp_path / "moved.parquet", "--state", state, "--page", page)
+    assert done.exit_code == 4 and "note:" not in done.output
+    assert page.read_text().count('role="img"') == 4 and "<i>" not in page.read_text()
 
 
 def test_the_page_gives_the_measured_accuracy_of_each_window_with_labels(run, kept, tmp_path):

@@ -62,7 +62,7 @@ def monitor(
         from ...io import save
         from ..table.errors import UsageError
         from ..table.table_model import read_model
-        from ..table.watch import load_monitor, render_page, start_monitor, watch
+        from ..table.watch import load_monitor, start_monitor, watch
         from ..table.writing import check_page, check_writable, complete_file
 
         inputs = options.input_files(model, data, reference)
@@ -94,6 +94,8 @@ def monitor(
             with show_rows(quiet) as progress:
                 drift, refused = watch(watching, fitted, table, batch, progress)
             if page is not None:
+                from ..table.drift_page import render_page
+
                 text = render_page(watching, drift, printable_name(data.name))
                 with complete_file(page) as file:
                     file.write(text.encode())

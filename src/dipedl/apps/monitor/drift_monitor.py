@@ -140,7 +140,7 @@ class DriftMonitor(BaseEstimator):
             for name, values in _means(rows).items()
         }
         measured = model.held_out_rows().proba is not None
-        self.bias_ = confidence_bias(held_out_rows(model)) if measured else (0.0, 0.0)
+        self.bias_ = confidence_bias(held_out_rows(model)) if measured else np.zeros((2, 2))
         self.columns_ = learn_columns(X) if columns is None else tuple(columns)
         return self._begin()
 
@@ -195,13 +195,13 @@ class DriftMonitor(BaseEstimator):
             rows=self.rows_,
             batches=self.batches_,
             alarms=tuple(test for test in SPENT if highest[test] >= limits[test]),
-            evidence={test: float(self.wealth_[test].log_total) for test in SPENT},
+            evidence=self._evidence(),
             highest=highest,
             limits=limits,
             window=windows[-1] if windows else None,
             windows=len(windows),
             windows_differ=sum(one.differs or bool(one.changed) for one in windows),
-            estimated_accuracy=self.sums_.estimate(*self.bias_),
+            estimated_accuracy=self.sums_.estimate(self.bias_),
             accuracy=self.sums_.accuracy,
             brier=self.sums_.brier,
             false_alarm_rate=self.false_alarm_rate,
@@ -258,15 +258,18 @@ class DriftMonitor(BaseEstimator):
         self.gains_ = {name: np.zeros(BETTORS) for name in self.usual_}
         self.wealth_ = {name: Wealth.of(BETTORS) for name in self.usual_}
         self.wealth_ |= {"p_values": Wealth.of(self.reference_.bettors)}
-        self.sums_ = Sums(np.zeros(3), np.zeros(4))
+        self.sums_ = Sums.empty()
         self.open_ = self._empty_window()
         self.windows_: list[Any] = []
         return self
 
     def _empty_window(self) -> OpenWindow:
         columns = [np.zeros(len(one.counts)) for one in self.columns_]
-        ranges, nothing = np.zeros(len(self.reference_.sizes)), Sums(np.zeros(3), np.zeros(4))
-        return OpenWindow(ranges, np.zeros(2), columns, nothing)
+        ranges = np.zeros(len(self.reference_.sizes))
+        return OpenWindow(ranges, np.zeros(2), columns, Sums.empty())
+
+    def _evidence(self) -> dict[str, float]:
+        return {test: float(self.wealth_[test].log_total) for test in SPENT}
 
     def _check_batch(self, batch: int | None) -> None:
         if batch is not None and not isinstance(batch, int | np.integer):
@@ -297,8 +300,9 @@ class DriftMonitor(BaseEstimator):
         totals = np.array([means[name].sum() for name in self.usual_])
         self.open_ = self.open_ + OpenWindow(self._count(where), totals, columns, sums)
         if len(self.open_) >= self.window:
-            rate = self.false_alarm_rate
-            closed = self.open_.close(self.rows_, self.reference_, self.columns_, self.bias_, rate)
+            known = self.reference_, self.columns_, self.bias_
+            rate, evidence = self.false_alarm_rate, self._evidence()
+            closed = self.open_.close(self.rows_, *known, rate, evidence)
             self.windows_ = [*self.windows_, closed][-_KEPT_WINDOWS:]
             self.open_ = self._empty_window()
         return self.report()

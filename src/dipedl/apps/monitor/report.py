@@ -9,7 +9,8 @@ from typing import Any
 from ...writing.notebook import frame, table
 from .windows import Estimate, Window
 
-_NAMES = {"p_values": "p-values", "uncertainty": "uncertainty", "flagged": "flagged rows"}
+#: Names of the tests for readers.
+TESTS = {"p_values": "p-values", "uncertainty": "uncertainty", "flagged": "flagged rows"}
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class DriftReport:
         Those in which p-values or a column differ.
     estimated_accuracy : Estimate or None
         Without labels, from all rows: the classifier's mean confidence, corrected by that of
-        held-out rows. It assumes that the confidence is as well calibrated on the stream as on
-        them; the interval is that of sampling alone.
+        held-out rows. The interval reaches from there to the mean confidence with the evidence,
+        as if the classifier guessed on rows that are new, and sampling beyond both.
     accuracy, brier : Estimate or None
         Of the rows that came with labels.
     false_alarm_rate : float
@@ -100,7 +101,7 @@ class DriftReport:
         return frame(table("Drift of a stream", ("", ""), rows))
 
     def _lines(self) -> list[tuple[str, str]]:
-        alarms = ", ".join(_NAMES[name] for name in self.alarms)
+        alarms = ", ".join(TESTS[name] for name in self.alarms)
         lines = [
             ("Alarm", f"YES, by {alarms}" if alarms else "no"),
             ("Rows", f"{self.rows:,} in {self.batches:,} batch{'es' * (self.batches != 1)}"),
@@ -108,7 +109,7 @@ class DriftReport:
         ]
         lines += [
             (f"Evidence, {title}", f"{self.evidence[n]:.1f} nats, alarm at {self.limits[n]:.1f}")
-            for n, title in _NAMES.items()
+            for n, title in TESTS.items()
         ]
         lines += self._window_lines()
         estimates = {

@@ -48,8 +48,8 @@ class Sums:
 
     Attributes
     ----------
-    confidence : ndarray, shape (3,)
-        Rows; their confidence; its square.
+    confidence : ndarray, shape (2, 3)
+        Rows, their confidence and its square: of the classifier alone, and with the evidence.
     labelled : ndarray, shape (4,)
         Rows with a label; of them the correct ones; Brier scores; their squares.
     """
@@ -58,26 +58,35 @@ class Sums:
     labelled: np.ndarray
 
     @classmethod
+    def empty(cls) -> Sums:
+        """Return the sums over no row."""
+        return cls(np.zeros((2, 3)), np.zeros(4))
+
+    @classmethod
     def of(cls, rows: Rows, classes: np.ndarray, labels: Any) -> Sums:
         """Sum a batch; `labels` (n,) or None, with None or NaN where a label is not known."""
-        c = rows.confidence
-        confidence = np.array([len(c), c.sum(), (c**2).sum()])
+        confidence = np.array([[len(c), c.sum(), (c**2).sum()] for c in _confidences(rows)])
         return cls(confidence, _count_labels(rows, classes, labels))
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(self.confidence + other.confidence, self.labelled + other.labelled)
 
-    def estimate(self, bias: float, variance: float) -> Estimate | None:
+    def estimate(self, bias: np.ndarray) -> Estimate | None:
         """Accuracy if the classifier is as well calibrated here as on the reference rows.
 
-        The classifier's mean confidence plus `bias`, by how much it was too low there, which has a
-        `variance`: the difference of confidences of D. Guillory et al., "Predicting with confidence
-        on unseen distributions", ICCV 2021. The confidence with the evidence would be too low: it
-        falls with vacuity on every row that is new, also where the classifier is right. The
-        interval knows of sampling alone, not of a calibration that a shift broke.
+        The value is the classifier's mean confidence, corrected by how much it was too low there,
+        the first row of `bias` (2, 2) with its variance: the difference of confidences of
+        D. Guillory et al., "Predicting with confidence on unseen distributions", ICCV 2021. A
+        classifier may guess on rows that are new: so the interval reaches from there to the mean
+        confidence with the evidence, corrected by the second row, and sampling beyond both.
         """
-        n, total, squares = self.confidence.tolist()
-        return _normal(n, total, squares, bias, variance) if n else None
+        if not self.confidence[0, 0]:
+            return None
+        alone, evidence = (
+            _normal(*sums, *off) for sums, off in zip(self.confidence, bias.tolist(), strict=True)
+        )
+        low, high = min(alone.low, evidence.low), max(alone.high, evidence.high)
+        return Estimate(alone.value, low, high, alone.rows)
 
     @property
     def accuracy(self) -> Estimate | None:
@@ -96,15 +105,22 @@ class Sums:
         return _normal(n, score, squares, high=2.0) if n else None
 
 
-def confidence_bias(rows: Rows) -> tuple[float, float]:
-    """Return by how much the confidence of reference rows is too low, and the variance of that."""
+def confidence_bias(rows: Rows) -> np.ndarray:
+    """Return by how much each confidence of reference rows is too low, and its variance, (2, 2)."""
     if rows.correct is None:
-        return 0.0, 0.0
+        return np.zeros((2, 2))
     w = np.ones(len(rows)) if rows.weights is None else rows.weights
-    short = rows.correct - rows.confidence
-    bias = float(np.average(short, weights=w))
-    n = w.sum() ** 2 / (w**2).sum()
-    return bias, float(np.average((short - bias) ** 2, weights=w) / n)
+    n, found = w.sum() ** 2 / (w**2).sum(), []
+    for confidence in _confidences(rows):
+        short = rows.correct - confidence
+        bias = np.average(short, weights=w)
+        found.append([bias, np.average((short - bias) ** 2, weights=w) / n])
+    return np.array(found)
+
+
+def _confidences(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest probabilities (n,) of the classifier alone, and with the evidence."""
+    return rows.confidence, rows.proba.max(axis=1)
 
 
 def _normal(
@@ -279,6 +295,8 @@ class Window:
         Means.
     estimated_accuracy, accuracy : Estimate or None
         Without labels, and of the labelled rows.
+    evidence : dict of str to float
+        Of each test over the stream so far, at the last row: logarithm of its wealth in nats.
     """
 
     first: int
@@ -291,6 +309,7 @@ class Window:
     flagged: float
     estimated_accuracy: Estimate | None
     accuracy: Estimate | None
+    evidence: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,29 +349,31 @@ class OpenWindow:
         last: int,
         reference: ReferenceRanks,
         columns: Sequence[Column],
-        bias: tuple[float, float],
+        bias: np.ndarray,
         rate: float,
+        evidence: dict[str, float],
     ) -> Window:
         """Return the window that ends with row `last`, tested at a false discovery rate.
 
-        `bias` of the confidence, with its variance, is that of the reference.
+        `bias` of the confidences (2, 2) is that of the reference.
         """
         m = len(self)
         distance, p = kolmogorov(self.ranks, reference)
-        tests = [
+        compared = [
             compare_counts(one.counts, counts)
             for one, counts in zip(columns, self.columns, strict=True)
         ]
-        p_values = [p, *(test[1] for test in tests)]
+        p_values = [p, *(p_value for _, p_value in compared)]
         # Of Benjamini and Hochberg.
         found = stats.false_discovery_control(p_values) <= rate
-        pairs = zip(columns, tests, found[1:], strict=True)
+        pairs = zip(columns, compared, found[1:], strict=True)
         changed = [(one.name, psi) for one, (psi, _), on in pairs if on]
         changed.sort(key=lambda one: -one[1])
         u, flagged = (self.sums / m).tolist()
-        accuracy = self.accuracy.estimate(*bias), self.accuracy.accuracy
+        accuracy = self.accuracy.estimate(bias), self.accuracy.accuracy
         first, differs = last - m + 1, bool(found[0])
-        return Window(first, last, distance, p, differs, tuple(changed), u, flagged, *accuracy)
+        tests = distance, p, differs, tuple(changed)
+        return Window(first, last, *tests, u, flagged, *accuracy, evidence)
 
 
 def kolmogorov(counts: np.ndarray, reference: ReferenceRanks) -> tuple[float, float]:

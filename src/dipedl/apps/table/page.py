@@ -17,7 +17,7 @@ from ...plots import (
     VacuityHistogramDisplay,
 )
 from ...plots.canvas import COLORS, LINES, from_zero
-from ...plots.page import Entry, Panel, panel, panel_axes, png_uri, templates
+from ...plots.page import DASHES, Entry, Panel, panel, panel_axes, png_uri, templates
 from .advice import error_ranking, false_alarm_rate, headline, next_steps
 from .evaluate import Evaluation, ScoredTable
 from .table_model import describe_rows_learned
@@ -25,7 +25,6 @@ from .table_model import describe_rows_learned
 __all__ = ["render"]
 
 _BINS, _FEWEST, _LOOKS = 20, 20, 10
-_DASHES = ("", "7 3", "8 2 2 2", "2 3")
 _PAIR = [Entry("classifier alone", 1, ""), Entry("with dipedl", 0, "")]
 _RANKINGS = [
     Entry("confidence of the classifier", 1, ""),
@@ -55,7 +54,7 @@ def render(found: Evaluation, test: str, model: str, sources: Sequence[Provenanc
         "false_alarm_rate": false_alarm_rate(found),
         "pair": _PAIR,
         "rankings": _RANKINGS,
-        "sets": [Entry(side.name, i % 4, _DASHES[i % 4]) for i, side in enumerate(sides)],
+        "sets": [Entry(side.name, i % 4, DASHES[i % 4]) for i, side in enumerate(sides)],
         "reliability": [_reliability(found)] if known else [],
         "selection": [_selection(found)] if known else [],
         "evidence": list(_evidence(sides)),

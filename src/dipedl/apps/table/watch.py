@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from markupsafe import Markup
-
 from ...io import load
-from ...plots.canvas import COLORS
 from ..monitor import DriftMonitor, DriftReport
 from .columns import as_inputs, check_known
 from .errors import UsageError, UserError
@@ -71,34 +67,3 @@ def watch(
         if progress is not None:
             progress(rows, piece.done)
     return report, refused
-
-
-def render_page(monitor: DriftMonitor, report: DriftReport, stream: str) -> str:
-    """Return the report and its windows, as charts and a table, in HTML text that loads nothing."""
-    from ...plots.page import panel, panel_axes, templates
-
-    windows = monitor.windows_
-    lines = {
-        "share of flagged rows": [w.flagged for w in windows],
-        "mean uncertainty": [w.uncertainty for w in windows],
-        "KS distance of p-values": [w.distance for w in windows],
-        "accuracy, measured": [w.accuracy and w.accuracy.value for w in windows],
-        "accuracy, estimated": [
-            w.estimated_accuracy and w.estimated_accuracy.value for w in windows
-        ],
-    }
-    charts = []
-    for title, names in (("Shares", list(lines)[:3]), ("Accuracy", list(lines)[3:])):
-        ax = panel_axes(6.4, 2.2)
-        drawn = [name for name in names if any(value is not None for value in lines[name])]
-        for name, color in zip(drawn, COLORS, strict=False):
-            values = np.array(lines[name], dtype=float)
-            ax.plot([w.last for w in windows], values, color=color, marker=".", label=name)
-        ax.set_xlabel("row")
-        if drawn:
-            ax.legend(fontsize=8, frameon=False)
-        charts.append(panel(title, ax, ", ".join(drawn), title))
-    template = templates("dipedl.apps.table").get_template("drift.html.j2")
-    return template.render(
-        stream=stream, report=Markup(report._repr_html_()), charts=charts, windows=windows[::-1]
-    )
