@@ -982,18 +982,6 @@ def categories(X: Any) -> dict[int, list[Any]]:
     return {j: list(values.cat.categories) for j, values in parts if is_category(values)}
 
 
-def drop_unused_levels(X: Any) -> Any:
-    """Return a table without the levels of its categories that no row has."""
-    if not is_pandas(X):
-        return X
-    used = {
-        j: values.cat.remove_unused_categories()
-        for j, values in enumerate(X.iloc[:, j] for j in range(X.shape[1]))
-        if hasattr(values, "cat")
-    }
-    return replace_columns(X, used) if used else X
-
-
 def with_categories(X: Any, known: Mapping[int, list[Any]]) -> Any:
     """Return a DataFrame with the categories of the fit; a new one, which has no code, is missing.
 

@@ -1,5 +1,7 @@
 """A class left out of a fit is asked about as an unknown one would be."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -205,6 +207,21 @@ def test_what_cannot_be_rehearsed_is_named(given):
     clf, rows, options, kind, message = given
     with pytest.raises(kind, match=message):
         clf.rehearse_unknown(*rows, **options)
+
+
+def test_warnings_of_the_fits_are_not_shown_though_a_classifier_resets_all_filters():
+    """Threads of scikit-learn's forests may: a report of 1,700 notes."""
+
+    class Loud(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            warnings.resetwarnings()
+            warnings.warn("fitting", UserWarning, stacklevel=1)
+            return super().fit(X, y, sample_weight)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DIPClassifier(Loud(), GDADensity()).rehearse_unknown(IRIS, KINDS)
+    assert not caught
 
 
 def test_an_error_of_a_fit_says_which_class_was_left_out():

@@ -22,7 +22,6 @@ from ..density.base import is_frozen
 from ..evidence import alarm_threshold
 from ..inputs import (
     as_numbers,
-    drop_unused_levels,
     encode_table_rows,
     one_thread,
     validate_groups,
@@ -34,6 +33,7 @@ from ..protocols import optional
 from ..writing import notebook
 from ..writing.finding import Finding, Number
 from ..writing.numbers import plain_labels
+from ..writing.progress import Stopwatch
 
 __all__ = ["UnknownRehearsal", "rehearse_unknown"]
 
@@ -334,6 +334,9 @@ def rehearse_unknown(
             known = _first_rows(known, y, groups, max_rows)
             unknown = unknown[:max_rows]
         jobs.append((np.sort(known), unknown))  # as given, for a splitter that goes by time
+    watch = Stopwatch(clf.verbose)
+    most = max(len(known) for known, _ in jobs)
+    watch.say(f"{len(jobs)} classes are left out in turn, each of a fit to {most} rows at most")
     if progress is not None:
         progress(0, len(jobs))
     counts, methods, n_jobs = [], METHODS, clf.n_jobs if n_jobs is None else n_jobs
@@ -343,6 +346,7 @@ def rehearse_unknown(
     for counted in fits:
         counts.append([*counted.values()])
         methods = tuple(counted)
+        watch.say(f"{len(counts)} of {len(jobs)} classes left out")
         if progress is not None:
             progress(len(counts), len(jobs))
     rows = np.array([len(unknown) for _, unknown in jobs])
@@ -432,13 +436,12 @@ def _flag_left_out(
     settings = {"cv": pairs_among(clf.cv, known), "n_jobs": None, "verbose": 0}
     settings |= {"prior": prior} if prior.ndim == 1 else {}
     model = clone(clf).set_params(**settings)
-    # A level that only the class left out has is unknown too.
-    inputs, new = drop_unused_levels(_safe_indexing(X, known)), _safe_indexing(X, unknown)
+    inputs, new = _safe_indexing(X, known), _safe_indexing(X, unknown)
     own = None if groups is None else np.unique(groups[known], return_inverse=True)[1]
     try:
-        with warnings.catch_warnings():
-            # Those of the fit to all classes are said there.
-            warnings.simplefilter("ignore")
+        # Those of the fit to all classes are said there. A filter would not do: threads of a forest
+        # may reset it.
+        with warnings.catch_warnings(record=True):
             model.fit(inputs, y[known], **({} if own is None else {"groups": own}))
             Z, P, scores = model.predict_parts(new)
             learned = model.evidence_.transform(inputs)

@@ -246,7 +246,8 @@ class UnknownRehearsalDisplay(Display):
         TypeError
             If the estimator is no `DIPClassifier`.
         """
-        model, _ = last_step_with("rehearse_unknown", estimator)
+        model, before = last_step_with("rehearse_unknown", estimator)
+        X = X if before is None else before.transform(X)
         return cls(model.rehearse_unknown(X, y, groups, **options)).plot()
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:

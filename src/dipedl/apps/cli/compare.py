@@ -57,13 +57,13 @@ def compare(
         options.check_order(old, data)
         options.check_order(new, data)
         before, after = read_model(old), read_model(new)
-        tables = (
+        first, second = (
             options.open_for(model, file, data, delimiter)
             for model, file in ((before, old), (after, new))
         )
         if not quiet:
             echo("Answering with both models ...", err=True)
-        found = compare_models(before, after, *tables, rows=rows or None)
+        found = compare_models(before, after, first, second, rows=rows or None)
         if out is not None:
             with table_writer(out) as write:
                 write(found.answers)

@@ -162,7 +162,8 @@ def show_classes(quiet: bool, fit: str) -> Iterator[Callable[[int, int], None] |
             echo(f"Leaving {classes} classes out in turn: {classes} times {fit} ...", err=True)
             return
         left = (time.perf_counter() - start) * (classes - done) / done
-        line.show(f"{done} of {classes} classes, about {left:.0f} s left")
+        about = f", about {left:.0f} s left" if done < classes else ""
+        line.show(f"{done} of {classes} classes{about}")
 
     try:
         yield show
