@@ -8,9 +8,11 @@ A template is Markdown with expressions of Jinja; `receipt(NAME)` is results/NAM
 import ast
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from math import pi, sqrt
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from harness import RESULTS, ROOT, receipt, where
@@ -61,6 +63,13 @@ def page(template: str, **values: Any) -> str:
     tolerances = {t: [name for name, of in ACROSS.items() if of == t] for t in ACROSS.values()}
     environment.globals |= {
         **{"receipt": receipt, "where": where, "mean": mean, "names": NAMES, "facts": FACTS},
+        **{
+            "shares_of": shares_of,
+            "average": average,
+            "error": error,
+            "max": max,
+            "chance": chance,
+        },
         **{"calls": calls, "label": label, "verdict": verdict, "exact": EXACT},
         **{"verified": verify_rows(), "tolerances": sorted(tolerances.items())},
     }
@@ -94,6 +103,31 @@ def mean(
         found = found[found.index.isin(classifiers, level="classifier")]
     values = found.melt()["value"].dropna()
     return {"n": len(values), "mean": float(values.mean()) if len(values) else 0.0}
+
+
+def shares_of(row: dict[str, Any]) -> list[dict[str, float]]:
+    """Return the shares of the classes of all data sets, of the receipt of unknown_classes."""
+    return [of for data in row["values"].values() for of in data.values()]
+
+
+def average(classes: list[dict[str, float]], name: str) -> float:
+    """Return the mean of a share over classes."""
+    return fmean(of[name] for of in classes)
+
+
+def error(classes: list[dict[str, float]], name: str, over: Callable[..., float] = fmean) -> float:
+    """Return the absolute difference of estimate and fresh rows, its mean `over` classes."""
+    return over([abs(of["dipedl"] - of[name]) for of in classes])
+
+
+def chance(classes: list[dict[str, float]]) -> float:
+    """Return the mean absolute difference that two samples of one share have by chance."""
+    found = []
+    for of in classes:
+        share = (of["dipedl"] + of["same half"]) / 2
+        variance = share * (1 - share) * (1 / of["rows"] + 1 / of["fresh rows"])
+        found.append(sqrt(2 / pi * variance))  # the mean of |x| of a normal variable
+    return fmean(found)
 
 
 def natural(names: Iterable[str]) -> list[str]:
