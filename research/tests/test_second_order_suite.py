@@ -8,11 +8,11 @@ from sklearn.preprocessing import StandardScaler
 
 from dipedl import DIPClassifier, Dirichlet
 from dipedl.calibration import Rehearsal
+from dipedl.dirichlet import concentration_of_samples
 from dipedl_bench import load_rows, load_suite
 from dipedl_bench.datasets import load_known_truth
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.report.page import render
-from dipedl_bench.results.known_truth import concentration_of_samples
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.methods import run_methods
 from dipedl_bench.running.training import train_part

@@ -422,6 +422,23 @@ def concentration(log_evidence: Array, proba: Array, prior: Array, xp: Any = np)
     return prior + evidence[:, None] * proba
 
 
+#: Least probability, and bounds of the strength, of Dirichlets that are matched to samples.
+_LEAST_MEAN, _STRENGTHS = 1e-9, (0.05, 1e6)
+
+
+def concentration_of_samples(samples: np.ndarray) -> np.ndarray:
+    """Concentration (n, k) with the mean and the summed variances of samples (m, n, k).
+
+    The variances of a Dirichlet of mean m and strength S add up to ``(1 - |m|^2) / (S + 1)``.
+    Samples that agree have the largest strength, a million.
+    """
+    mean = np.clip(samples.mean(axis=0), _LEAST_MEAN, None)
+    mean /= mean.sum(axis=1, keepdims=True)
+    variance = np.maximum(samples.var(axis=0, ddof=1).sum(axis=1), _LEAST_MEAN)
+    strength = np.clip((1 - (mean**2).sum(axis=1)) / variance - 1, *_STRENGTHS)
+    return np.asarray(mean * strength[:, None])
+
+
 def vacuity(log_evidence: Array, prior: Array) -> Array:
     """Share of the strength that is prior, ``alpha0 / (alpha0 + exp(log_evidence))``, (n,)."""
     xp = namespace(log_evidence)

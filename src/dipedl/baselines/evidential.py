@@ -109,7 +109,7 @@ class Evidential:
     def _check_parameters(self) -> None:
         check_choice("evidence", self.evidence, ("exp", "relu", "softplus"))
         for name, value in self.get_params(deep=False).items():
-            if name in ("lambda1", "kl_weight", "entropy_weight"):
+            if name in ("lambda1", "kl_weight", "entropy_weight", "fisher_weight"):
                 check_number(name, value, ">= 0", lambda x: x >= 0)
         length = self.annealing_epochs
         if isinstance(length, float):

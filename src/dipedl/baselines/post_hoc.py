@@ -49,7 +49,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         X, y = validate_inputs_and_labels(self, X, y)
         check_class_counts(y)
         self._check_parameters(y)
-        estimator = clone_classifier(self.estimator)
+        estimator = clone_classifier(self._template())
         classes = known_classes(estimator, y)
         keywords = accepted_arguments(estimator, validation=validation)
         self.estimator_, known = fit_classifier(estimator, X, y, keywords)
@@ -70,10 +70,15 @@ class PostHoc(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         """The tags of the classifier; scores of features need dense inputs."""
-        default = LogisticRegression() if self.estimator is None else self.estimator
+        template = self._template()
+        default = LogisticRegression() if template is None else template
         tags = take_input_tags(super().__sklearn_tags__(), default)
         tags.input_tags.sparse &= not hasattr(self, "features")
         return tags
+
+    def _template(self) -> Any:
+        """Return the estimator of which a copy is fitted; None is logistic regression."""
+        return self.estimator
 
     def _check_parameters(self, y: np.ndarray) -> None:
         """Raise ValueError or TypeError for a parameter that does not fit."""

@@ -18,7 +18,6 @@ BY_DENSITY, BY_CONFIDENCE = ("densest", "middle", "sparsest"), ("unsure", "betwe
 _NEIGHBOURS = 10
 #: Quantiles of stronger Dirichlets are not exact; their intervals have no width in any case.
 _STRONGEST = 1e6
-_LEAST = 1e-9
 #: A true probability this far outside an interval is rounding.
 _ROUNDING = 1e-12
 
@@ -65,15 +64,6 @@ def error_correlation(uncertainty: np.ndarray, proba: np.ndarray, P: np.ndarray)
     if np.ptp(uncertainty) == 0 or np.ptp(errors) == 0:
         return 0.0
     return float(spearmanr(uncertainty, errors).statistic)
-
-
-def concentration_of_samples(samples: np.ndarray) -> np.ndarray:
-    """Concentration (n, k) with the mean and the summed variances of samples (m, n, k)."""
-    mean = np.clip(samples.mean(axis=0), _LEAST, None)
-    mean /= mean.sum(axis=1, keepdims=True)
-    variance = np.maximum(samples.var(axis=0, ddof=1).sum(axis=1), _LEAST)
-    strength = np.clip((1 - (mean**2).sum(axis=1)) / variance - 1, 0.05, _STRONGEST)
-    return np.asarray(mean * strength[:, None])
 
 
 def distances(train: np.ndarray, X: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

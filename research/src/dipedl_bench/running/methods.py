@@ -16,8 +16,10 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
+from dipedl.dirichlet import concentration_of_samples
+
 from ..datasets.splits import Splits
-from ..results.known_truth import concentration_of_samples, distances
+from ..results.known_truth import distances
 from ..results.receipt import receipt
 from ..results.scores import score
 from ..results.store import Store

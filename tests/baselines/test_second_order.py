@@ -1,0 +1,288 @@
+"""I-EDL, F-EDL, NatPN, SNGP, Laplace and ensembles as Dirichlets, each against its formula."""
+
+from math import log, pi
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+from scipy.special import digamma, gammaln, polygamma, softmax
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+torch = pytest.importorskip("torch")
+
+from dipedl.baselines import (  # noqa: E402
+    FEDL,
+    IEDL,
+    SNGP,
+    DeepEnsemble,
+    EnsembleDirichlet,
+    LastLayerLaplace,
+    MCDropout,
+    NatPN,
+)
+from dipedl.baselines.fedl import moments_of_outputs  # noqa: E402
+from dipedl.datasets import load_digits  # noqa: E402
+from dipedl.dirichlet import Dirichlet  # noqa: E402
+from dipedl.networks import MLP, Training  # noqa: E402
+
+TRAINING = Training(epochs=12, batch_size=64, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
+LOGITS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+LABELS = torch.arange(6) % 3
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_digits()
+
+
+@pytest.fixture(scope="module", params=[IEDL, FEDL, NatPN, SNGP], ids=lambda m: m.__name__)
+def fitted(request, data):
+    return request.param(MLP((64, 32)), TRAINING).fit(data.X_train, data.y_train)
+
+
+def test_it_learns_and_doubts_what_it_has_not_seen(fitted, data):
+    # a nearest class mean reaches 0.89 here
+    assert fitted.score(data.X_test, data.y_test) > 0.95
+    # one radial flow leaves the space between classes dense: NatPN doubts what is far
+    unknown = 5 * data.X_test if isinstance(fitted, NatPN) else data.ood["held_out"]
+    assert (fitted.uncertainty(data.X_test)[:, None] < fitted.uncertainty(unknown)).mean() > 0.75
+    np.testing.assert_allclose(fitted.predict_proba(data.X_test).sum(axis=1), 1, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------ I-EDL
+
+
+def iedl_of_row(alpha, label, fisher_weight):
+    """Loss of one row, of the whole information matrix, without the KL."""
+    S, k = alpha.sum(), len(alpha)
+    information = np.diag(polygamma(1, alpha)) - polygamma(1, S) * np.ones((k, k))
+    errors = 0.0
+    for j, a in enumerate(alpha):
+        bias, variance = (j == label) - a / S, a * (S - a) / S**2 / (S + 1)
+        errors += polygamma(1, a) * (bias**2 + variance)
+    return errors - fisher_weight * np.linalg.slogdet(information)[1]
+
+
+def kl_of_row(alpha, label):
+    a = np.where(np.arange(len(alpha)) == label, 1.0, alpha)
+    S, k = a.sum(), len(a)
+    log_ratio = gammaln(S) - gammaln(a).sum() - gammaln(k)
+    return log_ratio + ((a - 1) * (digamma(a) - digamma(S))).sum()
+
+
+@pytest.mark.parametrize("fisher_weight", [0.0, 0.05, 2.0])
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_the_loss_of_iedl(fisher_weight, scale):
+    model = IEDL(fisher_weight=fisher_weight, annealing_epochs=4)
+    alpha = 1 + np.logaddexp(0, scale * LOGITS.double().numpy())
+    rows = list(zip(alpha, LABELS.numpy(), strict=True))
+    expected = np.mean([iedl_of_row(*row, fisher_weight) for row in rows])
+    got = model._loss(scale * LOGITS.double(), LABELS, epoch=0)
+    np.testing.assert_allclose(got, expected, rtol=1e-7)
+    later = model._loss(scale * LOGITS.double(), LABELS, epoch=2)
+    np.testing.assert_allclose(later - got, 0.5 * np.mean([kl_of_row(*row) for row in rows]))
+
+
+# ------------------------------------------------------------------------------------------ F-EDL
+
+
+def test_moments_of_a_flexible_dirichlet_are_those_of_the_mixture(rng):
+    outputs = torch.tensor(rng.normal(size=(5, 7)))
+    mean, variance, p = (part.numpy() for part in moments_of_outputs(outputs))
+    for row, o in enumerate(outputs.numpy()):
+        alpha, tau = np.exp(o[:3]), np.log1p(np.exp(o[6]))
+        weights = softmax(o[3:6])
+        parts = [Dirichlet((alpha + tau * e)[None]) for e in np.eye(3)]
+        m = sum(w * d.mean[0] for w, d in zip(weights, parts, strict=True))
+        pairs = zip(weights, parts, strict=True)
+        squares = sum(w * (d.variance[0] + d.mean[0] ** 2) for w, d in pairs)
+        np.testing.assert_allclose(mean[row], m, rtol=1e-10)
+        np.testing.assert_allclose(variance[row], squares - m**2, rtol=1e-8)
+        np.testing.assert_allclose(p[row], weights)
+
+
+def test_a_flexible_dirichlet_of_tau_one_is_a_dirichlet():
+    alpha = np.array([[2.0, 5.0, 1.5]])
+    tau = np.log(np.e - 1)  # softplus gives 1
+    outputs = np.concatenate([np.log(alpha), np.log(alpha / alpha.sum()), [[tau]]], axis=1)
+    mean, variance, _ = moments_of_outputs(torch.tensor(outputs))
+    d = Dirichlet(alpha)
+    np.testing.assert_allclose(mean, d.mean, rtol=1e-12)
+    np.testing.assert_allclose(variance, d.variance, rtol=1e-10)
+
+
+def test_the_loss_and_the_uncertainties_of_fedl(rng):
+    outputs, labels = torch.tensor(rng.normal(size=(6, 7))), torch.arange(6) % 3
+    mean, variance, p = (part.numpy() for part in moments_of_outputs(outputs))
+    expected = [
+        sum(
+            ((j == y) - mean[i, j]) ** 2 + variance[i, j] + ((j == y) - p[i, j]) ** 2
+            for j in range(3)
+        )
+        for i, y in enumerate(labels.numpy())
+    ]
+    np.testing.assert_allclose(FEDL()._loss(outputs, labels, epoch=0), np.mean(expected))
+    wrong = np.mean(mean.argmax(axis=1) != labels.numpy())
+    assert float(FEDL()._error_rate(outputs, labels)) == pytest.approx(wrong)
+
+
+def test_kinds_of_fedl_add_up(data):
+    model = FEDL(MLP((8,)), Training(epochs=1, n_jobs=1)).fit(data.X_train[:99], data.y_train[:99])
+    kinds = {kind: model.uncertainty(data.X_test, kind) for kind in ("aleatoric", "total")}
+    epistemic = model.uncertainty(data.X_test)
+    np.testing.assert_allclose(kinds["aleatoric"] + epistemic, kinds["total"])
+    total = 1 - (model.predict_proba(data.X_test) ** 2).sum(axis=1)
+    np.testing.assert_allclose(kinds["total"], total, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------ NatPN
+
+
+def test_the_evidence_of_natpn_is_a_density_times_its_budget(data):
+    model = NatPN(MLP((16,)), Training(epochs=2, n_jobs=1), latent_dim=3, n_layers=2)
+    module = model.fit(data.X_train, data.y_train).module_
+    z = torch.tensor(model.transform(data.X_test[:20])).float()
+    u = z.double().numpy()[:, None]
+    weight, bias = (part.detach().double().numpy() for part in module.layer.parameters())
+    classes = softmax(u[:, 0] @ weight.T + bias, axis=1)
+
+    def image(point):
+        """The flow of one point, in numbers of NumPy, for a Jacobian by differences."""
+        flow = module.flow
+        layers = zip(flow.center, flow.raw_scale, flow.raw_slope, strict=True)
+        for center, scale, slope in layers:
+            c = center[0].detach().double().numpy()
+            a, s = (np.log1p(np.exp(part[0].item())) for part in (scale, slope))
+            r = np.linalg.norm(point - c)
+            point = point + (s - a) / (a + r) * (point - c)
+        return point
+
+    d = model.predict_dirichlet(data.X_test[:20])
+    for row, point in enumerate(u[:, 0]):
+        step = 1e-5 * np.eye(3)
+        jacobian = [(image(point + e) - image(point - e)) / 2e-5 for e in step]
+        density = np.exp(-0.5 * image(point) @ image(point)) / (2 * pi) ** 1.5
+        density *= abs(np.linalg.det(jacobian))
+        expected = density * np.exp(1.5 * log(4 * pi)) * classes[row]
+        np.testing.assert_allclose(d.concentration[row] - 1, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_the_flow_of_natpn_ends_at_the_likelihood_of_the_latent_points(data, monkeypatch):
+    def mean_log_density():
+        made = NatPN(MLP((16,)), Training(epochs=3, n_jobs=1), latent_dim=3)
+        module = made.fit(data.X_train, data.y_train).module_
+        z = torch.from_numpy(made.transform(data.X_train)).float()
+        return float(module.flow(z).detach().mean()), z
+
+    (alone, z), _ = mean_log_density(), monkeypatch.setattr(NatPN, "_fit_head", lambda *_: None)
+    together, before = mean_log_density()
+    torch.testing.assert_close(z, before)  # the encoder stays
+    assert alone > together + 0.1
+
+
+def test_evidence_out_of_bounds_has_a_gradient(data):
+    model = NatPN(MLP((16,)), Training(epochs=1, n_jobs=1)).fit(data.X_train, data.y_train)
+    far = torch.full((2, data.X_train.shape[1]), 1e4, requires_grad=True)
+    outputs = model.module_(far)
+    outputs.logsumexp(dim=1).sum().backward()
+    np.testing.assert_allclose(outputs.detach().logsumexp(dim=1), -30, atol=4)
+    assert far.grad.abs().max() > 0
+
+
+# ------------------------------------------------------------------------------------------- SNGP
+
+
+def test_the_variance_of_sngp_is_that_of_bayesian_regression(data):
+    X = data.X_train[:200]
+    settings = Training(epochs=2, n_jobs=1)
+    model = SNGP(MLP((16,)), settings, n_fourier=40, ridge=0.5, length_scale=3.0)
+    model.fit(X, data.y_train[:200])
+    V, a = (part.double().numpy() for part in model.module_.head[0].buffers())
+
+    def phi(rows):
+        angles = model.transform(rows) @ V.T + a
+        return np.cos(angles) * np.sqrt(2 / 40)
+
+    covariance = np.linalg.inv(np.eye(40) + phi(X).T @ phi(X) / 0.5)
+    expected = [row @ covariance @ row for row in phi(data.X_test)]
+    np.testing.assert_allclose(model.variance(data.X_test), expected, rtol=1e-3)
+    divided = model.logits(data.X_test) / np.sqrt(1 + pi / 8 * np.array(expected))[:, None]
+    proba = np.exp(divided) / np.exp(divided).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(data.X_test), proba, rtol=1e-3)
+    evidence = np.exp(divided).sum(axis=1)
+    np.testing.assert_allclose(model.uncertainty(data.X_test), -np.log(evidence), rtol=1e-3)
+
+
+def test_products_of_the_features_of_sngp_approach_its_kernel(rng):
+    model = SNGP(MLP((6,)), n_fourier=20_000, length_scale=2.0)
+    model.image_shape_ = (1, 1, 4)
+    fourier = model.build_network(3, seed=0).head[0]
+    Z = rng.normal(size=(5, 6)).astype(np.float32)
+    phi = fourier(torch.from_numpy(Z)).numpy()
+    squared = ((Z[:, None] - Z) ** 2).sum(axis=2)
+    np.testing.assert_allclose(phi @ phi.T, np.exp(-squared / 8), atol=0.04)
+
+
+# ---------------------------------------------------------------------------------------- Laplace
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_laplace_is_the_gaussian_of_the_whole_kronecker_product(rng, fit_intercept):
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    queries = rng.normal(size=(6, 3)) * 3
+    rule = LogisticRegression(fit_intercept=fit_intercept).fit(X, y)
+    model = LastLayerLaplace(FrozenEstimator(rule), prior_precision=0.7).fit(X, y)
+    ones = np.ones((50, 1))
+    Z = np.hstack([X, ones]) if fit_intercept else X
+    P = rule.predict_proba(X)
+    A, G = sum(np.outer(z, z) for z in Z), sum(np.diag(p) - np.outer(p, p) for p in P) / 50
+    covariance = np.linalg.inv(np.kron(G, A) + 0.7 * np.eye(3 * Z.shape[1]))
+    answers = model.logit_variance(queries), model.predict_proba(queries)
+    for query, v, p in zip(queries, *answers, strict=True):
+        z = np.append(query, 1.0) if fit_intercept else query
+        J = block_diag(z, z, z)
+        expected = np.diag(J @ covariance @ J.T)
+        np.testing.assert_allclose(v, expected, rtol=1e-8)
+        f = rule.decision_function(query[None])[0]
+        np.testing.assert_allclose(p, softmax(f / np.sqrt(1 + pi * expected / 8)), rtol=1e-8)
+
+
+def test_the_prior_precision_has_the_largest_marginal_likelihood(rng):
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    rule = LogisticRegression().fit(X, y)
+    tau = LastLayerLaplace(FrozenEstimator(rule)).fit(X, y).prior_precision_
+    Z, P = np.hstack([X, np.ones((50, 1))]), rule.predict_proba(X)
+    A, G = Z.T @ Z, np.diag(P.mean(axis=0)) - P.T @ P / 50
+    weights = np.append(rule.coef_, rule.intercept_)
+
+    def evidence(t):
+        H = np.kron(G, A) + t * np.eye(12)
+        return 6 * np.log(t) - t / 2 * weights @ weights - np.linalg.slogdet(H)[1] / 2
+
+    assert all(evidence(tau) > evidence(t) for t in (tau * 1.02, tau / 1.02, 10 * tau, tau / 10))
+
+
+# -------------------------------------------------------------------------------------- ensembles
+
+
+def test_an_ensemble_as_a_dirichlet_has_its_moments(rng):
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    ensemble = DeepEnsemble(ExtraTreesClassifier(5, max_depth=3, random_state=0), n_members=4)
+    model = EnsembleDirichlet(ensemble).fit(X, y)
+    d, samples = model.predict_dirichlet(X), model.estimator_.sample_proba(X)
+    np.testing.assert_allclose(d.mean, samples.mean(axis=0), rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(model.predict_proba(X), d.mean)
+    summed = samples.var(axis=0, ddof=1).sum(axis=1)
+    np.testing.assert_allclose(d.variance.sum(axis=1), summed, rtol=1e-5, atol=1e-8)
+    np.testing.assert_array_equal(model.uncertainty(X), d.epistemic)
+    np.testing.assert_array_equal(model.uncertainty(X, "vacuity"), d.vacuity)
+
+
+def test_passes_of_dropout_are_an_ensemble(data):
+    dropout = MCDropout(MLP((16,), dropout=0.3), Training(epochs=2, n_jobs=1), n_samples=6)
+    dropout.fit(data.X_train, data.y_train)
+    model = EnsembleDirichlet(FrozenEstimator(dropout)).fit(data.X_train, data.y_train)
+    P = dropout.predict_proba(data.X_test)
+    np.testing.assert_allclose(model.predict_proba(data.X_test), P, rtol=1e-5, atol=1e-7)
