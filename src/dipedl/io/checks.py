@@ -46,8 +46,8 @@ _TYPES = {
     "gaussians.TiedMoments",
     "apps.monitor.drift_monitor": "monitoring.DriftMonitor",
     "apps.monitor.bets": "monitoring.ReferenceRanks monitoring.Wealth",
-    "apps.monitor.windows": "monitoring.Estimate monitoring.OpenWindow monitoring.Sums "
-    "monitoring.Window",
+    "apps.monitor.windows": "monitoring.Calibration monitoring.Estimate "
+    "monitoring.OpenWindow monitoring.Sums monitoring.Window",
     # The transformers of spectra, but not the functions and the containers beside them.
     "apps.spectra.features": "spectra.BlockStatistics spectra.EnergyNormalizer spectra.LineMeans "
     "spectra.PrincipalComponents spectra.SavitzkyGolay",

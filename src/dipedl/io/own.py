@@ -585,6 +585,12 @@ def _ranks_fit(ranks: Any, sizes: c.Sizes) -> None:
     c.need((ranks.sizes > 0).all(), "have empty ranges")
 
 
+def _knots_rise(calibration: Any, sizes: c.Sizes) -> None:
+    c.need(len(calibration.confidence) > 0, "have no knot")
+    for name in ("confidence", "right"):
+        c.need((np.diff(getattr(calibration, name)) >= 0).all(), "have knots that fall")
+
+
 def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
     """Counts are of the ranges of the reference and of the columns, wealth of its bettors."""
     ranges = len(monitor.reference_.sizes)
@@ -599,6 +605,7 @@ def _monitor_fits(monitor: Any, sizes: c.Sizes) -> None:
     found = [len(counts) for counts in monitor.open_.columns]
     expected = [len(column.counts) for column in monitor.columns_]
     c.need(found == expected, "have counts of other columns")
+    c.need(len(monitor.calibrations_) == 2, "have calibrations of other confidences")
 
 
 _MONITORING: dict[str, Entry] = {
@@ -608,7 +615,7 @@ _MONITORING: dict[str, Entry] = {
             "classes_": c.labels(),
             "reference_": c.ours("monitoring.ReferenceRanks"),
             "usual_": c.mapping(c.text, c.SHARE),
-            "bias_": c.floats(2, 2),
+            "calibrations_": c.each(c.ours("monitoring.Calibration"), kind=tuple),
             "columns_": c.each(c.ours("fitting.InputColumn"), kind=tuple),
             "rows_ batches_": c.count(),
             "batch_": c.count(least=-1),
@@ -637,6 +644,10 @@ _MONITORING: dict[str, Entry] = {
     "monitoring.OpenWindow": Entry(
         {"ranks": _COUNTS, "sums": c.floats(2, least=0), "columns": c.each(_COUNTS)}
         | {"accuracy": c.ours("monitoring.Sums")},
+    ),
+    "monitoring.Calibration": Entry(
+        {"confidence right": c.floats("m", least=0, most=1), "variance": c.real(0)},
+        where=(_knots_rise,),
     ),
     "monitoring.Estimate": Entry({"value low high": c.real(), "rows": c.count()}),
     "monitoring.Window": Entry(

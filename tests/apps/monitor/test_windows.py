@@ -10,9 +10,10 @@ from scipy import stats
 from dipedl.apps.monitor.bets import ReferenceRanks
 from dipedl.apps.monitor.rows import Rows
 from dipedl.apps.monitor.windows import (
+    Calibration,
     Sums,
+    calibrations_of,
     compare_counts,
-    confidence_bias,
     count_columns,
     count_rows,
     kolmogorov,
@@ -137,7 +138,7 @@ def labelled(labels):
     proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
     answers = np.array(["a", "b"], dtype=object)[proba.argmax(axis=1)]
     rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, proba.max(axis=1), answers)
-    return Sums.of(rows, np.array(["a", "b"]), labels)
+    return Sums.of(rows, np.array(["a", "b"]), labels, calibrations_of(rows))
 
 
 def test_accuracy_and_brier_of_the_labels_that_are_known():
@@ -157,31 +158,58 @@ def test_labels_of_another_length_or_type_are_refused(labels):
         labelled(labels)
 
 
-def test_estimated_accuracy_is_the_corrected_confidence_and_reaches_to_that_with_evidence():
-    proba = np.array([[0.6, 0.4], [0.45, 0.55], [0.7, 0.3], [0.4, 0.6]])
+def reference(n, weights=None):
+    """Rows of which a confidence c is right with probability c squared; evidence takes a tenth."""
+    rng = np.random.default_rng(4)
+    confidence = rng.uniform(0.5, 1, n)
+    right = 1.0 * (rng.random(n) < confidence**2)
+    P = three_classes(0.9 * confidence)
+    return Rows(
+        np.ones(n), np.zeros(n), np.zeros(n), P, confidence, np.full(n, "a"), weights, right
+    )
+
+
+def three_classes(largest):
+    return np.column_stack([largest, (1 - largest) / 2, (1 - largest) / 2])
+
+
+def test_estimated_accuracy_is_the_share_right_at_the_same_confidence():
+    known = reference(40_000)
+    calibrations = calibrations_of(known)
+    rng, n = np.random.default_rng(5), 2_000
+    confidence = rng.uniform(0.6, 0.7, n)  # less sure than the reference
+    P = three_classes(np.full(n, 0.55))
+    rows = Rows(np.ones(n), np.zeros(n), np.zeros(n), P, confidence, np.full(n, "a"))
+    sums = Sums.of(rows, np.array(list("abc")), None, calibrations)
+    found = (sums + sums).estimate(calibrations)
+    assert found.value == pytest.approx((confidence**2).mean(), abs=0.02) and found.rows == 2 * n
+    # With the evidence the confidence is 0.9 times as large: 0.55 stands for 0.55 / 0.9.
+    assert found.low == pytest.approx((0.55 / 0.9) ** 2, abs=0.03) and found.low < found.value
+    sampling = calibrations[0](confidence).var() / 2 / n + known.correct.var() / 40_000
+    assert found.high - found.value == pytest.approx(1.96 * np.sqrt(sampling), rel=0.1)
+
+
+def test_a_calibration_is_isotonic_regression_and_weights_count_rows():
+    times = np.random.default_rng(6).integers(1, 4, 60)
+    one, every = reference(60, 1.0 * times), np.repeat(np.arange(60), times)
+    parts = vars(reference(60)) | {"weights": None}
+    again = Rows(**{name: v if v is None else v[every] for name, v in parts.items()})
+    weighted, repeated = calibrations_of(one)[0], calibrations_of(again)[0]
+    at = np.linspace(0.5, 1, 50)
+    np.testing.assert_allclose(weighted(at), repeated(at))
+    assert (np.diff(weighted(at)) >= 0).all()
+    assert weighted(np.array([0.5, 1.0])).tolist() == [weighted.right[0], weighted.right[-1]]
+    right = np.average(one.correct, weights=times)
+    assert np.average(weighted(one.confidence), weights=times) == pytest.approx(right, abs=0.02)
+
+
+def test_without_labels_of_the_reference_confidence_is_taken_at_its_word():
+    sums = labelled(None)
     confidence = np.array([0.9, 0.8, 0.7, 0.6])
-    rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, confidence, np.array(list("aaaa")))
-    sums = Sums.of(rows, np.array(["a", "b"]), None)
-    found = (sums + sums).estimate(np.array([[-0.05, 0.0], [0.02, 0.0004]]))
-    alone, evidence = 0.75 - 0.05, proba.max(axis=1).mean() + 0.02
-    assert (found.value, found.rows) == (pytest.approx(alone), 8)
-    z = stats.norm.ppf(0.975)
-    assert found.high - alone == pytest.approx(z * confidence.std() / np.sqrt(8))
-    wide = z * np.sqrt(proba.max(axis=1).var() / 8 + 0.0004)
-    assert evidence - found.low == pytest.approx(wide)
-
-
-def test_bias_of_weighted_reference_rows_is_that_of_repeated_ones():
-    rng, times = np.random.default_rng(0), np.array([1, 3, 2, 2])
-    proba, right = rng.dirichlet([1, 1], 4), np.array([1, 0, 1, 1])
-
-    def bias(w, i):
-        parts = (np.ones(len(i)), np.zeros(len(i)), np.zeros(len(i)), proba[i], proba[i, 0])
-        return confidence_bias(Rows(*parts, None, w, right[i]))
-
-    one, repeated = bias(1.0 * times, np.arange(4)), bias(None, np.repeat(np.arange(4), times))
-    np.testing.assert_allclose(one[:, 0], repeated[:, 0])
-    assert one[0, 0] == pytest.approx(np.average(right - proba[:, 0], weights=times))
+    found = sums.estimate((Calibration(np.array([0.0, 1]), np.array([0.0, 1]), 0.0),) * 2)
+    assert found.value == pytest.approx(confidence.mean())
+    half = stats.norm.ppf(0.975) * confidence.std() / np.sqrt(4)
+    assert found.high - found.value == pytest.approx(half)
 
 
 def texts_of_arrow(values):
@@ -215,7 +243,8 @@ def test_labels_are_right_however_a_number_is_written(labels):
     proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]])
     answers = np.array(["1", "2", "2", "1"], object)
     rows = Rows(np.ones(4), np.zeros(4), np.zeros(4), proba, proba.max(axis=1), answers)
-    assert Sums.of(rows, np.array(["1", "2"]), labels).accuracy.value == pytest.approx(2 / 3)
+    sums = Sums.of(rows, np.array(["1", "2"]), labels, calibrations_of(rows))
+    assert sums.accuracy.value == pytest.approx(2 / 3)
 
 
 #: Ways to write the levels 1, 2 and 3.

@@ -15,7 +15,7 @@ from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
 from .report import DriftReport
 from .rows import Rows, fingerprint, held_out_rows, rows_of_answers, rows_of_model
-from .windows import OpenWindow, Sums, confidence_bias, count_columns, learn_columns
+from .windows import OpenWindow, Sums, calibrations_of, count_columns, learn_columns
 
 #: What each test may spend of the false-alarm rate; the last two share theirs with their bounds.
 SPENT = {"p_values": 1 / 2, "uncertainty": 1 / 4, "flagged": 1 / 4}
@@ -140,7 +140,7 @@ class DriftMonitor(BaseEstimator):
             for name, values in _means(rows).items()
         }
         measured = model.held_out_rows().proba is not None
-        self.bias_ = confidence_bias(held_out_rows(model)) if measured else np.zeros((2, 2))
+        self.calibrations_ = calibrations_of(held_out_rows(model) if measured else rows)
         self.columns_ = learn_columns(X) if columns is None else tuple(columns)
         return self._begin()
 
@@ -201,7 +201,7 @@ class DriftMonitor(BaseEstimator):
             window=windows[-1] if windows else None,
             windows=len(windows),
             windows_differ=sum(one.differs or bool(one.changed) for one in windows),
-            estimated_accuracy=self.sums_.estimate(self.bias_),
+            estimated_accuracy=self.sums_.estimate(self.calibrations_),
             accuracy=self.sums_.accuracy,
             brier=self.sums_.brier,
             false_alarm_rate=self.false_alarm_rate,
@@ -234,7 +234,15 @@ class DriftMonitor(BaseEstimator):
                 "reference and parameters; save the monitor after fit, and load it on each machine"
             )
         made: DriftMonitor = type(self)(**self.get_params())
-        for name in ("model_", "classes_", "source_", "reference_", "usual_", "bias_", "columns_"):
+        for name in (
+            "model_",
+            "classes_",
+            "source_",
+            "reference_",
+            "usual_",
+            "calibrations_",
+            "columns_",
+        ):
             setattr(made, name, getattr(self, name))
         made._begin()
         made.rows_, made.batches_ = self.rows_ + other.rows_, self.batches_ + other.batches_
@@ -284,7 +292,7 @@ class DriftMonitor(BaseEstimator):
         """Count a batch, bet on it and report."""
         # All that can fail comes before the first change.
         columns = count_columns(self.columns_, X) if self.columns_ else []
-        sums = Sums.of(rows, self.classes_, labels)
+        sums = Sums.of(rows, self.classes_, labels, self.calibrations_)
         where = self.reference_.place(rows.p_values, self._ties(len(rows)))
         means = _means(rows)
         gains = {name: mean_gains(means[name], most) for name, most in self.usual_.items()}
@@ -300,7 +308,7 @@ class DriftMonitor(BaseEstimator):
         totals = np.array([means[name].sum() for name in self.usual_])
         self.open_ = self.open_ + OpenWindow(self._count(where), totals, columns, sums)
         if len(self.open_) >= self.window:
-            known = self.reference_, self.columns_, self.bias_
+            known = self.reference_, self.columns_, self.calibrations_
             rate, evidence = self.false_alarm_rate, self._evidence()
             closed = self.open_.close(self.rows_, *known, rate, evidence)
             self.windows_ = [*self.windows_, closed][-_KEPT_WINDOWS:]

@@ -37,9 +37,9 @@ class DriftReport:
     windows_differ : int
         Those in which p-values or a column differ.
     estimated_accuracy : Estimate or None
-        Without labels, from all rows: the classifier's mean confidence, corrected by that of
-        held-out rows. The interval reaches from there to the mean confidence with the evidence,
-        as if the classifier guessed on rows that are new, and sampling beyond both.
+        Without labels, from all rows: the share of right answers that held-out rows of the same
+        confidence had. The interval reaches from there to the share by the confidence with the
+        evidence, as if the classifier guessed on rows that are new, and sampling beyond both.
     accuracy, brier : Estimate or None
         Of the rows that came with labels.
     false_alarm_rate : float

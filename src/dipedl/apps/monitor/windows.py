@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import special, stats
+from sklearn.isotonic import IsotonicRegression
 
 from ...inputs import (
     MOST_LEVELS,
@@ -43,13 +44,56 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
+class Calibration:
+    """Share of right answers by a confidence, as on the reference rows.
+
+    It never falls with the confidence, and is straight between its knots; a confidence of 1/k is
+    right by chance, one of 1 for certain, if no row says otherwise.
+
+    Attributes
+    ----------
+    confidence, right : ndarray, shape (m,)
+        Knots.
+    variance : float
+        Of its mean over the reference rows.
+
+    References
+    ----------
+    B. Zadrozny, C. Elkan, "Transforming classifier scores into accurate multiclass probability
+    estimates", KDD 2002.
+    """
+
+    confidence: np.ndarray
+    right: np.ndarray
+    variance: float
+
+    @classmethod
+    def of(cls, confidence: np.ndarray, rows: Rows) -> Calibration:
+        """Learn it from a confidence (n,) of reference rows; they are right by it if unknown."""
+        if rows.correct is None:
+            return cls(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 0.0)
+        w = np.ones(len(rows)) if rows.weights is None else rows.weights
+        ends = [1 / rows.proba.shape[1], 1.0]
+        isotonic = IsotonicRegression().fit(
+            np.append(confidence, ends), np.append(rows.correct, ends), np.append(w, [1.0, 1.0])
+        )
+        made = cls(isotonic.X_thresholds_, isotonic.y_thresholds_, 0.0)
+        spread = np.average((rows.correct - made(confidence)) ** 2, weights=w)
+        return replace(made, variance=float(spread * (w**2).sum() / w.sum() ** 2))
+
+    def __call__(self, confidence: np.ndarray) -> np.ndarray:
+        """Return the share of right answers at each confidence (n,)."""
+        return np.interp(confidence, self.confidence, self.right)
+
+
+@dataclass(frozen=True, eq=False)
 class Sums:
     """Sums over rows, which add.
 
     Attributes
     ----------
     confidence : ndarray, shape (2, 3)
-        Rows, their confidence and its square: of the classifier alone, and with the evidence.
+        Rows, their calibrated confidence and its square: of the classifier alone, with evidence.
     labelled : ndarray, shape (4,)
         Rows with a label; of them the correct ones; Brier scores; their squares.
     """
@@ -63,27 +107,29 @@ class Sums:
         return cls(np.zeros((2, 3)), np.zeros(4))
 
     @classmethod
-    def of(cls, rows: Rows, classes: np.ndarray, labels: Any) -> Sums:
+    def of(
+        cls, rows: Rows, classes: np.ndarray, labels: Any, calibrations: Sequence[Calibration]
+    ) -> Sums:
         """Sum a batch; `labels` (n,) or None, with None or NaN where a label is not known."""
-        confidence = np.array([[len(c), c.sum(), (c**2).sum()] for c in _confidences(rows)])
+        pairs = zip(calibrations, confidences(rows), strict=True)
+        shares = [calibrate(confidence) for calibrate, confidence in pairs]
+        confidence = np.array([[len(c), c.sum(), (c**2).sum()] for c in shares])
         return cls(confidence, _count_labels(rows, classes, labels))
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(self.confidence + other.confidence, self.labelled + other.labelled)
 
-    def estimate(self, bias: np.ndarray) -> Estimate | None:
+    def estimate(self, calibrations: Sequence[Calibration]) -> Estimate | None:
         """Accuracy if the classifier is as well calibrated here as on the reference rows.
 
-        The value is the classifier's mean confidence, corrected by how much it was too low there,
-        the first row of `bias` (2, 2) with its variance: the difference of confidences of
-        D. Guillory et al., "Predicting with confidence on unseen distributions", ICCV 2021. A
-        classifier may guess on rows that are new: so the interval reaches from there to the mean
-        confidence with the evidence, corrected by the second row, and sampling beyond both.
+        A classifier may guess on rows that are new: so the interval reaches from there to the share
+        by the confidence with the evidence, and sampling beyond both.
         """
         if not self.confidence[0, 0]:
             return None
         alone, evidence = (
-            _normal(*sums, *off) for sums, off in zip(self.confidence, bias.tolist(), strict=True)
+            _normal(*sums, one.variance)
+            for sums, one in zip(self.confidence, calibrations, strict=True)
         )
         low, high = min(alone.low, evidence.low), max(alone.high, evidence.high)
         return Estimate(alone.value, low, high, alone.rows)
@@ -105,35 +151,22 @@ class Sums:
         return _normal(n, score, squares, high=2.0) if n else None
 
 
-def confidence_bias(rows: Rows) -> np.ndarray:
-    """Return by how much each confidence of reference rows is too low, and its variance, (2, 2)."""
-    if rows.correct is None:
-        return np.zeros((2, 2))
-    w = np.ones(len(rows)) if rows.weights is None else rows.weights
-    n, found = w.sum() ** 2 / (w**2).sum(), []
-    for confidence in _confidences(rows):
-        short = rows.correct - confidence
-        bias = np.average(short, weights=w)
-        found.append([bias, np.average((short - bias) ** 2, weights=w) / n])
-    return np.array(found)
+def calibrations_of(rows: Rows) -> tuple[Calibration, ...]:
+    """Learn the calibration of both `confidences` from reference rows."""
+    return tuple(Calibration.of(confidence, rows) for confidence in confidences(rows))
 
 
-def _confidences(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def confidences(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest probabilities (n,) of the classifier alone, and with the evidence."""
     return rows.confidence, rows.proba.max(axis=1)
 
 
 def _normal(
-    n: float,
-    total: float,
-    squares: float,
-    bias: float = 0.0,
-    variance: float = 0.0,
-    high: float = 1.0,
+    n: float, total: float, squares: float, variance: float = 0.0, high: float = 1.0
 ) -> Estimate:
     mean = total / n
     half = _Z * np.sqrt(max(squares / n - mean**2, 0.0) / n + variance)
-    value, low, top = np.clip([mean + bias, mean + bias - half, mean + bias + half], 0, high)
+    value, low, top = np.clip([mean, mean - half, mean + half], 0, high)
     return Estimate(float(value), float(low), float(top), int(n))
 
 
@@ -349,14 +382,11 @@ class OpenWindow:
         last: int,
         reference: ReferenceRanks,
         columns: Sequence[Column],
-        bias: np.ndarray,
+        calibrations: Sequence[Calibration],
         rate: float,
         evidence: dict[str, float],
     ) -> Window:
-        """Return the window that ends with row `last`, tested at a false discovery rate.
-
-        `bias` of the confidences (2, 2) is that of the reference.
-        """
+        """Return the window that ends with row `last`, tested at a false discovery rate."""
         m = len(self)
         distance, p = kolmogorov(self.ranks, reference)
         compared = [
@@ -370,7 +400,7 @@ class OpenWindow:
         changed = [(one.name, psi) for one, (psi, _), on in pairs if on]
         changed.sort(key=lambda one: -one[1])
         u, flagged = (self.sums / m).tolist()
-        accuracy = self.accuracy.estimate(bias), self.accuracy.accuracy
+        accuracy = self.accuracy.estimate(calibrations), self.accuracy.accuracy
         first, differs = last - m + 1, bool(found[0])
         tests = distance, p, differs, tuple(changed)
         return Window(first, last, *tests, u, flagged, *accuracy, evidence)
