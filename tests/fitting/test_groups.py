@@ -31,7 +31,7 @@ def test_every_row_is_held_out_once_with_all_of_its_group(cv):
 
 def test_false_alarms_of_new_persons_are_those_asked_for(rng):
     shares = {"groups": [], "rows": []}
-    for _ in range(6):
+    for _ in range(3):
         X, y, person = draw_persons(rng, 40)
         new, *_ = draw_persons(rng, 200, 5)
         clf = DIPClassifier(density=KNNDensity(5), random_state=0)

@@ -158,7 +158,7 @@ class UnknownRehearsal:
         }
         text = (
             f"Fitted without a class, the model flags {_percent(self.mean[0])} of its rows in the "
-            f"mean over {len(self)} classes, at {self.false_alarm_rate:.2g} false alarms (max "
+            f"mean over {len(self)} classes, at {100 * self.false_alarm_rate:g}% false alarms (max "
             f"probability alone {_percent(self.mean[1])}, nearest neighbours {_percent(near)}): "
             f"{', '.join(named)}."
         )
@@ -222,8 +222,8 @@ class UnknownRehearsal:
 
     def _caption(self) -> str:
         return (
-            f"Share flagged of a class that the fit did not have, at {self.false_alarm_rate:.2g} "
-            f"false alarms, with {_CONFIDENCE:.0%} intervals"
+            "Share flagged of a class that the fit did not have, at "
+            f"{100 * self.false_alarm_rate:g}% false alarms, with {_CONFIDENCE:.0%} intervals"
         )
 
     def _skipped(self) -> str:
@@ -233,7 +233,7 @@ class UnknownRehearsal:
 
 def _percent(share: float) -> str:
     percent = 100 * float(share)
-    return f"{percent:.0f} %" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f} %"
+    return f"{percent:.0f}%" if 1 <= percent <= 99 or percent in (0, 100) else f"{percent:.1f}%"
 
 
 def _interval(low: float, high: float) -> str:

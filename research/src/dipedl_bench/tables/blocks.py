@@ -81,9 +81,9 @@ def _by_set(table: BenchTable) -> Iterator[Block]:
                 heading = set_heading(table, split) + (beyond if extra else "")
                 yield heading, cells_frame(lines, names, classes=table.classes)
     if table.groups:
-        names = [*_PROTOCOL, *(f"{kind}/{group}" for group in table.groups for kind in _RANKED)]
+        means = [*_PROTOCOL, *(f"{kind}/{group}" for group in table.groups for kind in _RANKED)]
         heading = f"Means over OOD sets, as in OpenOOD v1.5: {group_sets(table)}"
-        yield heading, cells_frame(table.lines, names, our_text, with_set=True, suite=table.suite)
+        yield heading, cells_frame(table.lines, means, our_text, with_set=True, suite=table.suite)
     from pandas import DataFrame
 
     costs = {line.title: line.cost for line in table.lines if line.cost is not None}

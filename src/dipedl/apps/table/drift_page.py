@@ -81,7 +81,11 @@ def _charts(monitor: DriftMonitor, windows: Sequence[Window]) -> Iterator[Chart]
         for color, values in zip(COLORS, known.values(), strict=False):
             ends = np.array([(v.low, v.high) if v else (np.nan, np.nan) for v in values])
             ax.fill_between(last, *ends.T, color=color, alpha=0.15, linewidth=0)
-        _draw(ax, last, {n: [v and v.value for v in values] for n, values in known.items()})
+        _draw(
+            ax,
+            last,
+            {n: [None if v is None else v.value for v in values] for n, values in known.items()},
+        )
         yield Chart.of("Accuracy, with 95 % intervals", ax, known)
     largest: dict[str, float] = {}
     for w in windows:
