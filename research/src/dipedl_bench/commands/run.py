@@ -294,6 +294,24 @@ def report(
 
 
 @bench.command()
+def page(
+    out: Out = None,
+    file: Annotated[Path, typer.Option(help="Where to write it.")] = Path("methods.html"),
+) -> None:
+    """Write one HTML page of all methods, metrics and suites, to sort and filter, with receipts.
+
+    It holds every row below the folder of results, and loads nothing when it is opened.
+    """
+    with _explain_errors():
+        if not (folder := file.absolute().parent).is_dir():
+            raise FileNotFoundError(f"--file: the folder {folder} does not exist; create it")
+        from ..report.methods_page import render_methods
+
+        write_file(file, render_methods(out or default_root()))
+    typer.echo(f"Page: {file}")
+
+
+@bench.command()
 def merge(
     files: Annotated[list[Path], typer.Argument(help="rows.jsonl files of other machines.")],
     out: Out = None,
