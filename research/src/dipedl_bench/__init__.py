@@ -1,7 +1,8 @@
 """The benchmark: suites in TOML, a runner that survives being killed, rows with receipts.
 
 `run` trains what is missing and appends rows; `read_rows` and `load_arrays` read what is there, so
-that tables, sweeps and figures never train anything again.
+that tables, sweeps and figures never train anything again. `score` makes rows of other methods
+from published predictions, and of arrays of your own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from .results.rows import load_rows, read_rows
     from .results.store import Store, load_arrays
     from .running.runner import RunResult, run
+    from .running.scoring import score
     from .spec.suite import Suite, load_suite, suite_names
 
 __all__ = [
@@ -24,12 +26,14 @@ __all__ = [
     "load_suite",
     "read_rows",
     "run",
+    "score",
     "suite_names",
 ]
 
 _HOME = {
     "RunResult": "running.runner",
     "run": "running.runner",
+    "score": "running.scoring",
     "Store": "results.store",
     "load_arrays": "results.store",
     "load_rows": "results.rows",

@@ -41,6 +41,9 @@ ProfileName = Annotated[
         "page of results."
     ),
 ]
+Seeds = Annotated[
+    str | None, typer.Option(help="Such as --seeds 10,20,30; default: all that there are.")
+]
 Out = Annotated[
     Path | None,
     typer.Option(help="Folder of all results; default: $DIPEDL_BENCH, else ./bench-results."),
@@ -75,9 +78,7 @@ def run(
     methods: Methods = "all",
     datasets: DataSets = "all",
     classifiers: Classifiers = "all",
-    seeds: Annotated[
-        str | None, typer.Option(help="Such as --seeds 10,20,30; default: those of the suite.")
-    ] = None,
+    seeds: Seeds = None,
     profile: Annotated[
         str | None,
         typer.Option(help="How much of everything: smoke, cpu, paper, ...  [default: smoke]"),
@@ -118,7 +119,7 @@ def run(
                 datasets=_names(datasets),
                 classifiers=_names(classifiers),
                 methods=_names(methods),
-                seeds=None if seeds is None else [_seed(word) for word in seeds.split(",")],
+                seeds=_seeds(seeds),
                 out=out,
                 budget=budget,
                 progress=None if quiet else progress,
@@ -322,6 +323,119 @@ def merge(
     typer.echo(f"{new} new rows, {present} were there before.")
 
 
+Published = Annotated[
+    Path | None,
+    typer.Option(help="Root of published results; default: research/results/bench of the clone."),
+]
+
+
+@bench.command("score")
+def score_methods(
+    suites: Annotated[
+        list[str], typer.Argument(help="Suites with published predictions, or a .npz file.")
+    ],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="my.module:Class, or the name of a method; may be given again. Default, and "
+            "beside classes of your own: all that need the outputs of the network alone."
+        ),
+    ] = None,
+    seeds: Seeds = None,
+    profile: ProfileName = None,
+    published: Published = None,
+    out: Annotated[Path | None, typer.Option(help="Also add the rows to these results.")] = None,
+) -> None:
+    """Score methods from published predictions, beside the published rows; trains nothing.
+
+    A method is fitted on the calibration rows, which the network has not seen.
+    """
+    with _explain_errors():
+        from ..running import scoring
+        from ..tables.blocks import markdown
+        from ..tables.table import bench_table
+
+        tables = []
+        own = all(":" in name for name in method or ())
+        for suite in suites:
+            rows = []
+            # beside methods of one's own, those of the suite on the same network and rows
+            for methods in [method, None] if method and own else [method or None]:
+                rows += scoring.score(
+                    suite,
+                    methods=methods,
+                    profile=profile,
+                    seeds=_seeds(seeds),
+                    published=published,
+                    out=out,
+                )
+            tables.append(markdown(bench_table([*_published_rows(rows, published), *rows])))
+    typer.echo("\n".join(tables), nl=False)
+
+
+@bench.command("import")
+def import_arrays(
+    arrays: Annotated[Path, typer.Argument(help="A .npz file; its keys: docs/join.md.")],
+    name: Annotated[str, typer.Option(help="Of the row.")] = "mine",
+    title: Annotated[str | None, typer.Option(help="Of the row; default: its name.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Whose table the row joins; default: one of its own.")
+    ] = None,
+    profile: ProfileName = None,
+    published: Published = None,
+    out: Out = None,
+) -> None:
+    """Make a row of arrays of your own, beside the published rows of a suite; trains nothing."""
+    with _explain_errors():
+        from ..running import scoring
+        from ..tables.blocks import markdown
+        from ..tables.table import bench_table
+
+        rows = scoring.score(
+            str(arrays),
+            name=name,
+            title=title,
+            suite=suite,
+            profile=profile,
+            published=published,
+            out=out or default_root(),
+        )
+        text = markdown(bench_table([*_published_rows(rows, published), *rows]))
+    typer.echo(text, nl=False)
+
+
+@bench.command()
+def export_predictions(
+    suite: SuiteName,
+    profile: ProfileName = None,
+    classifier: Annotated[
+        str | None, typer.Option(help="A network of the suite; default: its first.")
+    ] = None,
+    out: Out = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Root of the files; default: that of --out.")
+    ] = None,
+) -> None:
+    """Write what `score` needs of a network that was run, one compressed file for each seed."""
+    with _explain_errors():
+        from ..running import scoring
+
+        root = out or default_root()
+        profile = profile or scoring.default_profile(load_suite(suite).name)
+        for file in scoring.export(suite, profile, classifier=classifier, out=root, to=to):
+            typer.echo(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
+
+
+def _published_rows(rows: list[dict[str, Any]], published: Path | None) -> list[dict[str, Any]]:
+    """Published rows of the suite and profile of other rows; none of a suite of your own."""
+    from ..running.scoring import published_root
+
+    suite, profile = rows[0]["suite"], rows[0]["profile"]
+    if suite not in suite_names():
+        return []
+    return Store(published or published_root(), suite, profile).rows()
+
+
 @bench.command()
 def verify(
     suite: SuiteName,
@@ -381,10 +495,12 @@ def _verified_lines(row: dict[str, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------------------- what is typed
 
 
-def _seed(word: str) -> int:
-    if not word.strip().isdecimal():
-        raise ValueError(f"--seeds must be integers >= 0 between commas, got {word!r}")
-    return int(word)
+def _seeds(typed: str | None) -> list[int] | None:
+    words = [] if typed is None else typed.split(",")
+    for word in words:
+        if not word.strip().isdecimal():
+            raise ValueError(f"--seeds must be integers >= 0 between commas, got {word!r}")
+    return [int(word) for word in words] or None
 
 
 def _names(typed: str) -> list[str] | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 #: How far logits in float32 may be from those of the head, relative to the largest.
@@ -119,6 +120,42 @@ class CachedClassifier(ClassifierMixin, _Stored):
                 "use a network of dipedl.networks, or a score of logits"
             )
         return self.head
+
+
+class HeadClassifier(ClassifierMixin, BaseEstimator):
+    """The last layer of a network, fitted: inputs X (n, p) are the features that it takes."""
+
+    def __init__(self, weight: np.ndarray, bias: np.ndarray) -> None:
+        self.weight = weight
+        self.bias = bias
+        self.classes_ = np.arange(len(weight))
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Do nothing: it is fitted."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Return logits (n, k)."""
+        return np.asarray(X @ self.weight.T + self.bias)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return class probabilities (n, k)."""
+        return np.asarray(softmax(self.logits(X), axis=1))
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the most probable labels (n,)."""
+        return np.asarray(self.classes_[self.logits(X).argmax(axis=1)])
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Return the features, which are the inputs."""
+        return np.asarray(X)
+
+    def linear_head(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return weight (k, p) and bias (k,)."""
+        return self.weight, self.bias
 
 
 class CachedDensity(_Stored):

@@ -138,7 +138,7 @@ def train_part(
     passes = len(getattr(model, "members_", ())) or getattr(model, "n_samples", 1)
     note = {
         **as_seconds({"train": train, "score": scoring}, 6),
-        **_peak_memory(),
+        **peak_memory(),
         "forward_passes": passes,
         "n_parameters": _n_parameters(model),
         "n": {split: len(rows) for split, rows in X.items()},
@@ -343,7 +343,7 @@ def restore(network: Any, X: np.ndarray, y: np.ndarray, weights: Mapping[str, np
 # ------------------------------------------------------------------------------------- receipt
 
 
-def _peak_memory() -> dict[str, Any]:
+def peak_memory() -> dict[str, Any]:
     """Largest resident memory of this process, libraries and data set included; of a GPU too."""
     import resource
 

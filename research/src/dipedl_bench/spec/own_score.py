@@ -20,7 +20,7 @@ _ARGUMENTS = {"features", "logits", "labels"}
 def is_score(made: Any) -> bool:
     """Return whether a class is a score of features and logits: its ``fit`` takes these."""
     fit = getattr(made, "fit", None)
-    return fit is not None and set(inspect.signature(fit).parameters) >= _ARGUMENTS
+    return callable(fit) and set(inspect.signature(fit).parameters) >= _ARGUMENTS
 
 
 class OwnScore(PostHoc):

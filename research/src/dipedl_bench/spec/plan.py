@@ -244,6 +244,21 @@ def method_parts(suite: Suite, profile: str, methods: Iterable[str], where: str)
     return [_method(suite, setting, name, where) for name in methods]
 
 
+def make_method_part(name: str, estimator: str, data: Table, below: Mapping[str, Part]) -> Part:
+    """Return a class as a method on a classifier, outside any suite, checked."""
+    where = f"method {estimator!r}"
+    made = build(estimator, {}, where)
+    if not (hasattr(made, "fit") and hasattr(made, "uncertainty")) or (
+        not accepts(type(made), "estimator")
+    ):
+        raise ValueError(
+            f"{where}: must have fit(features, logits, labels) and uncertainty(features, logits), "
+            "with these names; or be a classifier with predict_proba and uncertainty whose "
+            "constructor takes a fitted network as estimator"
+        )
+    return _part("method", name, {"estimator": estimator, "arguments": {}}, where, data, below)
+
+
 def parts_of(part: Part) -> Iterator[Part]:
     """The part and all below it, each after what it needs."""
     for below in part.below.values():

@@ -430,10 +430,10 @@ def cost_of(rows: Sequence[Row]) -> dict[str, Any] | None:
     Wall seconds to train and to predict all splits, processor seconds over all cores of training
     and of both, the largest memory of the process over seeds (MiB), passes of a network per
     prediction, and the number of trained parameters. Of a method in a suite of several classifiers
-    processor seconds by step; None of one that refused.
+    processor seconds by step; None of one that refused, and of arrays that were imported.
     """
     row = rows[-1]
-    if row.get("refused"):
+    if row.get("refused") or not row["cpu_seconds"]:
         return None
     if "peak_memory_mb" in row:
         rows = [row for row in rows if not was_resumed(row)] or rows

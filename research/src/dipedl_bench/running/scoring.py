@@ -1,0 +1,517 @@
+"""Scores of methods from the outputs of a network alone: nothing is trained, and no image is read.
+
+Methods are fitted on the calibration rows, which the network did not see, where those of published
+rows are fitted on its training rows: a method without anything to fit gets the numbers of its row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.frozen import FrozenEstimator
+
+from dipedl.metrics import ood_auroc
+
+from ..datasets.splits import OOD_SETS
+from ..names import is_folder_name, refuse_unknown, run_command
+from ..results.predictions import (
+    CALIBRATION,
+    Predictions,
+    check_suite,
+    predictions_file,
+)
+from ..results.receipt import FORMAT, config_hash
+from ..results.rows import Row, parse_rows
+from ..results.store import Arrays, Store
+from ..spec.build import accepts, find_class
+from ..spec.captions import captions_of
+from ..spec.plan import Part, data_config, make_method_part, method_parts
+from ..spec.suite import Suite, load_suite, suite_names
+from .cached import CachedClassifier, HeadClassifier, head_of, row_numbers, stack
+from .memo import Seconds, as_seconds
+from .training import make_row, method_arrays, peak_memory
+
+__all__ = ["score"]
+
+#: Profile of rows of arrays that belong to no suite.
+IMPORTED = "imported"
+#: Rows with shuffled features, on which the direction of a method is looked at.
+_SHUFFLED = "shuffled"
+#: What is added to name and title of a method of a suite that is scored here.
+_SUFFIX, _FITTED = "-calibration", ", fitted on calibration rows"
+
+
+def score(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    methods: Iterable[str | type] | None = None,
+    name: str = "mine",
+    title: str | None = None,
+    suite: str | None = None,
+    profile: str | None = None,
+    seeds: Iterable[int] | None = None,
+    published: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+) -> list[Row]:
+    """Return rows of methods from predictions: published ones, or arrays of your own.
+
+    Parameters
+    ----------
+    source : str, path-like or mapping
+        A suite with published predictions, such as "mnist"; or a ``.npz`` file, or arrays by name,
+        see `dipedl_bench.results.predictions.Predictions.from_arrays`.
+    methods : iterable of str or class, optional
+        Classes, ``"package.module:Class"``, or names of the suite's methods. A class has
+        ``fit(features, logits, labels)`` and ``uncertainty(features, logits)``, higher where the
+        input is less known, or is an `dipedl.protocols.UncertaintyClassifier` whose constructor
+        takes a frozen classifier as `estimator`. Default: of a suite, all its methods that need
+        the outputs of the network alone; of arrays, their own uncertainty, or else one minus the
+        largest probability.
+    name, title : str, optional
+        Of the row of arrays of your own.
+    suite, profile : str, optional
+        Whose table a row of arrays joins; default: a suite of their own, called `name`. With a
+        suite as the source, `profile` is by default the first of its page of results.
+    seeds : iterable of int, optional
+        Of the published predictions; default: all.
+    published : path-like, optional
+        Root of the published results; default: ``research/results/bench`` of this clone.
+    out : path-like, optional
+        Root of results to which the rows are added.
+
+    Returns
+    -------
+    list of dict
+        Rows as of `dipedl_bench.load_rows`, without intervals.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, arrays do not fit together, a class cannot be imported, or what a
+        method returns is no uncertainty.
+    FileNotFoundError
+        If there are no published predictions of the suite.
+
+    Warns
+    -----
+    UserWarning
+        If a method looks turned round: less sure of calibration rows than of the same rows with
+        their features shuffled, or of right predictions than of wrong ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dipedl_bench import score
+    >>> rng, labels = np.random.default_rng(0), np.arange(200) % 4
+    >>> arrays = {"logits": rng.normal(size=(200, 4)) + 4 * np.eye(4)[labels], "labels": labels}
+    >>> arrays["ood_noise_logits"] = rng.normal(size=(100, 4))
+    >>> (row,) = score(arrays, name="softmax")
+    >>> round(row["metrics"]["auroc/noise"], 2)
+    0.98
+    """
+    if isinstance(source, str) and not source.endswith(".npz"):
+        rows = _score_suite(source, methods, profile, seeds, published)
+    else:
+        rows = _score_arrays(source, methods, name, title, suite, profile, published)
+    if out is not None:
+        for row in rows:
+            Store(out, row["suite"], row["profile"]).append(row)
+    return rows
+
+
+# ---------------------------------------------------------------------- published predictions
+
+
+def published_root() -> Path:
+    """Root of the published results in this clone."""
+    root = Path(__file__).parents[3] / "results" / "bench"
+    if not root.is_dir():
+        raise FileNotFoundError(
+            "the published results are not beside the package; clone the repository, and name its "
+            "folder research/results/bench with --published"
+        )
+    return root
+
+
+def default_profile(suite: str) -> str:
+    """Return the profile of a suite of the package whose rows are published first."""
+    page = captions_of(suite).page
+    return page.profiles[0] if page else "cpu"
+
+
+def find_predictions(
+    suite: str,
+    profile: str | None = None,
+    seeds: Iterable[int] | None = None,
+    published: str | os.PathLike[str] | None = None,
+) -> list[Path]:
+    """Return the files of published predictions of a suite, in the order of the seeds."""
+    refuse_unknown("suite", [suite], suite_names())
+    profile = profile or default_profile(suite)
+    load_suite(suite).profile(profile)
+    folder = Store(published or published_root(), suite, profile).folder
+    files = {int(f.stem.rpartition("-")[2]): f for f in sorted(folder.glob("predictions/*.npz"))}
+    if not files:
+        raise FileNotFoundError(
+            f"no published predictions in {str(folder / 'predictions')!r}; make some: "
+            f"{run_command(suite, profile, '--out', 'FOLDER')}, then dipedl-bench "
+            f"export-predictions {suite} --profile {profile} --out FOLDER"
+        )
+    chosen = sorted(files) if seeds is None else list(dict.fromkeys(seeds))
+    for seed in chosen:
+        if seed not in files:
+            raise ValueError(f"seeds: there are predictions of {sorted(files)}, got {seed}")
+    return [files[seed] for seed in chosen]
+
+
+def export(
+    suite: str,
+    profile: str,
+    *,
+    classifier: str | None = None,
+    out: str | os.PathLike[str],
+    to: str | os.PathLike[str] | None = None,
+) -> list[Path]:
+    """Write the predictions of a network in the results of runs to files, one for each seed.
+
+    `classifier` is a name of the suite's, by default its first; `out` the root of the results, `to`
+    that of the files, by default `out`. LookupError if no seed of it is there.
+    """
+    loaded = load_suite(suite)
+    name = classifier or next(iter(loaded.classifiers), "")
+    refuse_unknown("classifier", [name], loaded.classifiers)
+    store, files = Store(out, loaded.name, profile), []
+    part = _network_part(loaded, profile, name, suite)
+    for folder in sorted(store.arrays_folder(part.name, part.digest).glob("*")):
+        if folder.name.isdecimal() and store.has_arrays(*(key := _key(part, int(folder.name)))):
+            made = _predictions_of(store, part, *key)
+            file = predictions_file(Store(to or out, loaded.name, profile).folder, *key)
+            made.write(file)
+            files.append(file)
+    if not files:
+        raise LookupError(
+            f"no outputs of the classifier {name!r} in {str(store.folder)!r}; make some: "
+            f"{run_command(loaded.name, profile, '--out', str(out))}"
+        )
+    return files
+
+
+def _key(part: Part, seed: int) -> tuple[str, str, int]:
+    return part.name, part.digest, seed
+
+
+def _network_part(suite: Suite, profile: str, name: str, where: str) -> Part:
+    """Return a classifier of a suite, as its methods have it below them."""
+    for part in method_parts(suite, profile, suite.method_names(profile), where):
+        below = part.below.get("classifier")
+        if below is not None and below.name == name:
+            return below
+    raise LookupError(f"no method of profile {profile!r} has the classifier {name!r}")
+
+
+def _predictions_of(store: Store, part: Part, name: str, digest: str, seed: int) -> Predictions:
+    """Return the predictions in the arrays of a network, those of training rows left out."""
+    arrays, receipt = store.load(name, digest, seed), store.receipt(name, digest, seed)
+    if not {"logits", "features"} <= arrays["test"].keys():
+        raise LookupError(
+            f"{name}: only a network has logits and features, got {sorted(arrays['test'])}"
+        )
+    test = arrays["test"]
+    head = head_of(store.network(name, digest, seed), test["features"], test["logits"])
+    arrays.pop("train")
+    about = {
+        "suite": store.suite,
+        "profile": store.profile,
+        "classifier": {"name": name, "config": part.config},
+        "receipt": receipt,
+    }
+    return Predictions(arrays, seed, head, about)
+
+
+def _score_suite(
+    suite: str,
+    methods: Iterable[str | type] | None,
+    profile: str | None,
+    seeds: Iterable[int] | None,
+    published: str | os.PathLike[str] | None,
+) -> list[Row]:
+    asked = None if methods is None else list(methods)
+    rows = []
+    for file in find_predictions(suite, profile, seeds, published):
+        predictions = Predictions.read(file)
+        network = predictions.about["classifier"]
+        below = Part("classifier", network["name"], str(file), {}, network["config"], {})
+        head = {key: predictions.about[key] for key in ("suite", "profile")}
+        frozen = _freeze(predictions, below)
+        for part, own in _choose_parts(asked, below, **head):
+            rows.append(_row(frozen, part, head, own))
+    return rows
+
+
+def _choose_parts(
+    asked: list[str | type] | None, below: Part, suite: str, profile: str
+) -> list[tuple[Part, bool]]:
+    """Return the methods to score, and whether each is of the user."""
+    known = {part.name: part for part in _post_hoc_parts(load_suite(suite), profile, below)}
+    chosen = []
+    # all but those that take minutes, which fit densities again and again
+    post_hoc = [n for n, part in known.items() if not part.sees_pixels and len(part.below) == 1]
+    for method in post_hoc if asked is None else asked:
+        if isinstance(method, str) and ":" not in method:
+            refuse_unknown("method", [method], known, below.where)
+            chosen.append((known[method], False))
+        else:
+            chosen.append((_own_part(method, below.config["data"], {"classifier": below}), True))
+    names = [part.name for part, _ in chosen]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"methods must have different names, got {twice[0]!r} twice")
+    return chosen
+
+
+def _post_hoc_parts(suite: Suite, profile: str, below: Part) -> list[Part]:
+    """Return the methods of a suite that need the outputs of this network alone."""
+    found, where = [], below.where
+    for part in method_parts(suite, profile, suite.method_names(profile), suite.name):
+        network, density = part.below.get("classifier"), part.below.get("density")
+        if network is None or network.digest != below.digest:
+            continue
+        on_features = density is None or "classifier" in density.below
+        own = find_class(part.table["estimator"], where)
+        if on_features and (density is None or "features" not in density.table):
+            if not (part.sees_pixels and accepts(own, "network")):
+                found.append(part)
+    if not found:
+        raise ValueError(
+            f"{where}: the settings of its network are not today's; export predictions again"
+        )
+    return found
+
+
+def _own_part(method: str | type, data: Mapping[str, Any], below: Mapping[str, Part]) -> Part:
+    """Return a class outside the package as a method."""
+    if isinstance(method, type):
+        method = f"{method.__module__}:{method.__qualname__}"
+    if not isinstance(method, str) or ":" not in method:
+        raise ValueError(
+            f"methods must be classes, or texts such as 'my.module:Class', got {method!r}"
+        )
+    name = method.rpartition(":")[2]
+    return make_method_part(name, method, dict(data), below)
+
+
+# --------------------------------------------------------------------------- arrays of your own
+
+
+def _score_arrays(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    methods: Iterable[str | type] | None,
+    name: str,
+    title: str | None,
+    suite: str | None,
+    profile: str | None,
+    published: str | os.PathLike[str] | None,
+) -> list[Row]:
+    if not is_folder_name(name):
+        raise ValueError(f"name must be of letters, digits, '-', '_' and '.', got {name!r}")
+    if isinstance(source, Mapping):
+        predictions, where = Predictions.from_arrays(source), "arrays"
+    else:
+        predictions, where = Predictions.read(source), str(source)
+    data: dict[str, Any] = {"arrays": name, "ood": list(predictions.ood)}
+    suite = suite or name
+    if suite in suite_names():
+        profile = profile or default_profile(suite)
+        data = _check_joins(predictions, suite, profile, published, where)
+    head = {"suite": suite, "profile": profile or IMPORTED}
+    if methods is None:
+        return [_imported_row(predictions, head, name, title or name, data, where)]
+    below = Part("classifier", name, where, {}, {"format": FORMAT, "data": data}, {})
+    parts = [_own_part(_as_class(method), data, {"classifier": below}) for method in methods]
+    frozen = _freeze(predictions, below)
+    return [_row(frozen, part, head, True) for part in parts]
+
+
+def _as_class(method: str | type) -> str | type:
+    """A class of `dipedl.baselines` by its name alone, as suites have it."""
+    if isinstance(method, str) and ":" not in method:
+        return find_class(method, "methods")  # type: ignore[no-any-return]
+    return method
+
+
+def _check_joins(
+    predictions: Predictions,
+    suite: str,
+    profile: str,
+    published: str | os.PathLike[str] | None,
+    where: str,
+) -> dict[str, Any]:
+    """Return the data of a suite whose table the rows may join: their sets are its sets."""
+    loaded = load_suite(suite)
+    if loaded.crossed:
+        raise ValueError(
+            f"suite {suite!r} crosses data sets with classifiers, and has no table for one set of "
+            "arrays; take a suite such as mnist, or one of your own"
+        )
+    setting = loaded.profile(profile)
+    check_suite(predictions, OOD_SETS[setting.dataset], setting.dataset, where)
+    folder = Store(published or published_root(), suite, profile).folder
+    rows = parse_rows(folder / "rows.jsonl")[0]
+    for split, n in predictions.sizes.items() if rows else ():
+        expected = rows[0]["n"].get(split, n)
+        if split != CALIBRATION and n != expected:
+            raise ValueError(
+                f"{where}: {split} has {n} rows, the rows of suite {suite!r} {expected}; pass all, "
+                "in the order of the official files, or take a suite of your own"
+            )
+    for file in sorted(folder.glob("predictions/*.npz"))[:1]:
+        theirs, y = Predictions.read(file).arrays["test"]["y"], predictions.arrays["test"]["y"]
+        if (differ := np.flatnonzero(theirs != y)).size:
+            raise ValueError(
+                f"{where}: labels must be those of the test rows of {suite!r} in their official "
+                f"order; row {differ[0]} has {theirs[differ[0]]}, got {y[differ[0]]}"
+            )
+    return data_config(loaded, setting)
+
+
+def _imported_row(
+    predictions: Predictions,
+    head: Mapping[str, Any],
+    name: str,
+    title: str,
+    data: Mapping[str, Any],
+    where: str,
+) -> Row:
+    """Return the row of arrays themselves."""
+    arrays = {s: dict(of) for s, of in predictions.arrays.items() if s != CALIBRATION}
+    for of in arrays.values():
+        # one minus the largest, added up: as a difference it is 0 for all confident rows
+        of.setdefault("uncertainty", np.sort(of["probabilities"], axis=1)[:, :-1].sum(axis=1))
+    config = {"format": FORMAT, "data": dict(data), "estimator": "arrays", "arguments": {}}
+    config["sha256"] = _digest(arrays)
+    first = {**head, "method": name, "title": title, "seed": predictions.seed}
+    first |= {"config": config, "config_hash": config_hash(config)}
+    row = make_row(first, arrays, _cost(predictions, Seconds(), Seconds()), {}, 0)
+    # what it cost is not known
+    row |= {"seconds": {}, "cpu_seconds": {}}
+    if row["metrics"].get("error_auroc", 1.0) < 0.5:
+        warnings.warn(
+            f"{where}: the uncertainty is lower for wrong predictions than for right ones (AUROC "
+            f"{row['metrics']['error_auroc']:.2f}); higher must mean less sure",
+            stacklevel=4,
+        )
+    return row
+
+
+def _digest(arrays: Arrays) -> str:
+    """Return the hash of the numbers: other arrays are another row."""
+    digest = hashlib.sha256()
+    for named in arrays.values():
+        for name in sorted(named):
+            digest.update(np.ascontiguousarray(named[name]).tobytes())
+    return digest.hexdigest()[:12]
+
+
+# --------------------------------------------------------------------------------------- a row
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    """Predictions as a fitted classifier, its inputs X by split, and labels y.
+
+    Inputs are features, where these and the last layer are there, and else numbers of rows.
+    """
+
+    predictions: Predictions
+    part: Part
+    frozen: FrozenEstimator
+    X: Mapping[str, np.ndarray]
+    y: Mapping[str, np.ndarray]
+
+
+def _freeze(predictions: Predictions, part: Part) -> _Network:
+    if CALIBRATION not in predictions.arrays:
+        raise ValueError(
+            f"{part.where}: calibration_logits and calibration_labels are missing: methods are "
+            "fitted on them"
+        )
+    y = {split: of["y"] for split, of in predictions.arrays.items() if "y" in of}
+    arrays = {**predictions.arrays, _SHUFFLED: _shuffle(predictions)}
+    if predictions.head is not None:
+        X = {split: of["features"].astype(np.float64) for split, of in arrays.items()}
+        return _Network(predictions, part, FrozenEstimator(HeadClassifier(*predictions.head)), X, y)
+    order, classes = list(arrays), np.arange(predictions.n_classes)
+    frozen = FrozenEstimator(CachedClassifier(stack(arrays, order), classes))
+    sizes = {split: len(of["probabilities"]) for split, of in arrays.items()}
+    return _Network(predictions, part, frozen, row_numbers(sizes), y)
+
+
+def _shuffle(predictions: Predictions) -> dict[str, np.ndarray]:
+    """Return calibration rows with each feature, or each logit, of another row."""
+    rng, named = np.random.default_rng(0), predictions.arrays[CALIBRATION]
+    names = [n for n in ("features", "logits", "probabilities") if predictions.has(n)]
+    mixed = {name: rng.permuted(named[name], axis=0) for name in names}
+    if "logits" in mixed:
+        return {**mixed, "probabilities": softmax(mixed["logits"], axis=1)}
+    sums = mixed["probabilities"].sum(axis=1, keepdims=True)
+    return {**mixed, "probabilities": mixed["probabilities"] / sums}
+
+
+def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> Row:
+    """Return the row of a method, fitted on the calibration rows."""
+    predictions, X, fitting, scoring = network.predictions, network.X, Seconds(), Seconds()
+    parts: dict[str, Any] = {"estimator": network.frozen, "features": network.frozen}
+    if "density" in part.below:
+        parts["density"] = part.below["density"].build(predictions.seed)
+    model = part.build(predictions.seed, **parts)
+    with fitting.count():
+        model.fit(X[CALIBRATION], network.y[CALIBRATION])
+    if own:
+        _warn_of_direction(part.name, model, X)
+    scored = {s: rows for s, rows in X.items() if s not in (CALIBRATION, _SHUFFLED)}
+    arrays = method_arrays(model, scored, scoring, *part.spec.kinds if part.spec else ())
+    for split, labels in network.y.items():
+        if split in arrays:
+            arrays[split]["y"] = labels
+    config = {**part.config, "fitted_on": "calibration"}
+    first = {
+        **head,
+        "method": part.name if own else part.name + _SUFFIX,
+        "title": (part.spec.title if part.spec else part.name) + _FITTED,
+        "seed": predictions.seed,
+        "config": config,
+        "config_hash": config_hash(config),
+    }
+    own_cost = _cost(predictions, fitting, scoring)
+    receipt = predictions.about.get("receipt")
+    trained = {"name": network.part.name, "config_hash": network.part.digest, **(receipt or {})}
+    return make_row(first, arrays, own_cost, {"classifier": trained} if receipt else {}, 0)
+
+
+def _cost(predictions: Predictions, fitting: Seconds, scoring: Seconds) -> dict[str, Any]:
+    """Return what a method itself cost, as rows have it."""
+    seconds = as_seconds({"train": fitting, "score": scoring}, 6)
+    return {
+        **seconds,
+        **peak_memory(),
+        "forward_passes": 1,
+        "n_parameters": None,
+        "n": predictions.sizes,
+    }
+
+
+def _warn_of_direction(name: str, model: Any, X: Mapping[str, np.ndarray]) -> None:
+    known, mixed = (np.asarray(model.uncertainty(X[s])) for s in (CALIBRATION, _SHUFFLED))
+    if (auroc := ood_auroc(known, mixed)) < 0.5:
+        warnings.warn(
+            f"{name}.uncertainty looks turned round: AUROC {auroc:.2f} of calibration rows against "
+            "the same rows with shuffled features; it must be higher where the input is less known",
+            stacklevel=5,
+        )

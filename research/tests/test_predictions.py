@@ -1,0 +1,303 @@
+"""Rows from predictions alone: published ones and arrays of one's own, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.metrics import roc_auc_score
+from typer.testing import CliRunner
+
+from dipedl.baselines import DDU
+from dipedl_bench import Store, load_rows, load_suite, score
+from dipedl_bench.commands.run import bench as app
+from dipedl_bench.results.predictions import Predictions, pack_features, unpack_features
+from dipedl_bench.running import scoring
+from dipedl_bench.running.training import make_part
+from dipedl_bench.spec.plan import plan
+
+OOD = ("kmnist", "omniglot", "omniglot_inverted")
+
+
+def bench(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Root of a smoke run of MNIST, with the predictions of its network."""
+    root = tmp_path_factory.mktemp("published")
+    store, names = Store(root, "mnist", "smoke"), ["max-softmax", "energy", "ddu"]
+    for cell in plan(load_suite("mnist"), "smoke", "mnist.toml", methods=names, seeds=[10]):
+        for part in cell.parts:
+            make_part(cell, part, store, None, lambda text: None)
+    (file,) = scoring.export("mnist", "smoke", out=root)
+    assert file.stat().st_size < 100_000
+    return root
+
+
+def rows_of(root, **options):
+    return score("mnist", profile="smoke", published=root, **options)
+
+
+def small(rng, n=60, k=3, p=5, shift=3.0):
+    labels = np.arange(n) % k
+    features = rng.normal(size=(n, p)) + shift * np.eye(p)[labels]
+    weight, bias = np.eye(p)[:k], np.zeros(k)
+    arrays = {"logits": features[:, :k], "features": features, "labels": labels}
+    arrays |= {f"calibration_{key}": of for key, of in arrays.items()}
+    far = rng.normal(size=(40, p))
+    arrays |= {"ood_far_logits": far[:, :k], "ood_far_features": far}
+    return arrays | {"head_weight": weight, "head_bias": bias}
+
+
+# ------------------------------------------------------------------------ published predictions
+
+
+@pytest.mark.parametrize("name", ["max-softmax", "energy"])
+def test_a_score_of_logits_has_the_numbers_of_its_row(published, name):
+    (row,) = (row for row in load_rows("mnist", out=published) if row["method"] == name)
+    (scored,) = rows_of(published, methods=[name])
+    assert scored["method"] == f"{name}-calibration"
+    assert scored["metrics"] == pytest.approx(row["metrics"], abs=1e-6)
+    for key in ("baselines", "n_parameters", "forward_passes"):
+        assert scored[key] == row[key]
+    assert scored["parts"]["classifier"] == row["parts"]["classifier"]
+
+
+def test_a_score_of_features_is_fitted_on_the_calibration_rows(published):
+    rows = load_rows("mnist", out=published)
+    stored = Store(published, "mnist", "smoke").arrays_of(rows[0], "classifier")
+    (scored,) = rows_of(published, methods=["ddu"])
+    exact = DDU(features="passthrough")
+    exact.fit(stored["validation"]["features"], stored["validation"]["y"])
+    u = {split: exact.uncertainty(of["features"]) for split, of in stored.items()}
+    for ood in OOD:
+        known, unknown = u["test"], u[f"ood/{ood}"]
+        y = np.repeat([0, 1], [len(known), len(unknown)])
+        expected = roc_auc_score(y, np.concatenate([known, unknown]))
+        assert scored["metrics"][f"auroc/{ood}"] == pytest.approx(expected, abs=5e-3)
+
+
+def test_all_methods_of_the_network_alone_are_scored_and_kept(published, tmp_path):
+    done = bench(
+        "score", "mnist", "--profile", "smoke", "--published", published, "--out", tmp_path
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "| Energy |" in done.stdout and "| Energy, fitted on calibration rows |" in done.stdout
+    names = {row["method"] for row in load_rows("mnist", out=tmp_path)}
+    assert {"knn-calibration", "entropy-calibration", "mahalanobis-calibration"} <= names
+    assert not any("dip-edl" in name or "mc-dropout" in name for name in names)
+    assert bench("table", "mnist", "--out", tmp_path, "--no-trivial").exit_code == 0
+
+
+def test_a_density_informed_method_can_be_scored_by_name(published):
+    (row,) = rows_of(published, methods=["dip-edl-features"])
+    assert row["metrics"]["brier_id"] > 0 and row["config"]["below"]["density"]
+
+
+def test_features_are_kept_to_a_sixteenth_of_each_component(rng):
+    scale = np.array([100.0, 1.0, 1e-2])
+    rows = {"validation": rng.normal(size=(500, 3)) * scale + 7, "test": rng.normal(size=(40, 3))}
+    packed = pack_features(rows)
+    codes = packed["calibration_codes"]
+    assert codes.dtype == np.uint8 and codes.shape == (2, 3, 500)
+    back = unpack_features(packed, codes, np.empty(0), None)
+    error = np.abs(back - rows["validation"]) / rows["validation"].std(axis=0)
+    assert 0.01 < error.max() < 0.05  # a few axes are not quite those of the columns
+    head = rng.normal(size=(2, 3)), rng.normal(size=2)
+    logits = rows["validation"] @ head[0].T + head[1]
+    features = unpack_features(packed, codes, logits, head)
+    np.testing.assert_allclose(features @ head[0].T + head[1], logits, atol=1e-9)
+
+
+def test_predictions_are_read_as_they_were_written(rng, tmp_path):
+    made = Predictions.from_arrays({**small(rng), "seed": 4})
+    made.write(tmp_path / "a" / "x.npz")
+    again = Predictions.read(tmp_path / "a" / "x.npz")
+    assert again.seed == 4 and again.sizes == made.sizes and again.ood == ("far",)
+    for split, named in made.arrays.items():
+        for name in ("logits", "probabilities"):
+            np.testing.assert_allclose(again.arrays[split][name], named[name], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(again.arrays[split]["features"], named["features"], atol=0.2)
+    np.testing.assert_array_equal(again.arrays["test"]["y"], made.arrays["test"]["y"])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"seeds": [11]}, ValueError, r"seeds: there are predictions of \[10\], got 11"),
+        ({"methods": ["enrgy"]}, ValueError, "unknown method 'enrgy', did you mean 'energy'"),
+        ({"methods": ["edl"]}, ValueError, "unknown method 'edl'"),
+        ({"methods": ["energy", "energy"]}, ValueError, "different names, got 'energy' twice"),
+        ({"methods": ["nowhere.at:All"]}, ValueError, "'nowhere.at:All' cannot be imported"),
+        ({"methods": ["sklearn.svm:SVC"]}, ValueError, r"must have fit\(features, logits, labels"),
+        ({"methods": [3]}, ValueError, "methods must be classes, or texts such as"),
+        ({"profile": "cqu"}, ValueError, "unknown profile 'cqu', did you mean 'cpu'"),
+        ({"profile": "paper"}, FileNotFoundError, "export-predictions mnist --profile paper"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(published, options, error, message):
+    with pytest.raises(error, match=message):
+        score("mnist", **{"profile": "smoke", "published": published, **options})
+
+
+# ------------------------------------------------------------------------------- own methods
+
+
+class Margin:
+    sign = -1.0
+
+    def fit(self, features, logits, labels):
+        self.mean = logits.mean()
+
+    def uncertainty(self, features, logits):
+        return self.sign * np.ptp(np.sort(logits, axis=1)[:, -2:], axis=1)
+
+
+class Turned(Margin):
+    sign = 1.0
+
+
+class Heady(Margin):
+    def fit(self, features, logits, labels, head):
+        np.testing.assert_allclose(features @ head[0].T + head[1], logits, atol=1e-6)
+
+
+def test_classes_of_ones_own_are_scored_and_a_turned_one_is_told(published):
+    with pytest.warns(UserWarning, match=r"Turned.uncertainty looks turned round: AUROC 0\.\d\d"):
+        right, turned, heady = rows_of(published, methods=[Margin, Turned, Heady])
+    assert [row["method"] for row in (right, turned, heady)] == ["Margin", "Turned", "Heady"]
+    assert heady["metrics"] == right["metrics"]
+    for ood in OOD:
+        both = right["metrics"][f"auroc/{ood}"] + turned["metrics"][f"auroc/{ood}"]
+        assert both == pytest.approx(1)
+
+
+# --------------------------------------------------------------------------------- own arrays
+
+
+def test_arrays_of_ones_own_have_a_row(rng):
+    arrays = small(rng)
+    (row,) = score(arrays, name="plain", title="Plain")
+    P = softmax(arrays["logits"], axis=1), softmax(arrays["ood_far_logits"], axis=1)
+    u = np.concatenate([1 - of.max(axis=1) for of in P])
+    assert row["metrics"]["auroc/far"] == pytest.approx(roc_auc_score(np.arange(100) >= 60, u))
+    assert row["metrics"]["accuracy"] == (P[0].argmax(axis=1) == arrays["labels"]).mean()
+    assert (row["suite"], row["profile"], row["title"]) == ("plain", "imported", "Plain")
+    wrong = (P[0].argmax(axis=1) != arrays["labels"]).astype(float)
+    far = {"ood_far_uncertainty": np.full(40, 2.0)}
+    (own,) = score(arrays | far | {"uncertainty": wrong})
+    with pytest.warns(UserWarning, match="lower for wrong predictions than for right ones"):
+        score(arrays | far | {"uncertainty": -wrong})
+    assert own["metrics"]["auroc/far"] == 1 and own["config_hash"] != row["config_hash"]
+    proba = {"proba": P[0], "ood_far_proba": P[1], "labels": arrays["labels"]}
+    assert score(proba)[0]["metrics"] == pytest.approx(row["metrics"])
+    ddu, energy = score(arrays, methods=["DDU", "Energy"], name="plain")
+    exact = DDU(features="passthrough").fit(arrays["features"], arrays["labels"])
+    names = ("features", "ood_far_features")
+    u = np.concatenate([exact.uncertainty(arrays[name]) for name in names])
+    assert ddu["metrics"]["auroc/far"] == pytest.approx(roc_auc_score(np.arange(100) >= 60, u))
+    assert energy["metrics"]["accuracy"] == row["metrics"]["accuracy"]
+
+
+def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):
+    theirs = Predictions.read(scoring.find_predictions("mnist", "smoke", None, published)[0])
+    arrays = {"logits": theirs.arrays["test"]["logits"], "labels": theirs.arrays["test"]["y"]}
+    arrays |= {f"ood_{o}_logits": theirs.arrays[f"ood/{o}"]["logits"] for o in OOD}
+    np.savez(tmp_path / "mine.npz", **arrays)
+    options = ["--suite", "mnist", "--profile", "smoke", "--published", published]
+    done = bench("import", tmp_path / "mine.npz", "--title", "Mine", *options, "--out", tmp_path)
+    assert done.exit_code == 0, done.stderr
+    assert "| Mine |" in done.stdout and "| Max softmax |" in done.stdout
+    (row,) = load_rows("mnist", out=tmp_path)
+    (bare,) = (r for r in load_rows("mnist", out=published) if r["method"] == "max-softmax")
+    assert row["metrics"] == pytest.approx(bare["metrics"], abs=1e-6)
+    rows = Store(published, "mnist", "smoke").rows_file
+    assert bench("merge", rows, "--out", tmp_path).exit_code == 0
+    table = bench("table", "mnist", "--out", tmp_path, "--no-trivial", "--json")
+    assert {of["title"] for of in json.loads(table.stdout)["methods"]} >= {"Mine", "DDU"}
+    for change, message in (
+        ({"labels": np.roll(arrays["labels"], 1)}, "labels must be those of the test rows of 'mn"),
+        ({"ood_svhn_logits": arrays["logits"]}, "unknown OOD set 'svhn'"),
+        ({"ood_kmnist_logits": arrays["logits"][:9]}, "ood/kmnist has 9 rows, the rows of suite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            score(arrays | change, suite="mnist", profile="smoke", published=published)
+    with pytest.raises(ValueError, match="suite 'defaults' crosses data sets"):
+        score(arrays, suite="defaults")
+    named = arrays | {"ood_mnist_logits": arrays["logits"]}
+    with pytest.raises(ValueError, match="'mnist' is the known data of the suite, no OOD set"):
+        score(named, suite="mnist", profile="cpu", published=published)
+
+
+def test_a_suite_of_ones_own_has_a_table(rng, tmp_path):
+    np.savez(tmp_path / "mine.npz", **small(rng))
+    done = bench("import", tmp_path / "mine.npz", "--name", "mine", "--out", tmp_path)
+    assert done.exit_code == 0, done.stderr
+    assert bench("table", "mine", "--out", tmp_path, "--no-trivial").stdout == done.stdout
+    done = bench("score", tmp_path / "mine.npz", "--method", "DDU")
+    assert "| DDU, fitted on calibration rows |" in done.stdout, done.stderr
+
+
+def changed(**changes):
+    arrays = {**small(np.random.default_rng(0)), **changes}
+    return {key: of for key, of in arrays.items() if of is not None}
+
+
+HOLE, LONG = np.full((60, 3), np.nan), np.full((60, 3), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": None}, "arrays: labels is missing"),
+        ({"label": np.zeros(60)}, "unknown array 'label', did you mean 'labels'"),
+        ({"labels": np.zeros(59)}, "labels has 59 rows, the outputs of the set 60"),
+        ({"labels": np.arange(60)}, "labels must be class numbers 0..2, .* got 3 in row 3"),
+        ({"labels": np.zeros(60) - 1}, "labels must be class numbers 0..2.*got -1.0 in row 0"),
+        ({"labels": np.zeros(60) + 0.5}, "labels must be class numbers"),
+        ({"logits": None}, "logits or proba must be there, one of them; neither is"),
+        ({"proba": LONG}, "logits or proba must be there, one of them; both are there"),
+        ({"logits": HOLE}, r"logits must be finite, got \[nan nan nan\] in row 0"),
+        ({"logits": np.zeros(60)}, r"logits must be numbers with 2 axes.*shape \(60,\)"),
+        ({"logits": np.array([["a"] * 3] * 60)}, "logits must be numbers with 2 axes"),
+        ({"features": np.zeros((50, 5))}, "features has 50 rows"),
+        ({"features": None, "head_weight": None}, "^arrays: features is missing, for .*_features"),
+        ({"ood_far_features": None}, "ood_far_features is missing, for features is there"),
+        ({"ood_far_logits": np.zeros((40, 2))}, "ood_far_logits has 2 columns, logits 3"),
+        ({"ood_test_logits": HOLE}, "an OOD set may not have the name of known rows"),
+        ({"ood_logits": HOLE}, "'ood_logits' must name its set"),
+        ({"ood_far_labels": np.zeros(40)}, "unknown array 'ood_far_labels'"),
+        ({"calibration_labels": None}, "calibration_labels is missing, to fit methods on"),
+        ({"uncertainty": np.zeros(60)}, "ood_far_uncertainty is missing"),
+        ({"head_weight": np.zeros((5, 3))}, "head_weight and head_bias must have the shapes"),
+        ({"seed": 1.5}, "seed must be an integer >= 0"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        score(changed(**changes))
+
+
+def test_probabilities_that_do_not_sum_to_one_are_refused():
+    arrays = {"proba": LONG, "labels": np.arange(60) % 3}
+    with pytest.raises(ValueError, match=r"proba must be probabilities .* with sum 1.5; pass raw"):
+        score(arrays)
+    with pytest.raises(ValueError, match="calibration_logits and calibration_labels are missing"):
+        score({**arrays, "proba": LONG / 1.5}, methods=["MaxSoftmax"])
+
+
+def test_a_score_of_logits_needs_logits():
+    k = {"proba": np.full((60, 3), 1 / 3), "labels": np.arange(60) % 3}
+    arrays = k | {f"calibration_{key}": of for key, of in k.items()}
+    with pytest.raises(ValueError, match="asks its classifier for logits, which it does not have"):
+        score(arrays, methods=["Energy"])
+
+
+@pytest.mark.parametrize(("content", "error"), [(None, FileNotFoundError), (b"no zip", ValueError)])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, error):
+    if content:
+        (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(error, match=r"x\.npz"):
+        score(tmp_path / "x.npz")
