@@ -262,7 +262,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
         if held_out is None:
             pairs = splitter_pairs(self.cv, y, rows, groups)
-            evidence.cross_fit(Z, y, weights, X=X, classifier=classifier, pairs=pairs)
+            evidence.cross_fit(
+                Z, y, weights, X=X, classifier=classifier, pairs=pairs, groups=groups
+            )
             evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
             self.spread_ = evidence.fit_spread(
                 self.spread, X, y, weights, classifier=classifier, pairs=pairs

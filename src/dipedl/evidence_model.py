@@ -21,13 +21,14 @@ from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy
 from .evidence import CautionBudget, check_increasing
-from .evidence.normalizers import cap_evidence
+from .evidence.normalizers import alarm_threshold, cap_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
 from .held_out import (
     Fold,
     HeldOut,
     Origin,
+    design_effect,
     fit_folds,
     fit_one_density,
     predict_held_out,
@@ -195,6 +196,7 @@ class EvidenceModel(BaseEstimator):
         X: Any,
         classifier: FittedClassifier | None = None,
         pairs: Pairs | None = None,
+        groups: np.ndarray | None = None,
     ) -> Self:
         """Learn from rows that are held out of the inputs that were fitted, see `cv`.
 
@@ -204,12 +206,19 @@ class EvidenceModel(BaseEstimator):
             As given to `fit_density`.
         pairs : list of (train, held-out) ndarray of int, optional
             What `cv` gives for these rows, where it has been asked before.
+        groups : ndarray of int, shape (n,), optional
+            Numbers of the groups that the pairs hold out as a whole.
         """
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, source, origin = fit_folds(self, whole, y, pairs)
         with one_thread(Z, blas=True):
             held_out = predict_held_out(folds, whole, source, origin, seed(self.random_state))
+        if groups is not None and pairs is not None and origin == "left out":
+            rows = np.concatenate([held for _, held in pairs])
+            limit = alarm_threshold(held_out.scores, self.false_alarm_rate, held_out.weights)
+            effect = design_effect(held_out.scores < limit, groups[rows], held_out.weights)
+            held_out = replace(held_out, design_effect=effect)
         return self.learn(held_out)
 
     def calibrate(

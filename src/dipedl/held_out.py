@@ -120,6 +120,9 @@ class HeldOut:
         Where the rows came from, as far as guarantees depend on it.
     bare_proba : ndarray, shape (m, k), or None
         Probabilities of the classifier before its calibrator, where there is one.
+    design_effect : float
+        How many times the variance of the share of alarms is that of independent rows: above 1 for
+        rows of groups that are like one another.
     """
 
     scores: np.ndarray
@@ -131,6 +134,7 @@ class HeldOut:
     component_names: tuple[str, ...] = ()
     origin: Origin = "left out"
     bare_proba: Any = None
+    design_effect: float = 1.0
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -451,6 +455,31 @@ def predict_held_out(
     return HeldOut(scores, source, weights, proba, labels, columns, names, origin)
 
 
+def design_effect(hits: np.ndarray, groups: np.ndarray, w: np.ndarray | None = None) -> float:
+    """Return the variance of a share of rows of groups over that of independent rows, 1 at least.
+
+    Parameters
+    ----------
+    hits : ndarray of bool, shape (m,)
+        Rows that count for the share.
+    groups : ndarray of int, shape (m,)
+        Number of the group of each row.
+    w : ndarray, shape (m,), optional
+        How many rows each row stands for.
+
+    References
+    ----------
+    Kish, "Survey Sampling" (1965), section 5.4, by the variance between groups.
+    """
+    w = np.ones(len(hits)) if w is None else w
+    share, n_groups = np.average(hits, weights=w), len(np.unique(groups))
+    independent = share * (1 - share) * (w**2).sum()
+    if not independent or n_groups < 2:
+        return 1.0
+    between = (np.bincount(groups, w * (hits - share)) ** 2).sum() * n_groups / (n_groups - 1)
+    return float(max(1.0, between / independent))
+
+
 def sample_hashes(hashes: np.ndarray) -> np.ndarray:
     """Return the thousand smallest hashes of rows, ascending: a sample of the rows by content."""
     return np.sort(hashes)[:_HASHES]
@@ -697,12 +726,14 @@ def _source_of_frozen(held_out: HeldOut, clf: Any) -> Finding:
 
 def _size(held_out: HeldOut, clf: Any) -> Finding:
     """Judge by their number if the held-out rows make rates of alarms and sets steady."""
-    m, rate = held_out.total, clf.alarm_rate
+    m, rate, effect = held_out.total, clf.alarm_rate, held_out.design_effect
+    alone = m / effect
     least = int(np.ceil(1 / rate)) - 1
     steady = int(np.ceil((1 - rate) / (rate * _RELATIVE**2)))
     needed = max(steady, int(np.ceil(_COVERAGE * (1 - _COVERAGE) / _COVERAGE_SD**2)))
-    rate_sd = float(np.sqrt(rate * (1 - rate) / (m + 2)))
-    coverage_sd = float(np.sqrt(_COVERAGE * (1 - _COVERAGE) / (m + 2)))
+    needed = int(np.ceil(needed * effect))
+    rate_sd = float(np.sqrt(rate * (1 - rate) / (alone + 2)))
+    coverage_sd = float(np.sqrt(_COVERAGE * (1 - _COVERAGE) / (alone + 2)))
     numbers: dict[str, Number] = {
         "rows": m,
         "false_alarm_rate": rate,
@@ -711,11 +742,13 @@ def _size(held_out: HeldOut, clf: Any) -> Finding:
         "false_alarm_sd": rate_sd,
         "coverage": _COVERAGE,
         "coverage_sd": coverage_sd,
+        "design_effect": effect,
     }
+    groups = f", which by their groups say as much as {alone:.0f}," if alone < m - 0.5 else ""
     spread = (
-        f"With {m:g} held-out rows the rate of false alarms comes out at {_percent(rate)} ± "
-        f"{_percent(rate_sd)}, and the coverage of a {_COVERAGE:.0%} prediction set at "
-        f"{_COVERAGE:.0%} ± {_percent(coverage_sd)}"
+        f"With {m:g} held-out rows{groups} the rate of false alarms comes out at "
+        f"{_percent(rate)} ± {_percent(rate_sd)}, and the coverage of a {_COVERAGE:.0%} prediction "
+        f"set at {_COVERAGE:.0%} ± {_percent(coverage_sd)}"
     )
     if held_out.has_labels:
         numbers["error_rate"] = error = held_out.average(held_out.wrong)

@@ -5,9 +5,11 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold
 
+import dipedl
 from dipedl import DIPClassifier
 from dipedl.calibration.crossfit import splitter_pairs
 from dipedl.density import GDADensity, KNNDensity
+from dipedl.held_out import design_effect
 
 IRIS, KINDS = load_iris(return_X_y=True)
 PERSONS = np.arange(150) // 3 % 10
@@ -60,6 +62,33 @@ def test_rows_without_weight_take_their_group_with_them():
     again.fit(IRIS[kept], KINDS[kept], groups=PERSONS[kept])
     assert clf.offset_ == pytest.approx(again.offset_)
     assert "by groups of 135 inputs" in clf.evidence_.held_out_.source
+
+
+def test_the_design_effect_is_the_ratio_of_two_variances(rng):
+    """Of groups of 20 rows that share a tenth of their variance it is 1 + 19 / 10 (Kish)."""
+    groups = np.repeat(np.arange(400), 20)
+    chance = np.where(rng.random(400) < 0.1, 1.0, 0.0)[groups]
+    own = rng.random(8000) < 0.1
+    hits = np.where(rng.random(8000) < np.sqrt(0.1), chance, own).astype(bool)
+    assert design_effect(hits, groups) == pytest.approx(2.9, abs=0.5)
+    shares = [design_effect(rng.random(8000) < 0.1, groups, np.full(8000, 3.0)) for _ in range(20)]
+    assert np.mean(shares) == pytest.approx(1.0, abs=0.06)
+    assert design_effect(np.zeros(8000, dtype=bool), groups) == 1.0
+
+
+def test_rates_by_groups_that_are_alike_are_less_steady(rng, tmp_path):
+    X, y, person = draw_persons(rng, 20)
+    clf = DIPClassifier(density=KNNDensity(5), random_state=0)
+    steady = {}
+    for name, groups in (("rows", None), ("groups", person)):
+        findings = clf.fit(X, y, groups=groups).diagnose().findings
+        (size,) = [f for f in findings if f.code in ("calibration_size", "calibration_small")]
+        steady[name] = size.numbers["false_alarm_sd"]
+    effect = clf.evidence_.held_out_.design_effect
+    assert effect > 1.5
+    assert steady["groups"] == pytest.approx(steady["rows"] * np.sqrt(effect), rel=0.02)
+    clf.save(tmp_path / "m.dipedl")
+    assert dipedl.load(tmp_path / "m.dipedl").evidence_.held_out_.design_effect == effect
 
 
 GAPS = np.where(PERSONS == 3, np.nan, PERSONS)

@@ -159,6 +159,7 @@ _MODELS: dict[str, Entry] = {
             "component_names": c.each(c.text, kind=tuple),
             "bare_proba": c.maybe(c.floats("m", "k")),
         },
+        {"design_effect": c.real(1)},
         where=(_rows_fit,),
     ),
     "calibration.Rehearsal": Entry(
@@ -585,7 +586,7 @@ def _ranks_fit(ranks: Any, sizes: c.Sizes) -> None:
     c.need((ranks.sizes > 0).all(), "have empty ranges")
 
 
-def _knots_rise(calibration: Any, sizes: c.Sizes) -> None:
+def _calibration_rises(calibration: Any, sizes: c.Sizes) -> None:
     c.need(len(calibration.confidence) > 0, "have no knot")
     for name in ("confidence", "right"):
         c.need((np.diff(getattr(calibration, name)) >= 0).all(), "have knots that fall")
@@ -647,7 +648,7 @@ _MONITORING: dict[str, Entry] = {
     ),
     "monitoring.Calibration": Entry(
         {"confidence right": c.floats("m", least=0, most=1), "variance": c.real(0)},
-        where=(_knots_rise,),
+        where=(_calibration_rises,),
     ),
     "monitoring.Estimate": Entry({"value low high": c.real(), "rows": c.count()}),
     "monitoring.Window": Entry(

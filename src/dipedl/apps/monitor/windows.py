@@ -83,7 +83,7 @@ class Calibration:
 
     def __call__(self, confidence: np.ndarray) -> np.ndarray:
         """Return the share of right answers at each confidence (n,)."""
-        return np.interp(confidence, self.confidence, self.right)
+        return np.asarray(np.interp(confidence, self.confidence, self.right))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class Sums:
         if not self.confidence[0, 0]:
             return None
         alone, evidence = (
-            _normal(*sums, one.variance)
+            _normal(sums[0], sums[1], sums[2], one.variance)
             for sums, one in zip(self.confidence, calibrations, strict=True)
         )
         low, high = min(alone.low, evidence.low), max(alone.high, evidence.high)
