@@ -1,6 +1,6 @@
 """What no baseline is fitted with: the error and the argument that it names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from dipedl.baselines import (
     DAEDL,
     DDU,
     DICE,
+    DUQ,
     EDL,
     FDBD,
     FEDL,
@@ -122,6 +123,10 @@ CASES = [
             (SNGP, {"n_fourier": 0}, "n_fourier must be an integer >= 1, got 0"),
             (SNGP, {"length_scale": 0.0}, "length_scale must be finite and > 0, got 0.0"),
             (SNGP, {"ridge": -1.0}, "ridge must be finite and > 0, got -1.0"),
+            (DUQ, {"embedding": 0}, "embedding must be an integer >= 1, got 0"),
+            (DUQ, {"length_scale": -1.0}, "length_scale must be finite and > 0, got -1.0"),
+            (DUQ, {"momentum": 1.0}, r"momentum must be in \[0, 1\), got 1.0"),
+            (DUQ, {"gradient_penalty": -1}, "gradient_penalty must be >= 0, got -1"),
             (MCDropout, {"n_samples": 0}, "n_samples must be an integer >= 1, got 0"),
         )
     ),
@@ -164,6 +169,7 @@ CASES = [
     (EnsembleDirichlet(GaussianNB()), TypeError, "estimator must have a method sample_proba"),
     (LastLayerLaplace(prior_precision=0.0), ValueError, "prior_precision must be finite and > 0"),
     (LastLayerLaplace(GaussianNB()), TypeError, "estimator .* no linear_head.. and no coef_"),
+    (DUQ(training=replace(ONCE, compile=True)), ValueError, "compile=False for DUQ"),
     (DDU(shrinkage=2.0), ValueError, r"shrinkage must be in \[0, 1\], got 2.0"),
 ]
 

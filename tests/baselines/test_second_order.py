@@ -1,4 +1,4 @@
-"""I-EDL, F-EDL, NatPN, SNGP, Laplace and ensembles as Dirichlets, each against its formula."""
+"""I-EDL, F-EDL, NatPN, SNGP, DUQ, Laplace and ensembles as Dirichlets, each against its formula."""
 
 from math import log, pi
 
@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 torch = pytest.importorskip("torch")
 
 from dipedl.baselines import (  # noqa: E402
+    DUQ,
     FEDL,
     IEDL,
     SNGP,
@@ -37,7 +38,7 @@ def data():
     return load_digits()
 
 
-@pytest.fixture(scope="module", params=[IEDL, FEDL, NatPN, SNGP], ids=lambda m: m.__name__)
+@pytest.fixture(scope="module", params=[IEDL, FEDL, NatPN, SNGP, DUQ], ids=lambda m: m.__name__)
 def fitted(request, data):
     return request.param(MLP((64, 32)), TRAINING).fit(data.X_train, data.y_train)
 
@@ -223,6 +224,70 @@ def test_products_of_the_features_of_sngp_approach_its_kernel(rng):
     phi = fourier(torch.from_numpy(Z)).numpy()
     squared = ((Z[:, None] - Z) ** 2).sum(axis=2)
     np.testing.assert_allclose(phi @ phi.T, np.exp(-squared / 8), atol=0.04)
+
+
+# -------------------------------------------------------------------------------------------- DUQ
+
+
+def new_duq(**settings):
+    model = DUQ(MLP((6,), activation="tanh"), embedding=5, length_scale=0.8, **settings)
+    model.image_shape_ = (1, 1, 4)
+    model.module_ = model.build_network(3, seed=0)
+    return model, model.module_.backbone.head
+
+
+def test_the_kernels_of_duq(rng):
+    model, kernels = new_duq()
+    X = torch.tensor(rng.normal(size=(7, 4))).float()
+    Z = model.module_.features(X).detach().numpy()
+    weights, centroids = kernels.weight.detach().numpy(), (kernels.sums / kernels.counts[:, None])
+    expected = [
+        [
+            -(((W @ z - e) ** 2).mean()) / (2 * 0.8**2)
+            for W, e in zip(weights, centroids.numpy(), strict=True)
+        ]
+        for z in Z
+    ]
+    np.testing.assert_allclose(model.module_(X).detach(), expected, rtol=1e-4)
+
+
+def test_the_loss_of_duq_and_its_gradient_penalty(rng):
+    model, _ = new_duq(gradient_penalty=0.3)
+    double = model.module_.double().train()
+    X, y = torch.tensor(rng.normal(size=(5, 4))), torch.tensor([0, 1, 2, 0, 1])
+    got = float(model._loss(double(X), y, epoch=0).detach())
+    double.eval()
+    plain, K = new_duq(gradient_penalty=0.3)[0].module_.double().eval(), None
+
+    def kernels(rows):
+        return np.exp(plain(torch.tensor(rows)).detach().numpy())
+
+    K = kernels(X.numpy())
+    total = 0.0
+    for row, (x, label) in enumerate(zip(X.numpy(), y.numpy(), strict=True)):
+        for c in range(3):
+            total -= log(K[row, c]) if c == label else log(1 - K[row, c])
+        steps = 1e-6 * np.eye(4)
+        slopes = [(kernels((x + e)[None]) - kernels((x - e)[None])).sum() / 2e-6 for e in steps]
+        total += 0.3 * (np.square(slopes).sum() - 1) ** 2
+    assert got == pytest.approx(total / 5, rel=1e-5)
+
+
+def test_centroids_of_duq_are_moving_averages(rng):
+    model, kernels = new_duq(momentum=0.9)
+    counts, sums = kernels.counts.clone().numpy(), kernels.sums.clone().numpy()
+    weights = kernels.weight.detach().numpy()
+    for _ in range(3):
+        X, y = torch.tensor(rng.normal(size=(8, 4))).float(), torch.arange(8) % 3
+        Z = model.module_.features(X).detach().numpy()
+        model._loss(model.module_.train()(X), y, epoch=0)
+        for c in range(3):
+            own = [weights[c] @ z for z, label in zip(Z, y.numpy(), strict=True) if label == c]
+            counts[c] = 0.9 * counts[c] + 0.1 * len(own)
+            sums[c] = 0.9 * sums[c] + 0.1 * sum(own)
+    np.testing.assert_allclose(kernels.counts, counts, rtol=1e-5)
+    np.testing.assert_allclose(kernels.sums, sums, rtol=1e-4, atol=1e-5)
+    assert "inputs" not in vars(model.module_) and "embedded" not in vars(kernels)
 
 
 # ---------------------------------------------------------------------------------------- Laplace

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from dipedl import baselines as ours
 from dipedl import metrics
 from dipedl.decisions import prediction_sets
 from played_pages import play
@@ -85,6 +88,61 @@ def test_pytorch_ood(played):
     as_detector = names["ByEvidence"](names["model"])
     assert isinstance(as_detector, names["Detector"])
     assert as_detector(names["new"]).shape == (len(names["new"]),)
+
+
+def test_scores_of_pytorch_ood(rng):
+    """Its detectors of the same names, on the same features and head, give the same scores."""
+    importable("pytorch_ood.detector")
+    import torch
+    from pytorch_ood import detector as theirs
+
+    y = np.arange(400) % 4
+    Z = np.maximum(rng.normal(size=(400, 12)) + 2 * rng.normal(size=(4, 12))[y], 0)
+    rule = FrozenEstimator(LogisticRegression(C=0.1).fit(Z, y))
+    new = np.maximum(rng.normal(size=(60, 12)) * 2, 0)
+    w, b = (torch.tensor(part).float() for part in (rule.coef_, rule.intercept_))
+    z, q, t = torch.tensor(Z).float(), torch.tensor(new).float(), torch.tensor(y)
+    head = torch.nn.Linear(12, 4)
+    head.weight.data, head.bias.data = w.clone(), b.clone()
+    maps = lambda rows: rows[:, :, None, None]  # noqa: E731
+    flat = lambda rows: head(rows.flatten(1))  # noqa: E731
+    same = torch.nn.Identity()
+    with torch.no_grad():
+        logits, asked = head(z), head(q)
+        fitted = {
+            # its covariances are sums, not means
+            "rmd": len(Z) * theirs.RMD(None).fit_features(z, t).predict_features(q),
+            "fdbd": theirs.fDBD(same, head).fit_features(z).predict_features(q),
+            "nci": theirs.NCI(same, head, 1e-4).fit_features(z).predict_features(q),
+            "vim": theirs.ViM(None, 6, w, b).fit_features(z, t).predict_features(q),
+            "dice": theirs.DICE(None, w, b, 0.9).fit_features(z, t).predict_features(q),
+            "guide": theirs.NNGuide(same, head, 10).fit_features(z, t).predict_features(q),
+            "kl": theirs.KLMatching(None).fit_logits(logits, t).predict_logits(asked),
+            "ash": theirs.ASH(maps, flat, "ash-s", 0.9).predict(q),
+            "scale": theirs.SCALE(maps, flat, 0.85).predict(q),
+            "react": theirs.ReAct(same, head, threshold=float(np.percentile(Z, 90))).predict(q),
+            "max": theirs.MaxLogit.score(asked),
+            "gen": 4 * theirs.GEN.score(asked),
+        }
+    mine = {
+        "rmd": ours.RelativeMahalanobis(rule, "passthrough", None),
+        "fdbd": ours.FDBD(rule),
+        "nci": ours.NCI(rule),
+        "vim": ours.ViM(rule, 6),
+        "dice": ours.DICE(rule),
+        "guide": ours.NNGuide(rule, bank=1.0),
+        "kl": ours.KLMatching(rule),
+        "ash": ours.ASH(rule),
+        "scale": ours.SCALE(rule),
+        "react": ours.ReAct(rule),
+        "max": ours.MaxLogit(rule),
+        "gen": ours.GEN(rule),
+    }
+    for name, method in mine.items():
+        scores, expected = method.fit(Z, y).uncertainty(new), fitted[name].numpy()
+        # it inverts covariances in float32
+        tolerance = (1e-4 if name == "rmd" else 1e-5) * np.abs(expected).max()
+        np.testing.assert_allclose(scores, expected, atol=tolerance, err_msg=name)
 
 
 def test_torch_uncertainty(played):
