@@ -75,6 +75,20 @@ MUTANTS = [
         "tests/apps/monitor/test_bets.py::test_upper_bound_holds_for_rare_large_values",
     ),
     Mutant(
+        "drift: accuracy without labels is the bare confidence",
+        "src/dipedl/apps/monitor/windows.py",
+        "return np.interp(confidence, self.confidence, self.right)",
+        "return confidence",
+        "tests/apps/monitor/test_windows.py::test_estimated_accuracy_is_the_share_right_at_the_same_confidence",
+    ),
+    Mutant(
+        "compare: a row of a class that one model lacks is a false alarm",
+        "src/dipedl/apps/table/compare.py",
+        "np.isin(truth, [c for c in named[0] if c in named[1]])",
+        "np.isin(truth, classes)",
+        "tests/apps/table/test_comparing.py::test_models_of_other_columns_classes_and_rates",
+    ),
+    Mutant(
         "spread: what a wrong model cannot say is not counted",
         "src/dipedl/calibration/rehearsal.py",
         "_mean(again.trained * _squares(again.mixture - q), again.w) + _excess(real),",

@@ -26,6 +26,7 @@ def test_a_stream_goes_on_tomorrow_and_an_alarm_is_an_exit_code(run, kept, tmp_p
     done = run("monitor", model, monday, "--state", state, "--window", 300, "--batch", 1, "-q")
     assert done.exit_code == 0, done.output
     assert "600 in 2 batches" in done.output and "Accuracy:" in done.output
+    assert re.search(r"Accuracy, last window: .*, 300 rows", done.output)
     again = run("monitor", model, monday, "--state", state, "--batch", 1, "-q")
     assert again.exit_code == 1 and "batch must be larger than 1" in again.output
     older = stream(kept, tmp_path, "tuesday.csv", 6, age=400.0)

@@ -196,6 +196,7 @@ _OPTIONS = {
     ),
     r"\bfit the second with FrozenEstimator of the first one's( estimator_)?": f"fit {_SECOND}",
     r"\bdensity=GDADensity\(\)": "--density gaussians",
+    r"\bbegin a new monitor\b": "begin anew with a --state that is not there",
 }
 
 

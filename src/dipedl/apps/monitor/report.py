@@ -115,6 +115,7 @@ class DriftReport:
         estimates = {
             "Estimated accuracy": self.estimated_accuracy,
             "Accuracy": self.accuracy,
+            "Accuracy, last window": self.window.accuracy if self.window else None,
             "Brier score": self.brier,
         }
         lines += [
