@@ -1,0 +1,45 @@
+"""The page on joining the comparison, played as a reader types it."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from dipedl_bench.commands.run import bench
+from dipedl_bench.spec.plan import method_parts
+from dipedl_bench.spec.suite import load_suite
+
+PAGE = Path(__file__).parents[1] / "docs" / "join.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_from_an_empty_file_to_a_row(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "my_scores", raising=False)
+    names, printed = {}, []
+    for kind, text in BLOCK.findall(PAGE.read_text("utf-8")):
+        if kind == "python":
+            if "class Margin" in text:
+                Path("my_scores.py").write_text(text)
+            exec(text, names)
+        elif kind == "toml":
+            Path("mine.toml").write_text(text)
+        elif kind == "console":
+            for line in text.splitlines():
+                program, *arguments = shlex.split(line.removeprefix("$ "))
+                assert program == "dipedl-bench"
+                done = CliRunner().invoke(bench, arguments)
+                assert done.exit_code == 0, done.output
+                assert "Warning" not in done.output and "turned round" not in done.output
+                printed.append(done.stdout)
+    scored, imported, table = printed
+    for title in ("Margin", "DDU", "Max softmax"):
+        assert f"| {title}, fitted on calibration rows |" in scored
+    assert "| DAEDL |" in scored and imported == table and "| My model |" in table
+    suite = load_suite("mine.toml")
+    parts = method_parts(suite, "smoke", suite.method_names("smoke"), "mine.toml")
+    assert {part.name for part in parts} == {"mine", "energy"}
+    sys.modules.pop("my_scores", None)
