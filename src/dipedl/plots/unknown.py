@@ -218,7 +218,7 @@ class UnknownRehearsalDisplay(Display):
     >>> clf = DIPClassifier(density=GDADensity())
     >>> display = UnknownRehearsalDisplay.from_estimator(clf, *load_iris(return_X_y=True))
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
-    ['1', '0', '2']
+    ['1', '2', '0']
     """
 
     points_: dict[str, ErrorbarContainer]
