@@ -245,7 +245,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             )
         labels = y
         X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
-        groups = validate_groups(groups, len(labels), rows)
+        groups = validate_groups(groups, labels, rows)
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         totals = class_totals(y, weights, classes)

@@ -320,14 +320,14 @@ def validate_training_rows(
     return X, y, weights, rows
 
 
-def validate_groups(groups: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
-    """Return a number for the group of each of n rows, or of some of them; None for None.
+def validate_groups(groups: Any, y: Any, rows: np.ndarray | None = None) -> np.ndarray | None:
+    """Return a number for the group of each row of labels y (n,), or of some; None for None.
 
     The numbers follow the sorted names of the groups, not the order of the rows.
     """
     if groups is None:
         return None
-    names = np.asarray(column_or_1d(groups, warn=False))
+    names, n = np.asarray(column_or_1d(groups, warn=False)), np.shape(y)[0]
     if len(names) != n:
         raise ValueError(f"groups must hold a group for each of the {n} rows, got {len(names)}")
     gaps = np.flatnonzero(missing_entries(names))
