@@ -52,6 +52,8 @@ def test_distributions_rejections_cards_and_diagnoses(prepared):
     pipeline, clf, Z = prepared
     d = dipedl.predict_dirichlet(pipeline, X)
     np.testing.assert_array_equal(d.concentration, clf.predict_dirichlet(Z).concentration)
+    decision = dipedl.decide(pipeline, X, cost_error=5, cost_reject=1)
+    np.testing.assert_array_equal(decision.costs, clf.decide(Z, cost_error=5, cost_reject=1).costs)
     rejection = dipedl.predict_with_reject(pipeline, X, coverage=0.9)
     np.testing.assert_array_equal(
         rejection.accepted, clf.predict_with_reject(Z, coverage=0.9).accepted

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .apps.monitor import DriftMonitor
     from .classifier import DIPClassifier
     from .decisions.pipelines import (
+        decide,
         p_value,
         predict_dirichlet,
         predict_ood,
@@ -38,6 +39,7 @@ __all__ = [
     "OODDetector",
     "baselines",
     "datasets",
+    "decide",
     "density",
     "diagnose",
     "explain",
@@ -62,6 +64,7 @@ _HOME = {
     "Dirichlet": "dirichlet",
     "DriftMonitor": "apps.monitor",
     "OODDetector": "detector",
+    "decide": "decisions.pipelines",
     "diagnose": "explanation",
     "explain": "explanation",
     "export_onnx": "io.onnx",

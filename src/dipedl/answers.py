@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .decisions.costs import Decision, check_cost, cost_matrix, expected_costs
 from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
@@ -365,6 +366,84 @@ class Decisions:
         return Rejection(labels, u <= threshold, threshold, kind, risk, coverage, level)
 
     @on_snapshot
+    def decide(
+        self,
+        X: Any,
+        *,
+        cost_error: float | None = None,
+        cost_reject: float,
+        cost_unknown: float | None = None,
+        costs: Any = None,
+        alpha: float | None = None,
+    ) -> Decision:
+        """Answers of the least expected cost, and none where that costs less (Chow's rule).
+
+        By the calibrated probabilities of the classifier. Flagged inputs get no answer: the
+        probabilities say nothing about them.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, d)
+            Inputs.
+        cost_error : float, optional
+            Of a wrong answer, >= 0, in any unit.
+        cost_reject : float
+            Of no answer, such as a look by a person, >= 0.
+        cost_unknown : float, optional
+            Of an answer to an input of no known class, >= 0; default: the largest cost of a
+            mistake. If it isn't above `cost_reject`, flagged inputs are answered too.
+        costs : array-like, shape (k, k), optional
+            In place of `cost_error`: true classes in rows, answers in columns, in the order of
+            ``classes_``.
+        alpha : float, optional
+            Share of ID inputs that may be flagged; default: `false_alarm_rate`.
+
+        Returns
+        -------
+        Decision
+            ``labels``, ``accepted``, ``flagged``, expected ``costs``, and the mean cost of the same
+            rule on the held-out rows; ``fill(marker)`` puts a marker where no answer is given.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a cost is negative, NaN, no number or of another shape; without held-out labels.
+
+        See Also
+        --------
+        predict_with_reject : by a bound on the error rate.
+        """
+        matrix = cost_matrix(len(self.classes_), cost_error, costs)
+        reject = check_cost("cost_reject", cost_reject)
+        unknown = float(matrix.max())
+        if cost_unknown is not None:
+            unknown = check_cost("cost_unknown", cost_unknown)
+        alarm = self.alarm_threshold(alpha)
+        threshold = alarm if unknown > reject else -np.inf
+        held_out, labels = self.held_out_rows(), self._held_out_labels("decide")
+        known = held_out.proba if held_out.bare_proba is None else held_out.bare_proba
+        if self.has_evidence:
+            _, P, scores = self.predict_parts(X)
+            P, known = map(self.evidence_.calibrate_in_full, (P, known))
+        else:
+            P, scores = self.proba_and_scores(X)
+        answers, risks = _least(expected_costs(P, matrix))
+        accepted = (risks <= reject) & (scores >= threshold)
+        own, of_own = _least(expected_costs(known, matrix))
+        answered = (of_own <= reject) & (held_out.scores >= threshold)
+        paid = np.where(answered, matrix[labels, own], reject)
+        return Decision(
+            np.asarray(self.classes_[answers]),
+            accepted,
+            scores < alarm,
+            np.where(accepted, risks, reject),
+            held_out.average(paid),
+            held_out.average(answered),
+            reject,
+            unknown,
+        )
+
+    @on_snapshot
     def reject_curve(self, kind: str | None = None, confidence: float = 0.9) -> RejectCurve:
         """Error rates that can be promised at 5 %, 10 %, ..., 100 % coverage, all at once.
 
@@ -630,6 +709,11 @@ class Decisions:
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         return self._uncertainty_by(kind, self.held_out_proba, self.held_out_rows().scores)
+
+
+def _least(costs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the answers of the least costs (n, k), and these."""
+    return costs.argmin(axis=1), costs.min(axis=1)
 
 
 def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:

@@ -75,7 +75,7 @@ class Module:
         return lambda X, *args, **kwargs: plain(found(tensor(X), *args, **kwargs))
 
 
-QUESTIONS = ("p_value", "predict_ood", "predict_set", "predict_with_reject", "explain")
+QUESTIONS = ("p_value", "predict_ood", "predict_set", "predict_with_reject", "decide", "explain")
 
 
 def tensor(X):
@@ -218,6 +218,37 @@ def test_rejection_keeps_a_share_or_a_risk(model):
     assert set(trusted.fill("?")[trusted.rejected]) <= {"?"}
 
 
+COSTS = np.array([[0.0, 5.0, 1.0], [20.0, 0.0, 4.0], [3.0, 2.0, 0.0]])
+
+
+def test_decisions_cost_least_and_their_cost_is_that_of_new_rows(model):
+    X, y = draw(5, NEW)
+    decision = model.decide(X, costs=COSTS, cost_reject=1.5, cost_unknown=20, alpha=0.1)
+    if hasattr(model, "classifier_proba"):
+        P = model.classifier_proba(X)
+    elif isinstance(model, Module):
+        _, bare, _ = model.inner.predict_parts(tensor(X))
+        P = model.inner.evidence_.calibrate_in_full(bare)
+    else:
+        P = model.predict_proba(X)
+    risks = np.array([[sum(p[i] * COSTS[i, j] for i in range(3)) for j in range(3)] for p in P])
+    flagged = model.predict_ood(X, alpha=0.1) == -1
+    np.testing.assert_array_equal(decision.flagged, flagged)
+    np.testing.assert_array_equal(decision.accepted, (risks.min(axis=1) <= 1.5) & ~flagged)
+    assert (decision.labels == CLASSES[risks.argmin(axis=1)]).mean() > 0.99
+    expected = np.where(decision.accepted, risks.min(axis=1), 1.5)
+    np.testing.assert_allclose(decision.costs, expected, rtol=1e-5)
+    truth, answers = np.searchsorted(CLASSES, y), np.searchsorted(CLASSES, decision.labels)
+    paid = np.where(decision.accepted, COSTS[truth, answers], 1.5)
+    sd = paid.std() * np.sqrt(1 / NEW + 1 / HELD)
+    assert abs(decision.held_out_cost - paid.mean()) < 4 * sd
+    mixed = decision.expected_cost(unknown=0.1, caught=0.75)
+    assert mixed == pytest.approx(0.9 * decision.held_out_cost + 0.1 * (0.75 * 1.5 + 0.25 * 20))
+    # Where an unknown input costs no more than a look, nothing is gained by the flag.
+    cheap = model.decide(X, cost_error=5, cost_reject=1, cost_unknown=1)
+    np.testing.assert_array_equal(cheap.accepted, 5 * (1 - P.max(axis=1)) <= 1 + 1e-12)
+
+
 def test_copies_decide_alike(model):
     X, _ = draw(6, 50)
     inner = model.inner if isinstance(model, Module) else model
@@ -244,6 +275,29 @@ def test_copies_decide_alike(model):
         (lambda m, X: m.predict_with_reject(X, risk=0.1, confidence=1.0), "confidence must be"),
         (lambda m, X: m.predict_with_reject(X, coverage=0.5, kind="luck"), "kind must be one of"),
         (lambda m, X: m.reject_curve("luck"), "kind must be one of"),
+        (lambda m, X: m.decide(X, cost_reject=1), "exactly one of cost_error and costs"),
+        (
+            lambda m, X: m.decide(X, cost_reject=1, cost_error=5, costs=COSTS),
+            "exactly one of cost_error and costs",
+        ),
+        (lambda m, X: m.decide(X, cost_error=-5, cost_reject=1), "cost_error must be .*got -5"),
+        (lambda m, X: m.decide(X, cost_error=5, cost_reject=np.nan), "cost_reject must be .*nan"),
+        (
+            lambda m, X: m.decide(X, cost_error=5, cost_reject=1, cost_unknown=-1.0),
+            "cost_unknown must be .*got -1",
+        ),
+        (
+            lambda m, X: m.decide(X, costs=COSTS[:2], cost_reject=1),
+            r"costs must have shape \(3, 3\).*got shape \(2, 3\)",
+        ),
+        (
+            lambda m, X: m.decide(X, costs=-COSTS, cost_reject=1),
+            "costs must be finite and >= 0, got -5.0 in row 0, column 1",
+        ),
+        (
+            lambda m, X: m.decide(X, costs=np.where(COSTS == 4, np.nan, COSTS), cost_reject=1),
+            "costs must be finite and >= 0, got nan in row 1, column 2",
+        ),
     ],
 )
 def test_bad_requests(model, ask, message):

@@ -75,6 +75,9 @@ METHODS = {
     "predict_with_reject": lambda model, *a, **k: parts(
         model.predict_with_reject(*a, coverage=0.5, **k), "labels", "accepted"
     ),
+    "decide": lambda model, *a, **k: parts(
+        model.decide(*a, cost_error=5, cost_reject=1, **k), "labels", "accepted"
+    ),
     "risk": lambda model, *a, **k: [model.predict_with_reject(*a, risk=0.3, **k).accepted],
     "vacuity": lambda model, *a, **k: [model.uncertainty(*a, **k)],
     "total": lambda model, *a, **k: [model.uncertainty(*a, kind="total", **k)],

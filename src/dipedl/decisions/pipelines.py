@@ -14,9 +14,11 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 
 from ..dirichlet import Dirichlet
+from .costs import Decision
 from .rejection import Rejection
 
 __all__ = [
+    "decide",
     "p_value",
     "predict_dirichlet",
     "predict_ood",
@@ -57,6 +59,12 @@ def predict_set(model: Any, X: Any, coverage: float = 0.9, *, by_class: bool = F
 def predict_with_reject(model: Any, X: Any, **promise: Any) -> Rejection:
     """Labels, and which of them not to trust; see `DIPClassifier.predict_with_reject`."""
     answer: Rejection = _of_last_step(model, "predict_with_reject", X, **promise)
+    return answer
+
+
+def decide(model: Any, X: Any, **costs: Any) -> Decision:
+    """Answers of the least expected cost; see `DIPClassifier.decide`."""
+    answer: Decision = _of_last_step(model, "decide", X, **costs)
     return answer
 
 

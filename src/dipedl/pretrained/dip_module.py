@@ -505,6 +505,7 @@ class DIPModule(Decisions, nn.Module):
     p_value = _of_call(Decisions.p_value)
     predict_set = _of_call(Decisions.predict_set)
     predict_with_reject = _of_call(Decisions.predict_with_reject)
+    decide = _of_call(Decisions.decide)
     uncertainty = _of_call(Decisions.uncertainty)
     answers = _of_call(Decisions.answers)
     explain = _of_call(Decisions.explain)

@@ -1,0 +1,157 @@
+"""Answer or refuse by what mistakes cost: Chow's rule, with an alarm for unknown inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..maths.arrays import check_number, float_array
+
+__all__ = ["Decision", "cost_matrix", "expected_costs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What to answer if mistakes cost what they are said to cost.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (n,)
+        Labels of the least expected cost, also of inputs that are not answered.
+    accepted : ndarray of bool, shape (n,)
+        Where an answer is expected to cost no more than none, and the input is not flagged.
+    flagged : ndarray of bool, shape (n,)
+        Inputs unlike the training data.
+    costs : ndarray, shape (n,)
+        Expected cost of the decision: of a known input.
+    held_out_cost : float
+        Mean cost of the same rule on the held-out rows, which are known inputs.
+    held_out_accepted : float
+        Share of the held-out rows that it answers.
+    cost_reject, cost_unknown : float
+        As given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dipedl import DIPClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> decision = DIPClassifier().fit(X, y).decide(X[:2], cost_error=5, cost_reject=1)
+    >>> decision.fill("ask").tolist()
+    [0, 0]
+    """
+
+    labels: np.ndarray
+    accepted: np.ndarray
+    flagged: np.ndarray
+    costs: np.ndarray
+    held_out_cost: float
+    held_out_accepted: float
+    cost_reject: float
+    cost_unknown: float
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def fill(self, marker: Any) -> np.ndarray:
+        """The labels with `marker` in place of those not to give, shape (n,)."""
+        same = np.asarray(marker).dtype.kind == self.labels.dtype.kind
+        labels = self.labels if same else self.labels.astype(object)
+        return np.where(self.accepted, labels, marker)
+
+    def expected_cost(self, unknown: float = 0.0, caught: float = 0.0) -> float:
+        """Return the mean cost of inputs of which a share is unknown, and a share of that caught.
+
+        Parameters
+        ----------
+        unknown : float, default=0.0
+            Share of unknown inputs, in [0, 1].
+        caught : float, default=0.0
+            Share of these that gets no answer, in [0, 1]: from classes left out, or a guess.
+        """
+        for name, share in (("unknown", unknown), ("caught", caught)):
+            check_number(name, share, "finite and in [0, 1]", lambda value: 0 <= value <= 1)
+        of_unknown = caught * self.cost_reject + (1 - caught) * self.cost_unknown
+        return (1 - unknown) * self.held_out_cost + unknown * of_unknown
+
+
+def cost_matrix(k: int, cost_error: float | None = None, costs: Any = None) -> np.ndarray:
+    """Return the cost of answering class j where class i is true, shape (k, k).
+
+    Parameters
+    ----------
+    k : int
+        Number of classes.
+    cost_error : float, optional
+        Of every mistake, >= 0; nothing for a right answer.
+    costs : array-like, shape (k, k), optional
+        True classes in rows, answers in columns, >= 0. Exactly one of the two is given.
+
+    Raises
+    ------
+    ValueError
+        If none or both are given, or one is negative, not finite, or of another shape.
+
+    Examples
+    --------
+    >>> from dipedl.decisions import cost_matrix
+    >>> cost_matrix(2, cost_error=5)
+    array([[0., 5.],
+           [5., 0.]])
+    """
+    if (cost_error is None) == (costs is None):
+        raise ValueError(
+            f"give exactly one of cost_error and costs, got cost_error={cost_error!r} and "
+            f"costs={'None' if costs is None else 'a matrix'}"
+        )
+    if costs is None:
+        return check_cost("cost_error", cost_error) * (1 - np.eye(k))
+    matrix = float_array("costs", costs)
+    if matrix.shape != (k, k):
+        raise ValueError(
+            f"costs must have shape ({k}, {k}), true classes in rows and answers in columns, in "
+            f"the order of classes_, got shape {matrix.shape}"
+        )
+    wrong = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))
+    if len(wrong):
+        i, j = wrong[0].tolist()
+        raise ValueError(
+            f"costs must be finite and >= 0, got {matrix[i, j]} in row {i}, column {j}; count "
+            "from the cheapest outcome, which costs 0"
+        )
+    return matrix
+
+
+def check_cost(name: str, value: Any) -> float:
+    """Return a cost as a float; raise unless it is a finite number >= 0."""
+    return check_number(name, value, "finite and >= 0", lambda cost: cost >= 0)
+
+
+def expected_costs(proba: npt.ArrayLike, costs: npt.ArrayLike) -> np.ndarray:
+    r"""Return the expected cost of each answer, shape (n, k): ``sum_i p_i costs[i, j]``.
+
+    Chow's rule gives the answer of the least, or none if that costs less.
+
+    Parameters
+    ----------
+    proba : array-like, shape (n, k)
+        Calibrated class probabilities.
+    costs : array-like, shape (k, k)
+        As `cost_matrix` gives them.
+
+    References
+    ----------
+    C. K. Chow, "On optimum recognition error and reject tradeoff", *IEEE Transactions on
+    Information Theory* 16, 1970; C. Elkan, "The foundations of cost-sensitive learning", IJCAI
+    2001.
+
+    Examples
+    --------
+    >>> from dipedl.decisions import expected_costs
+    >>> expected_costs([[0.75, 0.25]], [[0, 5], [20, 0]])
+    array([[5.  , 3.75]])
+    """
+    return np.asarray(proba, float) @ np.asarray(costs, float)
