@@ -115,6 +115,22 @@ def test_batches_of_cifar_in_order(put):
     assert read_part("cifar100", "test").names[98] == "woman"
 
 
+def test_grey_images_beside_cifar_are_enlarged_as_by_opencv_s_grid(tiny, put):
+    """Bilinear, each pixel a square: the centre of pixel i is at (i + 1/2) 28/32 - 1/2."""
+    _, arrays = tiny
+    for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
+        put(f"cifar10/{name}", python2_pickle(np.zeros((1, 3072), np.uint8), b"labels", [0]))
+    data = load_cifar10(ood=["mnist", "fashion_mnist"])
+    at = (np.arange(32) + 0.5) * 28 / 32 - 0.5
+    for name, rows in data.ood.items():
+        images = rows.reshape(-1, 3, 32, 32)
+        np.testing.assert_array_equal(images[:, 0], images[:, 2])
+        for grey, large in zip(arrays[name, "t10k"][0], images[:, 1], strict=True):
+            across = np.array([np.interp(at, np.arange(28), row) for row in grey.astype(float)])
+            expected = np.array([np.interp(at, np.arange(28), row) for row in across.T]).T
+            np.testing.assert_allclose(large * 255, expected, atol=1.5)
+
+
 class Malicious:
     def __init__(self, call, *arguments):
         self.call, self.arguments = call, arguments
