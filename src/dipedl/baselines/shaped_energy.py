@@ -114,6 +114,10 @@ class ASH(Decisions, LastLayerPostHoc):
     ratio may have any size and sign. Nothing is learned beside the head; the shaped features are
     those of the last layer, after pooling.
 
+    Inputs whose features are spread over many grow most. In the authors' wide networks these are
+    the known ones. Where known inputs use few features, as in a small network trained to the end,
+    they are the unknown ones, and the score ranks the wrong way: look at it before you rely on it.
+
     References
     ----------
     Djurisic, Bozanic, Ashok, Liu, "Extremely simple activation shaping for out-of-distribution
@@ -169,7 +173,7 @@ class SCALE(Decisions, LastLayerPostHoc):
 
     Notes
     -----
-    Sums are of the positive features, as of `ASH`.
+    Sums are of the positive features, and the ranking depends on the network, as of `ASH`.
 
     References
     ----------
