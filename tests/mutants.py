@@ -727,6 +727,20 @@ MUTANTS = [
         "tests/io/onnx/test_onnx_densities.py::test_weights_of_kernels_and_of_classes_are_kept",
     ),
     Mutant(
+        "unpacked features without the network's logits",
+        "research/src/dipedl_bench/results/predictions.py",
+        "return np.asarray(features + gap @ np.linalg.pinv(weight).T)",
+        "return np.asarray(features)",
+        "research/tests/test_predictions.py::test_features_are_kept_to_a_sixteenth_of_each_component",
+    ),
+    Mutant(
+        "a suite replaces the methods that it extends",
+        "research/src/dipedl_bench/spec/suite.py",
+        "_extend_each(tables.get(key, {}), _extend_each(other.get(key, {})), where)",
+        "_extend_each(tables.get(key, other.get(key, {})), None, where)",
+        "research/tests/test_suite.py::test_a_suite_that_extends_another_adds_to_its_methods",
+    ),
+    Mutant(
         "pre-activation lost on the shortcut",
         "research/src/dipedl_bench/paper_networks.py",
         "self.residual(X) + self.shortcut(X)",

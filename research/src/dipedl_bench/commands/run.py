@@ -355,7 +355,6 @@ def score_methods(
         from ..tables.blocks import markdown
         from ..tables.table import bench_table
 
-        tables = []
         own = all(":" in name for name in method or ())
         for suite in suites:
             rows = []
@@ -369,8 +368,8 @@ def score_methods(
                     published=published,
                     out=out,
                 )
-            tables.append(markdown(bench_table([*_published_rows(rows, published), *rows])))
-    typer.echo("\n".join(tables), nl=False)
+            table = bench_table([*_published_rows(rows, published), *rows])
+            typer.echo(markdown(table), nl=suite != suites[-1])
 
 
 @bench.command("import")
