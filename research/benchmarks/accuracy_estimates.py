@@ -5,9 +5,9 @@
 Each stream is answered by three classifiers fitted on its first rows, or on one site. The estimate
 of `DriftMonitor`, isotonic calibration of the confidence, was chosen by the mean error over the
 streams "chosen on", among the methods that do not fall where new rows are answered rightly. A
-quarter of the confidence with the evidence was better there, but not on occupancy, where most rows
-are flagged and answered rightly; so the evidence gives an end of the interval alone. The streams
-that "judge" did not choose among the others.
+quarter of the confidence with the evidence was better there and dropped after a look at occupancy,
+where most rows are flagged and answered rightly; so the evidence gives an end of the interval
+alone. The streams that "judge" chose nothing else.
 """
 
 import warnings
