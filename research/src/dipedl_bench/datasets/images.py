@@ -106,7 +106,7 @@ def load_cifar10(*, ood: Iterable[str] = ("cifar100",)) -> Dataset:
     26,032 photographs of house numbers [2]_; "gtsrb", 12,630 photographs of traffic signs, the
     benchmark's test images [3]_, resized by a third party; "mnist" and "fashion_mnist", the test
     images of `load_mnist` and `load_fashion_mnist`, enlarged to 32 x 32 (bilinear), the same in all
-    three planes, far too, as in OpenOOD. No official mirror has GTSRB in this
+    three planes, far too (OpenOOD has the first). No official mirror has GTSRB in this
     form, so it cannot be downloaded. Report results as "GTSRB (third-party 32x32 resize)"; they
     are not those of SVHN, nor of GTSRB as published.
 
