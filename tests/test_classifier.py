@@ -86,8 +86,8 @@ def test_mean_is_linear_shrinkage_to_the_prior(iris):
     low, high = model.sharpening_
     share = np.clip((clf.score_samples(X_new) - low) / (high - low), 0, 1)
     # Sharpened in a share of the inverse temperature.
-    assert model.calibrator_.temperature_ < 1
-    P = bare ** (1 + share * (1 / model.calibrator_.temperature_ - 1))[:, None]
+    assert model.temperature_ < 1
+    P = bare ** (1 + share * (1 / model.temperature_ - 1))[:, None]
     P /= P.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(clf.predict_proba(X_new), (1 - u) * P + u * prior / 8, atol=1e-12)
     np.testing.assert_allclose(clf.predict_proba(X + FAR), np.tile(prior / 8, (150, 1)))

@@ -16,10 +16,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, row_hash
-from .calibration.temperature import Temperature
+from .calibration.temperature import (
+    Temperature,
+    fit_temperature,
+    inverse_temperature,
+    log_probabilities,
+)
 from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
-from .dirichlet import Dirichlet, entropy
+from .dirichlet import Dirichlet, entropy, vacuity
 from .evidence import CautionBudget, check_increasing
 from .evidence.normalizers import alarm_threshold, cap_evidence
 from .features.scaling import warn_of_gross_outliers
@@ -45,7 +50,7 @@ from .inputs import (
     one_thread,
     refuse_infinity,
 )
-from .maths.arrays import Array, check_positive_number, check_rate, is_missing, namespace
+from .maths.arrays import Array, check_positive_number, check_rate, is_missing
 from .maths.seeds import check_seed, clone_with_seed, seed
 from .writing.finding import Finding
 from .writing.progress import Stopwatch
@@ -95,6 +100,9 @@ class EvidenceModel(BaseEstimator):
         Fitted; the last two on `held_out_`. The calibrator is None without a classifier.
     columns_ : Inputs or None
         Names, kinds and usual values of the columns of the inputs, in their units.
+    temperature_ : float or None
+        T of the probabilities in the posterior mean, fitted to the held-out NLL of that mean, doubt
+        included; `calibrator_` has that of the classifier alone. None without a temperature.
     held_out_ : HeldOut
         Predictions on held-out rows, by ascending score.
     offset_ : float
@@ -261,12 +269,35 @@ class EvidenceModel(BaseEstimator):
             if held_out.has_labels
             else getattr(self, "calibrator_", None)
         )
-        held_out = self.calibrate_rows(held_out)
-        self.normalizer_ = fit_normalizer(
-            self.normalizer, held_out, n=self.n_, gamma=self.gamma, prior=self.prior
-        )
-        self.held_out_ = held_out
+        self.temperature_ = getattr(self.calibrator_, "temperature_", None)
+        self._normalize(held_out)
+        if type(self.calibrator_) is Temperature and held_out.has_labels:
+            # Doubt flattens too: the mean gets the temperature that it needs, then its own budget.
+            self.temperature_ = self._temperature_of_mean(held_out)
+            self._normalize(held_out)
         return self
+
+    def _normalize(self, held_out: HeldOut) -> None:
+        """Fit the normaliser to held-out rows, with probabilities at the present temperature."""
+        self.held_out_ = self.calibrate_rows(held_out)
+        self.normalizer_ = fit_normalizer(
+            self.normalizer, self.held_out_, n=self.n_, gamma=self.gamma, prior=self.prior
+        )
+
+    def _temperature_of_mean(self, held_out: HeldOut) -> float:
+        """Return the temperature at which the posterior mean of the held-out rows is calibrated."""
+        prior = np.asarray(self.prior)
+        alpha0 = prior.sum()
+        u = vacuity(self.log_evidence(held_out.scores), prior)
+        return fit_temperature(
+            log_probabilities(held_out.proba),
+            held_out.labels,
+            held_out.weights,
+            np.maximum(u, alpha0 / (alpha0 + self.n_)),
+            prior / alpha0,
+            self.calibrator_.confidence,
+            sharpening_share(held_out.scores, *self.sharpening_),
+        ).temperature
 
     def learn_stream(self, stream: Any, classifier: FittedClassifier, names: Any = None) -> Self:
         """Take over the density of a `Stream`, and learn from the rows that are held out of it.
@@ -348,7 +379,7 @@ class EvidenceModel(BaseEstimator):
         if self.calibrator_ is None:
             return proba
         share = sharpening_share(scores, *self.sharpening_)
-        return calibrate_in_share(self.calibrator_, proba, share)
+        return calibrate_in_share(self.calibrator_, proba, share, self.temperature_)
 
     def calibrate_rows(self, held_out: HeldOut) -> HeldOut:
         """Return held-out rows with their probabilities after the calibrator, and before it."""
@@ -462,25 +493,21 @@ def sharpening_share(scores: Array, low: Any, high: Any) -> Array:
     return ((scores - low) / (high - low)).clip(0.0, 1.0)
 
 
-def inverse_temperature(temperature: Any, share: Array) -> Array:
-    """``1 + share (1 / T - 1)`` where ``T < 1``, for a share of sharpening (n,); else ``1 / T``."""
-    xp = namespace(share)
-    return 1 + xp.where(temperature < 1, share, 1.0) * (1 / temperature - 1)
-
-
-def calibrate_in_share(calibrator: Any, proba: np.ndarray, share: np.ndarray) -> np.ndarray:
+def calibrate_in_share(
+    calibrator: Any, proba: np.ndarray, share: np.ndarray, temperature: float | None
+) -> np.ndarray:
     """Return calibrated class probabilities (n, k); those that get surer, in a share (n,) only.
 
-    Surer are a larger largest probability or a smaller entropy. A temperature applies in that share
-    of its inverse; what any other calibrator gives is mixed with `proba`.
+    Surer are a larger largest probability or a smaller entropy. A `Temperature` applies in that
+    share of its inverse, at `temperature` in place of its own; what any other calibrator gives is
+    mixed with `proba`.
     """
     if type(calibrator) is Temperature:
-        if calibrator.temperature_ == 1:
+        if temperature == 1:
             return proba
         with np.errstate(divide="ignore"):
             log_p = np.log(proba / proba.sum(axis=1, keepdims=True))
-        temperature = 1 / inverse_temperature(calibrator.temperature_, share)[:, None]
-        log_p /= temperature
+        log_p *= inverse_temperature(temperature, share)[:, None]
         calibrated = np.exp(log_p - log_p.max(axis=1, keepdims=True))
         return np.asarray(calibrated / calibrated.sum(axis=1, keepdims=True))
     calibrated = np.asarray(calibrator.transform(proba))

@@ -119,7 +119,7 @@ def test_the_evidence_side_is_what_the_head_has(module):
     for name in ("location", "scale", "log_odds"):
         wanted = getattr(evidence.normalizer_, f"{name}_")
         assert float(getattr(head, name)) == pytest.approx(wanted, rel=1e-6)
-    assert float(head.temperature) == pytest.approx(evidence.calibrator_.temperature_, rel=1e-6)
+    assert float(head.temperature) == pytest.approx(evidence.temperature_, rel=1e-6)
 
 
 def test_kept_rows_stay_on_the_host_and_out_of_graphs(module):

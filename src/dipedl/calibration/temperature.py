@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -11,7 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..inputs import check_weights
-from ..maths.arrays import check_number, check_positive_number, check_proba, class_indices
+from ..maths.arrays import (
+    Array,
+    check_number,
+    check_positive_number,
+    check_proba,
+    class_indices,
+    namespace,
+)
 from ..protocols import atomic
 
 __all__ = ["Temperature"]
@@ -93,7 +100,7 @@ class Temperature(BaseEstimator):
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
         check_number("confidence", self.confidence, "in [0, 1)", lambda x: 0 <= x < 1)
-        log_p = _log_probabilities(proba)
+        log_p = log_probabilities(proba)
         if not len(log_p):
             raise ValueError(f"proba must have shape (m, k) with m >= 1, got {log_p.shape}")
         labels = class_indices(y, *log_p.shape)
@@ -102,29 +109,75 @@ class Temperature(BaseEstimator):
         rows = total if n is None else n
         check_positive_number("n", rows)
         u = log_p.shape[1] / (log_p.shape[1] + rows)
-
-        def nll(log_t: float) -> float:
-            own = _temper(log_p, np.exp(log_t))[np.arange(len(labels)), labels]
-            return float(-np.average(np.log((1 - u) * own + u / log_p.shape[1]), weights=weights))
-
-        best, lowest = _minimum(nll, *np.log(BOUNDS))
-        # What the likelihood-ratio test of one parameter admits, in nats of a row.
-        allowed = lowest + float(stats.chi2.ppf(self.confidence, 1) / 2) / total
-        chosen = best
-        if nll(0.0) <= allowed:
-            chosen = 0.0
-        elif best < 0 and nll(best) < allowed:
-            chosen = optimize.brentq(lambda log_t: nll(log_t) - allowed, best, 0.0, xtol=1e-10)
-        self.minimiser_, self.temperature_ = float(np.exp(best)), float(np.exp(chosen))
-        self.nll_, self.bare_nll_ = nll(chosen), nll(0.0)
+        fit = fit_temperature(
+            log_p, labels, weights, u, np.full(log_p.shape[1], 1 / log_p.shape[1]), self.confidence
+        )
+        self.minimiser_, self.temperature_ = fit.minimiser, fit.temperature
+        self.nll_, self.bare_nll_ = fit.nll, fit.bare_nll
         self.n_ = total
         return self
 
     def transform(self, proba: np.ndarray) -> np.ndarray:
         """Class probabilities (n, k) at `temperature_`, of probabilities (n, k)."""
         check_is_fitted(self, "temperature_")
-        log_p = _log_probabilities(proba)
+        log_p = log_probabilities(proba)
         return np.asarray(proba) if self.temperature_ == 1 else _temper(log_p, self.temperature_)
+
+
+class TemperatureFit(NamedTuple):
+    """Temperature that rows support, the one of lowest NLL, and mean NLL at the first and at 1."""
+
+    temperature: float
+    minimiser: float
+    nll: float
+    bare_nll: float
+
+
+def fit_temperature(
+    log_p: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray | None,
+    u: np.ndarray | float,
+    base: np.ndarray,
+    confidence: float,
+    share: np.ndarray | float = 1.0,
+) -> TemperatureFit:
+    """Fit T to the held-out NLL of ``(1 - u) p_T + u base``; see `Temperature`.
+
+    Parameters
+    ----------
+    log_p, y, w : ndarray (m, k), ndarray of int (m,), ndarray (m,) or None
+        Logarithms of probabilities, labels and weights of held-out rows.
+    u, base : ndarray (m,) or float, ndarray (k,)
+        Share of the prior in each prediction, and the prior's mean.
+    confidence : float
+        Of the likelihood-ratio test that T = 1 has to fail.
+    share : ndarray (m,) or float, default=1.0
+        Share of a sharpening that applies to each row, see `inverse_temperature`.
+    """
+    rows, total = np.arange(len(y)), float(len(y) if w is None else w.sum())
+
+    def nll(log_t: float) -> float:
+        steepness = inverse_temperature(np.exp(log_t), np.broadcast_to(share, len(y)))
+        own = np.asarray(special.softmax(log_p * steepness[:, None], axis=1))[rows, y]
+        with np.errstate(divide="ignore"):
+            return float(-np.average(np.log((1 - u) * own + u * base[y]), weights=w))
+
+    best, lowest = _minimum(nll, *np.log(BOUNDS))
+    # What the likelihood-ratio test of one parameter admits, in nats of a row.
+    allowed = lowest + float(stats.chi2.ppf(confidence, 1) / 2) / total
+    chosen = best
+    if nll(0.0) <= allowed:
+        chosen = 0.0
+    elif best < 0 and nll(best) < allowed:
+        chosen = optimize.brentq(lambda log_t: nll(log_t) - allowed, best, 0.0, xtol=1e-10)
+    return TemperatureFit(float(np.exp(chosen)), float(np.exp(best)), nll(chosen), nll(0.0))
+
+
+def inverse_temperature(temperature: Any, share: Array) -> Array:
+    """``1 + share (1 / T - 1)`` where ``T < 1``, for a share of sharpening (n,); else ``1 / T``."""
+    xp = namespace(share)
+    return 1 + xp.where(temperature < 1, share, 1.0) * (1 / temperature - 1)
 
 
 def _temper(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
@@ -143,7 +196,7 @@ def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[floa
     return float(grid[i]), float(values[i])
 
 
-def _log_probabilities(proba: np.ndarray) -> np.ndarray:
+def log_probabilities(proba: np.ndarray) -> np.ndarray:
     """Return logarithms of class probabilities (m, k), -inf where one is zero."""
     P = check_proba("proba", proba)
     with np.errstate(divide="ignore"):

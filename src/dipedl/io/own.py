@@ -142,6 +142,7 @@ _MODELS: dict[str, Entry] = {
             "held_out_": c.ours("calibration.HeldOut"),
             "offset_": c.number(most=float(c.LARGEST)),
             "sharpening_": c.fields(c.real(), c.real()),
+            "temperature_": c.maybe(c.SIZE),
             "n_": c.SIZE,
         },
         {"row_hashes_": c.values("*", kinds="u"), "memorised_": c.maybe(c.flag)},
@@ -727,7 +728,7 @@ MODULE = Entry(
         "held_out/labels": c.either(c.ints("*", least=0, below="k"), _EMPTY),
         "held_out/source": c.either(c.ints(least=0, below=4), _EMPTY),
         "held_out/memorised": c.either(c.ints(least=0, below=2), _EMPTY),
-        "held_out/evidence": c.either(c.floats(17, finite=False), _EMPTY),
+        "held_out/evidence": c.either(c.floats(18, finite=False), _EMPTY),
     },
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
     | {"head/strength.numbers": c.floats("*")}

@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
 
 from ..calibration.rehearsal import Rehearsal, supported_strength
-from ..calibration.temperature import Temperature
+from ..calibration.temperature import Temperature, inverse_temperature
 from ..density.ensemble import MARGIN, NormalScores, fuse_scores
 from ..dirichlet import LEAST_DOUBT, Dirichlet, concentration, confidence, vacuity
 from ..evidence import (
@@ -27,12 +27,7 @@ from ..evidence import (
     log_evidence,
 )
 from ..evidence.normalizers import affine, cap_evidence, logistic
-from ..evidence_model import (
-    INTERVALS_FALL_SHORT,
-    EvidenceModel,
-    inverse_temperature,
-    sharpening_share,
-)
+from ..evidence_model import INTERVALS_FALL_SHORT, EvidenceModel, sharpening_share
 from ..held_out import HeldOut
 from ..inputs import FittedClassifier, prior_vector
 from ..maths.arrays import check_positive_number, check_rate, to_numpy
@@ -87,7 +82,8 @@ _NUMBERS = [(part, name) for part, names in _FITTED.items() for name in names.sp
 def evidence_numbers(model: EvidenceModel) -> np.ndarray:
     """Return what an evidence model has learned as numbers; NaN for what it has not."""
     numbers = [getattr(getattr(model, part), name, np.nan) for part, name in _NUMBERS]
-    return np.array([*numbers, model.offset_, *model.sharpening_], dtype=np.float64)
+    mean = np.nan if model.temperature_ is None else model.temperature_
+    return np.array([*numbers, model.offset_, *model.sharpening_, mean], dtype=np.float64)
 
 
 class EvidenceHead(BufferedModule):
@@ -166,8 +162,9 @@ class EvidenceHead(BufferedModule):
         model.n_, model.normalizer_, model.calibrator_ = n, clone(self.normalizer), None
         if held_out.has_labels and self.calibrator != PASSTHROUGH:
             model.calibrator_ = clone(self.calibrator or Temperature())
-        *values, model.offset_, low, high = numbers.tolist()
+        *values, model.offset_, low, high, mean = numbers.tolist()
         model.sharpening_ = low, high
+        model.temperature_ = None if np.isnan(mean) else mean
         for (part, name), number in zip(_NUMBERS, values, strict=True):
             if not np.isnan(number):
                 value = bool(number) if name == "exhausted_" else number
@@ -186,7 +183,7 @@ class EvidenceHead(BufferedModule):
         if self.strength is not None:
             self.strength.learn(model, held_out, Z)
         numbers = {
-            "temperature": getattr(model.calibrator_, "temperature_", 1.0),
+            "temperature": 1.0 if model.temperature_ is None else model.temperature_,
             "location": getattr(model.normalizer_, "location_", 0.0),
             "scale": getattr(model.normalizer_, "scale_", 1.0),
             "log_odds": getattr(model.normalizer_, "log_odds_", 0.0),

@@ -1,5 +1,7 @@
 """Calibrators, normalisers, evidence and Dirichlet as graphs, beside the formulas in numpy."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -83,7 +85,7 @@ def test_probabilities_at_a_temperature(temperature):
     Q = np.concatenate([P, np.eye(3), [[0.5, 0.5, 0.0], [1e-300, 1.0, 1e-12]]])
     scores = np.linspace(-3.0, 2.0, len(Q))
     found = _calibrated(fitted)(np.column_stack([scores, Q]))
-    expected = calibrate_in_share(fitted, Q, np.clip((scores + 2) / 3, 0, 1))
+    expected = calibrate_in_share(fitted, Q, np.clip((scores + 2) / 3, 0, 1), temperature)
     assert gap(found, expected) < 1e-12
     assert np.array_equal(found[len(P) : len(P) + 3], np.eye(3))
 
@@ -100,7 +102,9 @@ def _calibrated(calibrator):
 
     def build(x):
         proba, scores = x.columns(np.arange(1, 4)), x.columns(np.array([0])).squeeze(1)
-        return calibrate(proba, calibrator, scores, (-2.0, 1.0)) * 1.0
+        temperature = getattr(calibrator, "temperature_", None)
+        learned = {"calibrator_": calibrator, "temperature_": temperature}
+        return calibrate(proba, SimpleNamespace(**learned, sharpening_=(-2.0, 1.0)), scores) * 1.0
 
     return runner(build, 4)
 

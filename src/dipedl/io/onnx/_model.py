@@ -60,7 +60,7 @@ def _posterior(model: Any, P: Any, scores: Tensor, unknown: Tensor) -> dict[str,
     P = unknown.unsqueeze(1).where(1 / len(model.prior_), P)
     z = normalise(scores, evidence.normalizer_)
     strength = log_evidence(z, evidence.n_, evidence.gamma, evidence.max_evidence)
-    P = calibrate(P, evidence.calibrator_, scores, evidence.sharpening_)
+    P = calibrate(P, evidence, scores)
     mean, vacuity = dirichlet(strength, P, model.prior_)
     found = {"probabilities": mean, "vacuity": vacuity, "log_evidence": strength}
     spread = getattr(model, "spread_", None)
@@ -100,10 +100,9 @@ def _not_finite(Z: Tensor) -> Tensor:
     return (Z - Z).apply("IsNaN").cast(np.float64).reduce("Max", 1) > 0.0
 
 
-def calibrate(
-    P: Tensor, calibrator: Any, scores: Tensor, sharpening: tuple[float, float]
-) -> Tensor:
+def calibrate(P: Tensor, evidence: Any, scores: Tensor) -> Tensor:
     """Class probabilities P (n, k) after a fitted calibrator, for inputs of `scores` (n,)."""
+    calibrator = evidence.calibrator_
     if calibrator is None:
         return P
     if type(calibrator) is not Temperature:
@@ -111,12 +110,12 @@ def calibrate(
             f"calibrator {calibrator!r} cannot be exported to ONNX; "
             "use Temperature() (the default) or calibrator='passthrough'"
         )
-    if calibrator.temperature_ == 1:
+    if evidence.temperature_ == 1:
         return P
-    log_p, steepness = P.apply("Log"), 1 / calibrator.temperature_
+    log_p, steepness = P.apply("Log"), 1 / evidence.temperature_
     if steepness < 1:
         return softmax(log_p * steepness)
-    low, high = sharpening
+    low, high = evidence.sharpening_
     share = ((scores - low) / (high - low)).at_least(0.0).at_most(1.0)
     return softmax(log_p * (share * (steepness - 1) + 1.0).unsqueeze(1))
 
