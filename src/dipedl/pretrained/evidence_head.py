@@ -83,7 +83,7 @@ def evidence_numbers(model: EvidenceModel) -> np.ndarray:
     """Return what an evidence model has learned as numbers; NaN for what it has not."""
     numbers = [getattr(getattr(model, part), name, np.nan) for part, name in _NUMBERS]
     mean = np.nan if model.temperature_ is None else model.temperature_
-    return np.array([*numbers, model.offset_, *model.sharpening_, mean], dtype=np.float64)
+    return np.array([*numbers, mean, model.offset_, *model.sharpening_], dtype=np.float64)
 
 
 class EvidenceHead(BufferedModule):
@@ -162,7 +162,7 @@ class EvidenceHead(BufferedModule):
         model.n_, model.normalizer_, model.calibrator_ = n, clone(self.normalizer), None
         if held_out.has_labels and self.calibrator != PASSTHROUGH:
             model.calibrator_ = clone(self.calibrator or Temperature())
-        *values, model.offset_, low, high, mean = numbers.tolist()
+        *values, mean, model.offset_, low, high = numbers.tolist()
         model.sharpening_ = low, high
         model.temperature_ = None if np.isnan(mean) else mean
         for (part, name), number in zip(_NUMBERS, values, strict=True):
