@@ -118,15 +118,20 @@ def test_an_empirical_prior_keeps_the_base_rate_of_a_rare_class():
 
 
 @pytest.mark.parametrize(
-    ("prior", "weights", "message"),
+    ("prior", "weights", "error", "message"),
     [
-        ("frequencies", None, "prior must be a number .*'empirical', got 'frequencies'"),
-        ("empirical", np.arange(150) < 100, "rows of every class, and 1 of 3 classes have none"),
+        ("even", None, TypeError, "prior must be a number .*'empirical', got 'even'"),
+        (
+            "empirical",
+            np.arange(150) < 100,
+            ValueError,
+            "rows of every class, and 1 of 3 classes have none",
+        ),
     ],
 )
-def test_a_prior_that_cannot_be_taken_is_refused(iris, prior, weights, message):
+def test_a_prior_that_cannot_be_taken_is_refused(iris, prior, weights, error, message):
     known = FrozenEstimator(LogisticRegression(max_iter=1000).fit(*iris))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(error, match=message):
         DIPClassifier(known, prior=prior).fit(*iris, sample_weight=weights)
 
 

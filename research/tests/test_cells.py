@@ -95,7 +95,7 @@ def test_a_refusal_is_a_row_and_an_error_is_not(path, tmp_path):
     cell, failed = run_cell(path, tmp_path, index=2)
     assert (cell.parts[-1].name, failed) == ("wines/trees", {})
     rows = {row["method"]: row for row in load_rows("tiny-crossed", out=tmp_path)}
-    assert "probabilities do not determine an energy" in rows["energy"]["refused"]
+    assert "probabilities do not determine logits" in rows["energy"]["refused"]
     assert rows["energy"]["metrics"] == {}
     path.write_text(path.read_text().replace("may_refuse = true", ""))
     _, failed = run_cell(path, tmp_path / "other", methods=["energy"], index=2)

@@ -41,7 +41,7 @@ from .maths.gamma import (
 )
 from .writing.finding import Finding, FindingWarning, warn_caller
 
-__all__ = ["Dirichlet"]
+__all__ = ["Dirichlet", "concentration_of_samples"]
 
 #: Largest exponent of evidence that a concentration shows, in float32 and in float64.
 DISPLAYED_FLOAT32, DISPLAYED = 80.0, 300.0

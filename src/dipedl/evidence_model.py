@@ -273,7 +273,8 @@ class EvidenceModel(BaseEstimator):
         self._normalize(held_out)
         if type(self.calibrator_) is Temperature and held_out.has_labels:
             # Doubt flattens too: the mean gets the temperature that it needs, then its own budget.
-            self.temperature_ = self._temperature_of_mean(held_out)
+            confidence = self.calibrator_.confidence
+            self.temperature_ = self._temperature_of_mean(held_out, confidence)
             self._normalize(held_out)
         return self
 
@@ -284,7 +285,7 @@ class EvidenceModel(BaseEstimator):
             self.normalizer, self.held_out_, n=self.n_, gamma=self.gamma, prior=self.prior
         )
 
-    def _temperature_of_mean(self, held_out: HeldOut) -> float:
+    def _temperature_of_mean(self, held_out: HeldOut, confidence: float) -> float:
         """Return the temperature at which the posterior mean of the held-out rows is calibrated."""
         prior = np.asarray(self.prior)
         alpha0 = prior.sum()
@@ -295,7 +296,7 @@ class EvidenceModel(BaseEstimator):
             held_out.weights,
             np.maximum(u, alpha0 / (alpha0 + self.n_)),
             prior / alpha0,
-            self.calibrator_.confidence,
+            confidence,
             sharpening_share(held_out.scores, *self.sharpening_),
         ).temperature
 

@@ -1476,11 +1476,12 @@ def prior_vector(prior: Any, k: int, class_weights: np.ndarray | None = None) ->
     their shares, times k.
     """
     prior = drop_mask("prior", prior)
-    if isinstance(prior, str):
-        if prior != EMPIRICAL or class_weights is None:
-            known = f"a number > 0, one number per class or {EMPIRICAL!r}"
-            where = "" if class_weights is not None else ", which needs the rows of a fit"
-            raise ValueError(f"prior must be {known}{where}, got {prior!r}")
+    if isinstance(prior, str) and prior == EMPIRICAL:
+        if class_weights is None:
+            raise ValueError(
+                f"prior={EMPIRICAL!r} needs the rows of a fit, and none come in here: give a "
+                "number for each class"
+            )
         if not (class_weights > 0).all():
             raise ValueError(
                 f"prior={EMPIRICAL!r} needs rows of every class, and "
@@ -1491,7 +1492,9 @@ def prior_vector(prior: Any, k: int, class_weights: np.ndarray | None = None) ->
     try:
         vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"prior must be a number or one number per class, got {prior!r}") from error
+        raise TypeError(
+            f"prior must be a number or one number per class, or {EMPIRICAL!r}, got {prior!r}"
+        ) from error
     if vector.ndim == 0:
         vector = np.full(k, float(vector))
     if vector.shape != (k,):

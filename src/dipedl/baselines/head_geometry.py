@@ -9,7 +9,7 @@ import numpy as np
 
 from ..answers import Decisions
 from ..maths.arrays import check_number
-from .post_hoc import LastLayerPostHoc
+from .post_hoc import LastLayer, PostHoc
 
 __all__ = ["FDBD", "NCI"]
 
@@ -17,7 +17,7 @@ _LEAST = 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class FDBD(Decisions, LastLayerPostHoc):
+class FDBD(Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the negative mean distance of the features to the decision boundaries.
 
     .. math:: u(x) = -\frac{1}{k - 1} \sum_{c \ne \hat c}
@@ -73,7 +73,7 @@ class FDBD(Decisions, LastLayerPostHoc):
 
 
 @dataclass(eq=False, repr=False)
-class NCI(Decisions, LastLayerPostHoc):
+class NCI(Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the negative alignment of the features with the weights of their class.
 
     .. math:: u(x) = -\frac{w_{\hat c}^T (z - m)}{\|z - m\|} - \alpha \|z\|_1,

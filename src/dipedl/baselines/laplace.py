@@ -13,7 +13,7 @@ from scipy.special import softmax
 from ..answers import Decisions
 from ..dirichlet import entropy, max_prob
 from ..maths.arrays import check_positive_number
-from .post_hoc import LastLayerPostHoc
+from .post_hoc import LastLayer, PostHoc
 
 __all__ = ["LastLayerLaplace"]
 
@@ -23,7 +23,7 @@ _KINDS = {"max_prob": max_prob, "entropy": entropy}
 
 
 @dataclass(eq=False, repr=False)
-class LastLayerLaplace(Decisions, LastLayerPostHoc):
+class LastLayerLaplace(Decisions, LastLayer, PostHoc):
     r"""A Gaussian posterior of the last layer's weights makes the probabilities less sure.
 
     .. math:: p(x) = \mathrm{softmax}\left(\frac{f_c(x)}{\sqrt{1 + \pi v_c(x) / 8}}\right),

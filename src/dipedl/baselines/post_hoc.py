@@ -111,13 +111,15 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         return compute_logits(self.estimator_, X, (X.shape[0], len(self.classes_)))
 
 
-@dataclass(eq=False, repr=False)
-class LastLayerPostHoc(PostHoc):
-    """A score of the features that the last layer of the classifier takes, and of its weights."""
+class LastLayer:
+    """Part of a `PostHoc` that scores what the last layer of its classifier takes, and weights."""
+
+    estimator_: Any
+    classes_: np.ndarray
 
     def __sklearn_tags__(self) -> Tags:
         """The tags of the classifier, but for sparse inputs."""
-        tags = super().__sklearn_tags__()
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = False
         return tags
 

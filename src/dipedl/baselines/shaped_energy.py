@@ -9,7 +9,7 @@ import numpy as np
 
 from ..answers import Decisions
 from ..maths.arrays import check_number
-from .post_hoc import LastLayerPostHoc
+from .post_hoc import LastLayer, PostHoc
 
 __all__ = ["ASH", "DICE", "SCALE", "ReAct"]
 
@@ -19,7 +19,7 @@ def _check_percentile(percentile: Any) -> None:
 
 
 @dataclass(eq=False, repr=False)
-class ReAct(Decisions, LastLayerPostHoc):
+class ReAct(Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of features that are cut off from above.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = W \min(z, t) + b,
@@ -82,7 +82,7 @@ class ReAct(Decisions, LastLayerPostHoc):
 
 
 @dataclass(eq=False, repr=False)
-class ASH(Decisions, LastLayerPostHoc):
+class ASH(Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of features, the largest of which are kept and grow.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = W z' e^{S / S'} + b,
@@ -145,7 +145,7 @@ class ASH(Decisions, LastLayerPostHoc):
 
 
 @dataclass(eq=False, repr=False)
-class SCALE(Decisions, LastLayerPostHoc):
+class SCALE(Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of features that all grow by one factor.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = W z e^{S / S'} + b,
@@ -215,7 +215,7 @@ def _keep_largest(Z: np.ndarray, percentile: float) -> tuple[np.ndarray, np.ndar
 
 
 @dataclass(eq=False, repr=False)
-class DICE(Decisions, LastLayerPostHoc):
+class DICE(Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of the weights that contribute most.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = (M \odot W) z + b,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -14,7 +15,7 @@ from sklearn.preprocessing import normalize
 from ..answers import Decisions
 from ..gaussians.moments import Moments
 from ..maths.arrays import check_integer, check_number
-from .post_hoc import LastLayerPostHoc, PostHoc
+from .post_hoc import LastLayer, LinearHead, PostHoc
 
 __all__ = ["CoP", "CoRP", "Residual", "ViM"]
 
@@ -22,8 +23,44 @@ _CHUNK = 4096
 _ROUNDING = 1e-9
 
 
+class _Subspace:
+    """Directions of the features beyond the principal subspace about the origin of the logits."""
+
+    n_components: int | None
+    head_: LinearHead
+
+    def _check_parameters(self, y: np.ndarray) -> None:
+        if self.n_components is not None:
+            check_integer("n_components", self.n_components, 0)
+
+    def _fit_to_features(self, Z: np.ndarray) -> None:
+        p = Z.shape[1]
+        D = self.n_components
+        if D is None:
+            D = p // 2 if p < 768 else 512 if p < 2048 else 1000
+        if D >= p:
+            raise ValueError(f"n_components must be below n_features = {p}, got {D}")
+        self.origin_ = -np.linalg.pinv(self.head_.weight) @ self.head_.bias
+        centred = Z - self.origin_
+        # eigenvalues ascend: the last D span the principal subspace
+        self.residual_ = np.linalg.eigh(centred.T @ centred)[1][:, : p - D]
+
+    def _distance(self, Z: np.ndarray) -> np.ndarray:
+        return np.asarray(np.linalg.norm((Z - self.origin_) @ self.residual_, axis=1))
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        """Arguments for the public conformance checks: a mean of inputs leaves no linear space."""
+        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+        from sklearn.pipeline import make_pipeline
+
+        curved = RBFSampler(gamma=2.0, n_components=64, random_state=0)
+        classifier = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.5)
+        return {"estimator": make_pipeline(curved, classifier)}
+
+
 @dataclass(eq=False, repr=False)
-class Residual(Decisions, LastLayerPostHoc):
+class Residual(_Subspace, Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the distance of the features to a principal subspace of the training rows.
 
     .. math:: u(x) = \|R R^T (z - o)\|, \qquad o = -W^+ b,
@@ -69,42 +106,13 @@ class Residual(Decisions, LastLayerPostHoc):
 
     n_components: int | None = None
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        if self.n_components is not None:
-            check_integer("n_components", self.n_components, 0)
-
-    def _fit_to_features(self, Z: np.ndarray) -> None:
-        p = Z.shape[1]
-        D = self.n_components
-        if D is None:
-            D = p // 2 if p < 768 else 512 if p < 2048 else 1000
-        if D >= p:
-            raise ValueError(f"n_components must be below n_features = {p}, got {D}")
-        self.origin_ = -np.linalg.pinv(self.head_.weight) @ self.head_.bias
-        centred = Z - self.origin_
-        # eigenvalues ascend: the last D span the principal subspace
-        self.residual_ = np.linalg.eigh(centred.T @ centred)[1][:, : p - D]
-
     def uncertainty(self, X: Any) -> np.ndarray:
         """Distance of each input X (n, d) in units of the features, >= 0, shape (n,)."""
         return self._distance(self._features(X))
 
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        """Arguments for the public conformance checks: a mean of inputs leaves no linear space."""
-        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-        from sklearn.pipeline import make_pipeline
-
-        curved = RBFSampler(gamma=2.0, n_components=64, random_state=0)
-        classifier = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.5)
-        return {"estimator": make_pipeline(curved, classifier)}
-
-    def _distance(self, Z: np.ndarray) -> np.ndarray:
-        return np.asarray(np.linalg.norm((Z - self.origin_) @ self.residual_, axis=1))
-
 
 @dataclass(eq=False, repr=False)
-class ViM(Residual):
+class ViM(_Subspace, Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the residual as one more logit, less the log-sum of the others.
 
     .. math:: u(x) = \alpha \|R R^T (z - o)\| - \log \sum_c \exp f_c,
@@ -145,6 +153,8 @@ class ViM(Residual):
     array([-5.2, 65.4])
     """
 
+    n_components: int | None = None
+
     def _fit_to_features(self, Z: np.ndarray) -> None:
         super()._fit_to_features(Z)
         mean = self._distance(Z).mean()
@@ -161,8 +171,49 @@ class ViM(Residual):
         return np.asarray(self.alpha_ * self._distance(Z) + self.head_.energy(Z))
 
 
+class _Reconstruction:
+    """Principal directions of mapped features, and the error of what they reconstruct."""
+
+    features: Any
+    explained_variance: float
+    _fit_features: Callable[..., np.ndarray]
+    _features: Callable[..., np.ndarray]
+    _map: Callable[..., np.ndarray]
+
+    def _check_parameters(self, y: np.ndarray) -> None:
+        share = self.explained_variance
+        check_number("explained_variance", share, "in (0, 1)", lambda v: 0 < v < 1)
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        Z = self._fit_features(self.features, X, y)
+        self._fit_map(Z)
+        moments = reduce(add, (Moments.of(self._map(part)) for part in _chunks(Z)))
+        if moments.thin:  # fewer rows than dimensions
+            _, root, rows = np.linalg.svd(moments.scatter, full_matrices=False)
+            variances, directions = root**2, rows.T
+        else:
+            ascending, directions = np.linalg.eigh(moments.covariance)
+            variances, directions = ascending[::-1], directions[:, ::-1]
+        shares = np.cumsum(variances) / variances.sum()
+        q = int(np.searchsorted(shares, self.explained_variance)) + 1
+        self.mean_, self.components_ = moments.mean, directions[:, :q].copy()
+
+    def _fit_map(self, Z: np.ndarray) -> None:
+        """Fit the map of features Z (n, p), if anything is to be learned."""
+
+    def uncertainty(self, X: Any) -> np.ndarray:
+        """Error of reconstruction of each input X (n, d), in [0, 2], shape (n,)."""
+        return np.concatenate([self._error(part) for part in _chunks(self._features(X))])
+
+    def _error(self, Z: np.ndarray) -> np.ndarray:
+        centred = self._map(Z) - self.mean_
+        return np.asarray(
+            np.linalg.norm(centred - centred @ self.components_ @ self.components_.T, axis=1)
+        )
+
+
 @dataclass(eq=False, repr=False)
-class CoP(Decisions, PostHoc):
+class CoP(_Reconstruction, Decisions, PostHoc):
     r"""Uncertainty is the error of reconstructing the direction of the features by PCA.
 
     .. math:: u(x) = \|(I - U U^T)(\phi(z) - m)\|, \qquad \phi(z) = z / \|z\|,
@@ -205,48 +256,17 @@ class CoP(Decisions, PostHoc):
     features: Any = None
     explained_variance: float = 0.85
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        share = self.explained_variance
-        check_number("explained_variance", share, "in (0, 1)", lambda v: 0 < v < 1)
-
-    def _fit_score(self, X: Any, y: np.ndarray) -> None:
-        Z = self._fit_features(self.features, X, y)
-        self._fit_map(Z)
-        moments = reduce(add, (Moments.of(self._map(part)) for part in _chunks(Z)))
-        if moments.thin:  # fewer rows than dimensions
-            _, root, rows = np.linalg.svd(moments.scatter, full_matrices=False)
-            variances, directions = root**2, rows.T
-        else:
-            ascending, directions = np.linalg.eigh(moments.covariance)
-            variances, directions = ascending[::-1], directions[:, ::-1]
-        shares = np.cumsum(variances) / variances.sum()
-        q = int(np.searchsorted(shares, self.explained_variance)) + 1
-        self.mean_, self.components_ = moments.mean, directions[:, :q].copy()
-
-    def _fit_map(self, Z: np.ndarray) -> None:
-        """Fit the map of features Z (n, p), if anything is to be learned."""
-
     def _map(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(normalize(Z))
-
-    def uncertainty(self, X: Any) -> np.ndarray:
-        """Error of reconstruction of each input X (n, d), in [0, 2], shape (n,)."""
-        return np.concatenate([self._error(part) for part in _chunks(self._features(X))])
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
         """Arguments for the public conformance checks: a mean of inputs leaves no linear space."""
         return {"features": RBFSampler(gamma=2.0, n_components=64, random_state=0)}
 
-    def _error(self, Z: np.ndarray) -> np.ndarray:
-        centred = self._map(Z) - self.mean_
-        return np.asarray(
-            np.linalg.norm(centred - centred @ self.components_ @ self.components_.T, axis=1)
-        )
-
 
 @dataclass(eq=False, repr=False)
-class CoRP(CoP):
+class CoRP(_Reconstruction, Decisions, PostHoc):
     r"""`CoP` in the space of a Gaussian kernel, by random Fourier features.
 
     .. math:: \phi(z) = \sqrt{2 / M} \cos(V z / \|z\| + a),
@@ -292,6 +312,7 @@ class CoRP(CoP):
     True
     """
 
+    features: Any = None
     explained_variance: float = 0.8
     gamma: float = 2.0
     n_fourier: int = 2048

@@ -154,4 +154,4 @@ def expected_costs(proba: npt.ArrayLike, costs: npt.ArrayLike) -> np.ndarray:
     >>> expected_costs([[0.75, 0.25]], [[0, 5], [20, 0]])
     array([[5.  , 3.75]])
     """
-    return np.asarray(proba, float) @ np.asarray(costs, float)
+    return np.asarray(np.asarray(proba, float) @ np.asarray(costs, float))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dipedl.baselines.post_hoc import PostHoc
-from dipedl.inputs import validate_inputs
+from dipedl.baselines import MaxSoftmax
 
 #: What ``fit`` of a score takes.
 _ARGUMENTS = {"features", "logits", "labels"}
@@ -23,7 +23,7 @@ def is_score(made: Any) -> bool:
     return callable(fit) and set(inspect.signature(fit).parameters) >= _ARGUMENTS
 
 
-class OwnScore(PostHoc):
+class OwnScore(ClassifierMixin, BaseEstimator):
     """A network classifier with the uncertainty of a score.
 
     Parameters
@@ -46,18 +46,33 @@ class OwnScore(PostHoc):
         self.score = score
         self.arguments = arguments
 
-    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+    def fit(self, X: Any, y: np.ndarray) -> Self:
+        """Fit the score to the outputs of the classifier for X (n, d) and labels y (n,)."""
+        network = MaxSoftmax(self.estimator).fit(X, y)
+        self.network_, self.estimator_, self.classes_ = (
+            network,
+            network.estimator_,
+            network.classes_,
+        )
         self.score_ = deepcopy(self.score)
         features, logits = self._outputs(X)
         rows = {"features": features, "logits": logits, "labels": np.searchsorted(self.classes_, y)}
         if "head" in inspect.signature(self.score_.fit).parameters:
             rows["head"] = self.estimator_.linear_head()
         self.score_.fit(**rows)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable label of each input X (n, d), shape (n,)."""
+        return np.asarray(self.network_.predict(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities (n, k) of the classifier."""
+        return np.asarray(self.network_.predict_proba(X))
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Uncertainty of each input X (n, d), shape (n,)."""
         check_is_fitted(self, "score_")
-        X = validate_inputs(self, X)
         found = np.asarray(self.score_.uncertainty(*self._outputs(X)), dtype=np.float64)
         name = type(self.score).__name__
         if found.shape != (len(X),):

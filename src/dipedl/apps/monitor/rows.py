@@ -10,6 +10,8 @@ import numpy as np
 
 from ...maths.arrays import to_numpy
 
+__all__ = ["Rows", "held_out_rows"]
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
