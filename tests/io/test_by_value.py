@@ -109,7 +109,9 @@ def streaming():
 
 def with_intervals():
     X, y = load_iris(return_X_y=True)
-    return DIPClassifier(GaussianNB(), GDADensity(), spread=Rehearsal(0)).fit(X, y)
+    clf = DIPClassifier(GaussianNB(), GDADensity(), spread=Rehearsal(0)).fit(X, y)
+    clf.rehearse_unknown(X, y)
+    return clf
 
 
 @pytest.mark.slow
