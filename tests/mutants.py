@@ -77,7 +77,7 @@ MUTANTS = [
     Mutant(
         "drift: accuracy without labels is the bare confidence",
         "src/dipedl/apps/monitor/windows.py",
-        "return np.interp(confidence, self.confidence, self.right)",
+        "return np.asarray(np.interp(confidence, self.confidence, self.right))",
         "return confidence",
         "tests/apps/monitor/test_windows.py::test_estimated_accuracy_is_the_share_right_at_the_same_confidence",
     ),
@@ -949,6 +949,13 @@ MUTANTS = [
         "elif best < 0 and nll(best) < allowed:",
         "elif False:",
         "tests/calibration/test_temperature.py::test_below_one_it_is_the_end_of_the_confidence_interval",
+    ),
+    Mutant(
+        "the temperature of the mean forgets the doubt",
+        "src/dipedl/evidence_model.py",
+        "np.maximum(u, alpha0 / (alpha0 + self.n_)),",
+        "alpha0 / (alpha0 + self.n_),",
+        "tests/calibration/test_temperature.py::test_the_temperature_of_a_fit_is_that_of_the_posterior_mean",
     ),
     Mutant(
         "rows take part in their own normal scores",
