@@ -15,7 +15,7 @@ __all__ = ["Decision", "cost_matrix", "expected_costs"]
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What to answer if mistakes cost what they are said to cost.
+    """Answers of the least expected cost, and what they cost.
 
     Attributes
     ----------
