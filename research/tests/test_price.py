@@ -104,6 +104,13 @@ def test_the_price_is_relative_to_the_bare_network_of_each_seed(tmp_path):
     # one seed without the bare network: no price, rather than that of the other seed
     fewer = [r for r in rows if (r["method"], r["seed"]) != ("max-softmax", 20)]
     assert "price" not in {line.name: line.cells for line in bench_table(fewer).lines}["dip-edl"]
+    # a network of the same settings that another machine trained is another network
+    rows = priced_rows(tmp_path)
+    for row in rows:
+        if row["method"] == "max-softmax":
+            row["parts"]["classifier"]["device"] = "another machine"
+    cells = {line.name: line.cells for line in bench_table(rows).lines}
+    assert "price" not in cells["dip-edl"] and cells["max-softmax"]["price"].mean == 0
 
 
 def test_a_page_says_that_no_price_can_be_computed(tmp_path):

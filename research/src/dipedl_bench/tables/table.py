@@ -54,6 +54,8 @@ _HIGHER = (
 _KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10", "aurc", "augrc")
 _OOD_EXTRA = ("aupr_in", "fpr95", "aurc", "augrc")
 _RECALL = "recall_"
+#: Methods that answer with the class probabilities of their network.
+_BARE = ("MaxSoftmax", "MaxLogit")
 #: Up to so many classes, the recall of each has a column; of more the worst has.
 _FEW = 4
 _OOD_ERRORS = 4
@@ -463,25 +465,36 @@ def _names_of_paper(suite: str) -> Iterable[str]:
     return published_rows(captions_of(suite).methods_of or suite)
 
 
-def bare_scores(rows: Iterable[Row]) -> dict[tuple[str, int], float]:
-    """Return the ID Brier score of max softmax by the hash of its network and the seed."""
-    scores = {}
-    for row in rows:
-        network = row.get("parts", {}).get("classifier")
-        if network and row["config"].get("estimator") == "MaxSoftmax":
-            scores[network["config_hash"], row["seed"]] = row["metrics"]["brier_id"]
-    return scores
+#: A network by its settings, its seed and the machine that trained it.
+Network = tuple[str, int, Any, Any]
 
 
-def price_of(rows: Sequence[Row], bare: Mapping[tuple[str, int], float]) -> Estimate | None:
+def network_of(row: Row) -> Network | None:
+    """Return which network a row shares with others; another machine trains another one."""
+    part = row.get("parts", {}).get("classifier")
+    if part is None:
+        return None
+    return part["config_hash"], row["seed"], part.get("device"), part.get("instructions")
+
+
+def bare_scores(rows: Iterable[Row]) -> dict[Network, float]:
+    """Return the ID Brier score of max softmax, which max logit shares, by network."""
+    return {
+        network: row["metrics"]["brier_id"]
+        for row in rows
+        if (network := network_of(row)) and row["config"].get("estimator") in _BARE
+    }
+
+
+def price_of(rows: Sequence[Row], bare: Mapping[Network, float]) -> Estimate | None:
     """Return how far the ID Brier score lies above that of the bare network, relative to it.
 
     None unless a row of max softmax on the same network is there for every seed.
     """
     prices = []
     for row in rows:
-        network = row.get("parts", {}).get("classifier", {}).get("config_hash")
-        score = bare.get((network, row["seed"]))
+        network = network_of(row)
+        score = bare.get(network) if network else None
         if not score or "brier_id" not in row["metrics"]:
             return None
         prices.append(row["metrics"]["brier_id"] / score - 1)
@@ -506,7 +519,7 @@ def _means_over_sets(
 
 def _line(
     rows: Sequence[Row],
-    bare: Mapping[tuple[str, int], float],
+    bare: Mapping[Network, float],
     groups: Mapping[str, Sequence[str]],
 ) -> Line:
     row = rows[-1]
