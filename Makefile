@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Tests of one file share one worker: what a module's fixtures compute is computed once
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+# Tests start hundreds of processes: each would compile all that it imports again
+unexport PYTHONDONTWRITEBYTECODE
 SUITES := mnist cifar10 spectra defaults
 # Work in this many processes at once needs no threads, which would wait for one another
 test test-all test-min coverage: export OMP_NUM_THREADS := 1
