@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 # Tests start hundreds of processes: each would compile all that it imports again
 unexport PYTHONDONTWRITEBYTECODE
-SUITES := mnist cifar10 spectra defaults
+SUITES := mnist cifar10 cifar10-resnet spectra defaults
 # Work in this many processes at once needs no threads, which would wait for one another
 test test-all test-min coverage: export OMP_NUM_THREADS := 1
 test test-all test-min coverage: export OPENBLAS_NUM_THREADS := 1

@@ -104,11 +104,11 @@ def load_cifar10(*, ood: Iterable[str] = ("cifar100",)) -> Dataset:
 
     As `load_mnist`, with OOD sets "cifar100", near to it [1]_; "svhn", the paper's choice, far:
     26,032 photographs of house numbers [2]_; "gtsrb", 12,630 photographs of traffic signs, the
-    benchmark's test images [3]_, resized by a third party; "mnist" and "fashion_mnist", the test
-    images of `load_mnist` and `load_fashion_mnist`, enlarged to 32 x 32 (bilinear), the same in all
-    three planes, far too (OpenOOD has the first). No official mirror has GTSRB in this
-    form, so it cannot be downloaded. Report results as "GTSRB (third-party 32x32 resize)"; they
-    are not those of SVHN, nor of GTSRB as published.
+    benchmark's test images [3]_, resized by a third party; "mnist", "fashion_mnist" and "kmnist",
+    test images enlarged to 32 x 32 (bilinear), the same in all three planes, far too (OpenOOD has
+    the first). No official mirror has GTSRB in this form, so it cannot be downloaded. Report
+    results as "GTSRB (third-party 32x32 resize)"; they are not those of SVHN, nor of GTSRB as
+    published.
 
     References
     ----------

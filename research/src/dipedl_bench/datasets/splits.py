@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Memory
 
 from dipedl import datasets as library
 from dipedl.datasets import Dataset, leave_class_out, load_mini_mnist
 
 from .. import datasets
+from ..corruptions import CORRUPTIONS, corrupt
 from ..names import refuse_unknown
-from ..results.scores import OOD_PREFIX
+from ..results.scores import OOD_PREFIX, SHIFTED_PREFIX
 from .files import TABLES, check_there
 from .images import files_of, load_cifar10, load_mnist
+from .own import is_own, load_own, own_digest, own_ood_sets
 from .spectra_splits import SPECTRA, choose_rows, spectra_files, spectra_splits
 from .tables import SOURCES, load_openml
 
@@ -37,6 +40,29 @@ OOD_SETS: dict[str, tuple[str, ...]] = {
     **{name: tuple(TABLES["cifar10" if name == "cifar10" else "mnist"]["ood"]) for name in LOADERS},
     **{name: recipe.ood for name, recipe in SPECTRA.items()},
 }
+#: Test rows with corruptions -> severity.
+SEVERITIES = {f"severity_{i}": i for i in range(1, 6)}
+#: So many test rows, drawn once, have each of the corruptions.
+_CORRUPTED = 200
+#: Seed of the draw of calibration rows out of the test rows, and of corruptions.
+_FIXED_SEED = 0
+
+
+def ood_sets(dataset: str) -> tuple[str, ...]:
+    """Return the OOD sets of a data set of a profile."""
+    return own_ood_sets(dataset) if is_own(dataset) else OOD_SETS[dataset]
+
+
+def shifted_sets(dataset: str) -> tuple[str, ...]:
+    """Return the labelled test sets from elsewhere of a data set of a profile."""
+    if dataset in SPECTRA:
+        return SPECTRA[dataset].shifted
+    return () if dataset == "mini-mnist" else tuple(SEVERITIES)
+
+
+def own_config(dataset: str) -> dict[str, str]:
+    """Return what a config says of the content of a data set of one's own; else nothing."""
+    return {"files": own_digest(dataset)} if is_own(dataset) else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +87,15 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
     Validation is the first share of ``default_rng(seed).permutation`` of the official training set,
     training the rest of it: another split each seed, the same for every method. Test and OOD sets
     are the official ones; where a data set has none of its own, they are drawn with the seed. Of
-    spectra, see `spectra_splits`; `keep` is a folder for their features.
+    spectra, see `spectra_splits`; `keep` is a folder for their features, and for corrupted images.
 
-    `config` holds "dataset" (or "loader", "arguments" and "leave_out"), "ood", "shifted" (if any),
-    "validation_fraction", and "limit": rows of each split, or None; "standardise" and "selected" of
-    `dipedl_bench.spec.suite.Data`, if set.
+    With the calibration "test", for networks that have seen all training rows, validation is half
+    of the test rows, drawn once for all seeds, and test the other half. Shifted sets of images are
+    the first test rows with every corruption of `dipedl_bench.corruptions`, by severity.
+
+    `config` holds "dataset" (or "loader", "arguments" and "leave_out"), "ood", "shifted" and
+    "calibration" (if any), "validation_fraction", and "limit": rows of each split, or None;
+    "standardise" and "selected" of `dipedl_bench.spec.suite.Data`, if set.
     """
     if config.get("dataset") in SPECTRA:
         return Splits(*spectra_splits(config, seed, keep))
@@ -78,11 +108,18 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
     if "selected" in config:
         share = np.array(config["selected"])
         order, weight = order[rng.random(len(order)) < share[data.y_train[order]]], 1 / share
-    n_held = round(config["validation_fraction"] * len(order))
+    of_test = config.get("calibration") == "test"
+    n_held = 0 if of_test else round(config["validation_fraction"] * len(order))
     rows_of = {"train": order[n_held:], "validation": order[:n_held]}
     rows_of = {split: rows[: limit[split]] for split, rows in rows_of.items()}
     test = choose_rows(len(data.X_test), limit["test"])
     X = {split: data.X_train[rows] for split, rows in rows_of.items()}
+    y = {split: data.y_train[rows] for split, rows in rows_of.items()}
+    if of_test:
+        drawn = np.random.default_rng(_FIXED_SEED).permutation(len(data.X_test))
+        held, test = np.split(drawn, [len(drawn) // 2])
+        held, test = held[: limit["validation"]], np.sort(test[: limit["test"]])
+        X["validation"], y["validation"] = data.X_test[held], data.y_test[held]
     X["test"] = data.X_test[test]
     truth = {"test": data.truth["test"][test]} if "test" in data.truth else {}
     for name in config["ood"]:
@@ -90,14 +127,27 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
         X[f"{OOD_PREFIX}{name}"] = data.ood[name][rows]
         if name in data.truth:
             truth[f"{OOD_PREFIX}{name}"] = data.truth[name][rows]
-    y = {split: data.y_train[rows] for split, rows in rows_of.items()}
     y["test"] = data.y_test[test]
+    for name in config.get("shifted", ()):
+        rows, labels = X["test"][:_CORRUPTED], y["test"][:_CORRUPTED]
+        memory = Memory(keep, verbose=0, compress=1)
+        make = memory.cache(corrupt_rows) if keep else corrupt_rows
+        X[f"{SHIFTED_PREFIX}{name}"] = make(rows, data.image_shape, SEVERITIES[name])
+        y[f"{SHIFTED_PREFIX}{name}"] = np.tile(labels, len(CORRUPTIONS))
     if "standardise" in config:  # over training and validation rows
         rows = np.concatenate([X["train"], X["validation"]])
         mean, sd = rows.mean(axis=0), rows.std(axis=0)
         X = {split: (of - mean) / np.where(sd > 0, sd, 1.0) for split, of in X.items()}
     weights = {s: weight[y[s]] for s in ("train", "validation")} if "selected" in config else {}
     return Splits(X, y, truth, weights)
+
+
+def corrupt_rows(rows: np.ndarray, shape: tuple[int, ...], severity: int) -> np.ndarray:
+    """Return images, as rows (n, d), with each corruption, one kind after the other."""
+    planes = (1, *shape) if len(shape) == 2 else shape
+    images = rows.reshape(-1, *planes)
+    made = [corrupt(images, kind, severity, seed=_FIXED_SEED) for kind in CORRUPTIONS]
+    return np.concatenate(made).reshape(-1, rows.shape[1])
 
 
 def check_files(config: Mapping[str, Any]) -> None:
@@ -132,6 +182,11 @@ def load_data(config: Mapping[str, Any], seed: int) -> Dataset:
 
     A loader gets the OOD sets and the seed, where it takes them.
     """
+    path = config.get("loader") or config["dataset"]
+    if is_own(path):
+        own = load_own(path)
+        left_out = config.get("leave_out")
+        return own if left_out is None else leave_class_out(own, left_out)
     if "loader" not in config:
         return LOADERS[config["dataset"]](tuple(config["ood"]))
     name, left_out = config["loader"], config["leave_out"]
@@ -148,6 +203,9 @@ def load_data(config: Mapping[str, Any], seed: int) -> Dataset:
 
 def check_loader(name: str, where: str) -> None:
     """ValueError with the name that was probably meant if there is no such loader."""
+    if is_own(name):
+        own_ood_sets(name)  # FileNotFoundError, or ValueError of another file
+        return
     loaders = [n for n in (*library.__all__, *datasets.__all__) if n.startswith("load_")]
     refuse_unknown("loader", [name], [*loaders, *_BUNCHES], where)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -29,6 +29,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "dipedl.networks": (),
     "dipedl.preprocessing": ("LogitPixels",),
     "dipedl_bench.augmentations": (),
+    "dipedl_bench.checkpoints": (),
     "dipedl_bench.fast_networks": ("CropFlip", "PoolCNN", "WhitenedCNN"),
     "dipedl_bench.paper_networks": (),
     "dipedl_bench.spec.module_method": ("DIPModuleMethod", "PolarDIPModuleMethod"),
@@ -41,6 +42,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
 }
 #: Key of a table that stands for a chain of scikit-learn.
 _CHAIN = "pipeline"
+#: Argument whose table stands for itself, not for a class.
+_PLAIN = "options"
 #: Settings that change nothing of what is learned, or are set for each run; a trained network is a
 #: part with a config of its own.
 _NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network", "stored")
@@ -104,28 +107,43 @@ def find_class(name: str, where: str) -> Any:
     if not colon:
         refuse_unknown("class", [name], _homes(), where)
         return getattr(import_module(_homes()[name]), name)
+    return _attribute(module, attribute, where, "class", inspect.isclass)
+
+
+def import_object(name: str, where: str) -> Any:
+    """Return the class or function that ``package.module:name`` stands for."""
+    module, colon, attribute = name.rpartition(":")
+    if not colon:
+        raise ValueError(f"{where}: must be package.module:function or :Class, got {name!r}")
+    return _attribute(module, attribute, where, "function or class", callable)
+
+
+def _attribute(module: str, name: str, where: str, what: str, is_one: Callable[[Any], bool]) -> Any:
+    """Return an attribute of a module anywhere; the working directory is looked in too."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         found = import_module(module)
     except Exception as error:  # the code of the module runs: it may raise anything
         raise ValueError(
-            f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}); write "
-            "package.module:Class, with the folder of the package as the working directory or on "
-            "PYTHONPATH"
+            f"{where}: {f'{module}:{name}'!r} cannot be imported ({type(error).__name__}: "
+            f"{error}); write package.module:{what.split()[-1].title()}, with the folder of the "
+            "package as the working directory or on PYTHONPATH"
         ) from error
-    classes = [key for key, value in vars(found).items() if inspect.isclass(value)]
-    refuse_unknown(f"class of {module}", [attribute], classes, where)
-    return getattr(found, attribute)
+    known = [key for key, value in vars(found).items() if is_one(value)]
+    refuse_unknown(f"{what} of {module}", [name], known, where)
+    return getattr(found, name)
 
 
-def sources_of(table: Any) -> dict[str, str]:
-    """Hash of the file of each class in a table that lies outside this package, by its name.
+def sources_of(table: Any, made: Any = None) -> dict[str, str]:
+    """Hash of each file outside this package that an estimator depends on, by its name.
 
-    It stands in the config: after a change of the file a method is trained again.
+    Files are those of the classes in its table, and those that `made`, the estimator itself, says
+    in ``sources()``. They stand in the config: after a change of one a method is trained again.
     """
     outside = sorted({name for name in _class_names(table) if ":" in name})
-    return {name: source_hash(find_class(name, "")) for name in outside}
+    of_classes = {name: source_hash(find_class(name, "")) for name in outside}
+    return {**of_classes, **(made.sources() if hasattr(made, "sources") else {})}
 
 
 def _class_names(value: Any, key: str = "") -> Iterator[str]:
@@ -140,8 +158,8 @@ def _class_names(value: Any, key: str = "") -> Iterator[str]:
         yield value
 
 
-def source_hash(made: type) -> str:
-    """Twelve hex digits of the SHA-256 of the file that a class is written in; "" without one."""
+def source_hash(made: Any) -> str:
+    """Twelve hex digits of the SHA-256 of the file of a class or function; "" without one."""
     try:
         return sha256_of(Path(inspect.getfile(made)))[:12]
     except (OSError, TypeError):
@@ -151,6 +169,8 @@ def source_hash(made: type) -> str:
 def _value(value: Any, where: str, key: str, **extra: Any) -> Any:
     if isinstance(value, Mapping) and set(value) == {_CHAIN}:
         return make_pipeline(*_value(value[_CHAIN], where, ""))
+    if isinstance(value, Mapping) and key == _PLAIN:
+        return dict(value)
     if isinstance(value, Mapping):
         name = value.get("name", _IMPLIED.get(key))
         if name is None:

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..datasets.splits import check_loader
+from ..datasets.splits import check_loader, own_config
 from ..names import refuse_unknown
 from ..results.receipt import CROSSED_FORMAT, FORMAT, config_hash
 from .build import accepts, build, describe, sources_of, transformer_of
@@ -220,8 +220,10 @@ def _crossed_part(suite: Suite, profile: Profile, dataset: str, name: str, where
         "limit": rows,
         **({"standardise": True} if data.standardise else {}),
         **({"selected": list(data.selected)} if data.selected else {}),
+        **own_config(data.loader),
     }
-    made = to_lists(describe(part.build(0)))
+    model = part.build(0)
+    made = {**to_lists(describe(model)), **_source_config({}, model, place)}
     return replace(part, config={"format": CROSSED_FORMAT, "data": of_data, "classifier": made})
 
 
@@ -274,6 +276,8 @@ def data_config(suite: Suite, profile: Profile) -> Table:
         "validation_fraction": VALIDATION,
         "limit": {split: profile.limit.get(split) for split in SPLITS},
         **({"shifted": list(profile.shifted)} if profile.shifted else {}),
+        **({"calibration": profile.calibration} if profile.calibration != "train" else {}),
+        **own_config(profile.dataset),
     }
 
 
@@ -311,16 +315,19 @@ def _part(
     made = build(table["estimator"], table["arguments"], where)
     own = {key: table[key] for key in ("features",) if key in table}
     own |= {"estimator": table["estimator"], "arguments": describe(made)["settings"]}
-    own |= _source_config(table)
+    own |= _source_config(table, made, where)
     config = {"format": FORMAT, "data": data, **to_lists(own)}
     if below:
         config["below"] = {role: {"name": part.name, **part.config} for role, part in below.items()}
     return Part(role, name, where, table, config, below or {})
 
 
-def _source_config(table: Table) -> Table:
-    """Key of a config with the sources of classes outside this package, if there are any."""
-    sources = sources_of(table)
+def _source_config(table: Table, made: Any = None, where: str = "") -> Table:
+    """Key of a config with hashes of files outside this package, if there are any."""
+    try:
+        sources = sources_of(table, made)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
     return {"sources": sources} if sources else {}
 
 

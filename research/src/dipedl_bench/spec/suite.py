@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from ..datasets.own import is_own
 from ..datasets.spectra_splits import SPECTRA
-from ..datasets.splits import OOD_SETS
+from ..datasets.splits import OOD_SETS, ood_sets, shifted_sets
 from ..names import is_folder_name, refuse_unknown
 from .toml import Frozen, read_model, read_tables
 
@@ -44,10 +45,13 @@ _FEWEST_RESAMPLES = 40
 class Profile(Frozen):
     """Size of a run: its data, and what differs from the suite's own settings.
 
-    A crossed suite names the data sets that are run in `datasets`, any other its one in `dataset`.
+    A crossed suite names the data sets that are run in `datasets`, any other its one in `dataset`,
+    which may be the path of one's own: a ``.npz`` file, or a folder with a "/".
     `training` and `backbone` override every table of that name, `classifiers`, `densities` and
     `methods` single entries; a table is merged key by key, unless it names another class. `ood` and
     `seeds` replace those of the suite; `shifted` are labelled test sets from elsewhere.
+    `calibration` says which rows methods are calibrated on: a fifth of the training rows, or, for
+    networks that have seen all of these, half of the test rows.
     """
 
     title: str = ""
@@ -55,6 +59,7 @@ class Profile(Frozen):
     datasets: tuple[Name, ...] = ()
     ood: tuple[Name, ...] | None = None
     shifted: tuple[Name, ...] = ()
+    calibration: Literal["train", "test"] = "train"
     seeds: tuple[int, ...] | None = None
     limit: Limits = {}
     resamples: int = Field(default=100, ge=0)
@@ -139,7 +144,8 @@ class Data(Frozen):
     """A data set of a suite that crosses several with classifiers."""
 
     title: str
-    #: A loader of `dipedl.datasets`, or a data set of scikit-learn such as ``sklearn:wine``.
+    #: A loader of `dipedl.datasets`, a data set of scikit-learn such as ``sklearn:wine``, or a path
+    #: of one's own.
     loader: str
     #: Of the loader; ``ood`` and the seed are added where it takes them.
     arguments: Table = {}
@@ -424,11 +430,16 @@ def _check_names(suite: Suite, where: str) -> None:
         if suite.crossed:
             refuse_unknown("data set", profile.datasets, suite.datasets, f"{place}.datasets")
             continue
-        refuse_unknown("data set", [profile.dataset], OOD_SETS, f"{place}.dataset")
+        if not is_own(profile.dataset):
+            refuse_unknown("data set", [profile.dataset], OOD_SETS, f"{place}.dataset")
         at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
-        refuse_unknown("OOD set", suite.ood_of(profile), OOD_SETS[profile.dataset], at)
-        shifted = SPECTRA[profile.dataset].shifted if profile.dataset in SPECTRA else ()
-        refuse_unknown("shifted set", profile.shifted, shifted, f"{place}.shifted")
+        refuse_unknown("OOD set", suite.ood_of(profile), ood_sets(profile.dataset), at)
+        if profile.calibration == "test" and profile.dataset in SPECTRA:
+            raise ValueError(
+                f"{place}.calibration: spectra have no official test set to halve; leave it out"
+            )
+        known_shifts = shifted_sets(profile.dataset)
+        refuse_unknown("shifted set", profile.shifted, known_shifts, f"{place}.shifted")
     if not suite.crossed:
         return
     for name, data in suite.datasets.items():
