@@ -64,6 +64,26 @@ def test_a_method_with_a_network_of_its_own(trained):
     assert any("epoch 2/2" in text for text in said)
 
 
+VIEWS = """
+[methods.c-edl]
+title = "C-EDL"
+estimator = "CEDL"
+n_views = 3
+arguments.estimator.name = "EDL"
+arguments.estimator.backbone = { name = "MLP", hidden = [16] }
+arguments.estimator.training = { epochs = 1, n_jobs = 1 }
+"""
+
+
+def test_the_network_that_a_method_wraps_is_counted(tmp_path):
+    suite, store = parse_suite(TINY + VIEWS, "tiny.toml"), Store(tmp_path, "tiny", "smoke")
+    (part,) = method_parts(suite, "smoke", ["c-edl"], "tiny.toml")
+    train(store, part, SEED)
+    note = store.receipt(part.name, part.digest, SEED)
+    assert note["forward_passes"] == 3
+    assert note["n_parameters"] == (784 + 1) * 16 + (16 + 1) * 10
+
+
 def test_uncertainty_and_dirichlet_come_out_of_one_pass(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.random((60, 16)), np.arange(60) % 3

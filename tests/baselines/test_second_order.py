@@ -1,20 +1,24 @@
-"""I-EDL, F-EDL, NatPN, SNGP, DUQ, Laplace and ensembles as Dirichlets, each against its formula."""
+"""Evidential baselines, SNGP, DUQ, Laplace and ensembles, each against its formula."""
 
 from math import log, pi
 
 import numpy as np
 import pytest
 from scipy.linalg import block_diag
+from scipy.ndimage import rotate
 from scipy.special import digamma, gammaln, polygamma, softmax
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 torch = pytest.importorskip("torch")
 
 from dipedl.baselines import (  # noqa: E402
+    CEDL,
     DUQ,
     FEDL,
+    IBEDL,
     IEDL,
     SNGP,
     DeepEnsemble,
@@ -23,6 +27,7 @@ from dipedl.baselines import (  # noqa: E402
     MCDropout,
     NatPN,
 )
+from dipedl.baselines.cedl import measure_conflict  # noqa: E402
 from dipedl.baselines.fedl import moments_of_outputs  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
 from dipedl.dirichlet import Dirichlet  # noqa: E402
@@ -38,7 +43,9 @@ def data():
     return load_digits()
 
 
-@pytest.fixture(scope="module", params=[IEDL, FEDL, NatPN, SNGP, DUQ], ids=lambda m: m.__name__)
+@pytest.fixture(
+    scope="module", params=[IEDL, FEDL, IBEDL, NatPN, SNGP, DUQ], ids=lambda m: m.__name__
+)
 def fitted(request, data):
     return request.param(MLP((64, 32)), TRAINING).fit(data.X_train, data.y_train)
 
@@ -136,6 +143,115 @@ def test_kinds_of_fedl_add_up(data):
     np.testing.assert_allclose(kinds["aleatoric"] + epistemic, kinds["total"])
     total = 1 - (model.predict_proba(data.X_test) ** 2).sum(axis=1)
     np.testing.assert_allclose(kinds["total"], total, rtol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------- IB-EDL
+
+
+def test_the_loss_of_ibedl():
+    model, means = IBEDL(n_noises=4, bottleneck=0.3), LOGITS.double()
+    outputs = torch.cat([means, 2 - means], dim=1)
+    torch.manual_seed(7)
+    got = float(model._loss(outputs, LABELS, epoch=0))
+    torch.manual_seed(7)
+    noise = torch.randn(4, 6, 3, dtype=torch.float64).numpy()
+    m, s = means.numpy(), np.log1p(np.exp(2 - means.numpy()))
+    expected = 0.0
+    for i, label in enumerate(LABELS.numpy()):
+        for of_draw in noise:
+            alpha = 1 + np.log1p(np.exp(m[i] + s[i] * of_draw[i]))
+            S = alpha.sum()
+            for j, a in enumerate(alpha):
+                bias, variance = (j == label) - a / S, a * (S - a) / S**2 / (S + 1)
+                expected += (bias**2 + variance) / 4 / 6
+        # divergence of N(m, s^2) from N(0, 1)
+        expected += 0.3 / 6 * sum((m[i] ** 2 + s[i] ** 2 - 1) / 2 - np.log(s[i]))
+    assert got == pytest.approx(expected, rel=1e-9)
+    wrong = np.mean(m.argmax(axis=1) != LABELS.numpy())
+    assert float(model._error_rate(outputs, LABELS)) == pytest.approx(wrong)
+
+
+def test_the_evidence_of_ibedl_is_that_of_many_draws(data, rng):
+    model = IBEDL(MLP((16,)), Training(epochs=2, n_jobs=1)).fit(data.X_train, data.y_train)
+    X = data.X_test[:5]
+    m, raw = np.split(model.logits(X), 2, axis=1)
+    draws = m + np.log1p(np.exp(raw)) * rng.normal(size=(200_000, 1, 1))
+    d = model.predict_dirichlet(X)
+    np.testing.assert_allclose(d.concentration, 1 + np.logaddexp(0, draws).mean(axis=0), rtol=0.01)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[d.mean.argmax(axis=1)])
+
+
+# ------------------------------------------------------------------------------------------ C-EDL
+
+
+def conflict_of_row(evidence, beta):
+    """Conflict of one input from its evidence (views, k)."""
+    across = np.mean([of.std() / (of.mean() + 1e-8) for of in evidence.T])
+    within = []
+    for e in evidence:
+        c = [
+            min(e[i], e[j]) / max(e[i], e[j]) * min(e[i], e[j]) / e.sum() * 2
+            for i in range(len(e))
+            for j in range(i)
+            if max(e[i], e[j]) > 0
+        ]
+        within.append(1 - np.exp(-beta * np.sqrt(np.square(c).sum())))
+    w = np.mean(within)
+    return np.clip(w + across - w * across - 0.5 * (w - across) ** 2, 0, 1)
+
+
+def test_the_conflict_of_cedl(rng):
+    evidence = rng.gamma(0.5, size=(4, 7, 3)) * (rng.random((4, 7, 3)) > 0.2)
+    evidence[:, 0] = 0  # of an input without any evidence
+    expected = [conflict_of_row(evidence[:, i], 1.5) for i in range(7)]
+    np.testing.assert_allclose(measure_conflict(evidence, 1.5), expected, rtol=1e-12)
+    sure = np.zeros((4, 1, 3))
+    sure[:, :, 1] = 5.0  # one class alone, in all views alike
+    np.testing.assert_allclose(measure_conflict(sure, 1.5), 0, atol=1e-12)
+    assert measure_conflict(np.ones((4, 1, 3)), 1.5)[0] > 0.4  # all classes alike
+
+
+class Counts(LogisticRegression):
+    """Evidence that is the softplus of its logits."""
+
+    def predict_dirichlet(self, X):
+        return Dirichlet(1 + np.logaddexp(0, self.decision_function(X)))
+
+
+class GaussianCounts(GaussianNB):
+    """Evidence that is a probability."""
+
+    def predict_dirichlet(self, X):
+        return Dirichlet(1 + self.predict_proba(X))
+
+
+def test_the_dirichlet_of_cedl_is_that_of_its_views(data):
+    X, y = data.X_train[:300], data.y_train[:300]
+    model = CEDL(Counts(max_iter=200), image_shape=(8, 8), n_views=9, delta=2.0, random_state=3)
+    queries = data.X_test[:6]
+    d = model.fit(X, y).predict_dirichlet(queries)
+    assert {kind for kind, _ in model.views_} == {"turn", "shift", "noise"}
+    for i, x in enumerate(queries):
+        views = [x]
+        for kind, size in model.views_:
+            if kind == "turn":
+                image = rotate(x.reshape(8, 8), size, reshape=False, order=1, mode="nearest")
+            else:
+                image = np.roll(x.reshape(8, 8), size, axis=0) if kind == "shift" else x + size
+            views.append(image.ravel())
+        evidence = np.logaddexp(0, model.estimator_.decision_function(np.array(views)))
+        kept = np.exp(-2.0 * conflict_of_row(evidence, 1.5))
+        np.testing.assert_allclose(d.concentration[i], 1 + evidence.mean(axis=0) * kept)
+    np.testing.assert_array_equal(model.uncertainty(queries), d.differential_entropy)
+
+
+def test_views_of_a_table_are_noisy_by_the_range_of_each_column(rng):
+    X, y = rng.normal(size=(4000, 2)) * [1.0, 1000.0], np.arange(4000) % 2
+    X[y == 1] += [0, 500]
+    views = CEDL(GaussianCounts(), n_views=400).fit(X, y).views_
+    assert {kind for kind, _ in views} == {"noise"}
+    spread = np.std([size for _, size in views], axis=0)
+    np.testing.assert_allclose(spread, 0.01 * np.ptp(X, axis=0), rtol=0.15)
 
 
 # ------------------------------------------------------------------------------------------ NatPN

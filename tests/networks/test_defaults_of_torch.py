@@ -26,7 +26,18 @@ from normed_network import Normed
 
 QUICK = {"epochs": 1, "batch_size": 24, "n_jobs": 1}
 #: Baselines that draw or compute with PyTorch beyond what their network does.
-TRAINED = ("EDL", "DAEDL", "PostNet", "NatPN", "FEDL", "SNGP", "DUQ", "MCDropout", "DeepEnsemble")
+TRAINED = (
+    "EDL",
+    "DAEDL",
+    "PostNet",
+    "NatPN",
+    "FEDL",
+    "IBEDL",
+    "SNGP",
+    "DUQ",
+    "MCDropout",
+    "DeepEnsemble",
+)
 Y = np.arange(60) % 3
 ROWS = np.random.default_rng(0).normal(size=(60, 4)) + Y[:, None]
 PIXELS = np.random.default_rng(0).integers(0, 256, (60, 144)) / 255

@@ -59,7 +59,7 @@ _COSTS = {
 #: A number of the cost in the unit of its column.
 _UNITS = {"train_cpu_seconds": 60, "forward_passes": 1, "n_parameters": 1e6}
 #: Settings of a method that trains a network of its own, and of one that asks several.
-_TRAINS, _SEVERAL = {"backbone", "training", "flow"}, {"n_members", "n_samples"}
+_TRAINS, _SEVERAL = {"backbone", "training", "flow"}, {"n_members", "n_samples", "n_views"}
 
 
 def kind_of(row: Row) -> str:

@@ -135,12 +135,14 @@ def train_part(
     if part.role == "method":
         score(arrays)  # what cannot be scored must not be stored
     # how often a network runs for one prediction
-    passes = len(getattr(model, "members_", ())) or getattr(model, "n_samples", 1)
+    trained = _trained_model(model)
+    passes = len(getattr(trained, "members_", ())) or getattr(trained, "n_samples", 1)
+    passes *= getattr(model, "n_views", 1)
     note = {
         **as_seconds({"train": train, "score": scoring}, 6),
         **peak_memory(),
         "forward_passes": passes,
-        "n_parameters": _n_parameters(model),
+        "n_parameters": _n_parameters(trained),
         "n": {split: len(rows) for split, rows in X.items()},
         "load": round(os.getloadavg()[0], 2),
         **receipt(),
@@ -354,6 +356,12 @@ def peak_memory() -> dict[str, Any]:
         return memory
     peak = round(torch.cuda.max_memory_allocated() / 2**20, 1)
     return {**memory, "gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": peak}
+
+
+def _trained_model(model: Any) -> Any:
+    """Return what a method wraps if it was fitted with it, else the method."""
+    inner = getattr(model, "estimator_", None)
+    return model if inner is None or isinstance(inner, FrozenEstimator) else inner
 
 
 def _n_parameters(model: Any) -> int | None:
