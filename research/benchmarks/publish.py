@@ -4,8 +4,8 @@
 
 FOLDERs are what ``--out`` named; runs of several machines or processes are joined, and join what is
 published already. Of each method the configuration in the last FOLDER is kept: its rows, and what
-derives from stored predictions, which are too large to keep: sweeps and diagnoses. Which profiles
-count and what is kept follow from the page in the captions of the suite. Then
+derives from stored predictions, which are too large to keep: sweeps, diagnoses and ranks. Which
+profiles count and what is kept follow from the page in the captions of the suite. Then
 docs/results-SUITE.md is written; without a SUITE all such pages. The toy experiments
 (SUITE "toys") have a page, too. Each time docs/results-paper.md is written, which sets the tables
 of the paper beside the published rows of all suites.
@@ -27,6 +27,7 @@ from write_pages import page_of_toys
 from dipedl.writing import write_file
 from dipedl_bench import Store, suite_names
 from dipedl_bench.results.files import read_file
+from dipedl_bench.results.predictions import ranks_file, write_ranks
 from dipedl_bench.results.rows import as_line
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies import sweeps, toys
@@ -65,12 +66,25 @@ def keep(
     rows = keep_latest(row for store in stores for row in store.rows())
     rows.sort(key=lambda row: row["seed"])
     write_file(published.folder / "rows.jsonl", b"".join(as_line(row) for row in rows))
+    keep_ranks(stores[1:], published, rows)
     if "ablation" in kinds:
         keep_trivial(stores, published.folder)
         keep_sweeps(stores, published, rows)
     if "collapse" in kinds:
         keep_diagnoses(stores, published.folder / "diagnosis.json")
     return len(rows)
+
+
+def keep_ranks(stores: Sequence[Store], target: Store, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Keep the ranks of post-hoc scores whose arrays are there, for tests of differences.
+
+    A method on a shared network is one; the predictions of DIP-EDL are kept whole.
+    """
+    for store in stores:
+        own = [row for row in store.rows() if row in rows and set(row["parts"]) == {"classifier"}]
+        for row in own:
+            if store.has_arrays(row["method"], row["config_hash"], row["seed"]):
+                write_ranks(ranks_file(target.folder, row), store.arrays_of(row))
 
 
 def keep_trivial(stores: Sequence[Store], target: Path) -> None:

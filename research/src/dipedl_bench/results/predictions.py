@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
+from scipy.stats import rankdata
 
 from dipedl.writing import whole_file
 
@@ -23,7 +24,14 @@ from .files import read_file
 from .scores import OOD_PREFIX
 from .store import Arrays
 
-__all__ = ["CALIBRATION", "Predictions", "predictions_file"]
+__all__ = [
+    "CALIBRATION",
+    "Predictions",
+    "predictions_file",
+    "ranks_file",
+    "read_ranks",
+    "write_ranks",
+]
 
 #: Split of the rows that a method is fitted on.
 CALIBRATION = "validation"
@@ -159,6 +167,41 @@ class Predictions:
 def predictions_file(folder: Path, name: str, digest: str, seed: int) -> Path:
     """Return where the predictions of a network are published, in the folder of a profile."""
     return folder / "predictions" / f"{name}-{digest}-{seed}.npz"
+
+
+# ------------------------------------------------------------------- the ranking of one method
+
+
+def ranks_file(folder: Path, row: Mapping[str, Any]) -> Path:
+    """Return where the ranks of a row's method are published, in the folder of a profile."""
+    return folder / "ranks" / f"{row['method']}-{row['config_hash']}-{row['seed']}.npz"
+
+
+def write_ranks(path: Path, arrays: Arrays) -> None:
+    """Write labels, and uncertainties of test and OOD rows as ranks among them all.
+
+    AUROC, AUPR, FPR95 and tests of their differences depend on nothing else. Equal rows have equal
+    ranks.
+    """
+    splits = ["test", *sorted(split for split in arrays if split.startswith(OOD_PREFIX))]
+    ranks = rankdata(np.concatenate([arrays[s]["uncertainty"] for s in splits]), "dense") - 1
+    ends = np.cumsum([len(arrays[split]["uncertainty"]) for split in splits])[:-1]
+    parts = np.split(ranks.astype(np.min_scalar_type(int(ranks.max()))), ends)
+    named = dict(zip((_key_of(s, "uncertainty") for s in splits), parts, strict=True))
+    y = arrays["test"]["y"]
+    named[_key_of("test", "y")] = y.astype(np.min_scalar_type(int(y.max())))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        np.savez_compressed(file, **named)
+
+
+def read_ranks(path: Path) -> Arrays:
+    """Return what `write_ranks` wrote: labels, and ranks in the place of uncertainties."""
+    arrays: Arrays = {}
+    for key, value in read_file(path).items():
+        split, name = _place_of(key, str(path))
+        arrays.setdefault(split, {})[name] = value
+    return arrays
 
 
 # ---------------------------------------------------------------------- features in few bytes

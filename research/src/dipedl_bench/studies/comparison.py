@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..names import refuse_unknown
+from ..results.predictions import ranks_file, read_ranks
 from ..results.scores import OOD_PREFIX, risk_areas
 from ..results.significance import (
     Ranking,
@@ -278,10 +279,13 @@ Predictions = Mapping[tuple[str, int], Arrays]
 
 
 def _load_predictions(store: Store, table: BenchTable, lines: Iterable[Line]) -> Predictions:
-    """Predictions of every line and seed that has any."""
+    """Labels and uncertainties, or their ranks, of every line and seed that has any."""
     names = {line.name for line in lines}
     latest = {(row["method"], row["seed"]): row for row in store.rows() if row["method"] in names}
-    found = {key: predictions_of(store, row) for key, row in latest.items()}
+    found = {}
+    for key, row in latest.items():
+        ranks = ranks_file(store.folder, row)
+        found[key] = read_ranks(ranks) if ranks.exists() else predictions_of(store, row)
     return {key: arrays for key, arrays in found.items() if arrays is not None}
 
 
