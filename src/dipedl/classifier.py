@@ -404,6 +404,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         classes: Any = None,
         max_rows: int | None = None,
         n_jobs: int | None = None,
+        select: bool = False,
     ) -> Any:
         """Estimate how much of an unknown class would be flagged: leave each class out in turn.
 
@@ -420,6 +421,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             Rows of a fit, and of a class that is asked about, at most.
         n_jobs : int, optional
             Fits that run at a time, as in joblib; default: that of this classifier.
+        select : bool, default=False
+            Compare densities too, and say which one to give this classifier.
 
         Returns
         -------
@@ -433,7 +436,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         from .explanation import rehearse_unknown
 
         found = rehearse_unknown(
-            self, X, y, groups, classes=classes, max_rows=max_rows, n_jobs=n_jobs
+            self, X, y, groups, classes=classes, max_rows=max_rows, n_jobs=n_jobs, select=select
         )
         if hasattr(self, "classes_"):
             self.unknown_rehearsal_ = found

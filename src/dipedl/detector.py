@@ -14,7 +14,12 @@ from .answers import snapshot_of
 from .classifier import DIPClassifier, sparse_by_default
 from .evidence import RankNormal
 from .evidence_model import EvidenceModel
-from .inputs import validate_fit_inputs, validate_inputs, validate_inputs_and_labels
+from .inputs import (
+    validate_fit_inputs,
+    validate_groups,
+    validate_inputs,
+    validate_inputs_and_labels,
+)
 from .maths.arrays import check_rate
 from .protocols import atomic
 
@@ -56,8 +61,17 @@ class OODDetector(OutlierMixin, BaseEstimator):
         self.false_alarm_rate = false_alarm_rate
 
     @atomic
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit features, density and threshold on ID inputs X (n, d); no y: all are one class."""
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+        """Fit features, density and threshold.
+
+        Parameters
+        ----------
+        X, y : array-like or DataFrame, shape (n, d), and array-like, shape (n,), optional
+            In-distribution inputs and their labels; without labels all are one class.
+        groups : array-like, shape (n,), optional
+            Person, device or site of each row, as for `DIPClassifier.fit`: folds hold out whole
+            groups.
+        """
         template = DIPClassifier() if self.estimator is None else self.estimator
         if isinstance(template, FrozenEstimator):
             raise ValueError(
@@ -76,9 +90,10 @@ class OODDetector(OutlierMixin, BaseEstimator):
             labels = np.zeros(X.shape[0])
         else:
             X, labels = validate_inputs_and_labels(self, X, y)
+        groups = validate_groups(groups, labels)
         # No classifier stands behind it: z is not asked for, only the score and its threshold.
         model = template.evidence_model().set_params(normalizer=RankNormal())
-        self.evidence_: EvidenceModel = model.fit(X, labels, estimator=template.estimator)
+        self.evidence_: EvidenceModel = model.fit(X, labels, groups, estimator=template.estimator)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

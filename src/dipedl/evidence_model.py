@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .calibration.crossfit import AUTO, Pairs, row_hash
+from .calibration.crossfit import AUTO, Pairs, row_hash, splitter_pairs
 from .calibration.temperature import (
     Temperature,
     fit_temperature,
@@ -142,13 +142,16 @@ class EvidenceModel(BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: np.ndarray, *, estimator: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: np.ndarray, groups: np.ndarray | None = None, *, estimator: Any = None
+    ) -> Self:
         """Fit features, density and threshold on X (n, d) with labels y (n,), no classifier.
 
-        `estimator` as for `fit_features`.
+        `groups` as for `cross_fit`, `estimator` as for `fit_features`.
         """
+        pairs = None if groups is None else splitter_pairs(self.cv, y, None, groups)
         Z = self.fit_features(X, y, estimator=estimator)
-        return self.fit_density(Z, y, X=X).cross_fit(Z, y, X=X)
+        return self.fit_density(Z, y, X=X).cross_fit(Z, y, X=X, pairs=pairs, groups=groups)
 
     def fit_features(
         self, X: Any, y: np.ndarray, w: np.ndarray | None = None, *, estimator: Any = None

@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier
-from dipedl.density import GDADensity
-from dipedl.explanation import rehearse_unknown
+from dipedl.density import GDADensity, KNNDensity
+from dipedl.explanation import UnknownRehearsal, rehearse_unknown
 from dipedl.plots import UnknownRehearsalDisplay
 
 IRIS, KINDS = load_iris(return_X_y=True)
@@ -85,6 +85,60 @@ def test_the_order_of_rows_changes_nothing(blobs, found):
     np.testing.assert_array_equal(again.flagged, found.flagged)
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(200) % 40])
+def test_each_candidate_flags_what_a_model_with_it_flags(blobs, groups):
+    """Far classes and one in the middle of a ring: its neighbours tell, Gaussians do not."""
+    X, y = blobs[0][:200].copy(), np.arange(200) % 4
+    angle = np.linspace(0, 40, 200)
+    X[:, :2] = np.array([np.cos(angle), np.sin(angle)]).T * np.where(y == 3, 0.5, 6)[:, None]
+    X[:, 2] = np.where(y < 3, 20 * y, 0)
+    options = {"classes": [1, 3], "select": True}
+    found = rehearse_unknown(fast(), X, y, groups, **options)
+    settings = {
+        "density=GDADensity()": {"density": GDADensity()},
+        "density=GDADensity(covariance_type='tied')": {"density": GDADensity("tied")},
+        "density=KNNDensity(max_rows=8000)": {"density": KNNDensity(max_rows=8000)},
+        "density=KNNDensity(n_neighbors=5), features='passthrough'": {
+            "density": KNNDensity(5),
+            "features": "passthrough",
+        },
+    }
+    assert found.candidates == tuple(settings)
+    for i, c in enumerate([1, 3]):
+        own = {} if groups is None else {"groups": groups[y != c]}
+        for j, parameters in enumerate(settings.values()):
+            alone = fast().set_params(**parameters).fit(X[y != c], y[y != c], **own)
+            flagged = (alone.predict_ood(X[y == c]) == -1).sum()
+            assert found.flagged_by_candidates[i, j] == flagged
+    plain = rehearse_unknown(fast(), X, y, groups, classes=[1, 3])
+    np.testing.assert_array_equal(plain.flagged, found.flagged)
+    assert plain.choice is None and "candidates" not in plain.to_dict()
+
+
+def compare(own, *candidates):
+    """Shares of 100 rows of each class, by the model and by candidates named a, b, ..."""
+    flagged = np.array([own, *candidates]).T
+    names = tuple("abc"[: len(candidates)])
+    ones = np.full(len(own), 100)
+    return UnknownRehearsal(
+        tuple(map(str, range(len(own)))), ones, flagged[:, [0, 0, 0]],
+        ("dipedl", "max probability", "neighbours of features"), 0.05, {}, names, flagged[:, 1:],
+    )  # fmt: skip
+
+
+def test_what_is_chosen_is_judged_by_classes_that_did_not_choose_it():
+    found = compare([50, 50, 50], [60, 65, 70], [90, 10, 40])
+    assert (found.choice, found.mean_of_chosen) == ("a", pytest.approx(0.65))
+    assert found.finding().remedy == "Give a."
+    # One class alone makes b the best of all: without it the model as it is would be taken.
+    lucky = compare([50, 50, 50], [49, 49, 49], [99, 45, 45])
+    assert (lucky.choice, lucky.mean_of_chosen) == ("", pytest.approx((0.5 + 0.45 + 0.45) / 3))
+    assert lucky.finding().remedy == ""
+    told = found.to_dict()
+    assert told["candidates"] == {"a": pytest.approx(0.65), "b": pytest.approx(140 / 300)}
+    assert told["choice"] == "a" and found.finding().numbers["choice"] == "a"
+
+
 def test_groups_of_classes_and_fewer_rows():
     steps = []
     families = {"round": [0, 6, 8, 9], "one": [1]}
@@ -132,7 +186,7 @@ def test_a_level_that_only_the_class_left_out_has_is_unknown():
 def test_a_diagnosis_and_a_file_keep_what_was_found_until_the_next_fit(tmp_path):
     clf = fast().fit(IRIS, NAMES)
     assert "unknown_classes" not in clf.diagnose().codes
-    found = clf.rehearse_unknown(IRIS, NAMES)
+    found = clf.rehearse_unknown(IRIS, NAMES, select=True)
     (told,) = [f for f in clf.diagnose().findings if f.code == "unknown_classes"]
     assert told.numbers["mean_flagged"] == found.mean[0]
     clf.save(tmp_path / "m.dipedl")
@@ -192,6 +246,13 @@ REFUSED = {
     "a text": (fast(), (IRIS, KINDS), {"classes": "0"}, TypeError, "classes must be a list"),
     "few rows": (fast(), (IRIS, KINDS), {"max_rows": 10}, ValueError, "max_rows must be"),
     "half a row": (fast(), (IRIS, KINDS), {"max_rows": 200.5}, TypeError, "max_rows"),
+    "a choice by one class": (
+        fast(),
+        (IRIS, KINDS),
+        {"classes": [1], "select": True},
+        ValueError,
+        "select=True chooses for a class by the others",
+    ),
     "groups with a gap": (
         fast(),
         (IRIS, KINDS, [None, *np.arange(149) % 7]),

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold
 
 import dipedl
-from dipedl import DIPClassifier
+from dipedl import DIPClassifier, OODDetector
 from dipedl.calibration.crossfit import splitter_pairs
 from dipedl.density import GDADensity, KNNDensity
 from dipedl.held_out import design_effect
@@ -51,6 +52,22 @@ def test_names_of_groups_and_order_of_rows_change_nothing():
     of_names = clf.fit(IRIS[order], KINDS[order], groups=names[order])
     np.testing.assert_allclose(of_names.score_samples(IRIS), of_numbers[0], rtol=1e-9)
     assert of_names.offset_ == pytest.approx(of_numbers[1])
+
+
+@pytest.mark.parametrize("labels", [KINDS, None], ids=["labels", "no labels"])
+def test_a_detector_holds_out_the_groups_that_a_classifier_does(labels):
+    density = GDADensity(shrinkage=None)
+    detector = OODDetector(DIPClassifier(density=density, features="passthrough"))
+    detector.fit(IRIS, labels, groups=PERSONS)
+    held_out = detector.evidence_.held_out_
+    y = np.zeros(150) if labels is None else labels
+    # No row is more typical held out than among the rows of the fit.
+    scores = clone(density).fit(IRIS, y).score_samples(IRIS)
+    for train, held in StratifiedGroupKFold(5).split(IRIS, y, PERSONS):
+        alone = clone(density).fit(IRIS[train], y[train])
+        scores[held] = np.minimum(scores[held], alone.score_samples(IRIS[held]))
+    np.testing.assert_allclose(held_out.scores, np.sort(scores), rtol=1e-9)
+    assert held_out.design_effect >= 1 and "by groups" in held_out.source
 
 
 def test_rows_without_weight_take_their_group_with_them():

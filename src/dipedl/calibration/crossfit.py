@@ -259,7 +259,7 @@ def _group_pairs(cv: Any, y: np.ndarray, groups: np.ndarray) -> Pairs:
         pairs = [pair for pair in folds if len(pair[1])]
     for i, (train, held) in enumerate(pairs):
         classes, place, counts = np.unique(y[train], return_inverse=True, return_counts=True)
-        if (counts >= _LEFT).sum() < 2:
+        if (counts >= _LEFT).sum() < min(2, len(np.unique(y))):
             raise ValueError(
                 "groups must share classes: without the groups of one fold the other rows are of "
                 f"class {classes[counts.argmax()].item()!r} alone, so nothing can be fitted to "

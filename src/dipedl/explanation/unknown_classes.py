@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -13,13 +13,17 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..calibration.crossfit import pairs_among, row_hash, splitter_pairs
 from ..decisions.pipelines import last_step
 from ..density.base import is_frozen
-from ..evidence import alarm_threshold
+from ..density.ensemble import default_candidates
+from ..density.gaussian import RelativeDensity
+from ..density.knn import KNNDensity
+from ..evidence import RankNormal, alarm_threshold
 from ..inputs import (
     as_numbers,
     encode_table_rows,
@@ -72,6 +76,11 @@ class UnknownRehearsal:
         Share of known rows that each method may flag.
     skipped : dict of str to int
         Classes of too few rows to be asked about, with these.
+    candidates : tuple of str, length s
+        Settings that were compared with those of the model, as arguments of `DIPClassifier`; empty
+        without ``select=True``.
+    flagged_by_candidates : ndarray of int, shape (c, s), or None
+        How many rows of each class the model flags with each of them.
 
     See Also
     --------
@@ -84,6 +93,8 @@ class UnknownRehearsal:
     methods: tuple[str, ...]
     false_alarm_rate: float
     skipped: dict[str, int]
+    candidates: tuple[str, ...] = ()
+    flagged_by_candidates: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -97,6 +108,34 @@ class UnknownRehearsal:
     def mean(self) -> np.ndarray:
         """Mean of the shares over the classes, shape (m,)."""
         return np.asarray(self.shares.mean(axis=0))
+
+    @property
+    def choice(self) -> str | None:
+        """Candidate to take; "" for the model as it is; None without ``select=True``.
+
+        The one of the largest mean share; "" unless candidates that are chosen by the other classes
+        flag more of each class than the model does, in the mean.
+        """
+        if not self.candidates:
+            return None
+        better = self.mean_of_chosen > self.mean[0]
+        return ("", *self.candidates)[int(self._shares_to_compare.mean(axis=0).argmax()) * better]
+
+    @property
+    def mean_of_chosen(self) -> float:
+        """Mean share of a class that the settings flag which all other classes would choose.
+
+        Unlike the mean of `choice`, it isn't optimistic: no class takes part in its own choice.
+        """
+        shares = self._shares_to_compare
+        others = shares.sum(axis=0) - shares
+        return float(shares[np.arange(len(self)), others.argmax(axis=1)].mean())
+
+    @property
+    def _shares_to_compare(self) -> np.ndarray:
+        """Shares flagged by the model as it is, and by each candidate, shape (c, 1 + s)."""
+        flagged = np.column_stack([self.flagged[:, 0], self.flagged_by_candidates])
+        return np.asarray(flagged / self.rows[:, None])
 
     def intervals(self, confidence: float = _CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
         """Return Wilson's intervals of the shares over the rows of a class, both ends (c, m)."""
@@ -136,7 +175,7 @@ class UnknownRehearsal:
                 for i, name in enumerate(self.classes)
             ],
             "skipped": dict(self.skipped),
-        }
+        } | self._selection()
 
     def finding(self) -> Finding:
         """Return the finding of it that a diagnosis holds."""
@@ -147,6 +186,8 @@ class UnknownRehearsal:
             for i in dict.fromkeys([*order[:_NAMED], *order[::-1][:_NAMED]])
         ]
         near = self.mean[2:].max()
+        compared = {"choice": self.choice or "", "mean_flagged_if_chosen_by_other_classes":
+                    self.mean_of_chosen} if self.candidates else {}  # fmt: skip
         numbers: dict[str, Number] = {
             "classes": len(self),
             "mean_flagged": float(self.mean[0]),
@@ -155,6 +196,7 @@ class UnknownRehearsal:
             "least_flagged": float(shares.min()),
             "least_flagged_class": self.classes[order[0]],
             "false_alarm_rate": self.false_alarm_rate,
+            **compared,
         }
         text = (
             f"Fitted without a class, the model flags {_percent(self.mean[0])} of its rows in the "
@@ -173,7 +215,11 @@ class UnknownRehearsal:
             "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
-        return f"{self._caption()}\n\n{table}{self._skipped()}"
+        compared = ""
+        if self.candidates:
+            means = "\n".join(f"{share:>5}  {name}" for share, name in self._compared())
+            compared = f"\n\nMean share with other densities\n\n{means}\n\n{self._advice()}"
+        return f"{self._caption()}\n\n{table}{self._skipped()}{compared}"
 
     def _repr_html_(self) -> str:
         """Return the page for a notebook, with bars."""
@@ -187,19 +233,56 @@ class UnknownRehearsal:
                 )
             ]
             rows.append([escape(self.classes[i]), f"{self.rows[i]:,}", *cells])
-        note = f"<p>{escape(self._skipped().strip())}</p>" if self.skipped else ""
         head = ["class", "rows", *self.methods]
-        return notebook.frame(notebook.table(self._caption(), head, rows), note)
+        parts = [notebook.table(self._caption(), head, rows)]
+        if self.skipped:
+            parts.append(f"<p>{escape(self._skipped().strip())}</p>")
+        if self.candidates:
+            compared = [[share, escape(name)] for share, name in self._compared()]
+            parts.append(
+                notebook.table("Mean share with other densities", ["flagged", "settings"], compared)
+            )
+            parts.append(f"<p>{escape(self._advice())}</p>")
+        return notebook.frame(*parts)
+
+    def _selection(self) -> dict[str, Any]:
+        """Return plain values of the comparison, if there was one."""
+        if not self.candidates:
+            return {}
+        means = self._shares_to_compare.mean(axis=0).tolist()[1:]
+        return {
+            "candidates": dict(zip(self.candidates, means, strict=True)),
+            "choice": self.choice,
+            "mean_of_chosen": self.mean_of_chosen,
+        }
+
+    def _compared(self) -> list[tuple[str, str]]:
+        """Return the mean share flagged by the model as it is, and by each candidate."""
+        means = self._shares_to_compare.mean(axis=0)
+        return list(zip(map(_percent, means), ("as it is", *self.candidates), strict=True))
+
+    def _advice(self) -> str:
+        """Return which candidate to take, and how much it flags of a class of no say in it."""
+        honest = f"what the other classes choose flags {_percent(self.mean_of_chosen)} of a class"
+        if not self.choice:
+            return f"Leave the density as it is: {honest}."
+        means = self._shares_to_compare.mean(axis=0)
+        return (
+            f"Take {self.choice}: it flags {100 * (means.max() - means[0]):.1f} points more. A "
+            f"number by which something was chosen is optimistic: {honest}."
+        )
 
     def _remedy(self) -> str:
-        """Return what to try if nearest neighbours flag clearly more."""
+        """Return what to try if nearest neighbours, or a candidate, flag clearly more."""
+        if self.candidates:
+            return f"Give {self.choice}." if self.choice else ""
         best = int(self.mean.argmax())
         if best < 2 or self.mean[best] < self.mean[0] + _CLEARLY_MORE:
             return ""
         inputs = ", features='passthrough'" * (best == METHODS.index("neighbours of inputs"))
         return (
-            f"Compare density=KNNDensity({_NEIGHBOUR}){inputs}; numbers by which something was "
-            "chosen are optimistic."
+            f"Compare density=KNNDensity({_NEIGHBOUR}){inputs}, as rehearse_unknown does with "
+            "select=True; numbers by which something was chosen are optimistic."
         )
 
     def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -249,6 +332,7 @@ def rehearse_unknown(
     classes: Mapping[str, Sequence[Any]] | Iterable[Any] | None = None,
     max_rows: int | None = None,
     n_jobs: int | None = None,
+    select: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> UnknownRehearsal:
     """Estimate how much of an unknown class a model would flag, by leaving each class out in turn.
@@ -273,6 +357,10 @@ def rehearse_unknown(
         shares of the classes. Which rows depends on what they hold, not on their order.
     n_jobs : int, optional
         Fits that run at a time, as in joblib; default: that of `clf`.
+    select : bool, default=False
+        Compare densities too: those that the default fuses, but for the ones that are blind to
+        distance, and nearest neighbours of the inputs as they are. Each is fitted without each
+        class; the classifier isn't fitted again. The result says which one to give the model.
     progress : callable, optional
         Called with the number of classes that are done and that of all, first with 0.
 
@@ -285,7 +373,8 @@ def rehearse_unknown(
     ------
     ValueError
         If fewer than two classes would be left; if no class has ten rows; if the classifier or the
-        density is frozen, which has learned from every class; if an argument is out of range.
+        density is frozen, which has learned from every class; if an argument is out of range; with
+        `select`, if only one class is left out.
 
     Notes
     -----
@@ -315,6 +404,11 @@ def rehearse_unknown(
     left_out = _classes_to_leave_out(y, classes)
     skipped = {name: n for name, labels in left_out.items() if (n := _count(y, labels)) < _FEWEST}
     left_out = {name: labels for name, labels in left_out.items() if name not in skipped}
+    if select and len(left_out) == 1:
+        raise ValueError(
+            f"select=True chooses for a class by the others, and {next(iter(left_out))!r} is the "
+            "only one that is left out: name more classes, or leave out select"
+        )
     if not left_out:
         raise ValueError(
             f"a class must have at least {_FEWEST} rows to be asked about, and y has none: "
@@ -341,18 +435,26 @@ def rehearse_unknown(
         progress(0, len(jobs))
     counts, methods, n_jobs = [], METHODS, clf.n_jobs if n_jobs is None else n_jobs
     fits = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_flag_left_out)(clf, X, y, groups, *rows) for rows in jobs
+        delayed(_flag_left_out)(clf, X, y, groups, *rows, select) for rows in jobs
     )
-    for counted in fits:
+    compared: list[dict[str, int]] = []
+    for counted, by_candidates in fits:
         counts.append([*counted.values()])
         methods = tuple(counted)
+        compared.append(by_candidates)
         watch.say(f"{len(counts)} of {len(jobs)} classes left out")
         if progress is not None:
             progress(len(counts), len(jobs))
     rows = np.array([len(unknown) for _, unknown in jobs])
-    return UnknownRehearsal(
+    found = UnknownRehearsal(
         tuple(left_out), rows, np.array(counts), methods, float(clf.false_alarm_rate), skipped
     )
+    # One that cannot be fitted without a class is no candidate.
+    names = [name for name in compared[0] if all(name in flagged for flagged in compared)]
+    if not names:
+        return found
+    by_candidates = np.array([[flagged[name] for name in names] for flagged in compared])
+    return replace(found, candidates=tuple(names), flagged_by_candidates=by_candidates)
 
 
 def _refuse_frozen(clf: Any) -> None:
@@ -425,9 +527,10 @@ def _first_rows(
 
 
 def _flag_left_out(
-    clf: Any, X: Any, y: np.ndarray, groups: Any, known: np.ndarray, unknown: np.ndarray
-) -> dict[str, int]:
-    """Fit to the `known` rows, and count the `unknown` ones that each method flags."""
+    clf: Any, X: Any, y: np.ndarray, groups: Any, known: np.ndarray, unknown: np.ndarray,
+    select: bool,
+) -> tuple[dict[str, int], dict[str, int]]:  # fmt: skip
+    """Fit to the `known` rows; count the `unknown` ones that each method flags, and candidate."""
     classes, counts = np.unique(y[known], return_counts=True)
     known = known[np.isin(y[known], classes[counts > 1])]
     prior = np.asarray(clf.prior)
@@ -460,7 +563,36 @@ def _flag_left_out(
     for name, (rows, asked) in zip(METHODS[2:], spaces, strict=False):
         usual, distance = _distances(rows, asked, y[known], own)
         flagged[name] = -distance < alarm_threshold(-usual, rate)
-    return {name: int(rows.sum()) for name, rows in flagged.items()}
+    by_candidates = {}
+    if select:
+        numeric = len(spaces) == 2
+        by_candidates = _flag_by_candidates(model, inputs, y[known], own, new, numeric)
+    counts = {name: int(rows.sum()) for name, rows in flagged.items()}
+    return counts, {name: int(rows.sum()) for name, rows in by_candidates.items()}
+
+
+def _flag_by_candidates(
+    model: Any, X: Any, y: np.ndarray, groups: np.ndarray | None, new: Any, numeric: bool
+) -> dict[str, np.ndarray]:
+    """Return which rows of `new` the fitted model flags with each candidate that can be fitted."""
+    several = [
+        {"density": density}
+        for _, density in default_candidates()
+        if not isinstance(density, Pipeline | RelativeDensity)  # blind to distance
+    ]
+    several += [{"density": KNNDensity(_NEIGHBOUR), "features": "passthrough"}] * numeric
+    flagged = {}
+    for settings in several:
+        # The score of a single density does not depend on the classifier.
+        evidence = model.evidence_model().set_params(normalizer=RankNormal(), **settings)
+        name = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        with warnings.catch_warnings(record=True):
+            try:
+                evidence.fit(X, y, groups, estimator=model.estimator)
+            except (ValueError, FloatingPointError, MemoryError):
+                continue
+            flagged[name] = evidence.predict(new)[2] < evidence.offset_
+    return flagged
 
 
 def _distances(

@@ -89,6 +89,10 @@ def _evidence_fits(evidence: Any, sizes: c.Sizes) -> None:
 def _flagged_are_rows(rehearsal: Any, sizes: c.Sizes) -> None:
     c.need(sizes["c"], "have no class")
     c.need((rehearsal.flagged <= rehearsal.rows[:, None]).all(), "flag more rows than there are")
+    compared = rehearsal.flagged_by_candidates
+    c.need((compared is None) == (not rehearsal.candidates), "have candidates without numbers")
+    if compared is not None:
+        c.need((compared <= rehearsal.rows[:, None]).all(), "flag more rows than there are")
 
 
 def _sample_is_sorted(sample: Any, sizes: c.Sizes) -> None:
@@ -199,6 +203,8 @@ _MODELS: dict[str, Entry] = {
             "false_alarm_rate": c.RATE,
             "skipped": c.mapping(c.text, c.count()),
         },
+        {"candidates": c.each(c.text, "s", kind=tuple)}
+        | {"flagged_by_candidates": c.maybe(c.ints("c", "s", least=0))},
         where=(_flagged_are_rows,),
     ),
     "streaming.Stream": Entry(
