@@ -45,13 +45,17 @@ def one_class(left_out: int) -> dict[str, float]:
         warnings.simplefilter("ignore")
         clf = DIPClassifier(forest, random_state=0).fit(X[train], y[train])
         isotonic = CalibratedClassifierCV(forest, method="isotonic").fit(X[train], y[train])
-    decision = clf.decide(X[rows], cost_error=ERROR, cost_reject=REJECT)
+    costs, share = {"cost_error": ERROR, "cost_reject": REJECT}, UNKNOWN / len(rows)
+    decision, without = (clf.decide(X[rows], **costs, unknown=part) for part in (share, 0.0))
     rejection = clf.predict_with_reject(X[rows], risk=0.05)
     bare = forest.fit(X[train], y[train]).predict_proba(X[rows])
     caught = float((~decision.accepted[KNOWN:]).mean())
     return {
-        "decide": mean_cost(decision.accepted, decision.labels, y[rows]),
-        "expected, with the share caught": decision.expected_cost(UNKNOWN / len(rows), caught),
+        "decide, given the share of unknown": mean_cost(
+            decision.accepted, decision.labels, y[rows]
+        ),
+        "decide": mean_cost(without.accepted, without.labels, y[rows]),
+        "expected, with the share caught": decision.expected_cost(share, caught),
         "caught": caught,
         "predict_with_reject(risk=0.05)": mean_cost(rejection.accepted, rejection.labels, y[rows]),
         "Chow, forest alone": chow(bare, clf.classes_, y[rows]),

@@ -14,7 +14,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .decisions.costs import Decision, check_cost, cost_matrix, expected_costs
+from .decisions.costs import (
+    HALF,
+    Decision,
+    check_cost,
+    cost_matrix,
+    expected_costs,
+    unknown_probability,
+)
 from .decisions.p_values import conformal_p_values
 from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
@@ -374,12 +381,15 @@ class Decisions:
         cost_reject: float,
         cost_unknown: float | None = None,
         costs: Any = None,
+        unknown: float = 0.0,
+        caught: float | None = None,
         alpha: float | None = None,
     ) -> Decision:
         """Answers of the least expected cost, and none where that costs less (Chow's rule).
 
         By the calibrated probabilities of the classifier. Flagged inputs get no answer: the
-        probabilities say nothing about them.
+        probabilities say nothing about them. With a share of unknown inputs, others may get none
+        either: the lower the p-value, the more probable it is that an input is unknown.
 
         Parameters
         ----------
@@ -395,6 +405,11 @@ class Decisions:
         costs : array-like, shape (k, k), optional
             In place of `cost_error`: true classes in rows, answers in columns, in the order of
             ``classes_``.
+        unknown : float, default=0.0
+            Share of unknown inputs that is expected, in [0, 1).
+        caught : float, optional
+            Share of these that is flagged at `alpha`; default: the mean of `rehearse_unknown` where
+            it has run, else one half.
         alpha : float, optional
             Share of ID inputs that may be flagged; default: `false_alarm_rate`.
 
@@ -407,19 +422,25 @@ class Decisions:
         Raises
         ------
         ValueError, TypeError
-            If a cost is negative, NaN, no number or of another shape; without held-out labels.
+            If a cost is negative, NaN, no number or of another shape; if a share is none; without
+            held-out labels.
 
         See Also
         --------
         predict_with_reject : by a bound on the error rate.
+        dipedl.decisions.unknown_probability : how probable it is that an input is unknown.
         """
         matrix = cost_matrix(len(self.classes_), cost_error, costs)
         reject = check_cost("cost_reject", cost_reject)
-        unknown = float(matrix.max())
+        cost = float(matrix.max())
         if cost_unknown is not None:
-            unknown = check_cost("cost_unknown", cost_unknown)
-        alarm = self.alarm_threshold(alpha)
-        threshold = alarm if unknown > reject else -np.inf
+            cost = check_cost("cost_unknown", cost_unknown)
+        alarm, rate = self.alarm_threshold(alpha), self.alarm_rate if alpha is None else alpha
+        threshold = alarm if cost > reject else -np.inf
+        if caught is None:
+            caught, rehearsed = HALF, getattr(self, "unknown_rehearsal_", None)
+            if rehearsed is not None:
+                caught, rate = float(rehearsed.mean[0]), rehearsed.false_alarm_rate
         held_out, labels = self.held_out_rows(), self._held_out_labels("decide")
         known = held_out.proba if held_out.bare_proba is None else held_out.bare_proba
         if self.has_evidence:
@@ -427,10 +448,19 @@ class Decisions:
             P, known = map(self.evidence_.calibrate_in_full, (P, known))
         else:
             P, scores = self.proba_and_scores(X)
-        answers, risks = _least(expected_costs(P, matrix))
-        accepted = (risks <= reject) & (scores >= threshold)
-        own, of_own = _least(expected_costs(known, matrix))
-        answered = (of_own <= reject) & (held_out.scores >= threshold)
+        shares = {"unknown": unknown, "caught": caught, "rate": rate}
+        held = held_out.scores, held_out.weights
+
+        def decide(P: Any, scores: Any) -> tuple[np.ndarray, ...]:
+            """Answers, their expected costs, whether they are given; P(unknown)."""
+            q = unknown_probability(conformal_p_values(scores, *held), **shares)
+            risks = expected_costs(P, matrix)
+            answers, least = risks.argmin(axis=1), risks.min(axis=1)
+            risk = (1 - q) * least + q * cost
+            return answers, risk, (risk <= reject) & (np.asarray(scores) >= threshold), q
+
+        answers, risks, accepted, q = decide(P, scores)
+        own, _, answered, _ = decide(known, held_out.scores)
         paid = np.where(answered, matrix[labels, own], reject)
         return Decision(
             np.asarray(self.classes_[answers]),
@@ -440,7 +470,8 @@ class Decisions:
             held_out.average(paid),
             held_out.average(answered),
             reject,
-            unknown,
+            cost,
+            q,
         )
 
     @on_snapshot
@@ -709,11 +740,6 @@ class Decisions:
 
     def _held_out_uncertainty(self, kind: str) -> np.ndarray:
         return self._uncertainty_by(kind, self.held_out_proba, self.held_out_rows().scores)
-
-
-def _least(costs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the answers of the least costs (n, k), and these."""
-    return costs.argmin(axis=1), costs.min(axis=1)
 
 
 def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:

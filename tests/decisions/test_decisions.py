@@ -5,6 +5,7 @@ import json
 import pickle
 import warnings
 from copy import copy, deepcopy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier, Dirichlet, baselines
 from dipedl.answers import Answers
-from dipedl.decisions import RejectCurve, Rejection, conformal_p_values, prediction_sets
+from dipedl.decisions import (
+    RejectCurve,
+    Rejection,
+    conformal_p_values,
+    prediction_sets,
+    unknown_probability,
+)
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.explanation import FindingWarning
@@ -249,6 +256,42 @@ def test_decisions_cost_least_and_their_cost_is_that_of_new_rows(model):
     np.testing.assert_array_equal(cheap.accepted, 5 * (1 - P.max(axis=1)) <= 1 + 1e-12)
 
 
+def test_a_share_of_unknown_inputs_makes_unusual_ones_dearer(model):
+    """The probability of an unknown input is Bayes' rule with a power law of the p-value."""
+    X, _ = draw(5, 300)
+    options = {"cost_error": 5, "cost_reject": 1, "cost_unknown": 8}
+    plain = model.decide(X, **options)
+    assert not plain.unknown_probability.any()
+    decision = model.decide(X, **options, unknown=0.1, caught=0.6, alpha=0.1)
+    p = np.asarray(model.p_value(X))
+    law = stats.beta(np.log(0.6) / np.log(0.1), 1)
+    assert law.cdf(0.1) == pytest.approx(0.6)
+    q = 0.1 * law.pdf(p) / (0.1 * law.pdf(p) + 0.9)
+    np.testing.assert_allclose(decision.unknown_probability, q, rtol=1e-9)
+    # Costs of `plain` where it answers are those of a known input.
+    sure = plain.accepted & ~decision.flagged
+    expected = (1 - q[sure]) * plain.costs[sure] + 8 * q[sure]
+    np.testing.assert_array_equal(decision.accepted[sure], expected <= 1)
+    np.testing.assert_allclose(decision.costs[sure], np.minimum(expected, 1), rtol=1e-9)
+    assert decision.held_out_accepted < plain.held_out_accepted
+
+
+def test_a_rehearsal_says_what_share_of_the_unknown_is_caught(model):
+    if not isinstance(model, DIPClassifier):
+        pytest.skip("only a DIPClassifier can be rehearsed")
+    X, options = draw(5, 50)[0], {"cost_error": 5, "cost_reject": 1, "unknown": 0.2}
+    half = model.decide(X, **options).unknown_probability
+    np.testing.assert_array_equal(half, model.decide(X, **options, caught=0.5).unknown_probability)
+    rehearsed = copy(model)
+    rehearsed.unknown_rehearsal_ = SimpleNamespace(mean=[0.8], false_alarm_rate=0.05)
+    found = rehearsed.decide(X, **options, alpha=0.1).unknown_probability
+    p = model.p_value(X)
+    np.testing.assert_array_equal(found, unknown_probability(p, 0.2, 0.8, 0.05))
+    # A flag that is no better than chance tells nothing, a perfect one all that is not flagged.
+    assert (unknown_probability(p, 0.2, 0.01) == 0.2).all()
+    assert (unknown_probability(p, 0.2, 1.0) == 0).all()
+
+
 def test_copies_decide_alike(model):
     X, _ = draw(6, 50)
     inner = model.inner if isinstance(model, Module) else model
@@ -285,6 +328,14 @@ def test_copies_decide_alike(model):
         (
             lambda m, X: m.decide(X, cost_error=5, cost_reject=1, cost_unknown=-1.0),
             "cost_unknown must be .*got -1",
+        ),
+        (
+            lambda m, X: m.decide(X, cost_error=5, cost_reject=1, unknown=1),
+            r"unknown must be finite and in \[0, 1\), got 1",
+        ),
+        (
+            lambda m, X: m.decide(X, cost_error=5, cost_reject=1, unknown=0.1, caught=-0.1),
+            r"caught must be finite and in \[0, 1\], got -0.1",
         ),
         (
             lambda m, X: m.decide(X, costs=COSTS[:2], cost_reject=1),

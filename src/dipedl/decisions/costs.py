@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..maths.arrays import check_number, float_array
+from ..maths.arrays import check_number, check_rate, float_array
 
-__all__ = ["Decision", "cost_matrix", "expected_costs"]
+__all__ = ["Decision", "cost_matrix", "expected_costs", "unknown_probability"]
+
+#: Share of unknown inputs that a flag catches, where nothing better is known.
+HALF = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +29,15 @@ class Decision:
     flagged : ndarray of bool, shape (n,)
         Inputs unlike the training data.
     costs : ndarray, shape (n,)
-        Expected cost of the decision: of a known input.
+        Expected cost of the decision, by the probability that the input is unknown.
     held_out_cost : float
         Mean cost of the same rule on the held-out rows, which are known inputs.
     held_out_accepted : float
         Share of the held-out rows that it answers.
     cost_reject, cost_unknown : float
         As given.
+    unknown_probability : ndarray, shape (n,)
+        Probability that the input is of no known class; 0 unless a share of such was given.
 
     Examples
     --------
@@ -52,6 +57,7 @@ class Decision:
     held_out_accepted: float
     cost_reject: float
     cost_unknown: float
+    unknown_probability: np.ndarray
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -155,3 +161,47 @@ def expected_costs(proba: npt.ArrayLike, costs: npt.ArrayLike) -> np.ndarray:
     array([[5.  , 3.75]])
     """
     return np.asarray(np.asarray(proba, float) @ np.asarray(costs, float))
+
+
+def unknown_probability(
+    p_values: npt.ArrayLike, unknown: float, caught: float = HALF, rate: float = 0.05
+) -> np.ndarray:
+    r"""Return the probability that inputs are unknown, by their conformal p-values, shape (n,).
+
+    p-values of known inputs are uniform, those of unknown ones small: of density
+    :math:`\kappa p^{\kappa - 1}`, the calibrator of p-values to Bayes factors, with :math:`\kappa`
+    such that a share `caught` lies below `rate`.
+
+    .. math:: q(p) = \frac{\pi \kappa p^{\kappa - 1}}{\pi \kappa p^{\kappa - 1} + 1 - \pi},
+              \qquad \kappa = \min(1, \log(\text{caught}) / \log(\text{rate}))
+
+    Parameters
+    ----------
+    p_values : array-like, shape (n,)
+        As `conformal_p_values` gives them.
+    unknown : float
+        Share of unknown inputs, pi, in [0, 1).
+    caught : float, default=0.5
+        Share of these with a p-value of at most `rate`, in [0, 1].
+    rate : float, default=0.05
+        In (0, 1).
+
+    References
+    ----------
+    T. Sellke, M. J. Bayarri, J. O. Berger, "Calibration of p values for testing precise null
+    hypotheses", *The American Statistician* 55, 2001, Section 3; V. Vovk, R. Wang, "E-values:
+    calibration, combination and applications", *Annals of Statistics* 49, 2021, equation 1.
+
+    Examples
+    --------
+    >>> from dipedl.decisions import unknown_probability
+    >>> unknown_probability([0.01, 0.1, 1.0], unknown=0.1).round(3)
+    array([0.47 , 0.131, 0.025])
+    """
+    share = check_number("unknown", unknown, "finite and in [0, 1)", lambda value: 0 <= value < 1)
+    power = check_number("caught", caught, "finite and in [0, 1]", lambda value: 0 <= value <= 1)
+    level = check_rate(rate, "rate")
+    # A flag that catches no more than it does of known inputs says nothing.
+    exponent = np.log(power) / np.log(level) if power > level else 1.0
+    density = exponent * np.asarray(p_values, dtype=np.float64) ** (exponent - 1)
+    return np.asarray(share * density / (share * density + 1 - share))
