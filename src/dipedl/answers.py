@@ -428,8 +428,34 @@ class Decisions:
         See Also
         --------
         predict_with_reject : by a bound on the error rate.
+        held_out_decision : the same of the held-out rows.
         dipedl.decisions.unknown_probability : how probable it is that an input is unknown.
         """
+        costs_of = {"cost_error": cost_error, "cost_reject": cost_reject, "costs": costs}
+        shares = {"cost_unknown": cost_unknown, "unknown": unknown, "caught": caught}
+        return self._decide(X, **costs_of, **shares, alpha=alpha)
+
+    @on_snapshot
+    def held_out_decision(self, **costs: Any) -> Decision:
+        """Return the decisions about the N held-out inputs, in the order of ``held_out_``.
+
+        Arguments as of `decide`, but for X.
+        """
+        return self._decide(None, **costs)
+
+    def _decide(
+        self,
+        X: Any,
+        *,
+        cost_error: float | None = None,
+        cost_reject: float,
+        cost_unknown: float | None = None,
+        costs: Any = None,
+        unknown: float = 0.0,
+        caught: float | None = None,
+        alpha: float | None = None,
+    ) -> Decision:
+        """Decide about inputs X (n, d), or, for None, about the held-out rows."""
         matrix = cost_matrix(len(self.classes_), cost_error, costs)
         reject = check_cost("cost_reject", cost_reject)
         cost = float(matrix.max())
@@ -443,11 +469,14 @@ class Decisions:
                 caught, rate = float(rehearsed.mean[0]), rehearsed.false_alarm_rate
         held_out, labels = self.held_out_rows(), self._held_out_labels("decide")
         known = held_out.proba if held_out.bare_proba is None else held_out.bare_proba
-        if self.has_evidence:
+        if X is None:
+            P, scores = known, held_out.scores
+        elif self.has_evidence:
             _, P, scores = self.predict_parts(X)
-            P, known = map(self.evidence_.calibrate_in_full, (P, known))
         else:
             P, scores = self.proba_and_scores(X)
+        if self.has_evidence:
+            P, known = map(self.evidence_.calibrate_in_full, (P, known))
         shares = {"unknown": unknown, "caught": caught, "rate": rate}
         held = held_out.scores, held_out.weights
 

@@ -249,6 +249,9 @@ def test_decisions_cost_least_and_their_cost_is_that_of_new_rows(model):
     paid = np.where(decision.accepted, COSTS[truth, answers], 1.5)
     sd = paid.std() * np.sqrt(1 / NEW + 1 / HELD)
     assert abs(decision.held_out_cost - paid.mean()) < 4 * sd
+    of_held_out = model.held_out_decision(costs=COSTS, cost_reject=1.5, cost_unknown=20, alpha=0.1)
+    assert of_held_out.held_out_cost == decision.held_out_cost
+    assert of_held_out.accepted.mean() == pytest.approx(decision.held_out_accepted)
     mixed = decision.expected_cost(unknown=0.1, caught=0.75)
     assert mixed == pytest.approx(0.9 * decision.held_out_cost + 0.1 * (0.75 * 1.5 + 0.25 * 20))
     # Where an unknown input costs no more than a look, nothing is gained by the flag.

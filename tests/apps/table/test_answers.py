@@ -58,6 +58,73 @@ def test_sets_by_class_are_those_of_the_library(run, kept, by_hand, tmp_path):
     assert (inside != clf.predict_set(X, 0.8)).any()
 
 
+def test_decisions_by_cost_are_those_of_the_library(run, kept, by_hand, tmp_path):
+    (clf, X), out = by_hand, tmp_path / "a.parquet"
+    rows, prices = ["true,yes,no", "yes,0,4", "no,1.5,0"], tmp_path / "costs.csv"
+    prices.write_text("\n".join(rows))
+    numbers = ("--cost-reject", "0.8", "--cost-unknown", "9", "--unknown-share", "0.02")
+    args = (kept / "model.dipedl", kept / "new.csv", "--out", out, "--json")
+    done = run("score", *args, *numbers, "--costs", prices, "--caught", "0.7")
+    found, told = pd.read_parquet(out), json.loads(done.stdout)
+    options = {"cost_reject": 0.8, "cost_unknown": 9, "unknown": 0.02}
+    decision = clf.decide(X, **options, costs=[[0, 1.5], [4, 0]], caught=0.7)
+    assert found["decision"].tolist() == decision.fill("").tolist()
+    assert 0 < (found["decision"] != "").sum() < len(X)
+    np.testing.assert_array_equal(found["cost"], decision.costs)
+    assert told["decided"] == decision.accepted.sum()
+    assert told["held_out_cost"] == decision.held_out_cost
+    plain = run("score", *args[:-1], *numbers, "--cost-error", "5")
+    decision = clf.decide(X, **options, cost_error=5)
+    assert f"Decided:  {decision.accepted.sum()} rows" in plain.stdout
+    assert f"mean cost of {decision.held_out_cost:.4g}" in plain.stdout
+
+
+COSTS = {
+    "no cost of no answer": ((("--cost-error", "5"),), "", "--cost-error needs --cost-reject"),
+    "no error": ((("--cost-reject", "1"),), "", "--cost-error and --costs"),
+    "both": (
+        (("--cost-reject", "1"), ("--cost-error", "5"), ("--costs",)),
+        "true,yes,no\nyes,0,1\nno,1,0",
+        "--cost-error and --costs",
+    ),
+    "below 0": ((("--cost-reject", "1"), ("--cost-error", "-5")), "", "--cost-error must be"),
+    "NaN": ((("--cost-reject", "nan"), ("--cost-error", "5")), "", "--cost-reject must be"),
+    "a share of 1": (
+        (("--cost-reject", "1"), ("--cost-error", "5"), ("--unknown-share", "1")),
+        "",
+        "--unknown-share must be",
+    ),
+    "a class less": ((("--cost-reject", "1"), ("--costs",)), "true,yes\nyes,0\nno,1", "column"),
+    "a line less": ((("--cost-reject", "1"), ("--costs",)), "true,yes,no\nyes,0,1", "a line"),
+    "another class": (
+        (("--cost-reject", "1"), ("--costs",)),
+        "true,yes,no\nyes,0,1\nmaybe,1,0",
+        "maybe",
+    ),
+    "a word": (
+        (("--cost-reject", "1"), ("--costs",)),
+        "true,yes,no\nyes,0,much\nno,1,0",
+        "no number",
+    ),
+    "a negative cost": (
+        (("--cost-reject", "1"), ("--costs",)),
+        "true,yes,no\nyes,0,-1\nno,1,0",
+        ">= 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("given", COSTS.values(), ids=COSTS)
+def test_costs_that_cannot_be_used_are_named(run, kept, tmp_path, given):
+    options, table, message = given
+    prices, out = tmp_path / "costs.csv", tmp_path / "a.csv"
+    prices.write_text(table)
+    typed = [part for option in options for part in (*option, *[prices][: len(option) == 1])]
+    done = run("score", kept / "model.dipedl", kept / "new.csv", "--out", out, *typed)
+    assert done.exit_code == 2 or done.exit_code == 1, done.output
+    assert message in done.stderr and "Traceback" not in done.stderr and not out.exists()
+
+
 def test_csv_holds_no_formulas_and_parquet_is_exact(run, kept, tmp_path):
     name, data = "=a", pd.read_csv(kept / "new.csv")[:4]
     data["depth"], data[name] = [-1, -2.5, 3, -4e-5], ["=1+1", "@x", "-7", "plain"]

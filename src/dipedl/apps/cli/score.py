@@ -74,6 +74,32 @@ def score(
     reasons: Annotated[
         str, typer.Option(help="Rows that get a reason: flagged, all or none.")
     ] = "flagged",
+    cost_error: Annotated[
+        float | None, typer.Option(help="Decide by costs: of a wrong answer, in any unit.")
+    ] = None,
+    cost_reject: Annotated[
+        float | None, typer.Option(help="Of no answer, such as a look by a person.")
+    ] = None,
+    cost_unknown: Annotated[
+        float | None,
+        typer.Option(help="Of an answer to a row of no class; default: the dearest mistake."),
+    ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table in place of --cost-error: a line for each true class, named in the first "
+            "column, and a column for each answer."
+        ),
+    ] = None,
+    unknown_share: Annotated[
+        float, typer.Option(help="With costs: share of rows of no class that is expected.")
+    ] = 0.0,
+    caught: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of these that is flagged; default: that of `fit --unknown`, or 0.5."
+        ),
+    ] = None,
     proba: Annotated[
         Path | None,
         typer.Option(help="Class probabilities by any other system, in place of MODEL and DATA."),
@@ -112,12 +138,30 @@ def score(
     with a file for each part, and a column log_evidence more.
     """
     check_share(coverage, "--coverage", "0.9")
+    if cost_reject is None:
+        asked = ("cost_error", "cost_unknown", "costs", "unknown_share", "caught")
+        refuse_options(context, dict.fromkeys(asked, "needs --cost-reject, the cost of no answer"))
+    elif (cost_error is None) == (costs is None):
+        fail("--cost-reject needs one of --cost-error and --costs")
+    elif proba is not None:
+        fail("--cost-reject is for MODEL and DATA, not for --proba: leave it out")
+    _check_numbers(
+        {"--cost-error": cost_error, "--cost-reject": cost_reject, "--cost-unknown": cost_unknown},
+        {"--unknown-share": unknown_share, "--caught": caught},
+    )
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, files)
     with report_errors(quiet, "Fit on" if proba is None else "Hold out"):
         from ..table.other_system import Pair, score_other_system
         from ..table.reading import open_table
-        from ..table.score import REASONS, ScoreRequest, refused_path, score_table
+        from ..table.score import (
+            REASONS,
+            CostRequest,
+            ScoreRequest,
+            read_costs,
+            refused_path,
+            score_table,
+        )
         from ..table.table_model import read_model
         from ..table.writing import check_writable, ending_of
 
@@ -129,11 +173,25 @@ def score(
         )
         if model and data:
             options.check_order(model, Path(data))
+        held_out: dict[str, Any] = {}
+        if cost_reject is not None and model:
+            classifier = read_model(model).classifier
+            names = list(map(str, classifier.classes_))
+            matrix = None if costs is None else read_costs(open_table(costs), names)
+            prices = CostRequest(
+                cost_reject, cost_error, matrix, cost_unknown, unknown_share, caught
+            )
+            request = replace(request, costs=prices)
+            decision = classifier.held_out_decision(**prices.arguments)
+            held_out = {
+                "held_out_cost": decision.held_out_cost,
+                "held_out_decided": decision.held_out_accepted,
+            }
         if model and data and (engine_options or options.is_data_set(data)):
             if not read_model(model).of_images:
                 refuse_options(context, {"delimiter": options.NO_CSV})
                 out = out or Path("answers")
-                _score_parts(model, data, out, request, engine_options, json, quiet)
+                _score_parts(model, data, out, request, engine_options, json, quiet, held_out)
                 return
         refuse_options(context, _ONLY_IN_PARTS)
         table_at, out = Path(data) if data else None, out or Path("answers.csv")
@@ -146,7 +204,7 @@ def score(
                 table = options.open_for(fitted, model, table_at, delimiter)
                 result = score_table(fitted, table, out, request, progress)
             else:
-                new, held_out = (
+                new, known = (
                     Pair(
                         open_table(of_proba, delimiter=delimiter, numbers=True),
                         open_table(of_features, delimiter=delimiter) if of_features else None,
@@ -154,8 +212,8 @@ def score(
                     for of_proba, of_features in (files[:2], files[2:])
                     if of_proba
                 )
-                result = score_other_system(new, held_out, target, out, request, progress)
-    _print_result(result, out, refused_path(out), json)
+                result = score_other_system(new, known, target, out, request, progress)
+    _print_result(result, out, refused_path(out), json, held_out)
 
 
 def _check_inputs(model: Path | None, data: str | None, files: Sequence[Path | None]) -> None:
@@ -171,20 +229,36 @@ def _check_inputs(model: Path | None, data: str | None, files: Sequence[Path | N
         fail("--features and --held-out-features are given together or not at all")
 
 
+def _check_numbers(costs: Mapping[str, float | None], shares: Mapping[str, float | None]) -> None:
+    """Refuse costs below 0 and shares that are none, by the names of their options."""
+    for option, value in costs.items():
+        if value is not None and not 0 <= value < float("inf"):
+            fail(f"{option} must be a number, 0 or more, got {value:g}")
+    for option, value in shares.items():
+        if value is not None and not 0 <= value < 1:
+            fail(f"{option} must be a share, from 0 to below 1, got {value:g}")
+
+
 def _print_result(
     result: ScoreResult,
     out: Path,
     refused_at: Path | None,
     json: bool,
+    held_out: Mapping[str, float],
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print what was done, `more` of it as JSON; exit code 3 if rows were refused."""
+    """Print what was done, `more` of it as JSON; exit code 3 if rows were refused.
+
+    `held_out` is what decisions by cost come to on held-out rows, if there are such decisions.
+    """
     if not result.refused:
         refused_at = None
     if json:
         files = {"out": str(out), "refused_out": refused_at and str(refused_at)}
         names = ("rows", "answered", "refused", "flagged", "by_label")
-        echo_json(files | {name: getattr(result, name) for name in names} | dict(more or {}))
+        decided = {"decided": result.decided, **held_out} if held_out else {}
+        counts = {name: getattr(result, name) for name in names}
+        echo_json(files | counts | decided | dict(more or {}))
     else:
         labels = ", ".join(f"{one_line(c)} {n:,}" for c, n in sorted(result.by_label.items())[:10])
         share = result.flagged / max(result.answered, 1)
@@ -193,6 +267,13 @@ def _print_result(
         )
         echo(f"Labels:   {labels}")
         echo(f"Flagged:  {result.flagged:,} rows ({share:.1%}) unlike those learned from")
+        if held_out:
+            share = result.decided / max(result.answered, 1)
+            echo(
+                f"Decided:  {result.decided:,} rows ({share:.1%}) for a label, the others for no "
+                f"answer; of held-out rows {held_out['held_out_decided']:.1%}, at a mean cost of "
+                f"{held_out['held_out_cost']:.4g}"
+            )
         echo(f"Answers:  {out}")
     if result.refused:
         list_rejected(result.first_refused, result.refused)
@@ -209,6 +290,7 @@ def _score_parts(
     engine_options: options.PartOptions,
     json: bool,
     quiet: bool,
+    held_out: Mapping[str, float],
 ) -> None:
     """Answer a data set into a folder, or print what it would take."""
     from ..large import plan, score
@@ -249,6 +331,8 @@ def _score_parts(
     names = ("parts", "resumed", "failed")
     lists = out / "_refused"
     refused_at = lists if any(lists.rglob("*.parquet")) else None
-    _print_result(count, out, refused_at, json, {name: getattr(count, name) for name in names})
+    _print_result(
+        count, out, refused_at, json, held_out, {name: getattr(count, name) for name in names}
+    )
     if count.failed:
         raise typer.Exit(PARTIAL)

@@ -12,11 +12,12 @@ import pandas as pd
 
 from ...answers import Answers
 from ...classifier import DIPClassifier
+from ...decisions import cost_matrix
 from ...writing.cells import probability_names
-from .columns import check_known
-from .errors import UserError, check_columns
+from .columns import check_known, texts_of, to_numbers
+from .errors import UserError, check_columns, list_names
 from .images import FILE
-from .reading import RejectedRow, Table
+from .reading import RejectedRow, Table, sample_rows
 from .table_model import TableModel
 from .writing import strip_ending, table_writer
 
@@ -29,12 +30,13 @@ Progress = Callable[[int, float], None]
 
 @dataclass
 class ScoreResult:
-    """Rows that came in, that were answered, flagged and refused."""
+    """Rows that came in, that were answered, flagged and refused; and those decided for a label."""
 
     rows: int = 0
     answered: int = 0
     flagged: int = 0
     refused: int = 0
+    decided: int = 0
     by_label: dict[str, int] = field(default_factory=dict)
     first_refused: list[RejectedRow] = field(default_factory=list)
 
@@ -46,19 +48,41 @@ class ScoreResult:
         self.first_refused = sorted([*self.first_refused, *refused])[:5]
         if len(made):
             self.flagged += int(made["flagged"].sum())
+            if "decision" in made:
+                self.decided += int((made["decision"] != "").sum())
             for label, n in made["label"].value_counts().items():
                 self.by_label[str(label)] = self.by_label.get(str(label), 0) + int(n)
 
 
 @dataclass(frozen=True)
+class CostRequest:
+    """Costs of an answer, as the options of ``dipedl score``; `matrix` in the order of classes."""
+
+    reject: float
+    error: float | None = None
+    matrix: Sequence[Sequence[float]] | None = None
+    unknown: float | None = None
+    share: float = 0.0
+    caught: float | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `DIPClassifier.decide`."""
+        costs = {"cost_error": self.error, "cost_reject": self.reject, "costs": self.matrix}
+        shares = {"cost_unknown": self.unknown, "unknown": self.share, "caught": self.caught}
+        return costs | shares
+
+
+@dataclass(frozen=True)
 class ScoreRequest:
-    """Options of an answer: input columns beside it, sets, reasons, fields."""
+    """Options of an answer: input columns beside it, sets, reasons, fields, costs to decide by."""
 
     columns: Sequence[str] = ()
     coverage: float = 0.9
     by_class: bool = False
     reasons: str = "flagged"
     fields: Sequence[str] = FIELDS
+    costs: CostRequest | None = None
 
 
 def answer_columns(
@@ -105,6 +129,7 @@ def score_table(
 def check_copied_columns(request: ScoreRequest, classes: Sequence[str]) -> None:
     """Refuse a column to copy of a name that an answer has too."""
     own = {"row", *request.fields, *probability_names(classes)} - {"probabilities"}
+    own |= {"decision", "cost"} if request.costs else set()
     for name in request.columns:
         if name in own:
             raise UserError(f"`columns` {name}: an answer has a column of that name; rename yours")
@@ -159,9 +184,41 @@ def answer_frame(
     names = [str(name) for name in clf.classes_]
     made: dict[str, Any] = {"row": rows}
     made |= {name: kept[name] for name in kept}
-    return pd.DataFrame(
-        made | answer_columns(answer_inputs(clf, X, request), names, request.fields)
-    )
+    made |= answer_columns(answer_inputs(clf, X, request), names, request.fields)
+    if request.costs is not None:
+        decision = clf.decide(X, **request.costs.arguments)
+        labels = decision.labels.astype(str).astype(object)
+        made |= {"decision": np.where(decision.accepted, labels, ""), "cost": decision.costs}
+    return pd.DataFrame(made)
+
+
+def read_costs(table: Table, classes: Sequence[str]) -> list[list[float]]:
+    """Return a table of costs in the order of `classes`, shape (k, k).
+
+    Its first column holds the true class of each line; the others, named by the classes, what it
+    costs to answer these.
+    """
+    frame = sample_rows(table).frame
+    truth, *answers = frame.columns
+    lines = texts_of(frame[truth], classes).tolist()
+    names = texts_of(pd.Series(answers, dtype=object), classes).tolist()
+    for what, found in (("a line", lines), ("a column", names)):
+        if sorted(map(str, found)) != sorted(classes):
+            raise UserError(
+                f"{table.path} must have {what} for each of the classes {list_names(classes)}, and "
+                f"has {list_names(found)}: the first column names the true class, the others the "
+                "answers"
+            )
+    numbers = frame[answers].set_axis(names, axis=1).set_axis(lines, axis=0)[list(classes)]
+    costs = np.array([to_numbers(numbers.loc[name]) for name in classes])
+    for i, j in np.argwhere(np.isnan(costs))[:1]:
+        raise UserError(
+            f"{table.path}: the cost of {classes[j]!r} where {classes[i]!r} is true is no number"
+        )
+    try:
+        return cost_matrix(len(classes), costs=costs).tolist()
+    except ValueError as error:
+        raise UserError(f"{table.path}: {error}") from error
 
 
 def answer_inputs(clf: DIPClassifier, X: Any, request: ScoreRequest) -> Answers:
