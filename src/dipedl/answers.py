@@ -27,7 +27,7 @@ from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
 from .held_out import HeldOut, warn_of_held_out_rows
-from .inputs import check_weights, validate_calibration_rows
+from .inputs import check_weights, validate_calibration_rows, validate_groups
 from .maths.arrays import check_rate
 from .maths.scores import round_up
 from .writing.finding import warn_caller
@@ -160,7 +160,9 @@ class Decisions:
         """True if a density gives evidence; False for a baseline."""
         return hasattr(type(self), "evidence_")
 
-    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def calibrate(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
         """Keep predictions on ID inputs that ``fit`` has not seen, for all decisions.
 
         Parameters
@@ -171,6 +173,8 @@ class Decisions:
             Their labels. Without them there are p-values and alarms, and no sets or risks.
         sample_weight : array-like, shape (m,), optional
             Counts each row that often.
+        groups : array-like, shape (m,), optional
+            Person, device or site of each row: `diagnose` then counts groups, not rows.
         """
         check_is_fitted(self, "classes_")
         X, labels = validate_calibration_rows(self, (X, y), self.classes_)
@@ -178,7 +182,11 @@ class Decisions:
         indices = None if labels is None else np.searchsorted(self.classes_, labels)
         source = f"{X.shape[0]} held-out inputs"
         weights = check_weights(sample_weight, X)
-        self.held_out_ = HeldOut(scores, source, weights, P, indices, origin="given").sort()
+        groups = validate_groups(groups, np.empty(X.shape[0]))
+        held_out = HeldOut(scores, source, weights, P, indices, origin="given")
+        if groups is not None:
+            held_out = held_out.in_groups(groups, self.false_alarm_rate)
+        self.held_out_ = held_out.sort()
         if indices is not None:
             warn_of_held_out_rows(self.held_out_, self)
         return self
@@ -205,7 +213,8 @@ class Decisions:
             Break ties at random, so that p is exactly uniform on ID inputs; by default ties count
             against an alarm and p is deterministic.
         by_class : bool, default=False
-            Compare with the held-out inputs of each class apart, and give the largest p-value.
+            Compare with the held-out inputs of each class apart, and give the largest p-value. If a
+            class has none, every p-value is 1, with a warning that names it.
 
         Returns
         -------
@@ -221,6 +230,7 @@ class Decisions:
         held_out, scores = self.held_out_rows(), self.proba_and_scores(X)[1]
         labels = self._held_out_labels("p_value by class") if by_class else None
         if labels is not None and len(self._classes_below(1)):
+            self._warn_of_classes(1, "a p-value by class", "every p-value is 1")
             return self._as_answer(np.ones(len(scores)))
         p = conformal_p_values(scores, held_out.scores, held_out.weights, random_state, labels)
         return self._as_answer(p)

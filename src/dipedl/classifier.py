@@ -241,7 +241,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         if calibration is not None and groups is not None:
             raise ValueError(
                 "groups say how rows of X are held out, and with calibration none are: give one of "
-                "the two, and calibration rows of other groups than those of X"
+                "the two, calibration rows of other groups than those of X, and their groups to "
+                "calibrate(X, y, groups=groups)"
             )
         labels = y
         X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
@@ -280,7 +281,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         return self
 
     @atomic
-    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def calibrate(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
         """Learn all that comes from held-out rows again, from ID inputs that nothing has seen.
 
         Worth doing when `estimator` or `features` is a network that was trained on the very rows
@@ -293,6 +296,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             that needs none can be learned, but no temperature, budget, spread or prediction set.
         sample_weight : array-like, shape (m,), optional
             Counts each row that often.
+        groups : array-like, shape (m,), optional
+            Person, device or site of each row: `diagnose` then counts groups, not rows. Nothing
+            else depends on them.
         """
         evidence, classifier, fitted = self._fitted_parts()
         X, labels = validate_calibration_rows(self, (X, y), self.classes_)
@@ -300,7 +306,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
         weights = check_weights(sample_weight, X)
-        evidence.calibrate(X, labels, weights, classifier=classifier)
+        groups = validate_groups(groups, np.empty(X.shape[0]))
+        evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
         self.spread_ = evidence.calibrate_spread(
             self.spread, fitted, X, labels, weights, classifier=classifier
         )

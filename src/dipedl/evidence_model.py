@@ -26,14 +26,13 @@ from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy, vacuity
 from .evidence import CautionBudget, check_increasing
-from .evidence.normalizers import alarm_threshold, cap_evidence
+from .evidence.normalizers import cap_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
 from .held_out import (
     Fold,
     HeldOut,
     Origin,
-    design_effect,
     fit_folds,
     fit_one_density,
     predict_held_out,
@@ -227,9 +226,7 @@ class EvidenceModel(BaseEstimator):
             held_out = predict_held_out(folds, whole, source, origin, seed(self.random_state))
         if groups is not None and pairs is not None and origin == "left out":
             rows = np.concatenate([held for _, held in pairs])
-            limit = alarm_threshold(held_out.scores, self.false_alarm_rate, held_out.weights)
-            effect = design_effect(held_out.scores < limit, groups[rows], held_out.weights)
-            held_out = replace(held_out, design_effect=effect)
+            held_out = held_out.in_groups(groups[rows], self.false_alarm_rate)
         return self.learn(held_out)
 
     def calibrate(
@@ -239,8 +236,12 @@ class EvidenceModel(BaseEstimator):
         sample_weight: np.ndarray | None = None,
         *,
         classifier: FittedClassifier | None = None,
+        groups: np.ndarray | None = None,
     ) -> Self:
-        """Learn from ID inputs X (m, d) nothing was fitted on, with labels y (m,) if known."""
+        """Learn from ID inputs X (m, d) nothing was fitted on, with labels y (m,) if known.
+
+        `groups` (m,) are numbers of groups of rows that are like one another.
+        """
         labels = classifier.indices(y) if classifier is not None and y is not None else y
         Z = self.transform(X)
         fold = Fold(self.density_, self.features_, classifier, X, labels, sample_weight, Z)
@@ -250,6 +251,8 @@ class EvidenceModel(BaseEstimator):
         source = f"{X.shape[0]} {kind}"
         with one_thread(Z, blas=True):
             held_out = predict_held_out([fold], fold, source, origin, seed(self.random_state))
+        if groups is not None:
+            held_out = held_out.in_groups(groups, self.false_alarm_rate)
         return self.learn(held_out)
 
     def learn(self, held_out: HeldOut, *, n: float | None = None) -> Self:

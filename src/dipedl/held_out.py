@@ -187,6 +187,14 @@ class HeldOut:
         }
         return replace(self, **arrays)
 
+    def in_groups(self, groups: np.ndarray, rate: float) -> HeldOut:
+        """Return the rows with the design effect of their groups (m,) on a share `rate` of alarms.
+
+        Before `sort`, or with groups in that order.
+        """
+        flagged = self.scores < alarm_threshold(self.scores, rate, self.weights)
+        return replace(self, design_effect=design_effect(flagged, groups, self.weights))
+
     def threshold(self, rate: float, name: str = "false_alarm_rate") -> float:
         """Return the score below which at most a share `rate` of new ID inputs lies.
 

@@ -8,6 +8,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold
 
 import dipedl
 from dipedl import DIPClassifier, OODDetector
+from dipedl.baselines import MaxSoftmax
 from dipedl.calibration.crossfit import splitter_pairs
 from dipedl.density import GDADensity, KNNDensity
 from dipedl.held_out import design_effect
@@ -106,6 +107,22 @@ def test_rates_by_groups_that_are_alike_are_less_steady(rng, tmp_path):
     assert steady["groups"] == pytest.approx(steady["rows"] * np.sqrt(effect), rel=0.02)
     clf.save(tmp_path / "m.dipedl")
     assert dipedl.load(tmp_path / "m.dipedl").evidence_.held_out_.design_effect == effect
+
+
+@pytest.mark.parametrize("model", [DIPClassifier(density=GDADensity()), MaxSoftmax()], ids=type)
+def test_groups_of_calibration_rows_say_how_many_rows_they_are_worth(model, rng):
+    """Persons whose rows are copies are worth one row each."""
+    model.fit(IRIS, KINDS)
+    X = IRIS + 0.1 * rng.normal(size=IRIS.shape)
+    person = np.arange(150).repeat(4)
+    model.calibrate(X[person], KINDS[person], groups=person)
+    assert model.held_out_rows().design_effect == pytest.approx(4 * 150 / 149)
+    plain = model.held_out_rows()
+    model.calibrate(X[person], KINDS[person])
+    assert model.held_out_rows().design_effect == 1
+    np.testing.assert_array_equal(model.held_out_rows().scores, plain.scores)
+    with pytest.raises(ValueError, match="the first is row 0"):
+        model.calibrate(IRIS, KINDS, groups=[None, *PERSONS[1:]])
 
 
 GAPS = np.where(PERSONS == 3, np.nan, PERSONS)
