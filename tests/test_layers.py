@@ -6,6 +6,7 @@ A package is a folder or a file directly below `dipedl`, and each application be
 
 import ast
 from collections import defaultdict
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -51,6 +52,7 @@ def package_of(path):
     return "/".join(path[:2]) if path[0] == "apps" else path[0]
 
 
+@cache
 def modules(root=ROOT):
     return [Module(path, root) for path in sorted(root.rglob("*.py"))]
 
