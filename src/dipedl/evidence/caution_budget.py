@@ -217,7 +217,7 @@ class CautionBudget(BaseNormalizer):
         with np.errstate(over="ignore"):
             x = self.slope * (scores - center) / self.scale_
         loss = LOSSES[self.measure](P, labels, alpha / alpha0)
-        t = self._spend(loss, x, weights, float(np.log(full / alpha0)))
+        t = self._spend(loss, x, weights, full / alpha0)
         if t == -np.inf:
             # Even the lowest half-point costs more than the budget.
             if finite.all():
@@ -247,28 +247,31 @@ class CautionBudget(BaseNormalizer):
         left_out = few and low < median and self.confidence == 0.5
         return ~far if left_out else np.ones(len(scores), dtype=bool)
 
-    def _spend(self, loss: Loss, x: np.ndarray, weights: np.ndarray, log_ratio: float) -> float:
+    def _spend(self, loss: Loss, x: np.ndarray, weights: np.ndarray, ratio: float) -> float:
         """Return the highest half-point within the budget, in log-odds, and keep its losses.
 
-        `x` (m,) are the scores in log-odds, `log_ratio` is the log of full evidence over alpha0.
+        `x` (m,) are the scores in log-odds, `ratio` is full evidence over alpha0.
         What a half-point costs is its loss above the lowest so far. Half-points are tried from
         below; between the first over the budget and the one before, bisection finds the last
         within.
         """
 
         def losses(t: float) -> np.ndarray:
-            # log(1/u - 1) is log_ratio + log sigmoid(.), the log of evidence over alpha0.
-            missing = np.logaddexp(0.0, t - self.log_odds_ - x)
-            return loss(special.expit(missing - log_ratio))
+            # 1/u - 1 is the evidence over alpha0: that of full evidence times a sigmoid.
+            with np.errstate(over="ignore"):
+                doubt = np.exp(t - self.log_odds_ - x)
+            return loss(1 / (1 + ratio / (1 + doubt)))
+
+        total = weights.sum()
 
         def average(values: np.ndarray) -> float:
-            return float(np.average(values, weights=weights))
+            return float((values * weights).sum() / total)
 
         confidence = float(self.confidence)
-        bare = loss(special.expit(-log_ratio))
+        bare = loss(1 / (1 + ratio))
         full_loss = average(bare)
         gain = loss(1.0) - bare
-        per_row = average(loss(1.0)) / max(weights.sum(), 1.0)
+        per_row = average(loss(1.0)) / max(total, 1.0)
         share = bare if full_loss <= average(gain) else gain
         share = share if average(share) >= per_row else np.full_like(bare, per_row)
         unit = average(share)
@@ -277,7 +280,7 @@ class CautionBudget(BaseNormalizer):
             # Rounding of a mean must not make free what is not, nor costly what is free.
             cost = now - best - self.budget * share
             mean = average(cost)
-            error = np.sqrt(average((cost - mean) ** 2) / weights.sum())
+            error = np.sqrt(average((cost - mean) ** 2) / total)
             return bool(mean + special.ndtri(confidence) * error <= 1e-12 * unit)
 
         best, lowest, last = bare, full_loss, -np.inf

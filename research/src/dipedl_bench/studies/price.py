@@ -22,7 +22,7 @@ from dipedl.metrics import brier_score
 from ..results.metrics import ood_brier
 from ..results.paper import published_price, published_rows
 from ..tables.table import bench_table, keep_latest
-from .sweeps import GAMMAS, Parts, Scores, gamma_sweep
+from .sweeps import GAMMAS, Parts, Scores, brier_scores
 
 __all__ = ["BUDGETS", "PricePoint", "budget_sweep", "price_points", "temperature_scores"]
 
@@ -127,7 +127,7 @@ def price_points(
         "temperature": [{None: temperature_scores(of)} for of in parts],
         "density": [budget_sweep(of, budgets, "density") for of in parts],
         "entropy": [budget_sweep(of, budgets, "entropy") for of in parts],
-        "gamma": [gamma_sweep(of, GAMMAS) for of in parts],
+        "gamma": [{g: brier_scores(of, of.dirichlets(g)) for g in GAMMAS} for of in parts],
     }
     bare = [brier_score(of.y, of.proba[of.known]) for of in parts]
     for kind, runs in sweeps.items():

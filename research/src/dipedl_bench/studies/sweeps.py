@@ -45,6 +45,7 @@ __all__ = [
     "SWEEPS",
     "Parts",
     "ablation",
+    "brier_scores",
     "gamma_sweep",
     "load_parts",
     "parts_file",
@@ -138,10 +139,17 @@ def score_dirichlets(parts: Parts, answers: Mapping[str, Dirichlet]) -> Scores:
     does not tie where vacuity has rounded to 1. ``accuracy``, ``brier_id``, and for each OOD split
     s ``auroc/s``, ``aupr/s`` (OOD positive) and ``brier_ood/s``.
     """
-    mean = answers[parts.known].mean
-    values = {"accuracy": accuracy(parts.y, mean), "brier_id": brier_score(parts.y, mean)}
+    briers = brier_scores(parts, answers)
+    values = {"accuracy": accuracy(parts.y, answers[parts.known].mean)}
+    values |= {"brier_id": briers["brier_id"]}
     values |= _ranking(parts, {split: -of.log_evidence for split, of in answers.items()})
-    return values | {f"brier_ood/{s}": ood_brier(answers[s].mean) for s in parts.unknown}
+    return values | briers
+
+
+def brier_scores(parts: Parts, answers: Mapping[str, Dirichlet]) -> Scores:
+    """Return ``brier_id``, and ``brier_ood/s`` for each OOD split s, of answers by split."""
+    known = {"brier_id": brier_score(parts.y, answers[parts.known].mean)}
+    return known | {f"brier_ood/{s}": ood_brier(answers[s].mean) for s in parts.unknown}
 
 
 def _ranking(parts: Parts, u: Mapping[str, np.ndarray]) -> Scores:

@@ -46,8 +46,12 @@ def drop_repeats(pairs: DataFrame) -> DataFrame:
 
 def values(pairs: DataFrame, metric: str, method: str) -> Series:
     """Return means of a method; without an OOD set once for each data set and classifier."""
+    from pandas import Series
+
     rows = pairs if metric in OF_OOD else drop_repeats(pairs)
-    return rows.reindex(columns=[(metric, method)]).iloc[:, 0].astype(float)
+    column = metric, method
+    found = rows[column] if column in rows else Series(np.nan, rows.index, name=column)
+    return found.astype(float)
 
 
 def both(pairs: DataFrame, metric: str, ours: str, theirs: str) -> np.ndarray:

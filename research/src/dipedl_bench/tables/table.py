@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from dipedl.writing import plain
 
@@ -155,15 +155,16 @@ def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more
     `more` are other fields of it.
     """
     data = np.asarray(values, dtype=np.float64)
-    finite = bool(np.isfinite(data).all())
+    mean, finite = float(data.mean()), bool(np.isfinite(data).all())
     if finite and len(data) > 1:
-        half = stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data))
-        more["ci95_seeds"] = float(data.mean() - half), float(data.mean() + half)
+        t = special.stdtrit(len(data) - 1, 0.975)
+        half = float(t * data.std(ddof=1) / np.sqrt(len(data)))
+        more["ci95_seeds"] = mean - half, mean + half
     if len(intervals):
         more["ci95_images"] = tuple(map(float, np.mean(intervals, axis=0)))
     # An nll is infinite where a true class got probability zero; it has no spread then.
     sd = float(data.std()) if finite else np.nan
-    return Estimate(float(data.mean()), sd, tuple(map(float, data)), **more)
+    return Estimate(mean, sd, tuple(data.tolist()), **more)
 
 
 @dataclass(frozen=True)
