@@ -7,6 +7,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from dipedl_bench import load_rows
 from dipedl_bench.commands.run import bench
 from dipedl_bench.spec.plan import method_parts
 from dipedl_bench.spec.suite import load_suite
@@ -17,16 +18,19 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def test_from_an_empty_file_to_a_row(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "my_scores", raising=False)
-    names, printed = {}, []
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("my_scores", "my_network"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    names, printed, suites = {}, [], iter(("own.toml", "mine.toml"))
     for kind, text in BLOCK.findall(PAGE.read_text("utf-8")):
         if kind == "python":
             if "class Margin" in text:
                 Path("my_scores.py").write_text(text)
+            if "def small" in text:
+                Path("my_network.py").write_text(text)
             exec(text, names)
         elif kind == "toml":
-            Path("mine.toml").write_text(text)
+            Path(next(suites)).write_text(text)
         elif kind == "console":
             for line in text.splitlines():
                 program, *arguments = shlex.split(line.removeprefix("$ "))
@@ -35,11 +39,15 @@ def test_from_an_empty_file_to_a_row(tmp_path, monkeypatch):
                 assert done.exit_code == 0, done.output
                 assert "Warning" not in done.output and "turned round" not in done.output
                 printed.append(done.stdout)
-    scored, imported, table = printed
+    scored, imported, table, ran, own = printed
     for title in ("Margin", "DDU", "Max softmax"):
         assert f"| {title}, fitted on calibration rows |" in scored
     assert "| DAEDL |" in scored and imported == table and "| My model |" in table
+    assert "3 new rows" in ran and "| kNN distance |" in own
+    rows = {row["method"]: row["metrics"] for row in load_rows("own", out="results")}
+    assert rows["max-softmax"]["accuracy"] > 0.9 and rows["knn"]["auroc/bright"] > 0.9
     suite = load_suite("mine.toml")
     parts = method_parts(suite, "smoke", suite.method_names("smoke"), "mine.toml")
     assert {part.name for part in parts} == {"mine", "energy"}
-    sys.modules.pop("my_scores", None)
+    for module in ("my_scores", "my_network"):
+        sys.modules.pop(module, None)

@@ -112,7 +112,9 @@ def test_features_are_kept_to_a_sixteenth_of_each_component(rng):
 
 
 def test_predictions_are_read_as_they_were_written(rng, tmp_path):
-    made = Predictions.from_arrays({**small(rng), "seed": 4})
+    arrays = {**small(rng), "seed": 4}
+    moved = {f"shifted_dim_{key}": arrays[key][:20] for key in ("logits", "features", "labels")}
+    made = Predictions.from_arrays(arrays | moved)
     made.write(tmp_path / "a" / "x.npz")
     again = Predictions.read(tmp_path / "a" / "x.npz")
     assert again.seed == 4 and again.sizes == made.sizes and again.ood == ("far",)
@@ -120,7 +122,13 @@ def test_predictions_are_read_as_they_were_written(rng, tmp_path):
         for name in ("logits", "probabilities"):
             np.testing.assert_allclose(again.arrays[split][name], named[name], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(again.arrays[split]["features"], named["features"], atol=0.2)
-    np.testing.assert_array_equal(again.arrays["test"]["y"], made.arrays["test"]["y"])
+    for split in ("test", "shifted/dim"):
+        np.testing.assert_array_equal(again.arrays[split]["y"], made.arrays[split]["y"])
+    with pytest.raises(ValueError, match="shifted_dim_labels is missing"):
+        Predictions.from_arrays(arrays | {k: of for k, of in moved.items() if "labels" not in k})
+    (row,) = score(arrays | moved, methods=["Energy"])
+    right = arrays["logits"][:20].argmax(axis=1) == arrays["labels"][:20]
+    assert row["metrics"]["accuracy/dim"] == right.mean()
 
 
 @pytest.mark.parametrize(

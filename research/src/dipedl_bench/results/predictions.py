@@ -21,7 +21,7 @@ from dipedl.writing import whole_file
 
 from ..names import refuse_unknown
 from .files import read_file
-from .scores import OOD_PREFIX
+from .scores import OOD_PREFIX, SHIFTED_PREFIX
 from .store import Arrays
 
 __all__ = [
@@ -38,7 +38,9 @@ CALIBRATION = "validation"
 #: Name in a file -> name in the arrays of a split.
 _NAMES = {"logits": "logits", "proba": "probabilities", "features": "features", "labels": "y"}
 _NAMES |= {"uncertainty": "uncertainty", "codes": "codes"}
-_CALIBRATION_KEY, _OOD_KEY = "calibration_", "ood_"
+_CALIBRATION_KEY = "calibration_"
+#: What keys of sets begin with -> what their splits begin with.
+_SETS = {"ood_": OOD_PREFIX, "shifted_": SHIFTED_PREFIX}
 _SINGLE = ("head_weight", "head_bias", "seed", "about", "features_mean", "features_basis")
 #: OOD sets may not have the names of known rows.
 _KNOWN_SETS = ("train", "calibration", "validation", "test")
@@ -55,7 +57,9 @@ Head = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Outputs by split: "test", "ood/<name>" for each OOD set, and "validation" to fit on.
+    """Outputs by split: "test", "validation" to fit on, "ood/<name>" for each OOD set.
+
+    Labelled test rows from elsewhere, such as corrupted ones, are "shifted/<name>".
 
     Each split has "probabilities" (n, k), and "logits" (n, k), "features" (n, p) and "uncertainty"
     (n,) if all have them; labelled ones "y" (n,), class numbers. `head` are weight (k, p) and bias
@@ -76,11 +80,12 @@ class Predictions:
         ----------
         arrays : mapping of str to array-like
             "labels" (n,), class numbers 0..k-1, and "logits" (n, k) or "proba" (n, k) of the test
-            rows; for each OOD set "ood_NAME_logits" or "ood_NAME_proba". Optional, for all sets or
-            for none: "features" (n, p), "ood_NAME_features"; "uncertainty" (n,), higher is less
-            sure, "ood_NAME_uncertainty". To fit methods on: "calibration_logits" (or "_proba"),
-            "calibration_labels", "calibration_features". "head_weight" (k, p) and "head_bias" (k,)
-            of the last layer; "seed", an integer.
+            rows; for each OOD set "ood_NAME_logits" or "ood_NAME_proba"; for each labelled set from
+            elsewhere "shifted_NAME_logits" (or "_proba") and "shifted_NAME_labels". Optional, for
+            all sets or for none: "features" (n, p), "ood_NAME_features"; "uncertainty" (n,), higher
+            is less sure, "ood_NAME_uncertainty". To fit methods on: "calibration_logits" (or
+            "_proba"), "calibration_labels", "calibration_features". "head_weight" (k, p) and
+            "head_bias" (k,) of the last layer; "seed", an integer.
         where : str
             Names the arrays in errors.
 
@@ -271,14 +276,17 @@ def _place_of(key: str, where: str) -> tuple[str, str]:
     split, rest = "test", key
     if key.startswith(_CALIBRATION_KEY):
         split, rest = CALIBRATION, key.removeprefix(_CALIBRATION_KEY)
-    elif key.startswith(_OOD_KEY):
-        name, _, rest = key.removeprefix(_OOD_KEY).rpartition("_")
-        split = f"{OOD_PREFIX}{name}"
+    elif prefix := next((prefix for prefix in _SETS if key.startswith(prefix)), ""):
+        name, _, rest = key.removeprefix(prefix).rpartition("_")
+        split = f"{_SETS[prefix]}{name}"
         if not name:
-            raise ValueError(f"{where}: {key!r} must name its set, such as ood_svhn_logits")
+            raise ValueError(f"{where}: {key!r} must name its set, such as {prefix}svhn_logits")
         if name in _KNOWN_SETS:
-            raise ValueError(f"{where}: {key!r}: an OOD set may not have the name of known rows")
-    allowed = [name for name in _NAMES if split in ("test", CALIBRATION) or name != "labels"]
+            raise ValueError(
+                f"{where}: {key!r}: a shifted or an OOD set may not have the name of known rows"
+            )
+    unlabelled = split.startswith(OOD_PREFIX)
+    allowed = [name for name in _NAMES if not (unlabelled and name == "labels")]
     known = [f"{key.removesuffix(rest)}{name}" for name in allowed]
     refuse_unknown("array", [key], [*known, *(_SINGLE if split == "test" else ())], where)
     return split, _NAMES[rest]
@@ -291,7 +299,8 @@ def _key_of(split: str, name: str) -> str:
         return key
     if split == CALIBRATION:
         return f"{_CALIBRATION_KEY}{key}"
-    return f"{_OOD_KEY}{split.removeprefix(OOD_PREFIX)}_{key}"
+    start, before = next((k, of) for k, of in _SETS.items() if split.startswith(of))
+    return f"{start}{split.removeprefix(before)}_{key}"
 
 
 def _check_split(named: dict[str, np.ndarray], split: str, where: str) -> None:
@@ -351,6 +360,8 @@ def _check_together(splits: Arrays, where: str) -> None:
     if CALIBRATION in splits and "y" not in splits[CALIBRATION]:
         raise ValueError(f"{where}: {_CALIBRATION_KEY}labels is missing, to fit methods on")
     for split, named in splits.items():
+        if split.startswith(SHIFTED_PREFIX) and "y" not in named:
+            raise ValueError(f"{where}: {_key_of(split, 'y')} is missing: such sets are labelled")
         for name in ("logits", "probabilities", "features", "uncertainty"):
             if name == "uncertainty" and split == CALIBRATION:
                 continue
