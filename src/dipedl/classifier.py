@@ -317,7 +317,15 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     @atomic
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+    ) -> Self:
         """Add a batch of rows to what was fitted before.
 
         A tenth of the rows, 5,000 at most, is held out of everything. Which rows these are, a hash
@@ -333,6 +341,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             Every label that will ever come. Default: the labels of the first batch.
         sample_weight : array-like, shape (n,), optional
             Counts each row that often.
+        groups : array-like, shape (n,), optional
+            Person, device or site of each row, with every batch: a tenth of the groups is held out
+            in place of a tenth of the rows, by a hash of their names.
 
         Raises
         ------
@@ -350,7 +361,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """
         from .density.streaming import fit_batch
 
-        return fit_batch(self, X, y, classes, sample_weight)  # type: ignore[no-any-return]
+        return fit_batch(self, X, y, classes, sample_weight, groups)  # type: ignore[no-any-return]
 
     def __add__(self, other: Any) -> Self:
         """Return the model that has seen the rows of both, with the settings of the first.

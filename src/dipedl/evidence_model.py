@@ -333,6 +333,9 @@ class EvidenceModel(BaseEstimator):
             classifier.indices(stream.held.labels),
             origin="given",
         )
+        if stream.by_group:
+            numbers = np.unique(rows["groups"], return_inverse=True)[1].ravel()
+            held_out = held_out.in_groups(numbers, self.false_alarm_rate)
         return self.learn(held_out, n=stream.n)
 
     def predict(

@@ -327,16 +327,7 @@ def validate_groups(groups: Any, y: Any, rows: np.ndarray | None = None) -> np.n
     """
     if groups is None:
         return None
-    names, n = np.asarray(column_or_1d(groups, warn=False)), np.shape(y)[0]
-    if len(names) != n:
-        raise ValueError(f"groups must hold a group for each of the {n} rows, got {len(names)}")
-    gaps = np.flatnonzero(missing_entries(names))
-    if len(gaps):
-        raise ValueError(
-            f"groups must hold a group for each row, but {len(gaps)} of {n} have none, the first "
-            f"is row {gaps[0]}; give these rows a group, or drop them"
-        )
-    names = names.astype(str) if names.dtype.kind == "O" else names
+    names = group_names(groups, np.shape(y)[0])
     distinct, numbers = np.unique(names if rows is None else names[rows], return_inverse=True)
     if not 1 < len(distinct) < len(numbers):
         what = "one group" if len(distinct) == 1 else "a group of its own for each"
@@ -346,6 +337,20 @@ def validate_groups(groups: Any, y: Any, rows: np.ndarray | None = None) -> np.n
             "rows do not belong together"
         )
     return np.asarray(numbers)
+
+
+def group_names(groups: Any, n: int) -> np.ndarray:
+    """Return the name of the group of each of n rows, shape (n,)."""
+    names = np.asarray(column_or_1d(groups, warn=False))
+    if len(names) != n:
+        raise ValueError(f"groups must hold a group for each of the {n} rows, got {len(names)}")
+    gaps = np.flatnonzero(missing_entries(names))
+    if len(gaps):
+        raise ValueError(
+            f"groups must hold a group for each row, but {len(gaps)} of {n} have none, the first "
+            f"is row {gaps[0]}; give these rows a group, or drop them"
+        )
+    return names.astype(str) if names.dtype.kind == "O" else names
 
 
 def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:

@@ -77,6 +77,66 @@ def test_held_out_rows_are_bounded_and_the_others_are_learned(data, monkeypatch)
     assert a.estimator_.class_count_.sum() == len(y) - 20
 
 
+PERSONS = np.repeat([f"person {i}" for i in range(60)], 15)
+
+
+def test_whole_groups_are_held_out_in_any_chunks_and_order(data, new, rng, monkeypatch, tmp_path):
+    (X, y), order = data, rng.permutation(900)
+    whole = DIPClassifier(NB).partial_fit(X, y, groups=PERSONS)
+    parts = DIPClassifier(NB)
+    for rows in np.split(order, [40, 500]):
+        parts.partial_fit(X[rows], y[rows], classes=["a", "b", "c"], groups=PERSONS[rows])
+    assert_same(parts, whole, new)
+    held_out = np.isin(X, whole.stream_.held.rows["X"]).all(axis=1)
+    names = set(PERSONS[held_out])
+    assert 2 <= len(names) <= 15 and held_out.sum() == 15 * len(names)
+    assert not names & set(PERSONS[~held_out]) and whole.evidence_.n_ == (~held_out).sum()
+    assert f"{15 * len(names)} rows of {len(names)} groups" in whole.evidence_.held_out_.source
+    given = (X[held_out], y[held_out])
+    alone = DIPClassifier(NB, GDADensity()).fit(X[~held_out], y[~held_out], calibration=given)
+    assert_same(alone, whole, new)
+    alone.calibrate(*given, groups=PERSONS[held_out])
+    effect = whole.evidence_.held_out_.design_effect
+    assert effect == pytest.approx(alone.evidence_.held_out_.design_effect)
+    # Rows of a group that is held out never come into the density, however many there are.
+    monkeypatch.setattr("dipedl.density.streaming.HELD_MOST", 20)
+    few = in_batches(DIPClassifier(NB), X, y, [], groups=PERSONS)
+    assert len(few.evidence_.held_out_) == 20 and few.evidence_.n_ == (~held_out).sum()
+    whole.save(tmp_path / "m.dipedl")
+    loaded = dipedl.load(tmp_path / "m.dipedl").partial_fit(X[:5] + 1, y[:5], groups=PERSONS[:5])
+    assert loaded.evidence_.n_ + len(loaded.evidence_.held_out_) == 905
+
+
+def test_a_sum_of_two_holds_out_the_groups_of_both(data, new):
+    X, y = data
+    first = DIPClassifier(NB).partial_fit(X, y, groups=PERSONS)
+    options = {"estimator": FrozenEstimator(first.estimator_)}
+    halves = [
+        DIPClassifier(NB).set_params(**options).partial_fit(X[i::2], y[i::2], groups=PERSONS[i::2])
+        for i in range(2)
+    ]
+    both = DIPClassifier(NB).set_params(**options).partial_fit(X, y, groups=PERSONS)
+    assert_same(halves[0] + halves[1], both, new)
+    with pytest.raises(ValueError, match="cannot merge samples"):
+        halves[0] + DIPClassifier(NB).set_params(**options).partial_fit(X[1::2], y[1::2])
+
+
+def test_groups_that_cannot_be_held_out_are_named(data):
+    X, y = data
+    with pytest.raises(ValueError, match="first is row 1"):
+        DIPClassifier(NB).partial_fit(X[:3], y[:3], groups=["a", None, "b"])
+    clf = DIPClassifier(NB).partial_fit(X, y, groups=PERSONS)
+    with pytest.raises(ValueError, match="with every batch or with none, and those before had"):
+        clf.partial_fit(X, y)
+    with pytest.raises(ValueError, match="and those before had none"):
+        DIPClassifier(NB).partial_fit(X, y).partial_fit(X, y, groups=PERSONS)
+    (name,) = set(PERSONS[np.isin(X, clf.stream_.held.rows["X"]).all(axis=1)][:1])
+    rows = np.flatnonzero((name == PERSONS) | (np.arange(900) < 300) & ~np.isin(X, clf.stream_.held.rows["X"]).all(axis=1))  # fmt: skip
+    one = DIPClassifier(NB).partial_fit(X[rows], y[rows], groups=PERSONS[rows])
+    with pytest.raises(ValueError, match="groups must be so many"):
+        one.predict(X[:3])
+
+
 def test_a_weight_counts_a_row_that_often(data):
     X, y = data
     times = np.random.default_rng(0).integers(0, 3, len(y))

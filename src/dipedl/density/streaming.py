@@ -1,7 +1,7 @@
 """Rows that come in batches, and evidence that adds up: `partial_fit` and ``a + b``.
 
-A tenth of the rows is held out by a hash of what they hold (`RowSample`); all others are in a
-density that adds up (`Stream`).
+A tenth of the rows is held out by a hash of what they hold, or a tenth of their groups by their
+names (`RowSample`); all others are in a density that adds up (`Stream`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ..inputs import (
     class_totals,
     clone_classifier,
     compute_features,
+    group_names,
     known_classes,
     prior_vector,
     require_proba,
@@ -49,6 +50,11 @@ KEY_SEED = 0x5EED
 _FEWEST = 2
 #: How the source of these rows ends.
 BY_CONTENT = "rows that were held out by their content"
+BY_NAME = "groups that were held out by their names"
+#: Part of a sample that is held out by groups: a number of each.
+GROUPS = "groups"
+#: Bits of a key that a float64 holds.
+_FLOAT_BITS = 53
 _GAUSSIANS = (ClassConditionalGaussians, GaussianDensity)
 _SPACE = 2.0**64
 
@@ -68,6 +74,17 @@ def row_keys(X: Any, labels: np.ndarray, seed: int = 0) -> np.ndarray:
     mixed = row_hash(X, seed) ^ of_labels * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return np.asarray(mixed ^ (mixed >> np.uint64(32)))
+
+
+def group_keys(names: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return a 64-bit key of the group of each row, by its name (n,)."""
+    texts, which = np.unique(names.astype(str), return_inverse=True)
+    return row_keys(texts.astype(object)[:, None], np.zeros(len(texts)), seed)[which]
+
+
+def group_numbers(keys: np.ndarray) -> np.ndarray:
+    """Return keys (n,) as numbers that a sample keeps, shape (n, 1)."""
+    return (keys >> np.uint64(64 - _FLOAT_BITS)).astype(np.float64)[:, None]
 
 
 def in_share(keys: np.ndarray, share: float) -> np.ndarray:
@@ -180,7 +197,8 @@ class Stream:
         From inputs to features; it does not learn.
     held : RowSample
         Held-out rows: inputs "X" (m, d); or features "Z" (m, p) and probabilities "P" (m, k), where
-        the classifier does not learn any more.
+        the classifier does not learn any more. If a share of the groups is held out and not one of
+        the rows, also their numbers, "groups" (m, 1).
     n : float
         Rows in the density, or their weight.
     standardised : bool
@@ -196,7 +214,19 @@ class Stream:
     @property
     def source(self) -> str:
         """Origin of its held-out rows, in words."""
+        if self.by_group:
+            return f"{len(self.held)} rows of {self.n_groups} {BY_NAME}"
         return f"{len(self.held)} {BY_CONTENT}"
+
+    @property
+    def by_group(self) -> bool:
+        """True if whole groups are held out."""
+        return GROUPS in self.held.rows
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups that are held out."""
+        return len(np.unique(self.held.rows[GROUPS]))
 
     def with_rows(self, X: np.ndarray, y: np.ndarray, classes: np.ndarray, w: np.ndarray) -> Self:
         """Return the stream with more rows X (n, d), none of them held out, labels and weights."""
@@ -204,13 +234,18 @@ class Stream:
         return self._with_features(Z, y, classes, w)
 
     def merge(self, other: Stream, classes: np.ndarray) -> Self:
-        """Return the sum of both; rows that are held out no more are in the density."""
+        """Return the sum of both; rows that are held out no more are in the density.
+
+        But not those of groups that are held out.
+        """
         held, freed = self.held.merge(other.held)
         # A density of no rows adds nothing.
         densities = [stream.density for stream in (self, other) if stream.n] or [other.density]
         merged = replace(
             self, density=reduce(merge_densities, densities), held=held, n=self.n + other.n
         )
+        if self.by_group:
+            return merged
         part, add = ("Z", merged._with_features) if "Z" in freed.rows else ("X", merged.with_rows)
         return add(freed.rows[part], freed.labels, classes, freed.counts)
 
@@ -228,6 +263,12 @@ class Stream:
             raise ValueError(
                 f"too few rows came so far: {len(self.held)} are held out, and {self.n:g} are in "
                 "the density; give partial_fit more rows before the first prediction"
+            )
+        if self.by_group and self.n_groups < _FEWEST:
+            raise ValueError(
+                f"groups must be so many that a tenth of them is {_FEWEST} or more, and "
+                f"{self.n_groups} came so far that is held out; give rows of more groups, or leave "
+                "groups out and calibrate(X, y, groups=groups) by rows of other groups"
             )
         if not self.standardised:
             return self.features, self.density
@@ -298,7 +339,9 @@ def learn_evidence(model: Any) -> Any:
     return blank.learn_stream(model.stream_, classifier, names)
 
 
-def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+def fit_batch(
+    model: Any, X: Any, y: Any, classes: Any, sample_weight: Any, groups: Any = None
+) -> Any:
     """Add a batch to a `DIPClassifier`, replacing attributes and changing none in place."""
     if getattr(model, "spread", None) is not None:
         raise ValueError(
@@ -322,8 +365,15 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
     check_consistent_length(rows, labels)
     weights = check_weights(sample_weight, rows)
     weights = np.ones(len(rows)) if weights is None else weights
+    names = None if groups is None else group_names(groups, len(rows))
     if first:
-        _begin(model, labels if classes is None else np.unique(classes), rows.dtype)
+        known = labels if classes is None else np.unique(classes)
+        _begin(model, known, rows.dtype, by_group=names is not None)
+    elif model.stream_.by_group != (names is not None):
+        had = "had" if names is None else "had none"
+        raise ValueError(
+            f"groups must be given with every batch or with none, and those before {had}"
+        )
     unseen = np.setdiff1d(labels, model.classes_)
     if len(unseen) or (classes is not None and len(np.setxor1d(classes, model.classes_))):
         unknown = unseen if len(unseen) else np.unique(classes)
@@ -333,20 +383,26 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
             "partial_fit"
         )
     held = model.stream_.held
-    keys, counts = row_keys(rows, labels, seed(model.random_state) + KEY_SEED), weights > 0
-    batch = RowSample(keys, labels, weights, {"X": rows}, held.most, share=held.share)
+    number, counts, parts = seed(model.random_state) + KEY_SEED, weights > 0, {"X": rows}
+    keys = row_keys(rows, labels, number)
     candidates = in_share(keys, held.share)
+    if names is not None:
+        # All rows of a tenth of the groups; equal rows of two groups are two.
+        of_groups = group_keys(names, number)
+        keys, candidates = keys ^ of_groups, in_share(of_groups, HELD_SHARE)
+        parts[GROUPS] = group_numbers(of_groups)
+    batch = RowSample(keys, labels, weights, parts, held.most, share=held.share)
     sample, freed = held.merge(batch.take(np.flatnonzero(candidates & counts)))
     fitted = batch.take(np.flatnonzero(~candidates & counts))
     stream = replace(model.stream_, held=sample)
     if not isinstance(model.estimator_, FrozenEstimator):
         model.estimator_ = deepcopy(model.estimator_)
-    for part in (freed, fitted):
+    for part in (freed, fitted) if names is None else (fitted,):
         stream = stream.with_rows(part.rows["X"], part.labels, model.classes_, part.counts)
         _teach(model, part, X)
     # What was learned from held-out rows is forgotten: these are others now.
     learned = vars(model).pop("evidence_", None)
-    if learned is not None and not learned.held_out_.source.endswith(BY_CONTENT):
+    if learned is not None and not learned.held_out_.source.endswith((BY_CONTENT, BY_NAME)):
         warn_caller(
             "what calibrate has learned is dropped: partial_fit learns from the rows that it "
             "holds out itself; call calibrate after the last batch"
@@ -355,7 +411,7 @@ def fit_batch(model: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> A
     return model
 
 
-def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
+def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any], by_group: bool) -> None:
     """Set out with no rows, to hold some of a dtype."""
     template = clone_classifier(model.estimator, model.random_state)
     model.classes_ = known_classes(template, classes)
@@ -382,10 +438,11 @@ def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any]) -> None:
             "features='passthrough' or a frozen transformer, or density=GDADensity()"
         )
     model.estimator_ = template
-    no_rows = np.empty((0, model.n_features_in_), dtype)
-    held = RowSample.of(
-        np.empty(0, np.uint64), model.classes_[:0], {"X": no_rows}, HELD_MOST, share=HELD_SHARE
-    )
+    no_rows = {"X": np.empty((0, model.n_features_in_), dtype)}
+    if by_group:
+        no_rows[GROUPS] = np.empty((0, 1))
+    share = 1.0 if by_group else HELD_SHARE
+    held = RowSample.of(np.empty(0, np.uint64), model.classes_[:0], no_rows, HELD_MOST, share=share)
     features = model.features if frozen else None
     model.stream_ = Stream(density, features, held, 0.0, model.features is None)
 

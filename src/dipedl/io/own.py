@@ -97,7 +97,7 @@ def _flagged_are_rows(rehearsal: Any, sizes: c.Sizes) -> None:
 
 def _sample_is_sorted(sample: Any, sizes: c.Sizes) -> None:
     c.need((sample.keys[1:] > sample.keys[:-1]).all(), "have keys that do not rise")
-    c.need(set(sample.rows) in ({"X"}, {"Z", "P"}), "have rows of another kind")
+    c.need(set(sample.rows) - {"groups"} in ({"X"}, {"Z", "P"}), "have rows of another kind")
     c.need("P" not in sample.rows or on_simplex(sample.rows["P"]).all(), "have no probabilities")
 
 
