@@ -20,7 +20,7 @@ from dipedl.apps.large import LocalEngine, fit, like
 from dipedl.apps.large.fitting import FirstPass, SecondPass
 from dipedl.apps.table.errors import UserError
 from dipedl.density import GDADensity, KernelDensity
-from dipedl.density.streaming import row_keys
+from dipedl.density.streaming import group_keys, row_keys
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PASSES = (FirstPass, SecondPass)
@@ -79,6 +79,43 @@ def test_where_all_rows_fit_it_is_the_fit_in_memory(frame, density, tmp_path):
         rest.drop(columns="y"), rest["y"], calibration=(held.drop(columns="y"), held["y"])
     )
     assert_same(found.classifier, expected, frame)
+
+
+def test_whole_groups_are_held_out(frame, tmp_path):
+    """A person's rows lie in several files; the sum of two halves of the persons is the same."""
+    persons = frame.assign(person=[f"person {i % 80}" for i in range(ROWS)])
+    folder = written(persons, tmp_path / "parts", 4)
+    options = {"group_column": "person", "calibration": ROWS}
+    found = fit(linear(GDADensity()), folder, "y", **options)
+    held = persons["person"].map(lambda name: group_keys(np.array([name]), 0x5EED)[0] < 0.1 * 2**64)
+    names = set(persons["person"][held])
+    assert 2 <= len(names) < 20 and found.held_out == held.sum() == 15 * len(names)
+    assert [column.name for column in found.columns] == list("badc")
+    model, X = found.classifier, frame[list("badc")]
+    memory = linear(GDADensity()).fit(
+        X[~held], frame["y"][~held], calibration=(X[held], frame["y"][held])
+    )
+    assert_same(model, memory, frame, 1e-6)
+    memory.calibrate(X[held], frame["y"][held], groups=persons["person"][held])
+    effect = memory.held_out_rows().design_effect
+    assert model.held_out_rows().design_effect == pytest.approx(effect)
+    few = fit(linear(GDADensity()), folder, "y", group_column="person", calibration=30).classifier
+    assert len(few.held_out_rows()) == 30 and few.evidence_.n_ == (~held).sum()
+    same = fit(like(model), persons[::2], "y", **options).classifier
+    both = same + fit(like(model), persons[1::2], "y", **options).classifier
+    whole = fit(like(model), persons, "y", **options).classifier
+    assert_same(both, whole, frame, 1e-8)
+    assert both.held_out_rows().design_effect == pytest.approx(effect)
+
+
+def test_groups_that_cannot_be_held_out_in_parts_are_named(frame):
+    persons = frame.assign(person=np.where(frame.index == 7, None, frame.index % 80))
+    found = fit(linear(GDADensity()), persons, "y", group_column="person")
+    assert [one.reason for _, one in found.refused.first] == ["no group: the entry is missing"]
+    with pytest.raises(UserError, match="`group_column` names 'patient'"):
+        fit(linear(), frame, "y", group_column="patient")
+    with pytest.raises(UserError, match="too few groups"):
+        fit(linear(), frame.assign(person=frame.index % 3), "y", group_column="person")
 
 
 def parted(frame, most):

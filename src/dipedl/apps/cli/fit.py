@@ -62,7 +62,6 @@ _NOT_IN_PARTS = {
     "gaps": "is for a fit in memory; in parts a gap is an empty entry (null)",
     "delimiter": options.NO_CSV,
     "time_column": "is for a fit in memory: without --engine",
-    "group_column": "is for a fit in memory: without --engine",
     "unknown": "is for a fit in memory: without --engine",
     "max_rows": "is for a fit in memory: without --engine",
     "extractor": "is for --images, which is not given",

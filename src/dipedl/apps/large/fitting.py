@@ -23,7 +23,17 @@ from sklearn.frozen import FrozenEstimator
 
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble, find_fence
-from ...density.streaming import HELD_SHARE, KEY_SEED, RowSample, Stream, in_share, row_keys
+from ...density.streaming import (
+    GROUPS,
+    HELD_SHARE,
+    KEY_SEED,
+    RowSample,
+    Stream,
+    group_keys,
+    group_numbers,
+    in_share,
+    row_keys,
+)
 from ...features.scaling import outside_of
 from ...inputs import compute_features
 from ...writing.files import secret_key, write_file
@@ -57,6 +67,8 @@ EACH = 10
 _RARE = 5
 #: Fewest distinct held-out rows to learn from.
 _FEWEST = 20
+#: Fewest groups that are held out.
+_FEW_GROUPS = 2
 #: Of rows that repeat, so many times the size of the sample are given to a fit.
 _COPIES = 4
 #: Seed of the keys by which rows are drawn.
@@ -133,6 +145,7 @@ def fit(
     *,
     drop: Sequence[str] = (),
     key: str | None = None,
+    group_column: str | None = None,
     types: dict[str, str] | None = None,
     columns: tuple[ColumnSpec, ...] | None = None,
     reservoir: int = 100_000,
@@ -161,6 +174,9 @@ def fit(
         Columns that are left out.
     key : str, optional
         The column that tells rows apart; default: all that a row holds.
+    group_column : str, optional
+        Persons, devices or sites: a tenth of these is held out, in place of a tenth of the rows. It
+        is no input.
     types : dict, optional
         Kinds of columns by name, "guessed" for the others; default: all columns are numbers.
     columns : tuple of ColumnSpec, optional
@@ -187,7 +203,7 @@ def fit(
     parts = parts_of(data, partitions)
     if work is not None:
         parts = with_checksums(parts, engine)
-    reading = Reading(target, tuple(drop), key)
+    reading = Reading(target, tuple(drop), key, group_column)
     passes = Passes(engine, parts, work, progress)
     first = passes.run(FirstPass(reading, reservoir, calibration, sum(p.rows for p in parts)))
     first = first.with_one_spelling()
@@ -195,16 +211,18 @@ def fit(
     drawn, rare = _reservoir(first)
     classes = _classes(first, as_text=types is not None)
     if columns is None:
-        columns = _columns(drawn, first, key, None if types is None else kinds)
+        apart = {key, group_column}
+        columns = _columns(drawn, first, apart, None if types is None else kinds)
     else:
         check_known(columns, first.columns, "the data")
-    X, y, numbers, _ = _inputs(columns, drawn, classes)
-    *held_out, _, unreadable = _inputs(columns, first.held, classes)
+    X, y, numbers, _, _ = _inputs(columns, drawn, classes)
+    *held_out, _, deciding, unreadable = _inputs(columns, first.held, classes)
+    groups = None if group_column is None else np.unique(deciding, return_inverse=True)[1]
     clf = clone(model) if isinstance(model, DIPClassifier) else model(X)
     clf.fit(X, y, calibration=tuple(held_out))
     unread = frozenset(part for part, _ in first.troubles)
     added = passes.run(SecondPass.of(reading, columns, first.rule, clf, X, y, classes, unread))
-    _with_all_rows(clf, added, classes, held_out)
+    _with_all_rows(clf, added, classes, held_out, groups)
     if _adds_up(clf):
         clf.stream_ = _stream(clf, first.held, columns, calibration)
     refused = first.refused + added.refused + unreadable
@@ -261,11 +279,12 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """Reader of rows: the target, columns that are left out, the column that names a row."""
+    """Reader of rows: the target, columns left out, the columns that name a row and its group."""
 
     target: str
     drop: tuple[str, ...] = ()
     key: str | None = None
+    group: str | None = None
 
     def batches(self, part: Part) -> Iterator[Batch]:
         """The labelled rows of a part; UserError if it has no such columns."""
@@ -279,20 +298,29 @@ class Reading:
             check_columns("target", [self.target], names, where)
             check_columns("drop", self.drop, names, where)
             check_columns("key", [self.key] if self.key else [], names, where)
+            check_columns("group_column", [self.group] if self.group else [], names, where)
             check_single(frame[self.target], self.target)
             labels, dtype = _labels(frame[self.target])
             known = labels.notna().to_numpy()
             numbers = np.arange(first, first + len(frame))
             why = "no class: the entry is missing"
             refused = [RejectedRow(int(i), self.target, why) for i in numbers[~known]]
-            gone = {self.target, *self.drop} - {self.key}
+            if self.group is not None:
+                alone = known & mark_gaps(frame[self.group]).isna().to_numpy()
+                why = "no group: the entry is missing"
+                refused += [RejectedRow(int(i), self.group, why) for i in numbers[alone]]
+                known = known & ~alone
+            gone = {self.target, *self.drop} - {self.key, self.group}
             kept = frame.loc[known].drop(columns=sorted(gone)).apply(mark_gaps)
             texts = labels[known].to_numpy(dtype=object).astype(str)
             yield Batch(kept.reset_index(drop=True), texts, numbers[known], refused, dtype)
             first += len(frame)
 
-    def keys(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Keys (n,) by which rows are drawn, and by which they are held out."""
+    def keys(self, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Keys (n,) by which rows are drawn, held-out ones too, and that say which are held out.
+
+        The last are those of their groups, if there are any.
+        """
         named = batch.frame[[self.key] if self.key else sorted(batch.frame.columns)]
         values = named.iloc[:, 0] if self.key else None
         if values is not None and getattr(values.dtype, "kind", "") in "iuf":
@@ -300,7 +328,11 @@ class Reading:
             high = values // 2**32
             named = pd.DataFrame({"high": high, "low": values - high * 2**32})
         labels = texts_of(pd.Series(batch.labels), ()).to_numpy()
-        return row_keys(named, labels, _DRAWN), row_keys(named, labels, KEY_SEED)
+        drawn, held = (row_keys(named, labels, seed) for seed in (_DRAWN, KEY_SEED))
+        if self.group is None:
+            return drawn, held, held
+        groups = texts_of(batch.frame[self.group], ()).to_numpy()
+        return drawn, held, group_keys(groups, KEY_SEED)
 
 
 def _labels(values: pd.Series) -> tuple[pd.Series, str]:
@@ -331,7 +363,7 @@ class FrameSample(RowSample):
 
 
 class HeldRule(NamedTuple):
-    """Tells rows that are held out by the second of their keys: up to `last`, and in the share."""
+    """Tells rows that are held out by the last of their keys: up to `last`, and in the share."""
 
     share: float
     last: Any
@@ -380,6 +412,8 @@ class FirstResult:
     @property
     def rule(self) -> HeldRule:
         """Rule by which rows are held out."""
+        if GROUPS in self.held.rows:
+            return HeldRule(HELD_SHARE, np.uint64(2**64 - 1))
         return HeldRule(self.held.share, self.held.keys[-1] if len(self.held) else np.uint64(0))
 
 
@@ -410,16 +444,25 @@ class FirstPass:
         return replace(self._of(part.name), troubles=((part.name, why),))
 
     def _of(self, part: str, batch: Batch | None = None) -> FirstResult:
-        drawn = held = np.empty(0, np.uint64)
+        drawn = held = deciding = np.empty(0, np.uint64)
         if batch is None:
             batch = Batch(pd.DataFrame(), np.empty(0, str), np.empty(0, int), [])
         elif len(batch.labels):
-            drawn, held = self.reading.keys(batch)
+            drawn, held, deciding = self.reading.keys(batch)
         frame, labels, n = batch.frame, batch.labels, len(batch.labels)
-        rows = {"frame": frame, "number": batch.numbers, "held": held}
+        rows = {"frame": frame, "number": batch.numbers, "held": deciding}
         empty = [str(c) for c in frame if mark_gaps(frame[c]).isna().all()]
         typed = [str(c) for c in frame if str(c) not in empty and _is_numeric(frame[c])]
         share, held_share = (4 * n / max(self.rows, 1) for n in (self.reservoir, self.calibration))
+        of_held = held, labels, rows, self.calibration
+        if self.reading.group is None:
+            sample = FrameSample.of(*of_held, share=min(HELD_SHARE, held_share))
+        else:
+            # A few groups may hold any share of the rows.
+            rows_of_groups = rows | {GROUPS: group_numbers(deciding)}
+            every = FrameSample(held, labels, np.ones(n), rows_of_groups, self.calibration)
+            some = every.take(np.flatnonzero(in_share(deciding, HELD_SHARE)))
+            sample = FrameSample.of(some.keys, some.labels, some.rows, self.calibration)
         return FirstResult(
             n + len(batch.refused),
             Counter(labels.tolist()),
@@ -428,7 +471,7 @@ class FirstPass:
             Counter(dict.fromkeys(typed, n)),
             Counter(dict.fromkeys(empty, n)),
             FrameSample.of(drawn, labels, rows, self.reservoir, each=EACH, share=min(1.0, share)),
-            FrameSample.of(held, labels, rows, self.calibration, share=min(HELD_SHARE, held_share)),
+            sample,
             Refusals.of(part, batch.refused),
         )
 
@@ -454,6 +497,11 @@ def _check_first(first: FirstResult, target: str, named: bool) -> None:
             f"the parts differ in their columns: of {labelled:,} rows not all have {rows}; write "
             f"all parts with the same columns, or leave these out: drop={partly}"
         )
+    if GROUPS in first.held.rows and (n := len(np.unique(first.held.rows[GROUPS]))) < _FEW_GROUPS:
+        raise UserError(
+            f"`group_column` has too few groups: a tenth is held out, and of these {n}. Give rows "
+            "of more groups, or fit in memory"
+        )
     if len(first.held) < _FEWEST:
         few = first.rows < 2 * _FEWEST / HELD_SHARE
         raise UserError(
@@ -475,14 +523,17 @@ def _reservoir(first: FirstResult) -> tuple[FrameSample, list[str]]:
 
 
 def _columns(
-    drawn: FrameSample, first: FirstResult, key: str | None, kinds: dict[str, str] | None
+    drawn: FrameSample,
+    first: FirstResult,
+    apart: set[str | None],
+    kinds: dict[str, str] | None,
 ) -> tuple[ColumnSpec, ...]:
     """Columns of these `kinds` and, if not named, guessed from the reservoir; None: all numbers.
 
     A column that holds numbers in most rows and something else in others is one of numbers.
     """
-    frame = drawn.rows["frame"][[c for c in first.columns if c != key]]
-    there = {c: n - first.empty[c] for c, n in first.columns.items()}
+    frame = drawn.rows["frame"][[c for c in first.columns if c not in apart]]
+    there = {c: first.columns[c] - first.empty[c] for c in frame}
     mostly = [c for c, n in there.items() if n / 2 < first.numeric[c] < n]
     numbers = list(frame) if kinds is None else mostly
     kinds = kinds or {}
@@ -526,8 +577,8 @@ def _as_classes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 def _inputs(
     columns: tuple[ColumnSpec, ...], sample: RowSample, classes: np.ndarray
-) -> tuple[Any, np.ndarray, np.ndarray, Refusals]:
-    """Inputs, labels and numbers in their files of a sample, copies repeated; what was refused."""
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, Refusals]:
+    """Inputs, labels, numbers and last keys of a sample, copies repeated; what was refused."""
     scale = min(1.0, _COPIES * max(sample.most, len(sample)) / sample.counts.sum())
     times = np.maximum(1, np.round(scale * sample.counts)).astype(int)
     frame, numbers = sample.rows["frame"], sample.rows["number"]
@@ -536,7 +587,8 @@ def _inputs(
     at = np.arange(len(X)).repeat(times[valid])
     X = X.iloc[at].reset_index(drop=True)
     refused = Refusals(int(sample.counts[~valid].sum()), tuple(("", one) for one in unreadable))
-    return X, _as_classes(sample.labels[valid][at], classes), numbers[valid][at], refused
+    deciding = sample.rows["held"][valid][at]
+    return X, _as_classes(sample.labels[valid][at], classes), numbers[valid][at], deciding, refused
 
 
 # The second pass: sums over all rows that are not held out
@@ -594,7 +646,7 @@ class SecondPass:
         return reduce(add, found, SecondResult())
 
     def _of(self, part: str, batch: Batch) -> SecondResult:
-        kept = ~self.rule(self.reading.keys(batch)[1])
+        kept = ~self.rule(self.reading.keys(batch)[2])
         frame = batch.frame.loc[kept].reset_index(drop=True)
         X, valid, unreadable = as_inputs(self.columns, frame, batch.numbers[kept])
         y = _as_classes(batch.labels[kept][valid], self.classes)
@@ -607,7 +659,11 @@ class SecondPass:
 
 
 def _with_all_rows(
-    clf: DIPClassifier, added: SecondResult, classes: np.ndarray, held_out: list[Any]
+    clf: DIPClassifier,
+    added: SecondResult,
+    classes: np.ndarray,
+    held_out: list[Any],
+    groups: np.ndarray | None,
 ) -> None:
     """Put sums of all rows in place of those of the reservoir; learn from `held_out` again."""
     evidence = copy(clf.evidence_)
@@ -619,7 +675,7 @@ def _with_all_rows(
             width = np.where(width > 0, width, 1.0)
             density.reach_ = replace(density.reach_, low=added.sums.low, width=width)
     clf.evidence_ = evidence
-    clf.calibrate(*held_out)
+    clf.calibrate(*held_out, groups=groups)
 
 
 def _adds_up(clf: DIPClassifier) -> bool:
@@ -635,8 +691,11 @@ def _stream(
     X, valid, _ = as_inputs(columns, held.rows["frame"], held.rows["number"])
     rows = {"Z": evidence.transform(X), "P": clf.fitted_classifier().proba(X)}
     labels = _as_classes(held.labels[valid], clf.classes_)
+    share = HELD_SHARE
+    if GROUPS in held.rows:
+        share, rows[GROUPS] = 1.0, held.rows[GROUPS][valid]
     parts = (held.keys[valid], labels, held.counts[valid], rows, most)
-    sample = RowSample(*parts, share=HELD_SHARE)
+    sample = RowSample(*parts, share=share)
     return Stream(evidence.density_, evidence.features_, sample, evidence.n_, False)
 
 

@@ -122,7 +122,8 @@ def plan_fit(data: Any, order: OrderInParts, partitions: str | None, workers: in
     if not full:
         trouble = next((p.trouble for p in parts), "")
         raise UserError(f"there is no row to fit on{': ' * bool(trouble)}{trouble}")
-    sample, corrupt = _draw_rows(full, Reading(order.target, tuple(order.drop), order.key))
+    reading = Reading(order.target, tuple(order.drop), order.key, order.group_column)
+    sample, corrupt = _draw_rows(full, reading)
     rows, base = sum(part.rows for part in full), _peak()
     seconds, why, measured = None, "", len(sample)
     try:

@@ -49,6 +49,7 @@ def learn_parts(data: Any, order: OrderInParts, engine: Engine, **options: Any) 
     model = _model(order)
     columns = None if order.like is None else order.like.columns
     options |= {"drop": order.drop, "key": order.key, "types": dict(order.types)}
+    options["group_column"] = order.group_column
     options |= {"reservoir": order.reservoir, "calibration": order.calibration}
     fitted, caught, seconds = fit_with_warnings(
         lambda: fit(model, data, order.target, columns=columns, engine=engine, **options)
@@ -113,7 +114,8 @@ def _facts(
         "held_out": held_out,
         "seed": order.seed,
         "dropped": list(order.drop),
-        "held_out_how": "by what they hold",
+        "held_out_how": "by what they hold" if order.group_column is None else "by groups",
+        "group_column": order.group_column,
     }
     if order.like is not None:
         known = order.like.facts
