@@ -35,6 +35,7 @@ def own_state(tmp_path_factory):
 
 #: Folders whose subject is no fold: there three stand for five.
 FEW_FOLDS = {"table", "cli", "serve", "adapters", "onnx"}
+FEW_FOLDS |= {"io", "large", "monitor", "plots", "spectra", "explanation"}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -292,7 +292,9 @@ def one_of(value: Any, sizes: Sizes, *options: Any) -> None:
     hashable = value is None or isinstance(value, str | bool | int | float | tuple)
     # By type too: True is no 1.
     found = hashable and any(type(value) is type(o) and value == o for o in options)
-    need(found, f"is {value!r}, not one of {options}")
+    # The text of an estimator takes longer than all checks of it.
+    got = repr(value) if hashable else f"a {type(value).__name__}"
+    need(found, f"is {got}, not one of {options}")
 
 
 def text(value: Any, sizes: Sizes) -> None:

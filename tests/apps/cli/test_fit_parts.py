@@ -49,7 +49,8 @@ def fitted(days):
 
 def test_rows_of_the_classifier_are_told_where_they_are_fewer(days, tmp_path):
     model, page = tmp_path / "model.dipedl", tmp_path / "report.html"
-    words = ("--target", "y", "--model", "linear", "--workers", "1", "--out", model)
+    words = ("--target", "y", "--model", "linear", "--density", "gaussians", "--workers", "1")
+    words = (*words, "--out", model)
     said = run("fit", days / "one", *words, "--reservoir", 150)
     facts = read_model(model).facts
     told = f"{facts['learned']:,} rows, the classifier from {facts['classifier_rows']:,} of them"
@@ -183,7 +184,7 @@ def test_numbers_of_many_classes_are_classes_if_that_is_said(in_parts, tmp_path)
     frame += np.random.default_rng(0).normal(scale=0.1, size=frame.shape)
     frame.assign(y=y).to_parquet(tmp_path / "many.parquet", index=False)
     words = ("fit", tmp_path / "many.parquet", "--target", "y", "--model", "linear")
-    words = (*words, *("--density", "gaussians", "--workers", "1") * in_parts, "-q")
+    words = (*words, "--density", "gaussians", *("--workers", "1") * in_parts, "-q")
     out = tmp_path / "many.dipedl"
     told = run(*words, "--out", out, code=1)
     assert "if these numbers are names of classes: --types y=category" in told
@@ -226,7 +227,7 @@ WRONG = [
         }.items()
     ),
     (("ONE", "--like", "FITTED", "--target", "c"), 2, "that model predicts 'y'"),
-    ((*ONE, "--drop", "nope"), 1, "--drop names 'nope', which is not in part"),
+    ((*ONE, "--drop", "nope", "--workers", "1"), 1, "--drop names 'nope', which is not in part"),
     (("ONE",), 2, "--target must be given"),
     ((*ONE, "--density", "kde"), 2, "--density must be one of"),
     ((*ONE, "--time-column", "7"), 2, "--time-column is for a fit in memory"),
