@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "public_names",  # the extensions from here on are those of _ext
     "commands",
+    "all_methods",
     "repository_files",
     "long_tables",
     "mathml",
