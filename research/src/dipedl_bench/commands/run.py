@@ -54,6 +54,10 @@ DataFolder = Annotated[
     typer.Option(help="Folder of the data sets; default: $DIPEDL_DATA, else downloaded."),
 ]
 
+_ON_CALIBRATION = (
+    "methods are fitted here on calibration rows, which the network has not seen; published rows "
+    "are fitted on its training rows, and may be of another training"
+)
 #: So many rows that a budget left are named.
 _NAMED = 12
 _COMPARED = "A table for a paper, best and not significantly worse in bold, "
@@ -355,6 +359,7 @@ def score_methods(
         from ..tables.blocks import markdown
         from ..tables.table import bench_table
 
+        typer.echo(f"dipedl-bench: {_ON_CALIBRATION}", err=True)
         own = all(":" in name for name in method or ())
         for suite in suites:
             rows = []
