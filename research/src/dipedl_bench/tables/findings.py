@@ -136,17 +136,20 @@ def _shifted_sentence(table: BenchTable, line: Line, name: str) -> str:
             stable(cell), *(with_decimals_of(end, cell) for end in cell.ci95_images)
         )
 
-    n, avoided = table.n[f"{SHIFTED_PREFIX}{name}"], line.cells.get(f"errors_avoided_10/{name}")
+    n, kinds = table.n[f"{SHIFTED_PREFIX}{name}"], ("balanced_accuracy", "errors_avoided_10")
+    cells = balanced, avoided = [line.cells.get(f"{kind}/{name}") for kind in kinds]
     text = (
         f"{set_title(name, table.suite)} ({n:,}): {line.title} has a balanced accuracy of "
-        f"{share(line.cells.get(f'balanced_accuracy/{name}'))}"
+        f"{share(balanced)}"
     )
     if avoided is not None:
         text += (
             "; leaving the least trusted tenth unanswered avoids a share of "
             f"{share(avoided)} of its errors"
         )
-    return f"{text}. In brackets 95 % over the {captions_of(table.suite).rows}."
+    if any(cell is not None and cell.ci95_images for cell in cells):
+        text += f". In brackets 95 % over the {captions_of(table.suite).rows}"
+    return f"{text}."
 
 
 def shortfalls(table: BenchTable) -> list[str]:
