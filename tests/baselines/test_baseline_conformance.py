@@ -50,13 +50,15 @@ def default(name):
 
 
 def cheap(cls):
+    if cls.__name__ == "CEDL":
+        return {"estimator": baselines.EDL(**cheap(baselines.EDL))}
     if hasattr(cls, "_test_params"):
         return cls._test_params()
     names = inspect.signature(cls).parameters
     if "training" not in names:
         return {}
     nn = pytest.importorskip("dipedl.networks")
-    training = nn.Training(epochs=3, batch_size=16, learning_rate=0.02, n_jobs=1)
+    training = nn.Training(epochs=3, batch_size=64, learning_rate=0.02, n_jobs=1)
     dropout = 0.2 if cls.__name__ == "MCDropout" else 0.0
     # Three classes of few rows: in more dimensions a flow has not learned them in so short a time.
     latent = {"latent_dim": 2} if "latent_dim" in names else {}
@@ -64,10 +66,13 @@ def cheap(cls):
 
 
 def longer(estimator):
-    """Trained until it has learned something."""
-    if "training" not in estimator.get_params(deep=False):
-        return estimator
-    return clone(estimator).set_params(training=replace(estimator.training, epochs=30))
+    """Trained until it has learned something, as the estimator that it wraps."""
+    trainings = {
+        name: replace(value, epochs=30, batch_size=16)
+        for name, value in estimator.get_params().items()
+        if name.rpartition("__")[2] == "training"
+    }
+    return clone(estimator).set_params(**trainings) if trainings else estimator
 
 
 def variants():

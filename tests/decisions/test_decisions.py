@@ -100,11 +100,13 @@ def plain(found):
 def baseline(name):
     cls = getattr(baselines, name)
     names = inspect.signature(cls).parameters
-    training = Training(epochs=20, batch_size=32, learning_rate=0.02, n_jobs=1)
+    training = Training(epochs=20, batch_size=75, learning_rate=0.02, n_jobs=1)
     network = {"backbone": MLP((16,), dropout=0.2 if name == "MCDropout" else 0.0)}
     if "training" in names:
         own = {"density": GDADensity()} if name == "DAEDL" else {}
         return cls(**network, training=training, **own)
+    if name == "CEDL":
+        return cls(baseline("EDL"))
     return cls(**cls._test_params()) if hasattr(cls, "_test_params") else cls()
 
 
