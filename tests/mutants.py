@@ -975,9 +975,38 @@ MUTANTS = [
     Mutant(
         "held-out scores above those of the final model",
         "src/dipedl/held_out.py",
-        "scores = np.minimum(scores, whole.scores_of(rows))",
+        "scores = np.minimum(scores, whole.scores_of(rows, alone))",
         "scores = scores",
         "tests/calibration/test_folds.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
+    ),
+    Mutant(
+        "scores of rows by folds alone",
+        "src/dipedl/held_out.py",
+        "whole = replace(whole, density_labels=y)",
+        "pass",
+        "tests/calibration/test_folds.py::test_false_alarms_of_few_rows_are_as_many_as_stated",
+    ),
+    Mutant(
+        "rows left out one by one though features were learned from them",
+        "src/dipedl/held_out.py",
+        "not many_copies and learns_by_column(whole.features)",
+        "not many_copies",
+        "tests/calibration/test_folds.py::"
+        "test_rows_are_left_out_one_by_one_where_nothing_else_knows_them",
+    ),
+    Mutant(
+        "rows left out one by one though copies of them stay",
+        "src/dipedl/held_out.py",
+        "by_content and not many_copies and learns",
+        "by_content and learns",
+        "tests/calibration/test_folds.py::test_copies_and_rows_of_a_group_are_held_out_together",
+    ),
+    Mutant(
+        "a covariance without a row has its own determinant",
+        "src/dipedl/gaussians/factor.py",
+        "p * np.log(scale) + np.log(rest)",
+        "p * np.log(scale)",
+        "tests/density/test_gaussians.py::test_scores_without_the_row_against_as_many_fits",
     ),
     Mutant(
         "calibration rows never compared with those of the fit",

@@ -101,7 +101,10 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         Rows that calibrator, normaliser, thresholds and the choice of the density learn from. An
         int: rows held out in that many folds (density and classifier are fitted again for each,
         then on everything; a frozen classifier is not). "auto": as many of 5 folds as hold out
-        5,000 rows. A splitter such as ``ShuffleSplit(1, test_size=0.2)``: its held-out parts.
+        5,000 rows. With either, Gaussians and neighbours of the default density score a held-out
+        row by the fit to all others, in closed form, unless rows have copies or groups, or features
+        learn more than scales and levels of single columns. A splitter such as
+        ``ShuffleSplit(1, test_size=0.2)``: its held-out parts.
         "in-sample": the training rows, as the paper does; new inputs then look far too rare.
     false_alarm_rate : float, default=0.05
         Share of held-out ID inputs that `predict_ood` may flag; takes effect in `fit`. For another

@@ -221,7 +221,7 @@ class EvidenceModel(BaseEstimator):
         """
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
-        folds, source, origin = fit_folds(self, whole, y, pairs)
+        folds, whole, source, origin = fit_folds(self, whole, y, pairs)
         with one_thread(Z, blas=True):
             held_out = predict_held_out(folds, whole, source, origin, seed(self.random_state))
         if groups is not None and pairs is not None and origin == "left out":

@@ -6,7 +6,7 @@ before, of one class, copies of one another) is found and warned of at once, wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -40,7 +40,7 @@ from .density.base import (
 )
 from .density.ensemble import DensityEnsemble, DensitySelector
 from .evidence.normalizers import alarm_threshold, weighted_quantile
-from .features.pipelines import is_narrow
+from .features.pipelines import is_narrow, learns_by_column
 from .features.transformer import refit_feature_transformer
 from .inputs import (
     FittedClassifier,
@@ -247,6 +247,9 @@ class Fold:
         Features of X.
     rows : ndarray of int, shape (m,), or None
         Which rows of the fit on all rows these are; None if they are none of them.
+    density_labels : ndarray, shape (m,), or None
+        Labels as the density was given them, where it may leave out its rows one at a time: none
+        has to stay with its copies or its group, and the features hardly know it.
     """
 
     density: Any
@@ -257,18 +260,31 @@ class Fold:
     w: np.ndarray | None
     Z: np.ndarray
     rows: np.ndarray | None = None
+    density_labels: np.ndarray | None = None
 
     def proba(self, X: Any) -> np.ndarray | None:
         """Class probabilities of X (n, d), shape (n, k); None without a classifier."""
         return None if self.classifier is None else self.classifier.proba(X)
 
-    def scores_of(self, rows: np.ndarray) -> np.ndarray:
-        """Scores of some of the rows, by their numbers; no row is its own neighbour."""
+    def leave_one_out(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return components of some of the rows, each by the fit to all others, where known."""
+        if self.density_labels is None or not isinstance(self.density, DensityEnsemble):
+            return {}
+        w = None if self.w is None else self.w[rows]
+        return self.density.leave_one_out(self.Z[rows], self.density_labels[rows], w)
+
+    def scores_of(self, rows: np.ndarray, alone: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return scores of some of the rows, by their numbers; no row is its own neighbour.
+
+        `alone` are those components that `leave_one_out` knows.
+        """
         density, Z = exclude_self(self.density), self.Z[rows]
         P = self.proba(_safe_indexing(self.X, rows)) if takes_proba(density) else None
         if isinstance(density, DensityEnsemble):
             # As rows of folds are scored: nothing is held down for being out of reach.
-            return np.asarray(density.combine(density.component_scores(Z, P)))
+            others = [name for name in density.component_names_ if name not in alone]
+            scores = density.component_scores(Z, P, others)
+            return np.asarray(density.combine({**scores, **alone}))
         return log_density(density, Z, P)
 
     def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
@@ -300,7 +316,7 @@ class Fold:
 
 def fit_folds(
     evidence: Any, whole: Fold, y: np.ndarray, pairs: Pairs | None
-) -> tuple[Iterable[Fold], str, Origin]:
+) -> tuple[Iterable[Fold], Fold, str, Origin]:
     """Fit the parts of an evidence model without some rows; say where these rows came from.
 
     Parameters
@@ -319,16 +335,18 @@ def fit_folds(
     folds : iterable of Fold
         Each is fitted when it is asked for: two of them never need memory at once. With `n_jobs`
         all are fitted in processes.
+    whole : Fold
+        That of all rows; with `density_labels` where its density may leave rows out one at a time.
     source : str
         Where the held-out rows came from, in words.
     origin : Origin
     """
     if isinstance(evidence.cv, str) and evidence.cv == IN_SAMPLE:
         source = f"the {len(y)} inputs the density was fitted on (in-sample)"
-        return [whole], source, "in-sample"
+        return [whole], whole, source, "in-sample"
     if is_frozen(evidence.density):
         source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
-        return [whole], source, "frozen density"
+        return [whole], whole, source, "frozen density"
     by_content = pairs is None and isinstance(evidence.cv, str | int)
     many_copies = warn_of_copies(whole.X, whole.Z, by_content=by_content)
     if pairs is None:
@@ -346,12 +364,14 @@ def fit_folds(
             seeded.random_state = seed(evidence.random_state)
         steps.append((seeded, whole, y, train, held_out, selected))
     source = f"{how} of {sum(len(held_out) for _, held_out in pairs)} inputs"
+    if by_content and not many_copies and learns_by_column(whole.features):
+        whole = replace(whole, density_labels=y)
     if evidence.n_jobs in (None, 1):
-        return (_fit_fold(*step) for step in steps), source, "left out"
+        return (_fit_fold(*step) for step in steps), whole, source, "left out"
     folds: Iterable[Fold] = Parallel(n_jobs=evidence.n_jobs)(
         delayed(_fit_fold)(*step) for step in steps
     )
-    return folds, source, "left out"
+    return folds, whole, source, "left out"
 
 
 def _fit_fold(
@@ -430,10 +450,13 @@ def predict_held_out(
 ) -> HeldOut:
     """Return predictions of all folds on their rows; a `DensityEnsemble` learns its combiner.
 
-    Folds predict one after the other, and none is kept. A fold's score of a row is capped by the
-    score of the model fitted on all rows, `whole`: that model has seen the row, so a higher fold
-    score means a shift of level. Where rows repeat, as those of a few categories do, their scores
-    are equal too, and a difference of level flags them all.
+    Folds predict one after the other, and none is kept. A density of fewer rows gives new ones a
+    lower score than that of all rows, `whole`, which is to be judged: where `whole` can tell what
+    it would say of a row had it seen all others, that score takes the place of the fold's. The
+    choice among densities, and their weights, stay those of the folds, which score pseudo-outliers
+    too. No score is above that of `whole` with its own classifier, which has seen the row: a higher
+    one means a shift of level. Where rows repeat, as those of a few categories do, their scores are
+    equal too, and a difference of level flags them all.
     """
     density, parts, pseudo_outliers = whole.density, [], None
     ensemble = isinstance(density, DensityEnsemble)
@@ -448,18 +471,21 @@ def predict_held_out(
     proba, labels, weights, rows = (
         None if of_folds[0] is None else np.concatenate(of_folds) for of_folds in others
     )
-    columns, names = None, ()
+    columns, names, alone = None, (), {}
     if ensemble:
         components = density.merge_folds(failed, scores)
         # Errors of the classifier are known only where labels are.
         wrong = None if labels is None or proba is None else proba.argmax(axis=1) != labels
         density.fit_combiner(components, pseudo_outliers, weights, wrong).warn_if_blind()
+        if rows is not None and (alone := whole.leave_one_out(rows)):
+            components |= alone
+            density.learn_ranks(components, weights)
         columns, names = np.column_stack(list(components.values())), tuple(components)
         scores = density.combine_held_out(components, weights)
     else:
         scores = np.concatenate(scores)
     if rows is not None:
-        scores = np.minimum(scores, whole.scores_of(rows))
+        scores = np.minimum(scores, whole.scores_of(rows, alone))
     return HeldOut(scores, source, weights, proba, labels, columns, names, origin)
 
 

@@ -12,9 +12,12 @@ from scipy import stats
 from scipy.special import logsumexp
 from scipy.stats import ortho_group
 from sklearn.covariance import ledoit_wolf, oas
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from dipedl import DIPClassifier
-from dipedl.density import GaussianDensity, GDADensity, MahalanobisDensity
+from dipedl.density import GaussianDensity, GDADensity, MahalanobisDensity, RelativeDensity
+from dipedl.density.base import fit_copy, leave_one_out, log_density
 from dipedl.gaussians.factor import log_densities
 from dipedl.gaussians.moments import Moments, pool, shrinkage_intensity, shrunk_covariance
 
@@ -648,3 +651,34 @@ def test_a_distance_that_overflows_is_infinite(rows):
     (reading,) = density.explain_rows(far)
     assert reading["squared_distance"] == np.inf
     assert density.score_samples(far) == -np.inf
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "density",
+    [
+        GDADensity(shrinkage=None),
+        GDADensity("tied", shrinkage=None),
+        GaussianDensity(shrinkage=None),
+        RelativeDensity(GDADensity("tied", shrinkage=None), GaussianDensity(shrinkage=None)),
+        make_pipeline(Normalizer(), GDADensity("tied", shrinkage=0.3)),
+    ],
+    ids=["full", "tied", "one", "ratio", "unit length"],
+)
+def test_scores_without_the_row_against_as_many_fits(rng, density, weighted):
+    y = np.repeat([2, 5, 7], [30, 20, 10])
+    X = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4)) + y[:, None]
+    w = rng.integers(1, 4, 60).astype(float) if weighted else None
+    found = leave_one_out(fit_copy(density, X, y, w), X, y, w)
+    for i in range(60):
+        others = np.arange(60) != i
+        fit = fit_copy(density, X[others], y[others], None if w is None else w[others])
+        # The target of a shrinkage, which moves by a share of one row, stays.
+        close = 0.05 if isinstance(density, Pipeline) else 1e-9
+        assert found[i] == pytest.approx(log_density(fit, X[[i]])[0], rel=close, abs=close)
+
+
+@pytest.mark.parametrize("density", [GDADensity("diag"), GDADensity("shared-basis")])
+def test_forms_that_take_new_fits_say_so(data, density):
+    X, y = data
+    assert leave_one_out(density.fit(X, y), X, y, None) is None

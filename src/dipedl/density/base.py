@@ -277,6 +277,22 @@ def exclude_self(density: Any) -> Any:
     return density.exclude_self() if not frozen and hasattr(density, "exclude_self") else density
 
 
+def leave_one_out(
+    density: Any, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None
+) -> np.ndarray | None:
+    """Return scores of rows Z (n, p) of the fit, each by the fit to all others; None if unknown.
+
+    Known to densities with a method `leave_one_out`, and to pipelines of a ``Normalizer`` and one.
+    """
+    if (behind := density_after_normalizer(density)) is not None:
+        return leave_one_out(behind, unit_rows(Z), y, w)
+    if isinstance(density, FrozenEstimator) or not hasattr(density, "leave_one_out"):
+        return None
+    with np.errstate(all="ignore"):
+        scores = density.leave_one_out(Z, y, w)
+    return None if scores is None else np.asarray(scores, dtype=np.float64)
+
+
 def takes_proba(density: Any) -> bool:
     """Return whether a density takes class probabilities; a fitted one, if it was given them."""
     inner: Any = density.estimator if isinstance(density, FrozenEstimator) else density

@@ -33,6 +33,7 @@ from .base import (
     clone_with_selected,
     exclude_self,
     fit_copy,
+    leave_one_out,
     log_density,
     score_parts,
 )
@@ -287,6 +288,23 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             scores[CLASSIFIER] = confidence(proba)
         return scores
 
+    def leave_one_out(self, Z: Rows, y: Rows, w: Rows | None) -> dict[str, Rows]:
+        """Return component scores of rows Z (n, p) of the fit, each by the fit to all others.
+
+        Of those estimators alone that can tell without a new fit. Rows that the fit has left out,
+        far from all others, are scored as they are.
+        """
+        inside = self.reach_.ranges_outside(Z) <= 0
+        scores = {}
+        for name, part in self.estimators_.items():
+            known = leave_one_out(part, Z[inside], y[inside], _take(w, inside))
+            if known is not None and np.isfinite(known).all():
+                scores[name] = np.empty(len(Z))
+                scores[name][inside] = known
+                if not inside.all():
+                    scores[name][~inside] = log_density(part, Z[~inside])
+        return scores
+
     def score_samples(self, X: Any, proba: Any = None) -> Rows:
         """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
         require_fitted(self, "component_names_")
@@ -428,6 +446,13 @@ class FusedDensity(DensityEnsemble):
         self.reach_ = self.reach_.below(self.combine(scores), w)
         return self
 
+    def learn_ranks(self, scores: Scores, w: Rows | None = None) -> Self:
+        """Learn the normal scores anew, from other scores of held-out rows; weights stay."""
+        for name in self.component_names_:
+            self.normal_scores_[name] = NormalScores().fit(scores[name], w, source="held-out rows")
+        self.reach_ = self.reach_.below(self.combine(scores), w)
+        return self
+
     @property
     def voting_(self) -> tuple[str, ...]:
         """The densities of positive weight."""
@@ -560,6 +585,13 @@ class DensitySelector(DensityEnsemble):
         self.runner_up_ = str(rows[1]["name"]) if len(rows) > 1 else None
         self.fusion_ = fusion if self.choice_ == FUSED else None
         self.component_names_ = fusion.component_names_ if self.fusion_ else (self.choice_,)
+        self.reach_ = self.reach_.below(self.combine(scores), w)
+        return self
+
+    def learn_ranks(self, scores: Scores, w: Rows | None = None) -> Self:
+        """Learn the normal scores anew, from other scores of held-out rows; the choice stays."""
+        if self.fusion_ is not None:
+            self.fusion_.learn_ranks(scores, w)
         self.reach_ = self.reach_.below(self.combine(scores), w)
         return self
 

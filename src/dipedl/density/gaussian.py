@@ -8,6 +8,7 @@ from functools import cache, reduce
 from typing import Any, Self
 
 import numpy as np
+from scipy import special
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -20,6 +21,7 @@ from ..gaussians.factor import (
     explain_nearest,
     explain_rows,
     factorise,
+    leave_one_out_densities,
     mixture_log_density,
     squared_distances,
 )
@@ -48,6 +50,7 @@ from .base import (
     check_training_rows,
     clone_with_selected,
     fit_copy,
+    leave_one_out,
     log_density,
     requires_labels,
 )
@@ -154,6 +157,16 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         return self.factor_.log_density(Z)
+
+    def leave_one_out(self, Z: np.ndarray, y: Any, w: np.ndarray | None) -> np.ndarray | None:
+        """Return `log_density` of rows Z (n, p) of the fit, each by the fit to all others, (n,).
+
+        None for a diagonal covariance. y is ignored.
+        """
+        if self.covariance_type != "full":
+            return None
+        parts = [self.factor_], [self.moments_], np.array([self.shrinkage_])
+        return leave_one_out_densities(*parts, Z, np.zeros(len(Z), int), w)[:, 0]
 
     def explain_rows(self, X: Any, top: int = 5) -> list[dict[str, Any]]:
         """Return for each row of X (n, p) its distance and the `top` features that make it far.
@@ -420,6 +433,19 @@ class GDADensity(LogDensityMixin, ClassConditionalGaussians):
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         return mixture_log_density(self.factors_, self.log_weights_, Z)
 
+    def leave_one_out(self, Z: np.ndarray, y: Any, w: np.ndarray | None) -> np.ndarray | None:
+        """Return `log_density` of rows Z (n, p) of the fit, each by the fit to all others, (n,).
+
+        `y` (n,) and `w` (n,) are their labels and weights. None where that takes new fits: for
+        diagonal covariances and a shared basis.
+        """
+        if self.covariance_type not in ("full", "tied"):
+            return None
+        own = np.searchsorted(self.classes_, y)
+        parts = self.factors_, self.moments_, self.shrinkage_
+        joint = leave_one_out_densities(*parts, Z, own, w) + self.log_weights_
+        return np.asarray(special.logsumexp(joint, axis=1))
+
     @property
     def log_weights_(self) -> np.ndarray:
         """Logarithms of the mixture weights, shape (k,)."""
@@ -598,11 +624,16 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
 
     def log_ratio(self, foreground: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return `log_density` of features Z (n, p) whose scores by the foreground are known."""
-        background = log_density(self.background_, Z)
-        # Both are -inf where distances overflow: there a row is far from everything.
-        finite = np.isfinite(foreground) & np.isfinite(background)
-        score = np.full(len(Z), -np.inf)
-        return np.asarray(np.subtract(foreground, background, out=score, where=finite))
+        return _log_ratio(foreground, log_density(self.background_, Z))
+
+    def leave_one_out(self, Z: np.ndarray, y: Any, w: np.ndarray | None) -> np.ndarray | None:
+        """Return `log_density` of rows Z (n, p) of the fit, each by the fit to all others, (n,).
+
+        None where one of the parts cannot tell without new fits.
+        """
+        near = leave_one_out(self.density_, Z, y, w)
+        far = None if near is None else leave_one_out(self.background_, Z, y, w)
+        return None if far is None else _log_ratio(near, far)
 
     def __sklearn_tags__(self) -> Tags:
         """Labels are required if a part requires them; the default foreground does."""
@@ -615,3 +646,11 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         """Return foreground and background before they are cloned and fitted."""
         foreground = GDADensity("tied") if self.density is None else self.density
         return foreground, GaussianDensity() if self.background is None else self.background
+
+
+def _log_ratio(foreground: np.ndarray, background: np.ndarray) -> np.ndarray:
+    """Return the difference of log-densities (n,); -inf where either is."""
+    # Both are -inf where distances overflow: there a row is far from everything.
+    finite = np.isfinite(foreground) & np.isfinite(background)
+    score = np.full(len(foreground), -np.inf)
+    return np.asarray(np.subtract(foreground, background, out=score, where=finite))

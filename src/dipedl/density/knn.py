@@ -198,6 +198,14 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         density.neighbors_ = copy(self.neighbors_).set_params(n_neighbors=k)
         return density
 
+    def leave_one_out(self, Z: np.ndarray, y: Any, w: Any) -> np.ndarray | None:
+        """Return `log_density` of rows Z (n, p) of the fit, each by the fit to all others, (n,).
+
+        None where a part of the rows is kept. Labels and weights are ignored.
+        """
+        density = self.exclude_self()
+        return None if density is self else density.log_density(Z)
+
     @property
     def log_constant_(self) -> float:
         """``log k - log n - log V_p``, in nats."""

@@ -19,6 +19,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from ..maths.arrays import is_missing
@@ -280,6 +281,26 @@ def _steps(estimator: Any) -> list[tuple[str, Any]]:
     inner = _steps(last)
     nested = [(name, Pipeline(inner))] if inner else []
     return [(n, step) for n, step in before if hasattr(step, "transform")] + nested
+
+
+def learns_by_column(transformer: Any) -> bool:
+    """Return whether fitted steps learn each column by itself and no labels, as scalers do.
+
+    What they make of a row then depends little on whether the row was in the fit. Frozen ones learn
+    nothing.
+    """
+    if transformer is None or isinstance(transformer, str | FrozenEstimator):
+        return True
+    if isinstance(transformer, Pipeline):
+        return all(learns_by_column(step) for _, step in transformer.steps)
+    if isinstance(transformer, FeatureUnion):
+        return all(learns_by_column(part) for _, part in transformer.transformer_list)
+    if isinstance(transformer, ColumnTransformer):
+        return all(learns_by_column(part) for _, part, _ in transformer.transformers_)
+    columnwise = (
+        OneToOneFeatureMixin, OneHotEncoder, SimpleImputer, MissingIndicator, FunctionTransformer
+    )  # fmt: skip
+    return isinstance(transformer, columnwise) and not get_tags(transformer).target_tags.required
 
 
 def is_narrow(X: Any) -> bool:

@@ -19,6 +19,7 @@ from .moments import (
     constant_message,
     rank,
     shrunk_covariance,
+    weights_of,
 )
 
 _CHUNK_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 23
@@ -409,6 +410,51 @@ def log_densities(factors: Sequence[GaussianFactor], X: np.ndarray) -> np.ndarra
         log_det = np.array([factor.log_det for factor in factors])
     constant = X.shape[1] * LOG_2PI + log_det
     return np.asarray(-0.5 * (constant + squared_distances(factors, X)))
+
+
+def leave_one_out_densities(
+    factors: Sequence[GaussianFactor],
+    moments: Sequence[Moments],
+    intensity: np.ndarray,
+    X: np.ndarray,
+    own: np.ndarray,
+    w: np.ndarray | None,
+) -> np.ndarray:
+    """Return `log_densities` of rows X (n, p) of the fit, each by the fit to all others, (n, k).
+
+    `factors` and `moments` are those of k Gaussians, full or tied, `intensity` (k,) is their
+    shrinkage, `own` (n,) the number of the class of each row and `w` (n,) its weight. A row alone
+    in its class has density zero there. The variance that covariances are shrunk towards stays.
+
+    Without a row at ``d = x - m``, of squared distance ``M = d^T C^-1 d``, the covariance is
+    ``scale (C - b d d^T)``; its determinant and its inverse follow from M (Sherman, Morrison).
+    """
+    n, p = X.shape
+    weight = weights_of(moments)
+    w = np.ones(n) if w is None else w
+    rows, left = np.arange(n), weight[own] - w
+    with np.errstate(all="ignore"):
+        gain = weight[own] / left
+        distances = np.array(squared_distances(factors, X))
+        M = distances[rows, own].copy()
+        total = weight.sum() if isinstance(factors, TiedFactors) else weight[own]
+        scale = total / (total - w)
+        b = (1 - intensity[own]) * gain * w / ((total - w) * scale)
+        rest = 1 - b * M
+        log_det = np.tile([factor.log_det for factor in factors], (n, 1))
+        change = p * np.log(scale) + np.log(rest)
+        if isinstance(factors, TiedFactors):
+            log_det += change[:, None]
+            between = squared_distances(factors, factors.mean)[own]
+            cross = (M[:, None] + distances - between) / 2
+            distances = (distances + (b / rest)[:, None] * cross**2) / scale[:, None]
+        else:
+            log_det[rows, own] += change
+        distances[rows, own] = gain**2 * M / (scale * rest)
+        joint = -0.5 * (p * LOG_2PI + log_det + distances)
+    bad = ~((left > 0) & (rest > 0))
+    joint[rows[bad], own[bad]] = -np.inf
+    return np.asarray(np.where(np.isnan(joint), -np.inf, joint))
 
 
 def explain_rows(
