@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, roc_curve
 
-from dipedl_bench.results.metrics import adaptive_ece, aupr_in, ood_brier
+from dipedl_bench.results.metrics import adaptive_ece, aupr_in, caught_at_5, ood_brier
 
 
 def naive_adaptive_ece(y, proba, n_bins):
@@ -63,3 +63,14 @@ def test_brier_of_unknown_inputs_agrees_with_a_loop(rng):
     _, proba = some_rows(rng)
     loop = sum(sum((p - 1 / 3) ** 2 for p in row) for row in proba) / len(proba)
     assert ood_brier(proba) == pytest.approx(loop, rel=1e-12)
+
+
+def test_power_is_the_height_of_the_roc_curve_at_one_false_alarm_in_twenty(rng):
+    for n_in, n_out in ((20, 30), (200, 7), (19, 5)):
+        u_in, u_out = rng.integers(0, 40, n_in) / 8, rng.integers(10, 60, n_out) / 8
+        labels = np.repeat([0, 1], [n_in, n_out])
+        false, true, _ = roc_curve(labels, np.r_[u_in, u_out], drop_intermediate=False)
+        # 0.05 is one of 20 rows, but for rounding
+        expected = true[false <= 0.05 + 1e-9].max()
+        assert caught_at_5(u_in, u_out) == pytest.approx(expected, rel=1e-12)
+    assert caught_at_5(np.zeros(40), np.zeros(30)) == 0

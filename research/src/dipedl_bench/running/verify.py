@@ -40,6 +40,7 @@ ACROSS = {
     "aupr": 0.02,
     "aupr_in": 0.02,
     "fpr95": 0.05,
+    "caught_5": 0.05,
     "brier_ood": 0.03,
     "coverage": 0.05,
     "width_95": 0.02,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..names import refuse_unknown
 from ..results.predictions import ranks_file, read_ranks
-from ..results.scores import OOD_PREFIX, risk_areas
+from ..results.scores import LATER, OOD_PREFIX, later_metrics
 from ..results.significance import (
     Ranking,
     adjust_holm,
@@ -128,17 +128,18 @@ def predictions_of(store: Store, row: Row) -> Arrays | None:
 
 
 def complete_rows(store: Store, rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return rows with AURC and AUGRC where they lack them and their predictions are there.
+    """Return rows with the metrics that came later than they, where their predictions are there.
 
     No other metric of a row changes, and no file.
     """
     complete = []
     for row in rows:
         row = dict(row)
-        if row["metrics"] and "aurc" not in row["metrics"]:
+        there = {name.partition("/")[0] for name in row["metrics"]}
+        if there and not there.issuperset(LATER):
             arrays = predictions_of(store, row)
             if arrays is not None:
-                row["metrics"] = {**row["metrics"], **risk_areas(arrays)}
+                row["metrics"] = {**later_metrics(arrays), **row["metrics"]}
         complete.append(row)
     return complete
 

@@ -112,7 +112,10 @@ def _by_pair(table: BenchTable) -> Iterator[Block]:
     )
     yield from interval_blocks(table)
     yield "All methods, over all lines", summary_frame(table)
+    there = {name.partition("/")[0] for line in table.lines for name in line.cells}
     for metric, title in {**PAIR_TITLES, **KNOWN_TITLES}.items():
+        if metric not in there:
+            continue
         yield title, pair_frame(table, main, metric)
         if parts and metric in _OF_PARTS:
             yield f"{title} of parts", pair_frame(table, parts, metric)

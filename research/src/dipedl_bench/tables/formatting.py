@@ -30,6 +30,7 @@ _METRICS = {
     "aurc": "AURC",
     "augrc": "AUGRC",
     "auroc": "AUROC",
+    "caught_5": "caught at 5 %",
     "aupr": "AUPR",
     "aupr_in": "AUPR, ID positive",
     "fpr95": "FPR95",

@@ -23,7 +23,13 @@ Pair = tuple[str, str, str]
 #: A third of the rows counts as covered from here on.
 _COVERED = 0.8
 #: Metrics of a pair and of a classifier, and how they are called.
-PAIR_TITLES = {"auroc": "AUROC", "aupr": "AUPR", "fpr95": "FPR95", "brier_ood": "OOD Brier"}
+PAIR_TITLES = {
+    "auroc": "AUROC",
+    "caught_5": "Caught at 5 % false alarms",
+    "aupr": "AUPR",
+    "fpr95": "FPR95",
+    "brier_ood": "OOD Brier",
+}
 KNOWN_TITLES = {
     "accuracy": "Accuracy",
     "brier_id": "ID Brier",
@@ -84,7 +90,8 @@ def regret(table: BenchTable, pairs: DataFrame) -> Series:
 def summary(table: BenchTable) -> DataFrame:
     """Return a row for each method over the pairs that both it and the bare classifier have.
 
-    "lines" is their number, "worst" the lowest difference to the bare classifier's AUROC, at
+    "lines" is their number, "caught" the mean share of OOD rows flagged at 5 % false alarms, over
+    those lines that have it; "worst" the lowest difference to the bare classifier's AUROC, at
     "worst_at"; "brier_ratio" the mean OOD Brier over the bare classifier's, "brier_cost" the same
     of the ID Brier, less one; "error_auroc" the mean AUROC of spotting the classifier's own errors.
     """
@@ -107,6 +114,7 @@ def summary(table: BenchTable) -> DataFrame:
             "method": method,
             "lines": len(gap),
             "auroc": mean("auroc", method),
+            "caught": mean("caught_5", method),
             "auroc_bare": mean("auroc", table.bare),
             "worst": float(gap.min()),
             "worst_at": pair_title(gap.idxmin()) if len(gap) else "",
@@ -122,6 +130,7 @@ def summary(table: BenchTable) -> DataFrame:
 SUMMARY: dict[str, Callable[..., str]] = {
     "lines": lambda s: str(s.lines),
     "AUROC": lambda s: three_decimals(s.auroc),
+    "caught at 5 %": lambda s: three_decimals(s.caught) if np.isfinite(s.caught) else "not yet run",
     "bare AUROC there": lambda s: three_decimals(s.auroc_bare),
     "difference": lambda s: with_sign(s.auroc - s.auroc_bare),
     "worst line": lambda s: with_sign(s.worst),

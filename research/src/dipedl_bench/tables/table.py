@@ -45,11 +45,11 @@ Interval = tuple[float, float]
 Row = Mapping[str, Any]
 
 #: Metrics of an OOD set; all others are of a data set and a classifier alone.
-OF_OOD = ("auroc", "aupr", "fpr95", "brier_ood")
+OF_OOD = ("auroc", "caught_5", "aupr", "fpr95", "brier_ood")
 #: Metrics of which more is better, and `recall` of any class; of all others less is.
 _HIGHER = (
-    "accuracy balanced_accuracy worst_recall errors_avoided_10 auroc aupr aupr_in auroc_confidence "
-    "error_auroc error_correlation"
+    "accuracy balanced_accuracy worst_recall errors_avoided_10 auroc caught_5 aupr aupr_in "
+    "auroc_confidence error_auroc error_correlation"
 ).split()
 _KNOWN_EXTRA = ("nll", "ece", "adaptive_ece", "errors_avoided_10", "aurc", "augrc")
 _OOD_EXTRA = ("aupr_in", "fpr95", "aurc", "augrc")
