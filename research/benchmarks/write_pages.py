@@ -87,20 +87,27 @@ def page_of_toys(root: Path) -> str:
 
 @cache
 def metrics_of(suite: str) -> DataFrame:
-    """Return metrics of the profile on two CPU cores, an index of methods and classifiers."""
+    """Return metrics of the profile on two CPU cores, by method, classifier and data set."""
     profile = "scarce" if suite == "spectra" else "cpu"
     rows = read_rows(RESULTS / "bench" / suite / profile)
-    return rows.set_index(["method", "classifier"]).filter(regex=r"^metrics\.")
+    rows = rows.assign(dataset=rows.get("dataset", ""))
+    return rows.set_index(["method", "classifier", "dataset"]).filter(regex=r"^metrics\.")
 
 
 def mean(
-    suite: str, method: str, metric: str, classifiers: list[str] | None = None
+    suite: str,
+    method: str,
+    metric: str,
+    classifiers: list[str] | None = None,
+    datasets: list[str] | None = None,
 ) -> dict[str, float]:
     """Return mean and number of the values of a metric; ``auroc/*`` takes every OOD set."""
     found = metrics_of(suite).filter(regex=f"^metrics.{metric.replace('*', '.*')}$")
     found = found[found.index.isin([method], level="method")]
     if classifiers is not None:
         found = found[found.index.isin(classifiers, level="classifier")]
+    if datasets is not None:
+        found = found[found.index.isin(datasets, level="dataset")]
     values = found.melt()["value"].dropna()
     return {"n": len(values), "mean": float(values.mean()) if len(values) else 0.0}
 
