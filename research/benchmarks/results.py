@@ -269,6 +269,8 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
     if priced := any(name.startswith("brier_ood") for name in columns):
         columns.insert(columns.index("brier_id") + 1, "price")
     frame = cells_frame(lines, columns, cell_with_paper, **titles(source.suite))
+    for head in {h for h in frame.columns if h.startswith(metric_title("caught_5"))}:
+        frame[head] = frame[head].replace("", NOT_RUN.strip("()"))
     frame.insert(1, "seeds", [str(len(line.seeds) or "") for line in lines])
     title = load_suite(source.suite).profile(profile).title
     yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"

@@ -43,7 +43,8 @@ def caught_at_5(uncertainty_in: np.ndarray, uncertainty_out: np.ndarray) -> floa
     The power of the flag at a threshold that new rows of the known data have set: one minus what
     ODIN's paper calls FPR95. Inputs of equal uncertainty are flagged together.
     """
-    return 1 - fpr_at_tpr(-uncertainty_out, -uncertainty_in)
+    known, unknown = (np.negative(u, dtype=np.float64) for u in (uncertainty_in, uncertainty_out))
+    return 1 - fpr_at_tpr(unknown, known)
 
 
 def _share_in(uncertainty_in: np.ndarray, uncertainty_out: np.ndarray) -> float:

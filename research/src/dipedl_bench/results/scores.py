@@ -102,6 +102,15 @@ def later_metrics(arrays: Mapping[str, Named]) -> dict[str, float]:
     return {name: float(metric(*data)) for name, metric, data in calls}
 
 
+def powers(arrays: Mapping[str, Named]) -> dict[str, float]:
+    """Return "caught_5" of every OOD set, for which uncertainties, or their ranks, will do."""
+    known = arrays["test"]["uncertainty"]
+    return {
+        f"caught_5/{key}": caught_at_5(known, ood["uncertainty"])
+        for key, ood in _sets(arrays, OOD_PREFIX)
+    }
+
+
 def bootstrap_interval(
     metric: Callable[..., float], data: tuple[np.ndarray, ...], n_resamples: int, seed: int
 ) -> list[float]:

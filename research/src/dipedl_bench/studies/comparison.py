@@ -17,7 +17,7 @@ import numpy as np
 
 from ..names import refuse_unknown
 from ..results.predictions import ranks_file, read_ranks
-from ..results.scores import LATER, OOD_PREFIX, later_metrics
+from ..results.scores import LATER, OOD_PREFIX, later_metrics, powers
 from ..results.significance import (
     Ranking,
     adjust_holm,
@@ -137,9 +137,11 @@ def complete_rows(store: Store, rows: Iterable[Row]) -> list[dict[str, Any]]:
         row = dict(row)
         there = {name.partition("/")[0] for name in row["metrics"]}
         if there and not there.issuperset(LATER):
-            arrays = predictions_of(store, row)
+            arrays, ranks = predictions_of(store, row), ranks_file(store.folder, row)
             if arrays is not None:
                 row["metrics"] = {**later_metrics(arrays), **row["metrics"]}
+            elif ranks.exists():
+                row["metrics"] = {**powers(read_ranks(ranks)), **row["metrics"]}
         complete.append(row)
     return complete
 
