@@ -13,6 +13,8 @@ from sklearn.frozen import FrozenEstimator  # noqa: E402
 from dipedl.baselines import MaxLogit  # noqa: E402
 from dipedl_bench.checkpoints import Checkpoint  # noqa: E402
 from dipedl_bench.residual_networks import ResNet  # noqa: E402
+from dipedl_bench.results.predictions import Predictions  # noqa: E402
+from dipedl_bench.running.scoring import find_predictions  # noqa: E402
 from dipedl_bench.running.training import restore, weights_of  # noqa: E402
 
 SHAPE, MEAN, SD = (3, 8, 8), (0.4, 0.5, 0.6), (0.2, 0.3, 0.25)
@@ -186,3 +188,12 @@ def test_code_in_a_file_of_weights_does_not_run(tmp_path, pixels):
     with pytest.raises(ValueError, match=r"^weights"):
         checkpoint(tmp_path / "trap.pt").fit(pixels, Y)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("depth", "stated"), [(20, 0.0827), (32, 0.0737)])
+def test_published_predictions_have_the_error_that_their_network_is_published_with(depth, stated):
+    (file,) = find_predictions("cifar10-resnet", seeds=[depth])
+    arrays = Predictions.read(file).arrays
+    rows = [arrays[split] for split in ("validation", "test")]  # the halves of the test images
+    wrong = np.concatenate([of["logits"].argmax(axis=1) != of["y"] for of in rows])
+    assert len(wrong) == 10_000 and wrong.mean() == pytest.approx(stated, abs=1e-9)
