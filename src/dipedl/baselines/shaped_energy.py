@@ -14,12 +14,17 @@ from .post_hoc import LastLayer, PostHoc
 __all__ = ["ASH", "DICE", "SCALE", "ReAct"]
 
 
-def _check_percentile(percentile: Any) -> None:
-    check_number("percentile", percentile, "in (0, 100)", lambda p: 0 < p < 100)
+class _Percentile:
+    """A score with a share of features or weights, in per cent."""
+
+    percentile: float
+
+    def _check_parameters(self, y: np.ndarray) -> None:
+        check_number("percentile", self.percentile, "in (0, 100)", lambda p: 0 < p < 100)
 
 
 @dataclass(eq=False, repr=False)
-class ReAct(Decisions, LastLayer, PostHoc):
+class ReAct(_Percentile, Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of features that are cut off from above.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = W \min(z, t) + b,
@@ -69,9 +74,6 @@ class ReAct(Decisions, LastLayer, PostHoc):
 
     percentile: float = 90.0
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        _check_percentile(self.percentile)
-
     def _fit_to_features(self, Z: np.ndarray) -> None:
         self.threshold_ = float(np.percentile(Z, self.percentile))
 
@@ -82,7 +84,7 @@ class ReAct(Decisions, LastLayer, PostHoc):
 
 
 @dataclass(eq=False, repr=False)
-class ASH(Decisions, LastLayer, PostHoc):
+class ASH(_Percentile, Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of features, the largest of which are kept and grow.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = W z' e^{S / S'} + b,
@@ -134,9 +136,6 @@ class ASH(Decisions, LastLayer, PostHoc):
 
     percentile: float = 90.0
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        _check_percentile(self.percentile)
-
     def uncertainty(self, X: Any) -> np.ndarray:
         """Energy of the logits of shaped features for each input X (n, d), shape (n,)."""
         Z = self._features(X)
@@ -145,7 +144,7 @@ class ASH(Decisions, LastLayer, PostHoc):
 
 
 @dataclass(eq=False, repr=False)
-class SCALE(Decisions, LastLayer, PostHoc):
+class SCALE(_Percentile, Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of features that all grow by one factor.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = W z e^{S / S'} + b,
@@ -191,9 +190,6 @@ class SCALE(Decisions, LastLayer, PostHoc):
 
     percentile: float = 85.0
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        _check_percentile(self.percentile)
-
     def uncertainty(self, X: Any) -> np.ndarray:
         """Energy of the logits of scaled features for each input X (n, d), shape (n,)."""
         Z = self._features(X)
@@ -215,7 +211,7 @@ def _keep_largest(Z: np.ndarray, percentile: float) -> tuple[np.ndarray, np.ndar
 
 
 @dataclass(eq=False, repr=False)
-class DICE(Decisions, LastLayer, PostHoc):
+class DICE(_Percentile, Decisions, LastLayer, PostHoc):
     r"""Uncertainty is the energy of the logits of the weights that contribute most.
 
     .. math:: u(x) = -\log \sum_c \exp f_c, \qquad f = (M \odot W) z + b,
@@ -258,9 +254,6 @@ class DICE(Decisions, LastLayer, PostHoc):
     """
 
     percentile: float = 90.0
-
-    def _check_parameters(self, y: np.ndarray) -> None:
-        _check_percentile(self.percentile)
 
     def _fit_to_features(self, Z: np.ndarray) -> None:
         contribution = self.head_.weight * Z.mean(axis=0)
