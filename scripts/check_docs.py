@@ -31,6 +31,7 @@ import dipedl
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from headless import Page, chromium
+from test_search_words import PHRASES
 
 #: What a reader looks for, and the page that must come first.
 SEARCHES = {
@@ -42,7 +43,7 @@ SEARCHES = {
     "exit code": "reference/command-line.html",
     "prediction set": "how-to/decisions.html",
     "GDADensity": "reference/api/names/dipedl.density.GDADensity.html",
-}
+} | {words: f"how-to/{page}.html" for words, page in PHRASES.items()}
 
 
 #: Pages of long names and wide tables: on a phone nothing of them may be cut off.
