@@ -115,7 +115,7 @@ def _evidence(sides: list[ScoredTable]) -> Iterator[Panel]:
 
 def _rehearsal(rehearsed: UnknownRehearsal) -> list[Panel]:
     """Share flagged of each class that the fit did not have."""
-    ax = panel_axes(6.4, 1.0 + 0.42 * len(rehearsed))
+    ax = panel_axes(height=1.0 + 0.42 * len(rehearsed))
     UnknownRehearsalDisplay(rehearsed).plot(ax, legend=False)
     return [panel("If a class were unknown", ax, "share flagged of each class left out", "left")]
 
