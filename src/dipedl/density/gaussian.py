@@ -631,9 +631,8 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
 
         None where one of the parts cannot tell without new fits.
         """
-        near = leave_one_out(self.density_, Z, y, w)
-        far = None if near is None else leave_one_out(self.background_, Z, y, w)
-        return None if far is None else _log_ratio(near, far)
+        near, far = (leave_one_out(part, Z, y, w) for part in (self.density_, self.background_))
+        return None if near is None or far is None else _log_ratio(near, far)
 
     def __sklearn_tags__(self) -> Tags:
         """Labels are required if a part requires them; the default foreground does."""
