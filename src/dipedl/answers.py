@@ -441,9 +441,16 @@ class Decisions:
         held_out_decision : the same of the held-out rows.
         dipedl.decisions.unknown_probability : how probable it is that an input is unknown.
         """
-        costs_of = {"cost_error": cost_error, "cost_reject": cost_reject, "costs": costs}
-        shares = {"cost_unknown": cost_unknown, "unknown": unknown, "caught": caught}
-        return self._decide(X, **costs_of, **shares, alpha=alpha)
+        return self._decide(
+            X,
+            cost_error=cost_error,
+            cost_reject=cost_reject,
+            cost_unknown=cost_unknown,
+            costs=costs,
+            unknown=unknown,
+            caught=caught,
+            alpha=alpha,
+        )
 
     @on_snapshot
     def held_out_decision(self, **costs: Any) -> Decision:

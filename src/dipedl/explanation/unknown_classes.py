@@ -119,7 +119,8 @@ class UnknownRehearsal:
         if not self.candidates:
             return None
         better = self.mean_of_chosen > self.mean[0]
-        return ("", *self.candidates)[int(self._shares_to_compare.mean(axis=0).argmax()) * better]
+        best = int(self._shares_to_compare.mean(axis=0).argmax())
+        return ("", *self.candidates)[best if better else 0]
 
     @property
     def mean_of_chosen(self) -> float:
@@ -134,7 +135,7 @@ class UnknownRehearsal:
     @property
     def _shares_to_compare(self) -> np.ndarray:
         """Shares flagged by the model as it is, and by each candidate, shape (c, 1 + s)."""
-        flagged = np.column_stack([self.flagged[:, 0], self.flagged_by_candidates])
+        flagged = np.column_stack([self.flagged[:, 0], np.asarray(self.flagged_by_candidates)])
         return np.asarray(flagged / self.rows[:, None])
 
     def intervals(self, confidence: float = _CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
@@ -186,8 +187,10 @@ class UnknownRehearsal:
             for i in dict.fromkeys([*order[:_NAMED], *order[::-1][:_NAMED]])
         ]
         near = self.mean[2:].max()
-        compared = {"choice": self.choice or "", "mean_flagged_if_chosen_by_other_classes":
-                    self.mean_of_chosen} if self.candidates else {}  # fmt: skip
+        compared: dict[str, Number] = {}
+        if self.candidates:
+            compared["choice"] = self.choice or ""
+            compared["mean_flagged_if_chosen_by_other_classes"] = self.mean_of_chosen
         numbers: dict[str, Number] = {
             "classes": len(self),
             "mean_flagged": float(self.mean[0]),
@@ -563,12 +566,14 @@ def _flag_left_out(
     for name, (rows, asked) in zip(METHODS[2:], spaces, strict=False):
         usual, distance = _distances(rows, asked, y[known], own)
         flagged[name] = -distance < alarm_threshold(-usual, rate)
-    by_candidates = {}
+    found_by: dict[str, np.ndarray] = {}
     if select:
         numeric = len(spaces) == 2
-        by_candidates = _flag_by_candidates(model, inputs, y[known], own, new, numeric)
-    counts = {name: int(rows.sum()) for name, rows in flagged.items()}
-    return counts, {name: int(rows.sum()) for name, rows in by_candidates.items()}
+        found_by = _flag_by_candidates(model, inputs, y[known], own, new, numeric)
+    by_methods, by_candidates = (
+        {name: int(rows.sum()) for name, rows in found.items()} for found in (flagged, found_by)
+    )
+    return by_methods, by_candidates
 
 
 def _flag_by_candidates(
