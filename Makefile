@@ -65,7 +65,7 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 # of minutes; the others (scale, drift, the service, peers) have commands of their own
-MEASUREMENTS := startup gaussian_scale default_speed guarantee set_coverage caution_budget \
+MEASUREMENTS := startup gaussian_scale default_speed interval_time guarantee set_coverage caution_budget \
 	load_speed install_size
 WITH_DATA := select_density unknown_classes new_groups accuracy_estimates
 bench: .venv/.dev ## Receipts of the measurements of minutes, in research/results (some need DIPEDL_DATA)

@@ -146,9 +146,9 @@ def test_far_from_the_data_it_knows_nothing_and_predict_follows_the_classifier(i
 
 
 def test_ranking_stays_exact_when_alpha_saturates(iris, fitted):
-    X, _ = iris
+    X, y = iris
     ray = X[:1] + np.linspace(1, 1e6, 400)[:, None]
-    d = fitted.predict_dirichlet(ray)
+    d = clone(fitted).set_params(spread=None).fit(X, y).predict_dirichlet(ray)
     assert (d.concentration[100:] == 1).all()
     assert (np.diff(d.log_evidence) < 0).all()
     assert (np.diff(fitted.uncertainty(ray, kind="log_density")) > 0).all()
@@ -188,7 +188,7 @@ def test_permuting_labels_permutes_alpha(iris):
 def test_gamma_shifts_the_evidence_and_the_cap_limits_it(iris):
     X, y = iris
     base, scaled, capped = (
-        DIPClassifier(normalizer=ZScore(), **kw).fit(X, y).predict_dirichlet(X)
+        DIPClassifier(normalizer=ZScore(), spread=None, **kw).fit(X, y).predict_dirichlet(X)
         for kw in ({}, {"gamma": 100.0}, {"max_evidence": 20.0})
     )
     np.testing.assert_allclose(scaled.log_evidence - base.log_evidence, np.log(100))

@@ -9,7 +9,7 @@ where much was seen.
 
 # %%
 # 178 Italian wines of three growers, bundled with scikit-learn: 13 measurements each. A third is
-# kept to ask about. ``Rehearsal`` learns how wide intervals must be to hold the true probabilities.
+# kept to ask about. How wide intervals must be to hold the truth is learned in the fit.
 
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
@@ -18,13 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dipedl import DIPClassifier
-from dipedl.calibration import Rehearsal
 
 X, y = load_wine(return_X_y=True, as_frame=True)
 y = "grower " + y.astype(str)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression())
-clf = DIPClassifier(model, spread=Rehearsal(), random_state=0).fit(X_train, y_train)
+clf = DIPClassifier(model, random_state=0).fit(X_train, y_train)
 
 # %%
 # Three bottles: the most typical one, the one that the classifier doubts most, and the typical one

@@ -16,7 +16,6 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dipedl import DIPClassifier
-from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
 
 
@@ -37,7 +36,7 @@ def passengers(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 X, y = passengers(900, seed=0)
 trees = HistGradientBoostingClassifier(max_iter=30, random_state=0)
-clf = DIPClassifier(trees, GDADensity(), spread=Rehearsal(), random_state=0).fit(X, y)
+clf = DIPClassifier(trees, GDADensity(), random_state=0).fit(X, y)
 
 # %%
 # One passenger, and what may happen to the row on its way: the age is not known, which is nothing

@@ -81,7 +81,11 @@ def keep_ranks(stores: Sequence[Store], target: Store, rows: Sequence[Mapping[st
     A method on a shared network is one; the predictions of DIP-EDL are kept whole.
     """
     for store in stores:
-        own = [row for row in store.rows() if row in rows and set(row["parts"]) == {"classifier"}]
+        own = [
+            row
+            for row in store.rows()
+            if row in rows and set(row.get("parts", ())) == {"classifier"}
+        ]
         for row in own:
             if store.has_arrays(row["method"], row["config_hash"], row["seed"]):
                 write_ranks(ranks_file(target.folder, row), store.arrays_of(row))

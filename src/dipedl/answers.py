@@ -680,8 +680,7 @@ class Decisions:
 
         None for a baseline, which weighs no evidence.
         """
-        spread = getattr(self, "spread_", None)
-        return self.evidence_.dirichlet(P, scores, spread) if self.has_evidence else None
+        return self.evidence_.dirichlet(P, scores) if self.has_evidence else None
 
     @property
     def alarm_rate(self) -> float:

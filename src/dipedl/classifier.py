@@ -17,10 +17,11 @@ from sklearn.utils.metaestimators import available_if
 
 from .answers import Decisions, on_snapshot
 from .calibration.crossfit import AUTO, IN_SAMPLE, splitter_pairs
+from .calibration.spread import Spread
 from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet
 from .evidence import ZScore
-from .evidence_model import EvidenceModel, check_spread
+from .evidence_model import EvidenceModel
 from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
     FittedClassifier,
@@ -89,10 +90,11 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         Of the classifier's probabilities: an object with ``fit(P, y, sample_weight)`` and
         ``transform(P)``. None is `dipedl.calibration.Temperature()`; "passthrough" leaves them as
         they are. One that sharpens does so in full on typical inputs and never on flagged ones.
-    spread : object such as `dipedl.calibration.Rehearsal()`, or None, default=None
-        Learns the strength of the Dirichlet that the error of its mean supports, by ten more fits;
-        mean and vacuity stay. None: the strength is that of the evidence, and credible intervals
-        are too narrow, as the page "Intervals" shows.
+    spread : "auto" or None, default="auto"
+        "auto": the strength of the Dirichlet is what the error of its mean on held-out rows
+        supports (`dipedl.calibration.Spread`), so that credible intervals cover; mean and vacuity
+        stay. None, and "auto" without labelled held-out rows: that of the evidence, ``alpha0 + n
+        gamma exp(z)``, by which intervals are too narrow, as the page "Intervals" shows.
     features : transformer, "passthrough" or None, default=None
         What the density sees of X. None: what a pipeline's own steps before its classifier give, or
         an encoding of a table with text or gaps, or the inputs; standardised. A transformer (PCA, a
@@ -121,8 +123,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray, shape (k,)
         Class labels; the columns of every prediction.
-    estimator_, spread_, evidence_ : classifier, object or None, EvidenceModel
-        The fitted classifier; the fitted `spread`; fitted features, density, normaliser, threshold.
+    estimator_, spread_, evidence_ : classifier, Spread or None, EvidenceModel
+        The fitted classifier; the strength; fitted features, density, normaliser, threshold.
     n_features_in_, feature_names_in_ : int and ndarray, shape (d,)
         Number of inputs d, and their names if X was a DataFrame.
 
@@ -166,7 +168,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         max_evidence: float | None = None,
         normalizer: Any = None,
         calibrator: Any = None,
-        spread: Any = None,
+        spread: Any = AUTO,
         features: Any = None,
         cv: Any = AUTO,
         false_alarm_rate: float = 0.05,
@@ -209,6 +211,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             gamma=gamma,
             normalizer=ZScore(),
             calibrator="passthrough",
+            spread=None,
             features=features,
             cv=IN_SAMPLE,
         )
@@ -257,7 +260,6 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         held_out = calibration
         if held_out is not None:
             held_out = validate_calibration_rows(self, held_out, classes)
-        check_spread(self.spread, held_out)
         # Features first: where an entry is not finite, their error names its row and column.
         Z = evidence.fit_features(X, y, weights, estimator=template)
         watch = Stopwatch(self.verbose)
@@ -270,14 +272,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
                 Z, y, weights, X=X, classifier=classifier, pairs=pairs, groups=groups
             )
             evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
-            self.spread_ = evidence.fit_spread(
-                self.spread, X, y, weights, classifier=classifier, pairs=pairs
-            )
         else:
             evidence.calibrate(*held_out, classifier=classifier)
-            self.spread_ = evidence.calibrate_spread(
-                self.spread, None, *held_out, classifier=classifier
-            )
         self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
         self.__dict__.pop("stream_", None)
         warn_of_held_out_rows(evidence.held_out_, self, after_fit=True)
@@ -296,24 +292,20 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         ----------
         X, y : array-like, shape (m, d), and array-like, shape (m,)
             ID inputs and their labels. Without labels the score, its threshold and a normaliser
-            that needs none can be learned, but no temperature, budget, spread or prediction set.
+            that needs none can be learned, but no temperature, budget, width or prediction set.
         sample_weight : array-like, shape (m,), optional
             Counts each row that often.
         groups : array-like, shape (m,), optional
-            Person, device or site of each row: `diagnose` then counts groups, not rows. Nothing
-            else depends on them.
+            Person, device or site of each row: `diagnose` and the width of intervals then count
+            groups, not rows.
         """
-        evidence, classifier, fitted = self._fitted_parts()
+        evidence, classifier = self._fitted_parts()
         X, labels = validate_calibration_rows(self, (X, y), self.classes_)
-        check_spread(self.spread, (X, labels), fitted)
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
         weights = check_weights(sample_weight, X)
         groups = validate_groups(groups, np.empty(X.shape[0]))
         evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
-        self.spread_ = evidence.calibrate_spread(
-            self.spread, fitted, X, labels, weights, classifier=classifier
-        )
         self.evidence_ = evidence
         warn_of_held_out_rows(evidence.held_out_, self)
         return self
@@ -395,10 +387,10 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """Return the Dirichlet over the class probabilities of each of the n inputs X (n, d)."""
-        evidence, classifier, spread = self._fitted_parts()
+        evidence, classifier = self._fitted_parts()
         X = validate_inputs(self, X, evidence.columns_)
         _, P, scores = evidence.predict(X, classifier)
-        return evidence.dirichlet(evidence.calibrate_proba(P, scores), scores, spread)
+        return evidence.dirichlet(evidence.calibrate_proba(P, scores), scores)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Score of each input, shape (n,); higher is more typical.
@@ -412,7 +404,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
         A calibrator that sharpens does so everywhere here; in predictions, only on typical inputs.
         """
-        evidence, classifier, _ = self._fitted_parts()
+        evidence, classifier = self._fitted_parts()
         P = evidence.predict_proba(validate_inputs(self, X, evidence.columns_), classifier)
         return evidence.calibrate_in_full(P)
 
@@ -508,6 +500,11 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         return np.asarray(self.evidence_.prior)
 
     @property
+    def spread_(self) -> Spread | None:
+        """Strength that the error of the probabilities supports; None without one."""
+        return self.evidence_.spread_
+
+    @property
     def density_(self) -> Any:
         """Fitted density."""
         return self.evidence_.density_
@@ -522,8 +519,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """Score below which `predict_ood` flags an input."""
         return float(self.evidence_.offset_)
 
-    def _fitted_parts(self) -> tuple[EvidenceModel, FittedClassifier, Any]:
-        """Return evidence, classifier and spread of one state: another thread may calibrate."""
+    def _fitted_parts(self) -> tuple[EvidenceModel, FittedClassifier]:
+        """Return evidence and classifier of one state: another thread may calibrate."""
         while "evidence_" not in (now := vars(self).copy()):
             _ = self.evidence_  # learned at the first question after `partial_fit`
         evidence, columns = now["evidence_"], now["evidence_"].columns_
@@ -532,11 +529,11 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             now["classes_"],
             categories={} if columns is None else columns.categories,
         )
-        return evidence, classifier, now.get("spread_")
+        return evidence, classifier
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features (n, p), the classifier's probabilities (n, k) and scores (n,) of X."""
-        evidence, classifier, _ = self._fitted_parts()
+        evidence, classifier = self._fitted_parts()
         return evidence.predict(validate_inputs(self, X, evidence.columns_), classifier)
 
     def fitted_classifier(self) -> FittedClassifier:

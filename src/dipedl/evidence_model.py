@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, row_hash, splitter_pairs
+from .calibration.jackknife import Jackknife
+from .calibration.spread import Spread
 from .calibration.temperature import (
     Temperature,
     fit_temperature,
@@ -50,7 +53,7 @@ from .inputs import (
     refuse_infinity,
 )
 from .maths.arrays import Array, check_positive_number, check_rate, is_missing
-from .maths.seeds import check_seed, clone_with_seed, seed
+from .maths.seeds import check_seed, seed
 from .writing.finding import Finding
 from .writing.progress import Stopwatch
 
@@ -61,7 +64,7 @@ INTERVALS_OF_EVIDENCE = Finding(
     "warning",
     "These intervals are often several times too narrow: their width is that of the evidence, "
     "which says where data were seen, and not how wrong the probabilities are.",
-    remedy="Give spread=dipedl.calibration.Rehearsal() to the model.",
+    remedy="Leave spread at its default, and give held-out rows with labels.",
 )
 #: Of a spread, where one strength for all classes is known not to be enough.
 INTERVALS_FALL_SHORT = Finding(
@@ -86,7 +89,7 @@ class EvidenceModel(BaseEstimator):
 
     Parameters
     ----------
-    density, features, normalizer, calibrator, cv, false_alarm_rate, random_state
+    density, features, normalizer, calibrator, spread, cv, false_alarm_rate, random_state
         See `dipedl.DIPClassifier`.
     prior : ndarray, shape (k,), optional
         Concentration of the prior; None where there are no classes.
@@ -106,6 +109,8 @@ class EvidenceModel(BaseEstimator):
         Predictions on held-out rows, by ascending score.
     offset_ : float
         Score below which an input is flagged.
+    spread_ : Spread or None
+        Strength that the error of the mean supports; None without one.
     sharpening_ : (float, float)
         Scores from which a calibrator that sharpens begins to, and from which it does so in full:
         the lowest held-out score that is not flagged, and the 95 % quantile of held-out scores.
@@ -119,6 +124,7 @@ class EvidenceModel(BaseEstimator):
         features: Any = None,
         normalizer: Any = None,
         calibrator: Any = None,
+        spread: Any = AUTO,
         cv: Any = AUTO,
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
@@ -132,6 +138,7 @@ class EvidenceModel(BaseEstimator):
         self.features = features
         self.normalizer = normalizer
         self.calibrator = calibrator
+        self.spread = spread
         self.cv = cv
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
@@ -160,6 +167,7 @@ class EvidenceModel(BaseEstimator):
         Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
         """
         check_rate(self.false_alarm_rate)
+        check_spread(self.spread)
         check_positive_number("gamma", self.gamma)
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
@@ -222,12 +230,22 @@ class EvidenceModel(BaseEstimator):
         labels = y if classifier is None else classifier.indices(y)
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, whole, source, origin = fit_folds(self, whole, y, pairs)
+        jackknife = None
+        if self.spread is not None and origin == "left out" and is_refitted(classifier):
+            jackknife = Jackknife(X, Z, w, lambda rows: (self.transform(rows), whole.proba(rows)))
+            folds = jackknife.watch(folds)
         with one_thread(Z, blas=True):
             held_out = predict_held_out(folds, whole, source, origin, seed(self.random_state))
+        held_groups = None
         if groups is not None and pairs is not None and origin == "left out":
-            rows = np.concatenate([held for _, held in pairs])
-            held_out = held_out.in_groups(groups[rows], self.false_alarm_rate)
-        return self.learn(held_out)
+            held_groups = groups[np.concatenate([held for _, held in pairs])]
+            held_out = held_out.in_groups(held_groups, self.false_alarm_rate)
+        self.learn(held_out)
+        variance = None
+        if jackknife is not None:
+            _, P, scores = self.predict(jackknife.X, classifier)
+            variance = jackknife.variance(P, partial(self._predicted_proba, scores=scores))
+        return self.learn_spread(held_out, variance, held_groups)
 
     def calibrate(
         self,
@@ -253,7 +271,9 @@ class EvidenceModel(BaseEstimator):
             held_out = predict_held_out([fold], fold, source, origin, seed(self.random_state))
         if groups is not None:
             held_out = held_out.in_groups(groups, self.false_alarm_rate)
-        return self.learn(held_out)
+        before: Spread | None = getattr(self, "spread_", None)
+        variance = before.variance_ if before is not None and before.refitted_ else None
+        return self.learn(held_out).learn_spread(held_out, variance, groups)
 
     def learn(self, held_out: HeldOut, *, n: float | None = None) -> Self:
         """Learn calibrator, normaliser and threshold from predictions on held-out rows.
@@ -266,7 +286,8 @@ class EvidenceModel(BaseEstimator):
             Rows that made the density; default: those of `fit_density`.
         """
         self.n_ = self.n_ if n is None else n
-        held_out = held_out.sort()
+        self.spread_ = getattr(self, "spread_", None)
+        held_out = replace(held_out, Z=None).sort()
         self.offset_ = held_out.threshold(self.false_alarm_rate)
         self.sharpening_ = sharpening_range(held_out, self.offset_)
         # Without labels the calibrator of an earlier fit stays.
@@ -306,6 +327,41 @@ class EvidenceModel(BaseEstimator):
             sharpening_share(held_out.scores, *self.sharpening_),
         ).temperature
 
+    def learn_spread(
+        self,
+        held_out: HeldOut,
+        variance: float | None = None,
+        groups: np.ndarray | None = None,
+    ) -> Self:
+        """Learn the strength that the error on held-out rows supports, after all else is learned.
+
+        `variance` is that of the probabilities over training sets, if it is known, `groups` (m,)
+        are those of the rows. Rows without labels only teach what typical evidence is; those of the
+        fit itself, "in-sample", nothing.
+        """
+        before, Z = getattr(self, "spread_", None), held_out.Z
+        self.spread_ = None
+        known = held_out.proba is not None and held_out.origin != "in-sample"
+        if self.spread is None or Z is None or not known:
+            return self
+        typical = self.log_evidence(np.array([self.held_out_.quantile(0.5)]))[0]
+        if not held_out.has_labels:
+            if before is not None:
+                self.spread_ = copy(before)
+                self.spread_.log_evidence_ = float(typical)
+            return self
+        mean = self._predicted_proba(held_out.proba, held_out.scores)
+        self.spread_ = Spread().fit(
+            Z, mean, held_out.labels, typical=typical,
+            sample_weight=held_out.weights, variance=variance, groups=groups,
+        )  # fmt: skip
+        return self
+
+    def _predicted_proba(self, proba: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Posterior mean (n, k) by the classifier's probabilities (n, k) and scores (n,)."""
+        P = self.calibrate_proba(proba, scores)
+        return np.asarray(Dirichlet.from_evidence(self.log_evidence(scores), P, self.prior).mean)
+
     def learn_stream(self, stream: Any, classifier: FittedClassifier, names: Any = None) -> Self:
         """Take over the density of a `Stream`, and learn from the rows that are held out of it.
 
@@ -332,11 +388,13 @@ class EvidenceModel(BaseEstimator):
             P,
             classifier.indices(stream.held.labels),
             origin="given",
+            Z=Z,
         )
+        numbers = None
         if stream.by_group:
             numbers = np.unique(rows["groups"], return_inverse=True)[1].ravel()
             held_out = held_out.in_groups(numbers, self.false_alarm_rate)
-        return self.learn(held_out, n=stream.n)
+        return self.learn(held_out, n=stream.n).learn_spread(held_out, groups=numbers)
 
     def predict(
         self, X: Any, classifier: FittedClassifier | None = None
@@ -415,78 +473,20 @@ class EvidenceModel(BaseEstimator):
         check_rate(alpha, "alpha")
         return self.held_out_.threshold(alpha, "alpha")
 
-    def fit_spread(
-        self,
-        spread: Any,
-        X: Any,
-        y: np.ndarray,
-        w: np.ndarray | None = None,
-        *,
-        classifier: FittedClassifier,
-        pairs: Pairs | None = None,
-    ) -> Any:
-        """Return a copy of `spread` fitted to rows X (n, d), labels y (n,) and weights; or None.
+    def dirichlet(self, proba: np.ndarray, scores: np.ndarray) -> Dirichlet:
+        """Return the Dirichlets of inputs by their scores (n,).
 
-        `pairs` are the folds that a splitter gives for these rows.
-        """
-        if spread is None:
-            return None
-        Z, _, scores = self.predict(X, classifier)
-        return clone_with_seed(spread, self.random_state).fit(
-            X,
-            classifier.indices(y),
-            Z,
-            classifier,
-            log_evidence=self.log_evidence(scores),
-            prior=self.prior,
-            typical=self.typical_log_evidence(),
-            calibrator=self.calibrator_,
-            sample_weight=w,
-            pairs=pairs,
-        )
-
-    def calibrate_spread(
-        self,
-        spread: Any,
-        fitted: Any,
-        X: Any,
-        y: np.ndarray | None,
-        w: np.ndarray | None = None,
-        *,
-        classifier: FittedClassifier,
-    ) -> Any:
-        """Return the spread fitted to rows X (m, d) that the classifier was not fitted on.
-
-        Without labels y the strength of the `fitted` one stays, and only what counts as typical
-        evidence is learned.
-        """
-        if y is not None:
-            frozen = replace(classifier, template=FrozenEstimator(classifier.estimator))
-            return self.fit_spread(spread, X, y, w, classifier=frozen)
-        if spread is None:
-            return None
-        same_strength = copy(fitted)
-        same_strength.log_evidence_ = self.typical_log_evidence()
-        return same_strength
-
-    def dirichlet(self, proba: np.ndarray, scores: np.ndarray, spread: Any = None) -> Dirichlet:
-        """Return ``prior + exp(log_evidence) * proba`` of inputs by their scores (n,).
-
-        `proba` (n, k) are those of `calibrate_proba`; a fitted `spread` gives the strength in place
-        of the evidence.
+        The mean is that of ``prior + exp(log_evidence) * proba`` with the `proba` (n, k) of
+        `calibrate_proba`; the strength that of `spread_`, without one that of the evidence.
         """
         # The paper's preset is as published, and so are its intervals.
         caveat = None if self.held_out_.origin == "in-sample" else INTERVALS_OF_EVIDENCE
         dirichlet = Dirichlet.from_evidence(self.log_evidence(scores), proba, self.prior, caveat)
-        if spread is None:
+        if self.spread_ is None:
             return dirichlet
-        short = getattr(spread, "falls_short", False)
-        strength = spread.strength(dirichlet.log_evidence)
-        return dirichlet.with_strength(strength, INTERVALS_FALL_SHORT if short else None)
-
-    def typical_log_evidence(self) -> float:
-        """Return the median log-evidence of held-out rows, in nats."""
-        return float(self.log_evidence(np.array([self.held_out_.quantile(0.5)]))[0])
+        strength = self.spread_.strength(dirichlet.log_evidence)
+        caveat = INTERVALS_FALL_SHORT if self.spread_.falls_short else None
+        return dirichlet.with_strength(strength, caveat)
 
     def _features_setting(self) -> Any:
         # A density that was fitted before knows its own features.
@@ -527,22 +527,18 @@ def calibrate_in_share(
     return np.asarray((1 - w) * proba + w * calibrated)
 
 
-def check_spread(
-    spread: Any, calibration: tuple[Any, np.ndarray | None] | None, fitted: Any = None
-) -> None:
-    """Raise unless `spread` is None or a learner, with labels to learn from or `fitted` before."""
-    if spread is None:
-        return
-    if isinstance(spread, type) or not hasattr(spread, "fit") or not hasattr(spread, "strength"):
-        raise TypeError(
-            "spread must be None or an object with fit and strength, such as "
-            f"dipedl.calibration.Rehearsal(), got {spread!r}"
-        )
-    if calibration is not None and calibration[1] is None and fitted is None:
+def check_spread(spread: Any) -> None:
+    """Raise unless `spread` is "auto" or None."""
+    if spread is not None and not (isinstance(spread, str) and spread == AUTO):
         raise ValueError(
-            "spread needs labels, and the calibration rows have none: give them with their labels "
-            "y, or set spread=None"
+            "spread must be 'auto' (the strength that the error on held-out rows supports) or None "
+            f"(the strength of the evidence), got {spread!r}"
         )
+
+
+def is_refitted(classifier: FittedClassifier | None) -> bool:
+    """Return whether the folds fit the classifier again: there is one, and it is not frozen."""
+    return classifier is not None and not isinstance(classifier.template, FrozenEstimator)
 
 
 def sharpening_range(held_out: HeldOut, offset: float) -> tuple[float, float]:

@@ -123,6 +123,8 @@ class HeldOut:
     design_effect : float
         How many times the variance of the share of alarms is that of independent rows: above 1 for
         rows of groups that are like one another.
+    Z : ndarray, shape (m, p), or None
+        Features, while all is learned; they are not kept.
     """
 
     scores: np.ndarray
@@ -135,6 +137,7 @@ class HeldOut:
     origin: Origin = "left out"
     bare_proba: Any = None
     design_effect: float = 1.0
+    Z: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -486,7 +489,8 @@ def predict_held_out(
         scores = np.concatenate(scores)
     if rows is not None:
         scores = np.minimum(scores, whole.scores_of(rows, alone))
-    return HeldOut(scores, source, weights, proba, labels, columns, names, origin)
+    Z = whole.Z if rows is None else whole.Z[rows]
+    return HeldOut(scores, source, weights, proba, labels, columns, names, origin, Z=Z)
 
 
 def design_effect(hits: np.ndarray, groups: np.ndarray, w: np.ndarray | None = None) -> float:

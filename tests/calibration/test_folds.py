@@ -449,7 +449,8 @@ def test_calibration_rows_that_were_given_to_fit_are_warned_of(tmp_path):
     clf = DIPClassifier(LogisticRegression(), GDADensity())
     (text,) = said(lambda: clf.fit(*seen, calibration=seen))
     assert "500 inputs, 100% of them given to fit too" in text
-    assert [f.code for f in clf.diagnose().warnings] == ["calibration_given_to_fit"]
+    found = [f.code for f in clf.diagnose().warnings]
+    assert found == ["calibration_given_to_fit", "intervals_of_seen_rows"]
     assert said(lambda: clf.fit(*seen, calibration=new)) == []
     assert said(lambda: clf.calibrate(*new)) == []
     half = [np.concatenate([a[:250], b[:250]]) for a, b in zip(seen, new, strict=True)]

@@ -50,7 +50,7 @@ def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None
     clf.evidence_.held_out_ = replace(held_out, bare_proba=bare)
     clf.evidence_.normalizer_, clf.evidence_.calibrator_ = normalizer, calibrator
     clf.evidence_.sharpening_ = (-1e3, -1e3 + 1e-3)
-    clf.evidence_.n_, clf.evidence_.density_ = N, density
+    clf.evidence_.n_, clf.evidence_.density_, clf.evidence_.spread_ = N, density, None
     clf.classes_ = np.array(["ant", "bee", "cat"])
     return clf
 

@@ -32,7 +32,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier, OODDetector
 from dipedl.baselines import DDU, MaxSoftmax
-from dipedl.calibration import Rehearsal
 from dipedl.density import DensitySelector, GDADensity
 from dipedl.io import load
 
@@ -174,7 +173,7 @@ ROWS = X.astype(np.float32)
         ),
         lambda clf: model(clf).fit(ROWS[:80], Y[:80]).calibrate(ROWS[80:], Y[80:]),
         lambda clf: model(make_pipeline("passthrough", clf)).fit(ROWS, Y),
-        lambda clf: model(clf, spread=Rehearsal()).fit(ROWS, Y),
+        lambda clf: model(clf, spread=None).fit(ROWS, Y),
         lambda clf: model(clf, density=GDADensity()).partial_fit(ROWS, Y),
         lambda clf: (
             model(clf, density=GDADensity())
@@ -563,9 +562,8 @@ FIVE = np.r_[np.zeros(50, int), np.ones(50, int), np.full(5, 2)]
     [
         {},
         pytest.param({"cv": 5, "n_jobs": 2}, marks=pytest.mark.slow),
-        {"cv": "in-sample", "spread": Rehearsal()},
     ],
-    ids=["default", "processes", "spread"],
+    ids=["default", "processes"],
 )
 def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
     inner = CalibratedClassifierCV(LAST, cv=5)
@@ -576,8 +574,7 @@ def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
     # The two remedies.
     few = {**parameters, "n_jobs": None}
     DIPClassifier(CalibratedClassifierCV(LAST, cv=2), BLANK, **few).fit(IRIS[:105], FIVE)
-    held = {**few, "spread": None}
-    DIPClassifier(inner, BLANK, **held).fit(IRIS[:105], FIVE, calibration=(IRIS[::2], KINDS[::2]))
+    DIPClassifier(inner, BLANK, **few).fit(IRIS[:105], FIVE, calibration=(IRIS[::2], KINDS[::2]))
 
 
 def test_an_error_of_features_that_are_fewer_in_a_fold_says_that_it_was_one():
@@ -590,7 +587,7 @@ def test_an_error_of_features_that_are_fewer_in_a_fold_says_that_it_was_one():
     assert "150 of 300 rows" in note and "calibration=" in note
 
 
-@pytest.mark.parametrize("kind", [GroupKFold, StratifiedGroupKFold, ShuffleSplit, int, Rehearsal])
+@pytest.mark.parametrize("kind", [GroupKFold, StratifiedGroupKFold, ShuffleSplit, int])
 def test_a_class_in_place_of_a_splitter_is_named(kind):
     for model in (DIPClassifier(LAST, BLANK, cv=kind), OODDetector(DIPClassifier(cv=kind))):
         with pytest.raises(TypeError, match=rf"cv must be .*class {kind.__name__}"):

@@ -15,7 +15,6 @@ from xgboost import XGBClassifier
 
 from dipedl import DIPClassifier
 from dipedl.apps.monitor import DriftMonitor
-from dipedl.calibration import Rehearsal
 from dipedl.density import GDADensity
 from dipedl.io import ModelFileError, container, describe, foreign, load, save
 from dipedl.io.model_file import UntrustedTypesError
@@ -109,7 +108,7 @@ def streaming():
 
 def with_intervals():
     X, y = load_iris(return_X_y=True)
-    clf = DIPClassifier(GaussianNB(), GDADensity(), spread=Rehearsal(0)).fit(X, y)
+    clf = DIPClassifier(GaussianNB(), GDADensity()).fit(X, y)
     clf.rehearse_unknown(X, y)
     return clf
 

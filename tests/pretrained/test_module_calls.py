@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from dipedl.calibration import Rehearsal
 from dipedl.explanation import explain
 from dipedl.pretrained import DIPModule
 
@@ -102,7 +101,7 @@ FORMS = {
 @pytest.fixture(scope="module", params=["fused", "density", "spread"])
 def model(request):
     kind = request.param
-    settings = {"spread": Rehearsal()} if kind == "spread" else {"score": kind}
+    settings = {"spread": None} if kind == "spread" else {"score": kind}
     module = DIPModule(TwoInputs().eval(), **settings)
     return module.fit_density([(X, Y)], calibration=[(HELD, HELD_Y)])
 

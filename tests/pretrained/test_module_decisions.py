@@ -234,7 +234,8 @@ def test_rows_of_the_loader_do_not_pass_for_calibration_rows():
     rows, new = blobs(300), blobs(300, seed=1)
     with pytest.warns(UserWarning, match="300 inputs, many of them given to fit too"):
         model = DIPModule(network()).fit_density([rows], calibration=[rows])
-    assert [f.code for f in model.diagnose().warnings] == ["calibration_given_to_fit"]
+    found = [f.code for f in model.diagnose().warnings]
+    assert found == ["calibration_given_to_fit", "intervals_of_seen_rows"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not model.fit_density([rows], calibration=[new]).diagnose().warnings

@@ -343,18 +343,12 @@ def fit_batch(
     model: Any, X: Any, y: Any, classes: Any, sample_weight: Any, groups: Any = None
 ) -> Any:
     """Add a batch to a `DIPClassifier`, replacing attributes and changing none in place."""
-    if getattr(model, "spread", None) is not None:
-        raise ValueError(
-            "spread is learned by fits to all rows, which partial_fit does not keep: set "
-            "spread=None, or use fit"
-        )
     first = not hasattr(model, "stream_")
     if not first and "Z" in model.stream_.held.rows:
         raise ValueError(
             "partial_fit does not go on with what dipedl.apps.large.fit began: fit the new "
             "rows by fit(like(model), ...), and add both models"
         )
-    vars(model).pop("spread_", None)
     if first and hasattr(model, "estimator_"):
         warn_caller(
             "partial_fit goes on with what partial_fit began: what fit has learned is "
@@ -468,8 +462,6 @@ def _check_merge(model: Any, other: Any) -> None:
             "one of them keeps no held-out rows, or has a density that does not add up: fit "
             "both by partial_fit or dipedl.apps.large.fit, with density=GDADensity()"
         )
-    elif any(getattr(part, "spread", None) is not None for part in (model, other)):
-        why = "spread does not add up: fit both with spread=None"
     elif _inputs(model) != _inputs(other):
         why = f"their inputs differ: {_inputs(model)} and {_inputs(other)}"
     elif set(model.classes_.tolist()) != set(other.classes_.tolist()):

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from ..calibration.rehearsal import RARE, SURE, Rehearsal
+from ..calibration.spread import RARE, SURE, Spread
 from ..calibration.temperature import BOUNDS
 from ..decisions.pipelines import last_step_with
 from ..decisions.rejection import risk_upper_bound
@@ -853,12 +853,12 @@ def feature_findings(evidence: EvidenceModel) -> Iterator[Finding]:
 
 
 def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
-    """Yield the learned strength and its support; nothing without a `Rehearsal`."""
-    spread = getattr(clf, "spread_", None)
-    if not isinstance(spread, Rehearsal):
+    """Yield the learned strength and its support; nothing without one."""
+    spread: Spread | None = getattr(clf, "spread_", None)
+    if spread is None:
         return
     rows: Numbers = {"rows": spread.n_}
-    if not spread.shares_:
+    if spread.error_ == 1.0:
         yield Finding(
             "intervals_unsupported",
             "warning",
@@ -869,26 +869,24 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
         )
         return
     numbers: Numbers = {"strength": spread.strength_, "error": spread.error_, **rows}
-    numbers["refits"] = spread.refits_
-    largest_first = sorted(spread.shares_.items(), key=lambda item: -item[1])
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in largest_first)
-    rehearsed = (
+    numbers["variance"] = spread.variance_
+    estimated = (
         f"Intervals are those of {spread.strength_:.3g} labels where evidence is typical: the "
         f"probabilities are off by {np.sqrt(spread.error_):.3f} (root of the mean squared "
-        f"distance), estimated on {spread.n_:g} rows against a mixture of {shares}."
+        f"distance), estimated on {spread.n_:g} held-out rows."
     )
     learned = has_learned_rows(held_out, clf)
     if learned:
         yield Finding(
             "intervals_of_seen_rows",
             "warning",
-            f"{rehearsed} The classifier has learned these rows: it errs more on new ones, and "
+            f"{estimated} The classifier has learned these rows: it errs more on new ones, and "
             "intervals are too narrow.",
             numbers,
             "Calibrate with rows that the classifier has not seen.",
         )
     else:
-        yield Finding("intervals_rehearsed", "ok", rehearsed, numbers)
+        yield Finding("intervals_estimated", "ok", estimated, numbers)
     if not learned and spread.rarest_ < RARE:
         yield Finding(
             "intervals_of_a_rare_class",
@@ -918,7 +916,7 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
             rows,
             f"Give at least {_FEW_ROWS} rows if widths matter.",
         )
-    if not spread.refits_:
+    if not spread.refitted_:
         yield Finding(
             "intervals_of_frozen_classifier",
             "note",

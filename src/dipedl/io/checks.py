@@ -35,7 +35,7 @@ _TYPES = {
     "detector": "OODDetector",
     "evidence_model": "EvidenceModel",
     "held_out": "calibration.HeldOut",
-    "calibration.rehearsal": "calibration.Rehearsal",
+    "calibration.spread": "calibration.Spread",
     "calibration.temperature": "calibration.Temperature",
     "density.ensemble": "density.NormalScores density.Reach",
     "explanation.unknown_classes": "explanation.UnknownRehearsal",

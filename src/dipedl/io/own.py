@@ -22,6 +22,7 @@ _ANSWERING: dict[str, c.Check] = {
     "gamma": c.SIZE,
     "max_evidence": c.maybe(c.SIZE),
     "false_alarm_rate": c.RATE,
+    "spread": c.maybe(c.one_of("auto")),
 }
 _EVIDENCE = {"evidence_": c.fitted(c.ours("EvidenceModel"))}
 _TRANSFORMER = c.fitted(c.has("transform"))
@@ -124,8 +125,10 @@ _MODELS: dict[str, Entry] = {
     "DIPClassifier": Entry(
         {"classes_": c.labels(), "estimator_": c.fitted(c.model("predict_proba", d="d", k="k"))}
         | _EVIDENCE,
-        {"stream_": c.ours("streaming.Stream"), "spread_": c.maybe(c.fitted(c.has("strength")))}
-        | {"unknown_rehearsal_": c.ours("explanation.UnknownRehearsal")},
+        {
+            "stream_": c.ours("streaming.Stream"),
+            "unknown_rehearsal_": c.ours("explanation.UnknownRehearsal"),
+        },
         parameters=_ANSWERING,
         where=(_inputs_fit,),
         dropped=frozenset({"encode_rows_"}),
@@ -147,6 +150,7 @@ _MODELS: dict[str, Entry] = {
             "offset_": c.number(most=float(c.LARGEST)),
             "sharpening_": c.fields(c.real(), c.real()),
             "temperature_": c.maybe(c.SIZE),
+            "spread_": c.maybe(c.ours("calibration.Spread")),
             "n_": c.SIZE,
         },
         {"row_hashes_": c.values("*", kinds="u"), "memorised_": c.maybe(c.flag)},
@@ -164,17 +168,16 @@ _MODELS: dict[str, Entry] = {
             "component_names": c.each(c.text, kind=tuple),
             "bare_proba": c.maybe(c.floats("m", "k")),
         },
-        {"design_effect": c.real(1)},
+        {"design_effect": c.real(1), "Z": c.maybe(c.floats("m", "*"))},
         where=(_rows_fit,),
     ),
-    "calibration.Rehearsal": Entry(
+    "calibration.Spread": Entry(
         {
             "strength_ n_": c.SIZE,
-            "error_": c.number(least=0),
+            "error_ variance_": c.number(least=0),
             "rarest_ confidence_": c.SHARE,
             "log_evidence_": c.real(),
-            "shares_": c.mapping(c.text, c.SHARE),
-            "refits_": c.count(),
+            "refitted_": c.flag,
         },
     ),
     "calibration.Temperature": Entry(
@@ -714,8 +717,9 @@ def _knots_rise(state: Any, sizes: c.Sizes) -> None:
 
 def _strength_counts(state: Any, sizes: c.Sizes) -> None:
     numbers = vars(state).get("head/strength.numbers")
-    positive = numbers is None or ((numbers[:1] > 0).any() and (np.delete(numbers, 1) >= 0).all())
-    c.need(positive, "have a strength that is not positive, or a negative share")
+    if numbers is not None and numbers.any():
+        positive = len(numbers) > 1 and numbers[0] > 0 and (np.delete(numbers, 1) >= 0).all()
+        c.need(positive, "have a strength that is not positive, or a negative share")
 
 
 MODULE = Entry(

@@ -19,8 +19,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from ..answers import Decisions, snapshot_of
-from ..calibration.crossfit import ENOUGH, IN_SAMPLE, row_hash
-from ..calibration.rehearsal import Rehearsal
+from ..calibration.crossfit import AUTO, ENOUGH, IN_SAMPLE, row_hash
+from ..calibration.spread import Spread
 from ..dirichlet import Dirichlet
 from ..evidence import ZScore
 from ..evidence_model import EvidenceModel
@@ -116,9 +116,10 @@ class DIPModule(Decisions, nn.Module):
         One of `dipedl.evidence` that is affine or logistic in the score.
     calibrator : Temperature, "passthrough" or None, default=None
         How the probabilities are calibrated; None is ``Temperature()``.
-    spread : `dipedl.calibration.Rehearsal`, optional
-        Learns on ``calibration=`` rows how strong the Dirichlets may be: their means, vacuity and
-        evidence stay, credible intervals hold what they promise. None: that of the evidence.
+    spread : "auto" or None, default="auto"
+        "auto" learns on ``calibration=`` rows how strong the Dirichlets may be: means, vacuity and
+        evidence stay, credible intervals hold what they promise. None, and "auto" without such
+        rows: the strength is that of the evidence.
     classes : sequence, optional
         Names of the k classes, in the order of the logits. Default: 0..k-1.
 
@@ -132,8 +133,8 @@ class DIPModule(Decisions, nn.Module):
         Names of the classes.
     n_ : float
         Rows that the density learned from.
-    spread_ : Rehearsal or None
-        The fitted `spread`.
+    spread_ : Spread or None
+        The strength that the error on held-out rows supports.
     offset_ : float
         Score below which `predict_ood` flags an input.
 
@@ -188,7 +189,7 @@ class DIPModule(Decisions, nn.Module):
         max_evidence: float | None = None,
         normalizer: Any = None,
         calibrator: Any = None,
-        spread: Any = None,
+        spread: Any = AUTO,
         false_alarm_rate: float = 0.05,
         classes: Sequence[Any] | None = None,
     ) -> None:
@@ -246,6 +247,7 @@ class DIPModule(Decisions, nn.Module):
             gamma=gamma,
             normalizer=ZScore(),
             calibrator=PASSTHROUGH,
+            spread=None,
             classes=classes,
         )
         module._held_out = IN_SAMPLE
@@ -294,11 +296,6 @@ class DIPModule(Decisions, nn.Module):
         self._check_eval()
         own: Origin = "in-sample" if self._held_out == IN_SAMPLE else "left out"
         origin: Origin = own if calibration is None else "given"
-        if origin != "given" and self.spread is not None:
-            raise ValueError(
-                "spread judges how wrong the network is, and needs labelled rows that it was not "
-                "trained on: pass them as fit_density(loader, calibration=held_out)"
-            )
         if origin == "in-sample":
             check_rereadable(loader, "loader")
         split = HoldOut(HELD_OUT_SHARE, ENOUGH) if origin == "left out" else None
@@ -399,7 +396,8 @@ class DIPModule(Decisions, nn.Module):
         with torch.inference_mode(False):
             scores = fusion.learn(log_density, logits)
             rows.take(scores, parts, logits, labels, origin, memorised)
-            model = head.learn(rows.predictions(), Z, n=density.n_, k=k)
+            unseen = Z if origin.startswith("given") else None
+            model = head.learn(rows.predictions(), unseen, n=density.n_, k=k)
         rows.set_model(model, density, self._class_names(k))
         modules = {"density_": density, "fusion": fusion.to(device), "head": head.to(device)}
         # At once, and after all that may fail: another thread sees the parts of before, or these.
@@ -558,10 +556,10 @@ class DIPModule(Decisions, nn.Module):
         return self.head.false_alarm_rate
 
     @property
-    def spread_(self) -> Rehearsal | None:
-        """The fitted `spread`, on the host; None without one."""
+    def spread_(self) -> Spread | None:
+        """The strength that was learned, on the host; None without one."""
         self._check_fitted()
-        return None if self.head.strength is None else self.head.strength.rehearsal()
+        return None if self.head.strength is None else self.head.strength.spread()
 
     @property
     def evidence_(self) -> EvidenceModel:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from scipy import special
-from sklearn.base import BaseEstimator, clone
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
 
-from ..calibration.rehearsal import Rehearsal, supported_strength
+from ..calibration.spread import Spread, supported_strength
 from ..calibration.temperature import Temperature, inverse_temperature
 from ..density.ensemble import MARGIN, NormalScores, fuse_scores
 from ..dirichlet import LEAST_DOUBT, Dirichlet, concentration, confidence, vacuity
@@ -27,9 +26,9 @@ from ..evidence import (
     log_evidence,
 )
 from ..evidence.normalizers import affine, cap_evidence, logistic
-from ..evidence_model import INTERVALS_FALL_SHORT, EvidenceModel, sharpening_share
+from ..evidence_model import INTERVALS_FALL_SHORT, EvidenceModel, check_spread, sharpening_share
 from ..held_out import HeldOut
-from ..inputs import FittedClassifier, prior_vector
+from ..inputs import prior_vector
 from ..maths.arrays import check_positive_number, check_rate, to_numpy
 from .class_gaussians import ReadableGaussians
 from .distances import BufferedModule
@@ -127,8 +126,9 @@ class EvidenceHead(BufferedModule):
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
-        self.spread: Rehearsal | None = spread
-        self.strength = None if spread is None else Strength(spread, dtype)
+        check_spread(spread)
+        self.spread: str | None = spread
+        self.strength = None if spread is None else Strength(dtype)
         for name in self._buffers:
             setattr(self, name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
         self.prior = self.temperature.new_empty(0)
@@ -148,6 +148,7 @@ class EvidenceHead(BufferedModule):
         return EvidenceModel(
             normalizer=self.normalizer,
             calibrator=self.calibrator,
+            spread=self.spread,
             false_alarm_rate=self.false_alarm_rate,
             prior=prior_vector(self.prior_setting, k),
             gamma=self.gamma,
@@ -171,17 +172,20 @@ class EvidenceHead(BufferedModule):
                 setattr(getattr(model, part), name, value)
         model.normalizer_.source_ = held_out.source
         model.held_out_ = model.calibrate_rows(held_out.sort())
+        model.spread_ = None if self.strength is None else self.strength.spread()
         return model
 
     def learn(self, held_out: HeldOut, Z: Any, *, n: float, k: int) -> EvidenceModel:
         """Learn the evidence side from held-out rows, for n rows of the density and k classes.
 
         It takes the steps of `dipedl.DIPClassifier`, by the same code; its numbers go into the
-        buffers. `Z` (m, p) are the features of the held-out rows, or None without a spread.
+        buffers. `Z` (m, p) are features of held-out rows that the network has not seen, or None.
         """
         model = self.blank_evidence(k).learn(held_out, n=n)
+        model.learn_spread(replace(held_out, Z=Z))
         if self.strength is not None:
-            self.strength.learn(model, held_out, Z)
+            self.strength.take(model.spread_)
+            model.spread_ = self.strength.spread()
         numbers = {
             "temperature": 1.0 if model.temperature_ is None else model.temperature_,
             "location": getattr(model.normalizer_, "location_", 0.0),
@@ -209,7 +213,7 @@ class EvidenceHead(BufferedModule):
         alpha = concentration(evidence, proba, self.prior, torch)
         mean = alpha / alpha.sum(dim=1, keepdim=True)
         if self.strength is not None:
-            alpha = mean * self.strength(evidence)[:, None]
+            alpha = mean * self.strength(evidence, alpha.sum(dim=1))[:, None]
         return DirichletOutput(alpha, evidence, mean, vacuity(evidence, self.prior))
 
     def log_evidence(self, log_density: Tensor) -> Tensor:
@@ -226,8 +230,8 @@ class EvidenceHead(BufferedModule):
     def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
         output = self(log_density, logits)
         prior = self.prior.to(output.concentration.dtype)
-        short = self.strength is not None and self.strength.rehearsal().falls_short
-        caveat = INTERVALS_FALL_SHORT if short else None
+        spread = None if self.strength is None else self.strength.spread()
+        caveat = INTERVALS_FALL_SHORT if spread is not None and spread.falls_short else None
         return Dirichlet(output.concentration, output.log_evidence, prior, caveat)
 
 
@@ -251,77 +255,44 @@ def _check_calibrator(calibrator: Any) -> None:
     )
 
 
-_LEARNED = ("strength_", "log_evidence_", "error_", "n_", "rarest_", "confidence_")
-#: What a rehearsal may mix where the classifier is frozen.
-_SHARES = ("recalibrated classifier", "linear", "trees", "kernel", "boosting")
+_LEARNED = ("strength_", "log_evidence_", "error_", "variance_", "n_", "rarest_", "confidence_")
 
 
 class Strength(nn.Module):
-    """Total concentration by log-evidence; all that a `Rehearsal` has learned is in one buffer.
+    """Total concentration by log-evidence; all that a `Spread` has learned is in one buffer.
 
-    `spread` is the learner, which stays unfitted; `dtype` that of the buffer.
+    Zeros where nothing was learned: the concentration is that of the evidence. `dtype` is that of
+    the buffer.
     """
 
     numbers: Tensor
 
-    def __init__(self, spread: Any, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
-        if type(spread) is not Rehearsal:
-            raise TypeError(
-                "spread must be None or dipedl.calibration.Rehearsal(), so that it becomes part of "
-                f"the network's graph, got {spread!r}"
-            )
-        self.spread = spread
-        unknown = torch.full((len(_LEARNED) + len(_SHARES),), torch.nan, dtype=dtype, device="cpu")
+        unknown = torch.full((len(_LEARNED),), torch.nan, dtype=dtype, device="cpu")
         self.register_buffer("numbers", unknown)
 
-    def learn(self, evidence: EvidenceModel, held_out: HeldOut, Z: np.ndarray) -> None:
-        """Rehearse on held-out rows with features Z (m, p), for evidence learned from them.
+    def take(self, spread: Spread | None) -> None:
+        """Take what was learned, or that nothing was."""
+        numbers = [0.0 if spread is None else getattr(spread, name) for name in _LEARNED]
+        self.numbers = torch.tensor(numbers, dtype=torch.float64).to(self.numbers)
 
-        The same steps as `dipedl.DIPClassifier` takes with a frozen classifier.
-        """
-        k = held_out.proba.shape[1]
-        columns = FrozenEstimator(_LastColumns(k))
-        rehearsal = clone(self.spread).fit(
-            np.column_stack([Z, held_out.proba]),
-            held_out.labels,
-            Z,
-            FittedClassifier(columns, np.arange(k), columns),
-            log_evidence=evidence.log_evidence(held_out.scores),
-            prior=evidence.prior,
-            typical=evidence.typical_log_evidence(),
-            calibrator=evidence.calibrator_,
-        )
-        numbers = [getattr(rehearsal, name) for name in _LEARNED]
-        numbers += [rehearsal.shares_.get(name, 0.0) for name in _SHARES]
-        self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
-
-    def rehearsal(self) -> Rehearsal:
-        """The fitted learner, on the host."""
-        learner: Rehearsal = clone(self.spread)
+    def spread(self) -> Spread | None:
+        """What was learned, on the host."""
         numbers = self.numbers.tolist()
-        for name, number in zip(_LEARNED, numbers, strict=False):
-            setattr(learner, name, number)
-        shares = zip(_SHARES, numbers[len(_LEARNED) :], strict=True)
-        learner.shares_, learner.refits_ = {name: share for name, share in shares if share}, 0
-        return learner
+        if not numbers[0] > 0:
+            return None
+        learned = Spread()
+        learned.refitted_ = False
+        for name, number in zip(_LEARNED, numbers, strict=True):
+            setattr(learned, name, number)
+        return learned
 
-    def forward(self, log_evidence: Tensor) -> Tensor:
-        """Strength (n,) at log-evidence (n,), in nats."""
+    def forward(self, log_evidence: Tensor, total: Tensor) -> Tensor:
+        """Strength (n,) at log-evidence (n,), in nats, and concentration (n,) of the evidence."""
         strength, typical = self.numbers[:2].to(log_evidence.dtype)
-        result: Tensor = supported_strength(log_evidence, strength, typical)
-        return result
-
-
-class _LastColumns(BaseEstimator):
-    """A classifier whose k probabilities are the last columns of its inputs."""
-
-    def __init__(self, k: int) -> None:
-        self.k = k
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the last columns of rows X (n, p + k), shape (n, k)."""
-        return X[:, -self.k :].copy()
+        supported: Tensor = supported_strength(log_evidence, strength, typical)
+        return torch.where(strength > 0, supported, total)
 
 
 #: Standard deviations are clipped here: float32 cannot tell larger ones apart.

@@ -136,12 +136,13 @@ def test_inputs_outputs_and_metadata(fitted, tmp_path):
         ("probabilities", ["n", 3]),
         ("vacuity", ["n"]),
         ("log_evidence", ["n"]),
+        ("strength", ["n"]),
         ("ood", ["n"]),
     ]
     facts = {prop.key: prop.value for prop in model.metadata_props}
     assert facts.pop("dipedl_version") == dipedl.__version__
     told = {key: json.loads(value) for key, value in facts.items()}
-    assert list(told.pop("outputs")) == OUTPUTS
+    assert list(told.pop("outputs")) == [*OUTPUTS[:3], "strength", "ood"]
     assert told == {
         "format_version": 1,
         "model": "DIPClassifier",

@@ -18,7 +18,6 @@ pytest.importorskip("onnxscript")
 
 from torch import nn  # noqa: E402
 
-from dipedl.calibration import Rehearsal  # noqa: E402
 from dipedl.evidence import ZScore  # noqa: E402
 from dipedl.io.onnx._torch import (  # noqa: E402
     Call,
@@ -426,10 +425,10 @@ def test_names_and_types_of_a_dict_are_kept(words_graph):
     ]
 
 
-def test_a_file_of_a_module_with_a_spread_gives_the_strength_too(tmp_path):
+def test_a_file_of_a_module_with_intervals_gives_the_strength_too(tmp_path):
     generator = torch.Generator().manual_seed(6)
     X = torch.randn(600, 4, generator=generator) + LABELS.repeat(2)[:, None]
-    module = DIPModule(rows_network().eval(), spread=Rehearsal(), classes=["a", "b", "c"])
+    module = DIPModule(rows_network().eval(), classes=["a", "b", "c"])
     module.fit_density([(X[:300], LABELS)], calibration=[(X[300:], LABELS)])
     module.export_onnx(tmp_path / "rows.onnx", X[:2])
     session = ort.InferenceSession(tmp_path / "rows.onnx")

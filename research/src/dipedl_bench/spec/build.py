@@ -23,7 +23,7 @@ from .own_score import OwnScore, is_score
 _MODULES: dict[str, tuple[str, ...]] = {
     "dipedl": ("DIPClassifier",),
     "dipedl.baselines": (),
-    "dipedl.calibration": ("Rehearsal", "Temperature"),
+    "dipedl.calibration": ("Temperature",),
     "dipedl.density": (),
     "dipedl.evidence": (),
     "dipedl.networks": (),
@@ -48,7 +48,7 @@ _PLAIN = "options"
 #: part with a config of its own.
 _NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network", "stored")
 #: Settings younger than published rows: at these values the config is what it was before.
-_YOUNG = {"class_weight": None, "spread": None, "bootstrap": False}
+_YOUNG = {"class_weight": (None,), "spread": (None, "auto"), "bootstrap": (False,)}
 #: Settings that published rows have and the library no longer, at the values that they had.
 _GONE: dict[str, dict[str, Any]] = {
     "KNNDensity": {"index": "exact", "probe": 0.1},
@@ -178,6 +178,9 @@ def _value(value: Any, where: str, key: str, **extra: Any) -> Any:
         return build(name, {k: v for k, v in value.items() if k != "name"}, where, **extra)
     if isinstance(value, list | tuple):
         return tuple(_value(item, f"{where}[{i}]", "") for i, item in enumerate(value))
+    if value == "None":
+        # TOML has no null.
+        return None
     if key == "optimizer" and value == "muon":
         return import_module("dipedl_bench.fast_networks").muon
     return value
@@ -213,7 +216,7 @@ def describe(value: Any) -> Any:
     values = {
         key: describe(item)
         for key, item in settings.items()
-        if key not in _NO_SETTING and not (key in _YOUNG and item == _YOUNG[key])
+        if key not in _NO_SETTING and item not in _YOUNG.get(key, ())
     }
     name = type(value).__name__
     return {"class": name, "settings": {**values, **_GONE.get(name, {})}}

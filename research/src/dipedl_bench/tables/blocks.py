@@ -133,7 +133,10 @@ def interval_blocks(table: BenchTable) -> Iterator[Block]:
     """Yield coverage of intervals by method and by line; nothing where no probability is known."""
     if len(by_method := interval_frame(table)):
         yield "Intervals: share of the true class probabilities that they hold", by_method
-        yield "95 % intervals by line, without a spread → with", problem_frame(table)
+        yield (
+            "95 % intervals by line, of the evidence’s strength → by default",
+            problem_frame(table),
+        )
 
 
 def sweep_blocks(what: str, lines: Sequence[Line]) -> Iterator[Block]:

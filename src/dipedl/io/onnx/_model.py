@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ...calibration.rehearsal import Rehearsal
+from ...calibration.spread import Spread
 from ...calibration.temperature import Temperature
 from ...density.base import takes_proba
 from ...dirichlet import DISPLAYED
@@ -63,7 +63,7 @@ def _posterior(model: Any, P: Any, scores: Tensor, unknown: Tensor) -> dict[str,
     P = calibrate(P, evidence, scores)
     mean, vacuity = dirichlet(strength, P, model.prior_)
     found = {"probabilities": mean, "vacuity": vacuity, "log_evidence": strength}
-    spread = getattr(model, "spread_", None)
+    spread = evidence.spread_
     supported = {} if spread is None else {"strength": supported_strength(strength, spread)}
     return found | supported
 
@@ -144,13 +144,8 @@ def log_evidence(z: Tensor, n: float, gamma: float, max_evidence: float | None) 
     return value if max_evidence is None else value.at_most(float(np.log(max_evidence)))
 
 
-def supported_strength(log_evidence: Tensor, spread: Any) -> Tensor:
-    """Strength (n,) that a fitted `Rehearsal` supports at log-evidence (n,)."""
-    if type(spread) is not Rehearsal:
-        raise TypeError(
-            f"spread {type(spread).__name__} cannot be exported to ONNX; use "
-            "dipedl.calibration.Rehearsal() or spread=None"
-        )
+def supported_strength(log_evidence: Tensor, spread: Spread) -> Tensor:
+    """Strength (n,) that a fitted `Spread` supports at log-evidence (n,)."""
     low = min(spread.strength_, 1.0)
     gap = (log_evidence - spread.log_evidence_).at_most(0.0)
     return (gap / 3.0).apply("Exp") * (spread.strength_ - low) + low

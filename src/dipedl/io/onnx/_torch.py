@@ -408,7 +408,7 @@ class _Outputs(nn.Module):
         super().__init__()
         self.model = model
         self.call = call
-        supported = () if model.head.spread is None else (STRENGTH,)
+        supported = () if model.spread_ is None else (STRENGTH,)
         self.outputs = (*OUTPUTS, *supported, ALARM)
 
     def forward(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
