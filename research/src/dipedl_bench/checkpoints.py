@@ -184,6 +184,9 @@ class Checkpoint(TorchClassifier):
 class _Normalise(nn.Module):
     """Images less a mean, over a standard deviation, both by channel."""
 
+    mean: Tensor
+    sd: Tensor
+
     def __init__(self, mean: tuple[float, ...], sd: tuple[float, ...], channels: int) -> None:
         super().__init__()
         for name, values, none in (("mean", mean, 0.0), ("sd", sd, 1.0)):

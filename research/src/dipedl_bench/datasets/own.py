@@ -189,11 +189,11 @@ def _read_folder(folder: Path) -> dict[str, NDArray[Any]]:
             raise ValueError(
                 f"{str(folder)!r} must hold pictures as {part}/CLASS/picture.png; there are none"
             )
-        names = [file.relative_to(folder / part).parts for file in files]
-        if loose := [file for file, parts in zip(files, names, strict=True) if len(parts) < 2]:
+        places = [file.relative_to(folder / part).parts for file in files]
+        if loose := [file for file, parts in zip(files, places, strict=True) if len(parts) < 2]:
             raise ValueError(f"{str(loose[0])!r} must lie in the folder of its class")
         arrays[f"X_{part}"], mode = _read_pictures(files, mode)
-        arrays[f"y_{part}"] = np.array([parts[0] for parts in names])
+        arrays[f"y_{part}"] = np.array([parts[0] for parts in places])
     names = own_ood_sets(str(folder))
     _check_ood_names(names, str(folder))
     for name in names:

@@ -129,6 +129,8 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
             truth[f"{OOD_PREFIX}{name}"] = data.truth[name][rows]
     y["test"] = data.y_test[test]
     for name in config.get("shifted", ()):
+        if data.image_shape is None:
+            raise ValueError(f"data: {name!r} corrupts images, and rows of {data.name} are none")
         rows, labels = X["test"][:_CORRUPTED], y["test"][:_CORRUPTED]
         memory = Memory(keep, verbose=0, compress=1)
         make = memory.cache(corrupt_rows) if keep else corrupt_rows

@@ -44,7 +44,7 @@ def caught_at_5(uncertainty_in: np.ndarray, uncertainty_out: np.ndarray) -> floa
     ODIN's paper calls FPR95. Inputs of equal uncertainty are flagged together.
     """
     known, unknown = (np.negative(u, dtype=np.float64) for u in (uncertainty_in, uncertainty_out))
-    return 1 - fpr_at_tpr(unknown, known)
+    return 1 - float(fpr_at_tpr(unknown, known))
 
 
 def _share_in(uncertainty_in: np.ndarray, uncertainty_out: np.ndarray) -> float:

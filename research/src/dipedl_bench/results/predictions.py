@@ -192,7 +192,9 @@ def write_ranks(path: Path, arrays: Arrays) -> None:
     ranks = rankdata(np.concatenate([arrays[s]["uncertainty"] for s in splits]), "dense") - 1
     ends = np.cumsum([len(arrays[split]["uncertainty"]) for split in splits])[:-1]
     parts = np.split(ranks.astype(np.min_scalar_type(int(ranks.max()))), ends)
-    named = dict(zip((_key_of(s, "uncertainty") for s in splits), parts, strict=True))
+    named: dict[str, Any] = dict(
+        zip((_key_of(s, "uncertainty") for s in splits), parts, strict=True)
+    )
     y = arrays["test"]["y"]
     named[_key_of("test", "y")] = y.astype(np.min_scalar_type(int(y.max())))
     path.parent.mkdir(parents=True, exist_ok=True)

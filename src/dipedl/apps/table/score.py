@@ -216,9 +216,10 @@ def read_costs(table: Table, classes: Sequence[str]) -> list[list[float]]:
             f"{table.path}: the cost of {classes[j]!r} where {classes[i]!r} is true is no number"
         )
     try:
-        return cost_matrix(len(classes), costs=costs).tolist()
+        rows: list[list[float]] = cost_matrix(len(classes), costs=costs).tolist()
     except ValueError as error:
         raise UserError(f"{table.path}: {error}") from error
+    return rows
 
 
 def answer_inputs(clf: DIPClassifier, X: Any, request: ScoreRequest) -> Answers:
