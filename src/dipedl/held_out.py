@@ -276,13 +276,15 @@ class Fold:
         w = None if self.w is None else self.w[rows]
         return self.density.leave_one_out(self.Z[rows], self.density_labels[rows], w)
 
-    def scores_of(self, rows: np.ndarray, alone: Mapping[str, np.ndarray]) -> np.ndarray:
+    def scores_of(
+        self, rows: np.ndarray, P: np.ndarray | None, alone: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
         """Return scores of some of the rows, by their numbers; no row is its own neighbour.
 
-        `alone` are those components that `leave_one_out` knows.
+        `P` (m, k) are probabilities by classifiers that have not seen the rows, `alone` those
+        components that `leave_one_out` knows.
         """
         density, Z = exclude_self(self.density), self.Z[rows]
-        P = self.proba(_safe_indexing(self.X, rows)) if takes_proba(density) else None
         if isinstance(density, DensityEnsemble):
             # As rows of folds are scored: nothing is held down for being out of reach.
             others = [name for name in density.component_names_ if name not in alone]
@@ -457,8 +459,8 @@ def predict_held_out(
     lower score than that of all rows, `whole`, which is to be judged: where `whole` can tell what
     it would say of a row had it seen all others, that score takes the place of the fold's. The
     choice among densities, and their weights, stay those of the folds, which score pseudo-outliers
-    too. No score is above that of `whole` with its own classifier, which has seen the row: a higher
-    one means a shift of level. Where rows repeat, as those of a few categories do, their scores are
+    too. No score is above that of the density of `whole`, which has seen the row: a higher one
+    means a shift of level. Where rows repeat, as those of a few categories do, their scores are
     equal too, and a difference of level flags them all.
     """
     density, parts, pseudo_outliers = whole.density, [], None
@@ -488,7 +490,7 @@ def predict_held_out(
     else:
         scores = np.concatenate(scores)
     if rows is not None:
-        scores = np.minimum(scores, whole.scores_of(rows, alone))
+        scores = np.minimum(scores, whole.scores_of(rows, proba, alone))
     Z = whole.Z if rows is None else whole.Z[rows]
     return HeldOut(scores, source, weights, proba, labels, columns, names, origin, Z=Z)
 
