@@ -44,7 +44,7 @@ def test_train_wrap_score_export_and_run_in_onnxruntime(tmp_path):
     assert len(re.findall(r"\d+\.\d s$", said, re.MULTILINE)) == 5  # the seconds of each step
     graph = onnx.load(path).graph
     outputs = [output.name for output in graph.output]
-    assert outputs == ["probabilities", "vacuity", "log_evidence", "ood"]
+    assert outputs == ["probabilities", "vacuity", "log_evidence", "strength", "ood"]
 
 
 def test_a_resnet():

@@ -10,7 +10,8 @@ moved by what it is about, while everything else stays as it is.
 # %%
 # Two classes, each one cloud of points in the plane with standard deviation 1. A model is asked
 # about the centre of the first class. The scale of the evidence comes from the density alone
-# (``QuantileEvidence``), so that it does not move with the classes.
+# (``QuantileEvidence``), so that it does not move with the classes, and so does the strength of the
+# Dirichlets (``spread=None``): by default it also says how wrong the probabilities are.
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -30,7 +31,8 @@ def uncertainties(rows: int = 400, gap: float = 2.0, away: float = 0.0) -> np.nd
         y = np.arange(rows) % 2
         centre = np.stack([(2 * y - 1) * gap / 2, 0 * y], axis=1)
         X = centre + np.random.default_rng(seed).normal(size=(rows, 2))
-        clf = DIPClassifier(LogisticRegression(), GDADensity(), normalizer=QuantileEvidence())
+        scale = QuantileEvidence()
+        clf = DIPClassifier(LogisticRegression(), GDADensity(), normalizer=scale, spread=None)
         answer = clf.fit(X, y).predict_dirichlet([[-gap / 2, away]])
         found.append([answer.vacuity, answer.epistemic / np.log(2), answer.aleatoric / np.log(2)])
     return np.mean(found, axis=0).ravel()
