@@ -71,7 +71,7 @@ INTERVALS_FALL_SHORT = Finding(
     "intervals_fall_short",
     "warning",
     "These intervals may hold less than they promise: there are few rows, a class has few of "
-    "them, or the labels are nearly without noise.",
+    "them, the labels are nearly without noise, or the probabilities are far off.",
     remedy="diagnose() of the classifier says which.",
 )
 #: Share of held-out rows at whose score a sharpening applies in full.

@@ -341,6 +341,11 @@ def validate_groups(groups: Any, y: Any, rows: np.ndarray | None = None) -> np.n
 
 def group_names(groups: Any, n: int) -> np.ndarray:
     """Return the name of the group of each of n rows, shape (n,)."""
+    if isinstance(groups, str):
+        raise ValueError(
+            f"groups must hold a group for each of the {n} rows, got the text {groups!r}; give the "
+            f"column itself, such as X[{groups!r}]"
+        )
     names = np.asarray(column_or_1d(groups, warn=False))
     if len(names) != n:
         raise ValueError(f"groups must hold a group for each of the {n} rows, got {len(names)}")

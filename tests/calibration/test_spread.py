@@ -369,6 +369,21 @@ def test_intervals_of_new_rows_hold_after_a_fit_to_groups(groups_truth, near_cop
     assert ((low <= truth) & (truth <= high)).mean() > 0.9 and clf.spread_.refitted_
 
 
+def test_few_groups_that_say_nothing_change_little():
+    data = known_truth(600)
+    y, groups = data.y_train, np.arange(600) % 10
+    alone, grouped = (default(data.X_train, y, **given) for given in ({}, {"groups": groups}))
+    assert 0.4 < grouped.spread_.error_ / alone.spread_.error_ < 2.5
+
+
+def test_the_variance_of_a_fit_to_few_rows_outlives_them(data):
+    clf = default(data.X_train[:18], data.y_train[:18])
+    assert clf.spread_.strength_ == 0.5 and clf.spread_.variance_ < 1
+    clf.calibrate(data.X_test[:400], data.y_test[:400])
+    gap = clf.predict_dirichlet(data.X_test).mean - data.truth["test"]
+    assert 0.5 < clf.spread_.error_ / (gap**2).sum(axis=1).mean() < 2
+
+
 def test_pairs_follow_their_rows(few):
     X, y, groups = few
     pairs = list(GroupKFold(5).split(X, y, groups))

@@ -85,7 +85,8 @@ class Jackknife:
         if len(fits) == 1:
             squares, factor = (fits[0] - transform(proba)) ** 2, (1 - share) / share
         else:
-            # Fits that share most of their rows differ less than those to independent data.
+            # Two fits differ by the rows of their two folds: their variance is that of a fit to all
+            # rows times share / (1 - share)^2.
             squares, factor = fits.var(axis=0, ddof=1), (1 - share) ** 2 / share
         return float(np.average(squares.sum(axis=1), weights=self._weights)) * factor
 

@@ -23,6 +23,8 @@ _MOST = 5000
 #: One strength does not do for all classes if one has fewer rows than this share of the mean, or if
 #: the mean confidence is higher.
 RARE, SURE = 0.1, 0.98
+#: Strength below which intervals of small probabilities are too narrow: that of so many labels.
+LOW = 3.0
 #: Bounds of the strength. At the lowest, intervals are widest where no class is nearly sure; those
 #: of probabilities near 0 or 1 are narrow again, since nearly all mass lies at the end.
 _LOWEST, _HIGHEST, _TINY = 0.5, 1e6, 1e-300
@@ -48,17 +50,18 @@ class Spread(BaseEstimator):
     strength S at which the Dirichlet expects that error, ``mean sum_c p_c (1 - p_c) / (S + 1) =
     e^2``. With less evidence than the typical input has, S falls as the cube root of the evidence.
 
-    Two parts add up to e^2, and a third that counts where there are few rows: the error of a fit of
-    ten parameters to as many rows.
+    Three parts add up to e^2:
 
     - What can be seen in the residuals ``onehot(y) - p`` of held-out rows. Labels are independent,
       so what neighbours have in common is error: it is a Gaussian process in x, whose variance is
       estimated by maximum likelihood as a variance component (kernels of three widths, and a sum of
-      functions of one feature each). The upper end of its 95 % interval counts.
+      functions of one feature each, all with a linear part). The upper end of its 95 % interval
+      counts.
     - What cannot, because it changes from row to row: the variance of the probabilities over
       training sets, by the delete-d jackknife over the fits of the folds
       (`dipedl.calibration.Jackknife`). Of a classifier that was not fitted again, the variance that
       a Gaussian process has when it learns the labels of the held-out rows stands for it.
+    - The error of a fit of ten parameters to as many rows, which counts where these are few.
 
     Attributes
     ----------
@@ -127,7 +130,7 @@ class Spread(BaseEstimator):
             Gaussian process of the labels.
         groups : ndarray of int, shape (m,), optional
             Group of each row. Rows of a group have errors and noise in common: their mean is one
-            row.
+            row, if there are 20 groups or more; of fewer the error comes out too large.
         """
         w = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
         self.n_ = float(w.sum())
@@ -135,16 +138,15 @@ class Spread(BaseEstimator):
         counts = np.bincount(y, w, minlength=mean.shape[1])
         self.refitted_ = variance is not None
         if np.count_nonzero(counts) < 2 or (w > 0).sum() < _FEWEST:
-            return self._fit_no_strength()
+            return self._fit_no_strength(variance)
         # Rounding may lead beyond one.
         self.rarest_ = min(1.0, float(counts.min() / counts.mean()))
         self.confidence_ = min(1.0, float(np.average(mean.max(axis=1), weights=w)))
         noise = float(np.average(1 - (mean**2).sum(axis=1), weights=w))
         onehot = np.eye(mean.shape[1])[y]
         rows = [Z, onehot - mean, onehot - counts / counts.sum()]
-        if groups is not None:
+        if groups is not None and len(np.unique(groups)) >= _FEWEST:
             rows, w = _means(rows, groups, w)
-        fitted = w.sum()
         # In an order that depends on what rows hold and not on where they stand.
         order = np.lexsort((w, row_hash(rows[0])))[:_MOST]
         Z, residuals, labels = (part[order] for part in rows)
@@ -158,21 +160,26 @@ class Spread(BaseEstimator):
             best = max(learned, key=lambda fit: float(fit.likelihood.max()))
             variance = float(best.unknown[best.likelihood.argmax()])
         self.variance_ = float(variance)
-        self.error_ = smooth + self.variance_ + _PARAMETERS * noise / float(fitted)
+        self.error_ = smooth + self.variance_ + _PARAMETERS * noise / self.n_
         strength = noise / max(self.error_, noise / _HIGHEST, _TINY) - 1
         self.strength_ = float(np.clip(strength, _LOWEST, _HIGHEST))
         return self
 
-    def _fit_no_strength(self) -> Self:
+    def _fit_no_strength(self, variance: float | None) -> Self:
         """Take the lowest strength, where nothing can be estimated."""
-        self.error_, self.variance_, self.strength_ = 1.0, 1.0, _LOWEST
+        self.error_, self.strength_ = 1.0, _LOWEST
+        self.variance_ = 1.0 if variance is None else float(variance)
         self.rarest_, self.confidence_ = 0.0, 1.0
         return self
 
     @property
     def falls_short(self) -> bool:
-        """True if the strength is known to be too high: few rows, a rare class, no noise."""
-        return self.rarest_ < RARE or self.confidence_ > SURE
+        """True if intervals are known to fall short: few rows, a rare class, no noise, low S.
+
+        At a low strength nearly all mass lies at 0 and 1, and a small probability above its
+        interval.
+        """
+        return self.rarest_ < RARE or self.confidence_ > SURE or self.strength_ < LOW
 
     def strength(self, log_evidence: np.ndarray) -> np.ndarray:
         """Supported strength S of inputs with this log-evidence (n,), shape (n,)."""
@@ -219,7 +226,7 @@ class _Explained(NamedTuple):
 
 
 def _explain(values: np.ndarray, basis: np.ndarray, n: float) -> _Explained:
-    """Fit processes with the covariance ``basis basis^T`` to values (m, k) that sum to zero.
+    """Fit processes with the covariance ``basis basis^T`` to values (m, k); a row sums to zero.
 
     The k columns share one covariance; `n` is the number of rows behind them.
     """
@@ -232,7 +239,7 @@ def _explain(values: np.ndarray, basis: np.ndarray, n: float) -> _Explained:
     rest = (values**2).sum() - squares.sum()
     noise = ((squares / (1 + signal)).sum(axis=1) + rest) / (n * free)
     shrunk = signal / (1 + signal)
-    likelihood = -free / 2 * (n * np.log(noise) + np.log1p(signal).sum(axis=1))
+    likelihood = -free / 2 * (n * np.log(np.maximum(noise, _TINY)) + np.log1p(signal).sum(axis=1))
     unknown = noise * free * shrunk.sum(axis=1) / n
     return _Explained(likelihood, (shrunk**2) @ squares / n + unknown, unknown)
 

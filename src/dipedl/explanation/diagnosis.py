@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from ..calibration.spread import RARE, SURE, Spread
+from ..calibration.spread import LOW, RARE, SURE, Spread
 from ..calibration.temperature import BOUNDS
 from ..decisions.pipelines import last_step_with
 from ..decisions.rejection import risk_upper_bound
@@ -896,6 +896,15 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
             "one strength is given for all classes of an input.",
             {"share": spread.rarest_, "strength": spread.strength_},
             "Give more rows of it, weighted by sample_weight, or read its intervals with care.",
+        )
+    if not learned and spread.strength_ < LOW:
+        yield Finding(
+            "intervals_of_few_labels",
+            "note",
+            f"The probabilities are off by as much as those of {spread.strength_:.2g} labels. A "
+            "probability well below one half may lie above its own interval.",
+            {"strength": spread.strength_},
+            "Give more rows, or a classifier that errs less, such as a forest of more trees.",
         )
     if not learned and spread.confidence_ > SURE:
         yield Finding(
