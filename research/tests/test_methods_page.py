@@ -122,7 +122,7 @@ def test_kinds_of_published_methods():
         row["method"]: kind_of(row) for row in Store(PUBLISHED, "second-order", "cpu").rows()
     }
     expected = {"default": "training-free", "edl": "one pass", "bootstrap": "ensemble"}
-    expected |= {"mc-dropout": "ensemble", "postnet": "one pass", "rehearsal": "training-free"}
+    expected |= {"mc-dropout": "ensemble", "postnet": "one pass", "evidence": "training-free"}
     assert {name: crossed[name] for name in expected} == expected
     assert set(found.values()) == set(KINDS)
 

@@ -46,7 +46,8 @@ def test_rows_and_arrays_come_back(store, tmp_path):
 def test_rows_of_every_suite_are_one_frame():
     root = Path(__file__).parents[1] / "results" / "bench"
     rows = read_rows(root)
-    assert set(rows.suite) == {"cifar10", "defaults", "mnist", "second-order", "spectra"}
+    suites = {"cifar10", "cifar10-resnet", "defaults", "mnist", "second-order", "spectra"}
+    assert set(rows.suite) == suites
     assert (rows.dataset != "").all() and rows["n.test"].isna().equals(rows.refused != "")
     mnist = read_rows(root / "mnist")
     expected = [row["metrics"]["accuracy"] for row in load_rows("mnist", out=root)]

@@ -48,5 +48,6 @@ def test_lines_of_the_table():
         "auroc",
         "aupr",
         "aupr_in",
+        "caught_5",
         "fpr95",
     }

@@ -274,7 +274,9 @@ class Fold:
         if self.density_labels is None or not isinstance(self.density, DensityEnsemble):
             return {}
         w = None if self.w is None else self.w[rows]
-        return self.density.leave_one_out(self.Z[rows], self.density_labels[rows], w)
+        found = self.density.leave_one_out(self.Z[rows], self.density_labels[rows], w)
+        # Few rows may all be as far from the others: nothing can be learned from that.
+        return {name: s for name, s in found.items() if np.std(s[np.isfinite(s)]) > 0}
 
     def scores_of(
         self, rows: np.ndarray, P: np.ndarray | None, alone: Mapping[str, np.ndarray]

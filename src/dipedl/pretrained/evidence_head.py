@@ -275,7 +275,7 @@ class Strength(nn.Module):
     def take(self, spread: Spread | None) -> None:
         """Take what was learned, or that nothing was."""
         numbers = [0.0 if spread is None else getattr(spread, name) for name in _LEARNED]
-        self.numbers = torch.tensor(numbers, dtype=torch.float64).to(self.numbers)
+        self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
 
     def spread(self) -> Spread | None:
         """What was learned, on the host."""

@@ -204,7 +204,8 @@ def test_a_drawn_digit_is_answered_as_python_answers_it(visitor, url, shown):
     assert got == pytest.approx(expected, rel=0.01) and told[3] == "no"
     cells = visitor.evaluate(ROWS.format("#classes", 3))
     alpha = [float(text.replace(",", "")) for text in cells]
-    assert alpha == pytest.approx(dirichlet.concentration[0], rel=0.01)
+    worth = np.exp(dirichlet.log_evidence[0]) + shown.clf.prior_.sum()
+    assert alpha == pytest.approx(worth * dirichlet.mean[0], rel=0.01)
     near = shown.clf.explain(np.array([row]), top=5)[0].to_dict()["parts"]
     rows = next(part["neighbours"] for part in near if part["kind"] == "neighbours")[:5]
     labels = shown.app.state.service.pictures["digits"].labels
