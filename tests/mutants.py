@@ -114,7 +114,7 @@ MUTANTS = [
         "src/dipedl/calibration/spread.py",
         "order = np.lexsort((w, row_hash(rows[0])))[:_MOST]",
         "order = np.arange(len(w))[:_MOST]",
-        "tests/calibration/test_spread.py::test_the_order_of_the_rows_has_no_part_in_it",
+        "tests/calibration/test_spread.py::test_landmarks_do_not_depend_on_the_order_of_the_rows",
     ),
     Mutant(
         "bench: selected rows weigh one",

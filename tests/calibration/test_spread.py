@@ -109,6 +109,18 @@ def test_the_likelihood_is_that_of_a_gaussian_process():
         assert found.error[i] == pytest.approx(((gain @ values) ** 2).sum() / 30 + unknown)
 
 
+def test_landmarks_do_not_depend_on_the_order_of_the_rows():
+    rng = np.random.default_rng(2)
+    Z = rng.normal(size=(400, 3))
+    y, mean = (np.sin(3 * Z[:, 0]) > 0).astype(int), np.full((400, 2), 0.5)
+    order = rng.permutation(400)
+    one, other = (
+        Spread().fit(Z[rows], mean[rows], y[rows], typical=0.0, variance=0.01)
+        for rows in (np.arange(400), order)
+    )
+    assert one.error_ == pytest.approx(other.error_, rel=1e-9)
+
+
 def test_a_weight_counts_a_row_that_often():
     rng = np.random.default_rng(1)
     Z, mean = rng.normal(size=(400, 2)), rng.dirichlet([3, 3, 3], 400)
