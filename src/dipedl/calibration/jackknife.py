@@ -93,11 +93,11 @@ class Jackknife:
 
 def rows_between(first: Any, second: Any) -> Any:
     """Return rows (m, d) between two: half-way, or of a table every other column of the second."""
-    numbers = [None if is_frame(X) else as_numbers(X) for X in (first, second)]
-    if numbers[0] is not None:
-        return rows_in_form_of(first, (numbers[0] + numbers[1]) / 2)
     if not is_frame(first):
-        raise TypeError("there is nothing between two texts")
+        a, b = as_numbers(first), as_numbers(second)
+        if a is None or b is None:
+            raise TypeError("there is nothing between two texts")
+        return rows_in_form_of(first, (a + b) / 2)
     columns = {j: column(second, j) for j in range(1, first.shape[1], 2)}
     if is_pandas(first):
         return replace_columns(first, {j: part.array for j, part in columns.items()})

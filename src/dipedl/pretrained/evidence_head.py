@@ -278,7 +278,7 @@ class Strength(nn.Module):
         self.numbers = torch.from_numpy(np.array(numbers)).to(self.numbers)
 
     def spread(self) -> Spread | None:
-        """What was learned, on the host."""
+        """Return the learned strength, on the host; None if nothing was learned."""
         numbers = self.numbers.tolist()
         if not numbers[0] > 0:
             return None
