@@ -90,6 +90,7 @@ def test_labelled_rows_from_elsewhere_against_scikit_learn():
     assert metrics["balanced_accuracy/real"] == pytest.approx(recalls.mean())
     brier = ((other["probabilities"] - np.eye(2)[y]) ** 2).sum(axis=1).mean()
     assert metrics["brier_id/real"] == pytest.approx(brier)
+    assert metrics["nll/real"] == pytest.approx(log_loss(y, other["probabilities"]))
     assert {"ece/real", "errors_avoided_10/real"} < metrics.keys() == found["intervals"].keys()
     assert not any(name.endswith("/real") for name in found["baselines"])
     assert metrics["recall_1"] == recall_score(test["y"], test["probabilities"].argmax(axis=1))

@@ -41,7 +41,7 @@ KINDS = {
 _KNOWN = ("accuracy", "brier_id", "nll", "ece", "aurc", "augrc")
 _MORE = ("balanced_accuracy worst_recall price adaptive_ece errors_avoided_10 error_auroc").split()
 _OF_SET = ("auroc", "caught_5", "fpr95", "aupr", "aupr_in", "brier_ood", "aurc", "augrc")
-_OF_SHIFTED = ("accuracy", "balanced_accuracy", "brier_id", "ece", "errors_avoided_10")
+_OF_SHIFTED = ("accuracy balanced_accuracy brier_id nll ece errors_avoided_10").split()
 _INTERVALS = ("coverage_95", "width_95", "interval_score_95", "error_correlation", "squared_error")
 _TITLES = {
     "error_auroc": "AUROC of own errors",

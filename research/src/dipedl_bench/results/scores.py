@@ -38,8 +38,8 @@ _LABELLED: dict[str, Callable[..., float]] = {
     "ece": ece,
     "adaptive_ece": adaptive_ece,
 }
-#: Of a small set from elsewhere, beside its shares; an NLL is infinite for a single row.
-_SHIFTED = ("brier_id", "ece")
+#: Of a set from elsewhere, beside its shares.
+_SHIFTED = ("brier_id", "nll", "ece")
 #: Metrics of an OOD set by the uncertainty.
 RANKED: dict[str, Any] = {
     "auroc": ood_auroc,

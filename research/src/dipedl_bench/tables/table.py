@@ -266,7 +266,7 @@ class BenchTable:
         recalls.sort(key=lambda name: int(name.removeprefix(_RECALL)))
         by_class = recalls if len(recalls) <= _FEW else ["worst_recall"]
         labelled = ("accuracy", "balanced_accuracy", *by_class, "brier_id")
-        known, unknown, shifted = labelled, of_ood, (*labelled, "errors_avoided_10", "ece")
+        known, unknown, shifted = labelled, of_ood, (*labelled, "errors_avoided_10", "nll", "ece")
         if extra:
             known, shifted = _KNOWN_EXTRA, ()
             unknown = tuple(name for name in _OOD_EXTRA if name not in of_ood)
