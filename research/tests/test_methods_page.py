@@ -17,7 +17,7 @@ pytest.importorskip("pydantic")
 from synthetic_store import write_synthetic_store
 from typer.testing import CliRunner
 
-from dipedl_bench import Store, load_suite
+from dipedl_bench import Store, load_suite, score
 from dipedl_bench.commands.run import bench as app
 from dipedl_bench.report.methods_page import KINDS, kind_of, render_methods
 from dipedl_bench.tables.table import bench_table
@@ -103,6 +103,21 @@ def test_each_line_has_its_receipt_and_a_command_of_names_that_are_there(root, d
             seeds = [str(row["seed"]) for row in receipt["rows"]]
             assert options["--seeds"].split(",") == seeds
             assert f" verify {of['suite']} " in receipt["verify"]
+
+
+def test_rows_of_outputs_name_the_command_that_makes_them(rng, tmp_path):
+    labels = np.arange(60) % 3
+    arrays = {"labels": labels, "logits": rng.normal(size=(60, 3)) + 3 * np.eye(3)[labels]}
+    arrays["ood_far_logits"] = rng.normal(size=(40, 3))
+    fit_on = {f"calibration_{key}": arrays[key] for key in ("labels", "logits")}
+    for methods in (None, ["energy"]):
+        score(arrays | fit_on, name="own", methods=methods, out=tmp_path)
+    packed = content(render_methods(tmp_path), "receipts")
+    of = {r["run"]: r["verify"] for r in json.loads(gzip.decompress(b64decode(packed)))}
+    assert of == {
+        "dipedl-bench import FILE.npz --name own --out FOLDER": "",
+        "dipedl-bench score FILE.npz --name own --method energy --out FOLDER": "",
+    }
 
 
 def rows_of(root, of):

@@ -1,6 +1,7 @@
 """Rows from predictions alone: published ones and arrays of one's own, and what is refused."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -244,8 +245,14 @@ def test_a_suite_of_ones_own_has_a_table(rng, tmp_path):
     done = bench("import", tmp_path / "mine.npz", "--name", "mine", "--out", tmp_path)
     assert done.exit_code == 0, done.stderr
     assert bench("table", "mine", "--out", tmp_path, "--no-trivial").stdout == done.stdout
-    done = bench("score", tmp_path / "mine.npz", "--method", "DDU")
+    named = ["--name", "mine", "--method", "DDU", "--method", "max-softmax"]
+    done = bench("score", tmp_path / "mine.npz", *named, "--out", tmp_path)
     assert "| DDU, fitted on calibration rows |" in done.stdout, done.stderr
+    first, second = re.findall(r"(\S+) \((\d) of 2\) \|", done.stdout)
+    assert {first[1], second[1]} == {"1", "2"} and (first[0] > second[0]) == (first[1] == "1")
+    methods = {row["method"]: row["title"] for row in load_rows("mine", out=tmp_path)}
+    assert methods.keys() == {"mine", "ddu", "max-softmax"}
+    assert methods["max-softmax"] == "Max softmax, fitted on calibration rows"
 
 
 def changed(**changes):

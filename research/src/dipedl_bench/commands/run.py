@@ -342,9 +342,13 @@ def score_methods(
         list[str] | None,
         typer.Option(
             help="my.module:Class, or the name of a method; may be given again. Default, and "
-            "beside classes of your own: all that need the outputs of the network alone."
+            "beside classes of your own: of a suite all that need the outputs of the network "
+            "alone, of a file the row of its outputs."
         ),
     ] = None,
+    name: Annotated[
+        str, typer.Option(help="Of the table of a .npz file, as `import` has it.")
+    ] = "mine",
     seeds: Seeds = None,
     profile: ProfileName = None,
     published: Published = None,
@@ -356,25 +360,28 @@ def score_methods(
     """
     with _explain_errors():
         from ..running import scoring
-        from ..tables.blocks import markdown
+        from ..tables.blocks import markdown, markdown_blocks, places_block
         from ..tables.table import bench_table
 
         typer.echo(f"dipedl-bench: {_ON_CALIBRATION}", err=True)
-        own = all(":" in name for name in method or ())
+        own = bool(method) and all(":" in name for name in method or ())
         for suite in suites:
             rows = []
             # beside methods of one's own, those of the suite on the same network and rows
-            for methods in [method, None] if method and own else [method or None]:
+            for methods in [method, None] if own else [method or None]:
                 rows += scoring.score(
                     suite,
                     methods=methods,
+                    name=name,
                     profile=profile,
                     seeds=_seeds(seeds),
                     published=published,
                     out=out,
                 )
             table = bench_table([*_published_rows(rows, published), *rows])
-            typer.echo(markdown(table), nl=suite != suites[-1])
+            mine = [of["method"] for of in rows if not own or ":" in of["config"]["estimator"]]
+            places = markdown_blocks(places_block(table, mine), "###")
+            typer.echo("\n\n".join([markdown(table).rstrip(), *places]))
 
 
 @bench.command("import")

@@ -206,22 +206,32 @@ def _short(value: float) -> float:
 def _receipt(line: Line, rows: Sequence[Row]) -> dict[str, Any]:
     """Return settings, the commands, and for each seed where and when it was made."""
     row = rows[-1]
-    method, seeds = method_of(row), [str(of["seed"]) for of in rows]
-    place = ["--datasets", line.dataset, "--classifiers", line.classifier] if line.dataset else []
-    only = ["--methods", method, *place]
-    run = run_command(
-        row["suite"], row["profile"], *only, "--seeds", ",".join(seeds), "--out", "FOLDER"
-    )
-    again = run_command(row["suite"], row["profile"], *only, "--seed", seeds[0])
+    run, verify = _commands(line, row, [str(of["seed"]) for of in rows])
     return {
         "run": run,
-        "verify": f"{again.replace(' run ', ' verify ', 1)} --out results/bench",
+        "verify": verify,
         "hash": row["config_hash"],
         "config": row["config"],
         "versions": row["versions"],
         "chosen": list(dict.fromkeys(line.selected)),
         "rows": [_made(of) for of in rows],
     }
+
+
+def _commands(line: Line, row: Row, seeds: Sequence[str]) -> tuple[str, str]:
+    """Return the commands that make rows and verify a published one, "" for rows of outputs."""
+    suite, method, estimator = row["suite"], method_of(row), row["config"].get("estimator", "")
+    if estimator == "arrays":
+        return f"dipedl-bench import FILE.npz --name {method} --out FOLDER", ""
+    if "fitted_on" in row["config"]:
+        source = suite if suite in suite_names() else f"FILE.npz --name {suite}"
+        name = estimator if ":" in estimator else method.removesuffix("-calibration")
+        return f"dipedl-bench score {source} --method {name} --out FOLDER", ""
+    place = ["--datasets", line.dataset, "--classifiers", line.classifier] if line.dataset else []
+    only = ["--methods", method, *place]
+    run = run_command(suite, row["profile"], *only, "--seeds", ",".join(seeds), "--out", "FOLDER")
+    again = run_command(suite, row["profile"], *only, "--seed", seeds[0])
+    return run, f"{again.replace(' run ', ' verify ', 1)} --out results/bench"
 
 
 def _made(row: Row) -> dict[str, Any]:
@@ -232,6 +242,6 @@ def _made(row: Row) -> dict[str, Any]:
         "time": row["time"],
         "commit": row.get("commit"),
         "machine": " and ".join([*sorted(gpus), machine_of(row)]),
-        "train": row["seconds"]["train"],
-        "cpu": row["cpu_seconds"]["train"],
+        "train": row["seconds"].get("train"),
+        "cpu": row["cpu_seconds"].get("train"),
     }

@@ -10,7 +10,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from ..results.store import Arrays, Store
 from ..spec.build import accepts, find_class
 from ..spec.captions import captions_of
 from ..spec.plan import Part, data_config, make_method_part, method_parts
-from ..spec.suite import Suite, load_suite, suite_names
+from ..spec.suite import Method, Suite, load_suite, suite_names
 from .cached import CachedClassifier, HeadClassifier, head_of, row_numbers, stack
 from .memo import Seconds, as_seconds
 from .training import make_row, method_arrays, peak_memory
@@ -43,6 +43,8 @@ __all__ = ["score"]
 
 #: Profile of rows of arrays that belong to no suite.
 IMPORTED = "imported"
+#: Suite whose methods on a network have these names for arrays, too.
+_NETWORK_SUITE, _ON_NETWORK = "cifar10-resnet", ("estimator", "classifier")
 #: Rows with shuffled features, on which the direction of a method is looked at.
 _SHUFFLED = "shuffled"
 #: What is added to name and title of a method of a suite that is scored here.
@@ -69,7 +71,8 @@ def score(
         A suite with published predictions, such as "mnist"; or a ``.npz`` file, or arrays by name,
         see `dipedl_bench.results.predictions.Predictions.from_arrays`.
     methods : iterable of str or class, optional
-        Classes, ``"package.module:Class"``, or names of the suite's methods. A class has
+        Classes, ``"package.module:Class"``, or names of methods: of the suite, or for arrays those
+        of cifar10-resnet that need the outputs of a network alone. A class has
         ``fit(features, logits, labels)`` and ``uncertainty(features, logits)``, higher where the
         input is less known, or is an `dipedl.protocols.UncertaintyClassifier` whose constructor
         takes a frozen classifier as `estimator`. Default: of a suite, all its methods that need
@@ -334,16 +337,23 @@ def _score_arrays(
     if methods is None:
         return [_imported_row(predictions, head, name, title or name, data, where)]
     below = Part("classifier", name, where, {}, {"format": FORMAT, "data": data}, {})
-    parts = [_own_part(_as_class(method), data, {"classifier": below}) for method in methods]
+    parts = [_part_of_arrays(method, data, {"classifier": below}) for method in methods]
     frozen = _freeze(predictions, below)
     return [_row(frozen, part, head, True) for part in parts]
 
 
-def _as_class(method: str | type) -> str | type:
-    """A class of `dipedl.baselines` by its name alone, as suites have it."""
-    if isinstance(method, str) and ":" not in method:
-        return find_class(method, "methods")  # type: ignore[no-any-return]
-    return method
+def _part_of_arrays(method: str | type, data: Mapping[str, Any], below: Mapping[str, Part]) -> Part:
+    """Return a class outside the package, or a method by the name or the class of a suite's."""
+    if not isinstance(method, str) or ":" in method:
+        return _own_part(method, data, below)
+    tables = load_suite(_NETWORK_SUITE).methods
+    known = {n: of for n, of in tables.items() if set(of) <= {"title", "note", *_ON_NETWORK}}
+    of_class = {of["estimator"]: name for name, of in known.items()}
+    name = of_class.get(method, method)
+    refuse_unknown("method", [name], known, "methods")
+    title, estimator = known[name]["title"], known[name]["estimator"]
+    part = make_method_part(name, estimator, dict(data), below)
+    return replace(part, spec=Method(title=title, estimator=estimator))
 
 
 def _check_joins(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .formatting import (
@@ -12,6 +12,7 @@ from .formatting import (
     escape,
     grid,
     group_sets,
+    number,
     our_text,
     set_heading,
     set_title,
@@ -27,7 +28,7 @@ from .pairs import (
     regret_frame,
     summary_frame,
 )
-from .table import BenchTable, Line
+from .table import BenchTable, Estimate, Line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -96,6 +97,8 @@ def _by_set(table: BenchTable) -> Iterator[Block]:
     from pandas import DataFrame
 
     costs = {line.title: line.cost for line in table.lines if line.cost is not None}
+    if not costs:  # of outputs that were imported
+        return
     yield (
         "Cost of one seed",
         DataFrame(
@@ -111,6 +114,22 @@ def _by_set(table: BenchTable) -> Iterator[Block]:
             for title, of in costs.items()
         ),
     )
+
+
+def places_block(table: BenchTable, methods: Iterable[str]) -> Iterator[Block]:
+    """Yield AUROCs of some methods with their places among all methods; nothing without OOD."""
+
+    def text(cell: Estimate | None) -> str:
+        if cell is None:
+            return ""
+        others = [line.cells[cell.metric].mean for line in table.lines if cell.metric in line.cells]
+        place = 1 + sum(other > cell.mean for other in others)
+        return f"{number(cell.mean)} ({place} of {len(others)})"
+
+    mine = [line for line in table.lines if line.name in set(methods)]
+    if columns := [f"auroc/{name}" for name in table.ood]:
+        heading = "AUROC, and the place among all methods above"
+        yield heading, cells_frame(mine, columns, text, with_set=True, suite=table.suite)
 
 
 def _by_pair(table: BenchTable) -> Iterator[Block]:

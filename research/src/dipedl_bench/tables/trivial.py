@@ -137,11 +137,12 @@ def add_trivial(table: BenchTable, store: Store) -> tuple[BenchTable, str]:
     try:
         return replace(table, trivial=load_trivial_lines(store)), ""
     except (LookupError, OSError, ImportError) as error:
-        return table, error_text(error)
+        # of a failed download the names of all mirrors follow
+        return table, error_text(error).splitlines()[0]
 
 
 def _compute(config: Mapping[str, Any], seed: int) -> tuple[Line, ...]:
-    load = LOADERS.get(config["dataset"])
+    load = LOADERS.get(config.get("dataset", ""))  # arrays of one's own have none
     shape = None if load is None else load(tuple(config["ood"])).image_shape
     if shape is None:
         raise LookupError("trivial detectors need images; this data set has none")
