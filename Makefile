@@ -3,6 +3,10 @@ PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# uv installs in a tenth of pip's time; where it does not reach the registry, pip may
+define INSTALL
+for tool in "uv pip" pip; do $(BIN)/python -m $$tool install -q $(1) && break; done
+endef
 
 # Tests of one file share one worker: what a module's fixtures compute is computed once
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
@@ -83,11 +87,14 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dipedl needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
+ifdef HASHES
+	$(PIP) install -q uv
+endif
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
 ifdef HASHES
-	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/demo.txt
-	$(PIP) install -q --no-deps --no-build-isolation -e .
+	$(call INSTALL,--no-deps --require-hashes -r $(HASHES)/demo.txt)
+	$(call INSTALL,--no-deps --no-build-isolation -e .)
 else
 	$(PIP) install -q -c constraints.txt -e ".[tables]"
 endif
@@ -95,9 +102,9 @@ endif
 
 .venv/.dev: .venv/.demo
 ifdef HASHES
-	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/dev.txt
+	$(call INSTALL,--no-deps --require-hashes -r $(HASHES)/dev.txt)
 	$(PIP) install -q -c constraints.txt torch
-	$(PIP) install -q --no-deps --no-build-isolation -e research
+	$(call INSTALL,--no-deps --no-build-isolation -e research)
 else
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q -c constraints.txt torch
@@ -108,7 +115,7 @@ endif
 
 .venv/.docs: .venv/.dev
 ifdef HASHES
-	$(PIP) install -q --no-deps --require-hashes -r $(HASHES)/docs.txt
+	$(call INSTALL,--no-deps --require-hashes -r $(HASHES)/docs.txt)
 else
 	$(PIP) install -q -c constraints.txt --group docs
 endif
@@ -128,11 +135,11 @@ release: .venv-release/.done ## Build into dist/ and check: installations, types
 fuzz: .venv/.dev ## Ten minutes of hostile files and inputs; counts go to research/results/fuzz.json
 	$(BIN)/python tests/fuzz/run.py --seconds 600 --out research/results/fuzz.json
 
+.venv-min/.done: BIN := .venv-min/bin
 .venv-min/.done: pyproject.toml constraints-min.txt
 	$(PYTHON) -m venv .venv-min
-	.venv-min/bin/python -m pip install -q --upgrade "pip>=25.1"
-	.venv-min/bin/python -m pip install -q -c constraints-min.txt -e . \
-	  pytest pytest-xdist hypothesis mpmath pandas
+	$(BIN)/python -m pip install -q uv
+	$(call INSTALL,-c constraints-min.txt -e . pytest pytest-xdist hypothesis mpmath pandas)
 	touch $@
 
 .venv-others/.done: pyproject.toml constraints.txt
