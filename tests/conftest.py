@@ -33,9 +33,11 @@ def own_state(tmp_path_factory):
         yield
 
 
-#: Folders whose subject is no fold: there three stand for five.
+#: Folders and files whose subject is no fold: there three stand for five.
 FEW_FOLDS = {"table", "cli", "serve", "adapters", "onnx"}
 FEW_FOLDS |= {"io", "large", "monitor", "plots", "spectra", "explanation"}
+FEW_FOLDS |= {"test_any_classifier", "test_encoding", "test_own_steps", "test_refusals"}
+FEW_FOLDS |= {"test_tables_kept", "test_classifier", "test_inputs", "test_gaps"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,7 +45,7 @@ def few_folds(request):
     """Most of a default fit are the fits to its folds."""
     crossfit = sys.modules.get("dipedl.calibration.crossfit")
     with pytest.MonkeyPatch.context() as patch:
-        if crossfit is not None and request.path.parent.name in FEW_FOLDS:
+        if crossfit is not None and {request.path.parent.name, request.path.stem} & FEW_FOLDS:
             patch.setattr(crossfit, "_FOLDS", 3, raising=False)
         yield
 

@@ -67,14 +67,18 @@ KINDS = {
 }
 FOREST = DIPClassifier(RandomForestClassifier(5, random_state=0), GDADensity(), random_state=0)
 LINEAR = DIPClassifier(LogisticRegression(), GDADensity(), cv=2)
-EXPECTED = clone(FOREST).fit(GAPS, Y).predict_proba(GAPS)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return clone(FOREST).fit(GAPS, Y).predict_proba(GAPS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_who_takes_gaps_gives_the_answers_of_nan(kind):
+def test_who_takes_gaps_gives_the_answers_of_nan(kind, expected):
     rows = KINDS[kind](GAPS)
     found = clone(FOREST).fit(rows, Y).predict_proba(rows)
-    np.testing.assert_allclose(found, EXPECTED, rtol=1e-9)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 `make lint` checks the contracts: layers, circles, and what the core may import.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -42,55 +43,58 @@ BREACHES = {
 }
 
 
-def loaded_after(code):
-    """Which of the heavy packages a fresh interpreter holds after `code`."""
-    out = subprocess.run(
-        [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return HEAVY & set(out.stdout.split())
+#: Python, each piece on its own line: after it a line of JSON, the heavy packages loaded so far.
+LISTINGS = "; ".join(
+    f"import dipedl.{p}; dir(dipedl.{p}); dipedl.{p}.__all__"
+    for p in ("density", "metrics", "datasets", "networks", "baselines", "pretrained")
+)
+STEPS = {
+    "listing": f"import dipedl; dir(dipedl); dipedl.__version__; {LISTINGS}",
+    "special": "import scipy.special",
+    "suite": "from dipedl_bench import load_rows, load_suite; load_suite('mnist')",
+    "linear": "import sklearn.linear_model",
+    "estimators": "dipedl.DIPClassifier; dipedl.OODDetector; dipedl.density.GDADensity",
+}
 
 
-def test_listing_loads_nothing_heavy():
-    names = "density metrics datasets networks baselines pretrained".split()
-    listings = "; ".join(f"import dipedl.{p}; dir(dipedl.{p}); dipedl.{p}.__all__" for p in names)
-    assert loaded_after(f"import dipedl; dir(dipedl); dipedl.__version__; {listings}") == set()
+def output(code):
+    """What a fresh interpreter prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
 
 
-def test_the_estimators_load_scikit_learn_only():
-    code = "import dipedl; dipedl.DIPClassifier; dipedl.OODDetector; dipedl.density.GDADensity"
-    found = loaded_after(code)
-    assert {"sklearn", "scipy"} <= found <= loaded_after("import sklearn.linear_model")
+@pytest.fixture(scope="module")
+def loaded():
+    """Heavy packages that an interpreter holds after each of the steps, in their order."""
+    pytest.importorskip("pydantic")
+    show = "print(json.dumps([m for m in sys.modules if '.' not in m]))"
+    lines = output("\n".join(["import json, sys", *(f"{s}; {show}" for s in STEPS.values())]))
+    found = (HEAVY & set(json.loads(line)) for line in lines.splitlines())
+    return dict(zip(STEPS, found, strict=True))
 
 
-def modules_after(code):
-    """Modules of this package that a fresh interpreter holds after `code`."""
-    code = f"{code}; import sys; print(*(m for m in sys.modules if m.startswith('dipedl.')))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return out.stdout.split()
+def test_listing_loads_nothing_heavy(loaded):
+    assert loaded["listing"] == set()
+
+
+def test_the_names_of_a_suite_and_its_rows_do_not_wait_for_scikit_learn(loaded):
+    assert loaded["suite"] == loaded["special"]
+
+
+def test_the_estimators_load_scikit_learn_only(loaded):
+    assert {"sklearn", "scipy"} <= loaded["estimators"] == loaded["linear"]
 
 
 def test_the_classifier_loads_neither_files_nor_pages_nor_explanations():
     fit = "DIPClassifier().fit(*load_iris(return_X_y=True))"
-    loaded = modules_after(
-        f"from dipedl import DIPClassifier; from sklearn.datasets import load_iris; {fit}"
-    )
-    apart = {
-        "apps",
-        "explanation",
-        "io",
-        "plots",
-    }
+    names = "print(*(m for m in sys.modules if m.startswith('dipedl.')))"
+    loaded = output(
+        "import sys; from dipedl import DIPClassifier; from sklearn.datasets import load_iris; "
+        f"{fit}; {names}"
+    ).split()
+    apart = {"apps", "explanation", "io", "plots"}
     assert apart.isdisjoint(name.split(".")[1] for name in loaded)
     assert "dipedl.density.streaming" not in loaded
-
-
-def test_the_names_of_a_suite_and_its_rows_do_not_wait_for_scikit_learn():
-    pytest.importorskip("pydantic")
-    code = "from dipedl_bench import load_rows, load_suite; load_suite('mnist')"
-    assert loaded_after(code) <= loaded_after("import scipy.special")
 
 
 def ignored_imports():

@@ -2,6 +2,7 @@
 
 import warnings
 from datetime import date
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -125,15 +126,22 @@ def test_nothing_reads_through_a_mask(name):
 )
 @pytest.mark.parametrize("name", FITTED)
 def test_a_failed_fit_changes_nothing(name, bad):
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = clone(FITTED[name]).fit(frame, Y)
-    before, expected = dict(vars(model)), answer(model, frame)
+    frame, model, expected = fitted(name)
+    before = dict(vars(model))
     for method in ("fit", "partial_fit"):
         if hasattr(model, method):
             with pytest.raises(ValueError, match=r"NaN|inf|nan|column 1|minimum|feature"):
                 getattr(model, method)(bad, Y[: len(bad)])
     assert vars(model) == before
     np.testing.assert_array_equal(answer(model, frame), expected)
+
+
+@cache
+def fitted(name):
+    """Return rows, a model that was fitted on them, which no failed fit changes, and its answer."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = clone(FITTED[name]).fit(frame, Y)
+    return frame, model, answer(model, frame)
 
 
 def test_a_part_that_fails_late_changes_nothing():
@@ -622,7 +630,7 @@ FITS = [
     (labelled([date(2026, 1, 1 + i) for i in Y]), ValueError, "y must hold .*got date .*at row 0"),
     (fit(y=np.r_[np.nan, Y[1:]]), ValueError, "y.*NaN.*row 0; drop"),
     (fit(y=Y + 0.3), ValueError, "Unknown label type"),
-    (fit(np.arange(4.0)[:, None], [0, 0, 1, 1]), ValueError, "cv=5 needs a class with at least 3"),
+    (fit(np.arange(4.0)[:, None], [0, 0, 1, 1]), ValueError, "cv=3 needs a class with at least 3"),
     (fit(weights="balanced"), ValueError, "sample_weight.*got 'balanced'; weights by class are"),
     (fit(weights=-ONES), ValueError, r"sample_weight must be >= 0 and at most .*got -1.0 at row 0"),
     (fit(weights=np.r_[ONES[:3], np.nan, ONES[4:]]), ValueError, "sample_weight.*got nan at row 3"),

@@ -99,7 +99,7 @@ def test_other_import_errors_stay_what_they_are():
 def extended(tmp_path_factory):
     """Environment of an interpreter that sees a copy of the package with one more density file."""
     source = tmp_path_factory.mktemp("extended")
-    shutil.copytree(ROOT, source / "dipedl", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT, source / "dipedl")
     (source / "dipedl" / "density" / "student.py").write_text(STUDENT)
     return {**os.environ, "PYTHONPATH": str(source)}
 

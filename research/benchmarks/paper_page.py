@@ -1,6 +1,6 @@
 """The page on the paper's tables of results: each of its cells beside ours, and at what price."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ NETWORKS = {
 
 def page_of_paper(root: Path) -> str:
     """Return the page as Markdown, from the folder of published results."""
-    cells = paper_cells(root)
+    cells, prices = paper_cells(root), priced(root, shown_only=True)
     by_suite = {load_suite(s).title: [c for c in cells if c.suite == s] for s in SUITES}
     titles = {**by_suite, "all": cells}
     sources = {suite: Source(suite, root) for suite in PRICED}
@@ -55,17 +55,15 @@ def page_of_paper(root: Path) -> str:
         cells={title: [texts(cell) for cell in of] for title, of in by_suite.items()},
         prices={
             title: rows
-            for (suite, title), points in priced(root).items()
+            for (suite, title), points in prices.items()
             if (rows := price_rows(suite, points))
         },
-        heads={
-            title: [set_title(s, suite) for s in PRICED[suite]] for suite, title in priced(root)
-        },
+        heads={title: [set_title(s, suite) for s in PRICED[suite]] for suite, title in prices},
         paid={suite: published_price(suite) for suite in PRICED},
         ablation={s: published(f"ablation_{s}", "2b")["brier_id"].mean for s in PRICED},
         full={s: published(f"ablation_{s}", "3")["brier_id"].mean for s in PRICED},
         figure=FIGURE,
-        paid_for=partial(paid_for, root),
+        paid_for=partial(paid_for, prices),
         m={suite: source.mean for suite, source in sources.items()},
     )
 
@@ -105,18 +103,31 @@ def beside_id_brier(cells: Sequence[PaperCell]) -> dict[str, int]:
     }
 
 
+Prices = Mapping[tuple[str, str], Sequence[PricePoint]]
+
+
 @cache
-def priced(root: Path) -> dict[tuple[str, str], list[PricePoint]]:
-    """Return the points of each suite and profile with rows, by suite and title."""
+def priced(root: Path, shown_only: bool = False) -> Prices:
+    """Return the points of each suite and profile with rows, by suite and title.
+
+    `shown_only` leaves out budgets that the page does not show; the figures draw them all.
+    """
     found = {}
     for suite in PRICED:
-        source, price = Source(suite, root), published_price(suite)
-        budgets = sorted({*BUDGETS, round(price, 3)} if price else BUDGETS)
+        source, budgets = Source(suite, root), shown_budgets(suite)
+        if not shown_only:
+            budgets |= set(BUDGETS)
         for profile in (name for name in NEAREST_FIRST if name in source.rows):
             parts = list(source.parts(profile).values())
             title = f"{load_suite(suite).title}, profile {profile}"
-            found[suite, title] = price_points(source.rows[profile], parts, budgets)
+            found[suite, title] = price_points(source.rows[profile], parts, sorted(budgets))
     return found
+
+
+def shown_budgets(suite: str) -> set[float]:
+    """Return the budgets of the page: of a caution budget, and the paper's own price."""
+    price = published_price(suite)
+    return {0.02, 0.05, round(price, 3)} if price else {0.02, 0.05}
 
 
 def draw_prices(root: Path, folder: Path) -> None:
@@ -131,13 +142,13 @@ def draw_prices(root: Path, folder: Path) -> None:
 
 
 def paid_for(
-    root: Path, title: str, kind: str, setting: float | str, goal: float | None = None
+    prices: Prices, title: str, kind: str, setting: float | str, goal: float | None = None
 ) -> str:
     """Return OOD Brier score and price of a point of a panel, `NOT_RUN` without its rows.
 
     `setting` is a budget, or the title of a method; of a `goal` also whether it was met.
     """
-    for (suite, name), points in priced(root).items():
+    for (suite, name), points in prices.items():
         for point in points if name == title else ():
             if point.kind == kind and setting in (point.setting, point.title):
                 score = point.brier_ood[PRICED[suite][0]]
@@ -154,7 +165,7 @@ def price_rows(suite: str, points: Sequence[PricePoint]) -> list[dict[str, str]]
     Methods that answer as the bare network does have its price of zero and are left out.
     """
     scores, rows = {"density": "density", "entropy": "softmax entropy"}, []
-    budgets = {0.02, 0.05, round(published_price(suite) or 0.0, 3)}
+    budgets = shown_budgets(suite)
     for point in points:
         title = point.title
         if point.kind in scores:

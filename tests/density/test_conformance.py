@@ -1,5 +1,7 @@
 """Every density in the plug-in folder keeps the contract: a new file is picked up by itself."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -58,14 +60,20 @@ def variants():
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("estimator", list(map(default, density.__all__)))
 def test_density(estimator, check):
-    check(estimator)
+    check(subject(estimator))
+
+
+@cache
+def subject(estimator):
+    """The estimator with one fit for all checks."""
+    return _shared.Subject.of_density(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("estimator", list(variants()), ids=lambda d: str(d).replace("\n", ""))
 def test_variant(estimator, check):
-    check(estimator)
+    check(subject(estimator))
 
 
 # Each check must be able to fail: a density with one flaw for each of them.

@@ -561,7 +561,7 @@ FIVE = np.r_[np.zeros(50, int), np.ones(50, int), np.full(5, 2)]
     "parameters",
     [
         {},
-        pytest.param({"cv": 5, "n_jobs": 2}, marks=pytest.mark.slow),
+        pytest.param({"cv": 3, "n_jobs": 2}, marks=pytest.mark.slow),
     ],
     ids=["default", "processes"],
 )
@@ -570,7 +570,7 @@ def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
     with pytest.raises(ValueError, match="5-fold") as caught:
         DIPClassifier(inner, BLANK, **parameters).fit(IRIS[:105], FIVE)
     (note,) = caught.value.__notes__
-    assert "84 of 105 rows, 4 of class 2" in note and "calibration=" in note
+    assert "70 of 105 rows, 4 of class 2" in note and "calibration=" in note
     # The two remedies.
     few = {**parameters, "n_jobs": None}
     DIPClassifier(CalibratedClassifierCV(LAST, cv=2), BLANK, **few).fit(IRIS[:105], FIVE)

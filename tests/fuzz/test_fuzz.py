@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 fuzz = import_module("run")
 
 #: Tries of each, for about a second; 50 of any other.
-TRIES = {"http_bodies": 300, "inputs": 300, "onnx_extremes": 400, "model_files": 200, "kills": 8,
-         "pieces": 3, "forged_models": 15}  # fmt: skip
+TRIES = {"http_bodies": 60, "inputs": 120, "onnx_extremes": 100, "model_files": 150, "kills": 8,
+         "pieces": 1, "forged_models": 3, "kept_parts": 20}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", fuzz.modules())

@@ -65,12 +65,14 @@ STEPS = {
     "nothing": lambda: FunctionTransformer(feature_names_out="one-to-one"),
 }
 PLACES = {
-    "estimator": lambda steps: DIPClassifier(make_pipeline(steps, LAST), GDA, cv=2),
-    "features": lambda steps: DIPClassifier(LAST, GDA, features=steps, cv=2),
+    "estimator": lambda steps: DIPClassifier(make_pipeline(steps, LAST), GDA, cv="in-sample"),
+    "features": lambda steps: DIPClassifier(LAST, GDA, features=steps, cv="in-sample"),
     "frozen": lambda steps: DIPClassifier(
         FrozenEstimator(make_pipeline(steps, LAST).fit(FRAME, Y)), GDA, cv=2
     ),
-    "detector": lambda steps: OODDetector(DIPClassifier(make_pipeline(steps, LAST), GDA, cv=2)),
+    "detector": lambda steps: OODDetector(
+        DIPClassifier(make_pipeline(steps, LAST), GDA, cv="in-sample")
+    ),
 }
 
 
@@ -104,7 +106,7 @@ def test_steps_that_give_frames_come_back(kind, place, form, tmp_path):
 def test_models_of_the_global_configuration_come_back_with_it_and_without(kind, form, tmp_path):
     pytest.importorskip(form)
     with config_context(transform_output=form):
-        model = DIPClassifier(make_pipeline(STEPS[kind](), LAST), GDA, cv=2).fit(FRAME, Y)
+        model = DIPClassifier(make_pipeline(STEPS[kind](), LAST), GDA, cv="in-sample").fit(FRAME, Y)
         within = same_after_loading(model, tmp_path / "model.dipedl")
     np.testing.assert_allclose(same_after_loading(model, tmp_path / "model.dipedl"), within)
 

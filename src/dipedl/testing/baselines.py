@@ -59,8 +59,9 @@ def check_baseline(estimator: Any, X: Any = None, y: Any = None) -> None:
                 "estimator must have the methods fit, predict, predict_proba and uncertainty, "
                 f"got {estimator!r} without {name}"
             )
+    subject = Subject.of_method(estimator, X, y)
     for check in baseline_checks():
-        check(estimator, X, y)
+        check(subject)
 
 
 @conformance
@@ -150,7 +151,7 @@ def check_global_randomness_is_left_alone(s: Subject) -> None:
     """Neither `fit` nor an answer draws from the global generators, nor seeds them."""
     s.fit_model()  # whatever is imported on first use is imported
     before = _global_states()
-    model = s.fit_model()
+    model = s.fit_model(s.X, s.y)
     for name in METHODS:
         getattr(model, name)(s.X)
     moved = [name for name, state in _global_states().items() if state != before[name]]

@@ -54,8 +54,9 @@ def check_density(density: Any) -> None:
                 f"density must have the methods fit and score_samples, got {density!r} "
                 f"without {name}"
             )
+    subject = Subject.of_density(density)
     for check in density_checks():
-        check(density)
+        check(subject)
 
 
 @conformance

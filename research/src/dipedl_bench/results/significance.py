@@ -67,9 +67,10 @@ def compare_aurocs(
     """
     inside, outside, variance = [], [], 0.0
     for of_first, of_second in zip(first, second, strict=True):
+        ones, others = ([_placements(*of) for of in seeds] for seeds in (of_first, of_second))
         of_set = [
-            np.mean([_placements(*scores)[side] for scores in of_first], axis=0)
-            - np.mean([_placements(*scores)[side] for scores in of_second], axis=0)
+            np.mean([ranks[side] for ranks in ones], axis=0)
+            - np.mean([ranks[side] for ranks in others], axis=0)
             for side in (0, 1)
         ]
         inside.append(of_set[0])

@@ -7,6 +7,7 @@ lines; `BenchTable.pairs` sets the methods of a suite of several side by side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -155,15 +156,14 @@ def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more
     `more` are other fields of it.
     """
     data = np.asarray(values, dtype=np.float64)
-    mean, finite = float(data.mean()), bool(np.isfinite(data).all())
-    if finite and len(data) > 1:
-        t = special.stdtrit(len(data) - 1, 0.975)
-        half = float(t * data.std(ddof=1) / np.sqrt(len(data)))
+    mean, n = float(data.mean()), len(data)
+    # An nll is infinite where a true class got probability zero; it has no spread then.
+    sd = float(data.std()) if math.isfinite(mean) else np.nan
+    if n > 1 and math.isfinite(mean):
+        half = float(special.stdtrit(n - 1, 0.975)) * sd / math.sqrt(n - 1)
         more["ci95_seeds"] = mean - half, mean + half
     if len(intervals):
-        more["ci95_images"] = tuple(map(float, np.mean(intervals, axis=0)))
-    # An nll is infinite where a true class got probability zero; it has no spread then.
-    sd = float(data.std()) if finite else np.nan
+        more["ci95_images"] = tuple(np.mean(intervals, axis=0).tolist())
     return Estimate(mean, sd, tuple(data.tolist()), **more)
 
 
