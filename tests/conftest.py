@@ -38,6 +38,7 @@ FEW_FOLDS = {"table", "cli", "serve", "adapters", "onnx"}
 FEW_FOLDS |= {"io", "large", "monitor", "plots", "spectra", "explanation"}
 FEW_FOLDS |= {"test_any_classifier", "test_encoding", "test_own_steps", "test_refusals"}
 FEW_FOLDS |= {"test_tables_kept", "test_classifier", "test_inputs", "test_gaps"}
+FEW_FOLDS |= {"test_classifier_sklearn", "test_decisions"}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,7 +4,6 @@ A density that is dropped into the plug-in folder is checked without an edit her
 """
 
 import pytest
-from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dipedl import DIPClassifier, OODDetector, density
@@ -13,7 +12,7 @@ from dipedl.density import (
     GDADensity,
     KernelDensity,
 )
-from dipedl.evidence import RankNormal, RobustZScore
+from dipedl.evidence import RobustZScore
 
 # Some checks fit on very few rows. A selector fits every candidate: two are enough each day.
 TWO = {"candidates": [("gaussians", GDADensity()), ("kernels", KernelDensity())]}
@@ -52,7 +51,6 @@ def test_sklearn_contract(estimator, check):
 @parametrize_with_checks(
     [
         DIPClassifier(),
-        DIPClassifier(GaussianNB(), GDADensity("tied"), normalizer=RankNormal(), cv=3),
         DIPClassifier.paper(density=GDADensity("diag")),
         OODDetector(),
     ]

@@ -30,7 +30,7 @@ sys.path.insert(0, sys.argv[1])
 import forged_models
 warnings.simplefilter("ignore")
 rng, digest = np.random.default_rng(0), hashlib.sha256()
-for number, (name, *_) in list(enumerate(forged_models.kinds()))[::6]:
+for number, (name, *_) in list(enumerate(forged_models.kinds()))[::25]:
     manifest, tensors = forged_models.honest(number)
     for made, arrays in ((manifest, tensors), forged_models.forged(rng, manifest, tensors)):
         digest.update(json.dumps([name, made, list(arrays)]).encode())

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from functools import cache
 from inspect import signature
 
 import numpy as np
@@ -27,11 +28,17 @@ MADE = {name: (fitted, *case) for name, case in ESTIMATORS.items()}
 MADE |= {f"own {name}": (lambda m, X, y: clone(m).fit(X, y), *c) for name, c in models().items()}
 
 
+@cache
+def made(name):
+    """Fit each estimator once, for all tests of this file."""
+    make, *case = MADE[name]
+    return make(*case)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MADE)
 def test_a_loaded_estimator_answers_the_same(name, tmp_path):
-    make, estimator, inputs, labels = MADE[name]
-    model, path = make(estimator, inputs, labels), tmp_path / "model.dipedl"
+    (_, _, inputs, _), model, path = MADE[name], made(name), tmp_path / "model.dipedl"
     save(model, path)
     assert describe(path)["parts"] == describe(path)["untrusted_types"] == []
     same = load(path)
@@ -50,7 +57,7 @@ def test_without_an_attribute_a_file_is_refused_or_answers_the_same(tmp_path):
     """Each attribute that a fit leaves to an estimator of another package, one at a time."""
     path, tried, wrong = tmp_path / "model.dipedl", set(), []
     for name, case in ESTIMATORS.items():
-        model = fitted(*case)
+        model = made(name)
         save(model, path)
         expected, (manifest, tensors) = answers(model[-1], case[1]), container.read(path)
         for number, entry in enumerate(manifest["objects"]):
@@ -117,9 +124,7 @@ def with_intervals():
 @pytest.mark.filterwarnings("ignore")
 def test_every_entry_of_the_table_is_in_one_of_these_files(tmp_path):
     path, found = tmp_path / "model.dipedl", set()
-    own = [clone(model).fit(inputs, labels) for model, inputs, labels in models().values()]
-    own += [watching(), streaming(), with_intervals()]
-    for model in [*(fitted(*kept) for kept in ESTIMATORS.values()), *own]:
+    for model in [*map(made, MADE), watching(), streaming(), with_intervals()]:
         save(model, path)
         found |= {entry["type"] for entry in container.read(path)[0]["objects"]}
         json.dumps(describe(path))

@@ -255,7 +255,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
     @staticmethod
     def _test_params() -> dict[str, Any]:
         """Arguments for the conformance checks."""
-        training = Training(epochs=25, batch_size=20, learning_rate=0.02, n_jobs=1)
+        training = Training(epochs=10, batch_size=20, learning_rate=0.05, n_jobs=1)
         return {
             "flow": MaskedAutoregressive(transforms=2, hidden=(8,)),
             "training": training,
