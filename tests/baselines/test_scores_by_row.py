@@ -214,6 +214,16 @@ def test_activation_shaping_and_scaling(case, percentile):
     check(SCALE(percentile=percentile), case, lambda z, f, p: shaped(z, prune=False))
 
 
+def test_of_equal_features_the_first_are_kept(rng):
+    X, y = rng.integers(0, 4, (90, 10)).astype(float), np.arange(90) % 3
+    method = ASH(percentile=60).fit(X, y)
+    for z, u in zip(X, method.uncertainty(X), strict=True):
+        kept = sorted(range(10), key=lambda j: -z[j])[:4]
+        large = np.zeros(10)
+        large[kept] = z[kept] * exp(z.sum() / z[kept].sum())
+        assert u == pytest.approx(energy(method.head_.logits(large[None])[0]))
+
+
 def test_features_of_any_sign_are_shaped_by_a_bounded_factor(rng):
     X, y = rng.normal(size=(60, 20)), rng.integers(0, 2, 60)
     for method in (ASH(), SCALE()):

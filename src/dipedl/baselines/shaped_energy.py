@@ -139,8 +139,16 @@ class ASH(_Percentile, Decisions, LastLayer, PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """Energy of the logits of shaped features for each input X (n, d), shape (n,)."""
         Z = self._features(X)
-        kept, scale = _keep_largest(Z, self.percentile)
-        return self.head_.energy(kept * scale)
+        ordered, m = _sort_largest_last(Z, self.percentile)
+        least = ordered[:, [-m]]
+        is_kept = Z >= least
+        # of features that equal the least the first are kept
+        tied = np.flatnonzero(is_kept.sum(axis=1) > m)
+        surplus = is_kept[tied].sum(axis=1, keepdims=True) - m
+        is_least = Z[tied] == least[tied]
+        last_first = is_least[:, ::-1].cumsum(axis=1)[:, ::-1]
+        is_kept[tied] &= ~is_least | (last_first > surplus)
+        return self.head_.energy(np.where(is_kept, Z, 0.0) * _growth(Z, ordered[:, -m:]))
 
 
 @dataclass(eq=False, repr=False)
@@ -193,21 +201,22 @@ class SCALE(_Percentile, Decisions, LastLayer, PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """Energy of the logits of scaled features for each input X (n, d), shape (n,)."""
         Z = self._features(X)
-        return self.head_.energy(Z * _keep_largest(Z, self.percentile)[1])
+        ordered, m = _sort_largest_last(Z, self.percentile)
+        return self.head_.energy(Z * _growth(Z, ordered[:, -m:]))
 
 
-def _keep_largest(Z: np.ndarray, percentile: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return Z (n, p) with its largest features in each row, else 0, and ``exp(S / S')``, (n, 1).
-
-    Of equal features the first are kept.
-    """
+def _sort_largest_last(Z: np.ndarray, percentile: float) -> tuple[np.ndarray, int]:
+    """Return the features of each row with the m largest last, shape (n, p), and m."""
     p = Z.shape[1]
-    largest = np.argsort(-Z, axis=1, kind="stable")[:, : max(1, p - round(p * percentile / 100))]
-    kept = np.zeros_like(Z)
-    np.put_along_axis(kept, largest, np.take_along_axis(Z, largest, axis=1), axis=1)
-    all_sum, kept_sum = (np.maximum(part, 0).sum(axis=1, keepdims=True) for part in (Z, kept))
+    m = max(1, p - round(p * percentile / 100))
+    return np.partition(Z, p - m, axis=1), m
+
+
+def _growth(Z: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Return ``exp(S / S')`` of features Z (n, p) and the largest of each row, shape (n, 1)."""
+    all_sum, kept_sum = (np.maximum(part, 0).sum(axis=1, keepdims=True) for part in (Z, largest))
     ratio = np.divide(all_sum, kept_sum, out=np.ones_like(all_sum), where=kept_sum > 0)
-    return kept, np.exp(ratio)
+    return np.asarray(np.exp(ratio))
 
 
 @dataclass(eq=False, repr=False)
