@@ -57,8 +57,10 @@ def cheap(cls):
     training = nn.Training(epochs=3, batch_size=64, learning_rate=0.02, n_jobs=1)
     dropout = 0.2 if cls.__name__ == "MCDropout" else 0.0
     # Three classes of few rows: in more dimensions a flow has not learned them in so short a time.
-    latent = {"latent_dim": 2} if "latent_dim" in names else {}
-    return {"backbone": nn.MLP((16,), dropout=dropout), "training": training, **latent}
+    more = {"latent_dim": 2} if "latent_dim" in names else {}
+    if "iterates" in names:
+        more = {"iterates": replace(training, epochs=2, optimizer="sgd"), "n_samples": 3}
+    return {"backbone": nn.MLP((16,), dropout=dropout), "training": training, **more}
 
 
 def longer(estimator):

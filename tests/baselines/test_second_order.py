@@ -1,5 +1,7 @@
-"""Evidential baselines, SNGP, DUQ, Laplace and ensembles, each against its formula."""
+"""Evidential baselines, SNGP, DUQ, SWAG, Laplace and ensembles, each against its formula."""
 
+from copy import deepcopy
+from dataclasses import replace
 from math import log, pi
 
 import numpy as np
@@ -21,6 +23,7 @@ from dipedl.baselines import (  # noqa: E402
     IBEDL,
     IEDL,
     SNGP,
+    SWAG,
     DeepEnsemble,
     EnsembleDirichlet,
     LastLayerLaplace,
@@ -31,7 +34,7 @@ from dipedl.baselines.cedl import measure_conflict  # noqa: E402
 from dipedl.baselines.fedl import moments_of_outputs  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
 from dipedl.dirichlet import Dirichlet  # noqa: E402
-from dipedl.networks import MLP, Training  # noqa: E402
+from dipedl.networks import MLP, FastCNN, TorchClassifier, Training, train  # noqa: E402
 
 TRAINING = Training(epochs=12, batch_size=64, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
 LOGITS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
@@ -44,7 +47,7 @@ def data():
 
 
 @pytest.fixture(
-    scope="module", params=[IEDL, FEDL, IBEDL, NatPN, SNGP, DUQ], ids=lambda m: m.__name__
+    scope="module", params=[IEDL, FEDL, IBEDL, NatPN, SNGP, DUQ, SWAG], ids=lambda m: m.__name__
 )
 def fitted(request, data):
     return request.param(MLP((64, 32)), TRAINING).fit(data.X_train, data.y_train)
@@ -340,6 +343,66 @@ def test_products_of_the_features_of_sngp_approach_its_kernel(rng):
     phi = fourier(torch.from_numpy(Z)).numpy()
     squared = ((Z[:, None] - Z) ** 2).sum(axis=2)
     np.testing.assert_allclose(phi @ phi.T, np.exp(-squared / 8), atol=0.04)
+
+
+# ------------------------------------------------------------------------------------------- SWAG
+
+
+def weights_of(network):
+    return np.concatenate([p.detach().double().numpy().ravel() for p in network.parameters()])
+
+
+def test_the_gaussian_of_swag_is_that_of_the_weights_after_each_epoch(data):
+    X, y = data.X_train[:200].astype(np.float32), data.y_train[:200]
+    first, then = Training(epochs=2, n_jobs=1), Training(5, 32, "sgd", 0.05, n_jobs=1)
+    model = SWAG(MLP((8,)), first, iterates=then, rank=3, n_samples=2).fit(X, y)
+    base, weights = TorchClassifier(MLP((8,)), first).fit(X, y), []
+    rows = torch.from_numpy(X), torch.from_numpy(np.searchsorted(base.classes_, y))
+    for epochs in range(1, 6):
+        network = deepcopy(base.module_)
+        loss = lambda f, c, epoch: torch.nn.functional.cross_entropy(f, c)  # noqa: E731
+        train(network, loss, rows, replace(then, epochs=epochs), seed=base.draw_seed())
+        weights.append(weights_of(network))
+    W = np.array(weights)
+    np.testing.assert_allclose(model.mean_, W.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(model.variance_, W.var(axis=0), atol=1e-12)
+    deviations = [W[i] - W[: i + 1].mean(axis=0) for i in (2, 3, 4)]
+    np.testing.assert_allclose(model.deviations_, deviations, atol=1e-12)
+    np.testing.assert_allclose(weights_of(model.module_), model.mean_, rtol=1e-6, atol=1e-8)
+
+
+def test_networks_of_swag_have_its_covariance_and_are_averaged(rng):
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
+    then = Training(6, 16, "sgd", 0.2, n_jobs=1)
+    model = SWAG(MLP((2,)), Training(1, n_jobs=1), iterates=then, rank=4, n_samples=500).fit(X, y)
+    W, D = np.array([weights_of(member) for member in model.members_]), model.deviations_
+    covariance = np.diag(model.variance_) / 2 + sum(np.outer(d, d) for d in D) / (2 * 3)
+    scale = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(W.mean(axis=0), model.mean_, atol=0.15 * scale.max())
+    assert np.abs((np.cov(W.T) - covariance) / np.outer(scale, scale)).max() < 0.25
+    inputs = torch.from_numpy(X[:4]).float()
+    P = np.array([member(inputs).detach().softmax(dim=1).numpy() for member in model.members_])
+    np.testing.assert_allclose(model.predict_proba(X[:4]), P.mean(axis=0), atol=1e-6)
+    mean_entropy = -(P * np.log(P)).sum(axis=2).mean(axis=0)
+    entropy = -(P.mean(axis=0) * np.log(P.mean(axis=0))).sum(axis=1)
+    np.testing.assert_allclose(model.uncertainty(X[:4]), entropy - mean_entropy, atol=1e-5)
+
+
+def test_networks_of_swag_have_batch_normalisation_of_their_own(data):
+    X, y = data.X_train[:100] / data.X_train.max(), data.y_train[:100]
+    then = Training(2, 32, "sgd", 0.05, n_jobs=1)
+    model = SWAG(FastCNN(width=4), Training(1, n_jobs=1), iterates=then, n_samples=2).fit(X, y)
+    for network in (model.module_, *model.members_):
+        layer = next(m for m in network.modules() if isinstance(m, torch.nn.BatchNorm2d))
+        inputs = []
+        layer.register_forward_hook(lambda _, given, out, inputs=inputs: inputs.append(given[0]))
+        network(torch.tensor(X, dtype=torch.float32))
+        np.testing.assert_allclose(
+            layer.running_mean, inputs[0].mean(dim=(0, 2, 3)).detach(), atol=1e-5
+        )
+        np.testing.assert_allclose(
+            layer.running_var, inputs[0].var(dim=(0, 2, 3)).detach(), rtol=1e-4
+        )
 
 
 # -------------------------------------------------------------------------------------------- DUQ

@@ -34,6 +34,7 @@ TRAINED = (
     "FEDL",
     "IBEDL",
     "SNGP",
+    "SWAG",
     "DUQ",
     "MCDropout",
     "DeepEnsemble",
