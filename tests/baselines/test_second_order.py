@@ -375,13 +375,13 @@ def test_networks_of_swag_have_its_covariance_and_are_averaged(rng):
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
     then = Training(6, 16, "sgd", 0.2, n_jobs=1)
     model = SWAG(MLP((2,)), Training(1, n_jobs=1), iterates=then, rank=4, n_samples=500).fit(X, y)
-    W, D = np.array([weights_of(member) for member in model.members_]), model.deviations_
+    W, D = np.array([weights_of(member) for member in model.networks_]), model.deviations_
     covariance = np.diag(model.variance_) / 2 + sum(np.outer(d, d) for d in D) / (2 * 3)
     scale = np.sqrt(np.diag(covariance))
     np.testing.assert_allclose(W.mean(axis=0), model.mean_, atol=0.15 * scale.max())
     assert np.abs((np.cov(W.T) - covariance) / np.outer(scale, scale)).max() < 0.25
     inputs = torch.from_numpy(X[:4]).float()
-    P = np.array([member(inputs).detach().softmax(dim=1).numpy() for member in model.members_])
+    P = np.array([member(inputs).detach().softmax(dim=1).numpy() for member in model.networks_])
     np.testing.assert_allclose(model.predict_proba(X[:4]), P.mean(axis=0), atol=1e-6)
     mean_entropy = -(P * np.log(P)).sum(axis=2).mean(axis=0)
     entropy = -(P.mean(axis=0) * np.log(P.mean(axis=0))).sum(axis=1)
@@ -392,7 +392,7 @@ def test_networks_of_swag_have_batch_normalisation_of_their_own(data):
     X, y = data.X_train[:100] / data.X_train.max(), data.y_train[:100]
     then = Training(2, 32, "sgd", 0.05, n_jobs=1)
     model = SWAG(FastCNN(width=4), Training(1, n_jobs=1), iterates=then, n_samples=2).fit(X, y)
-    for network in (model.module_, *model.members_):
+    for network in (model.module_, *model.networks_):
         layer = next(m for m in network.modules() if isinstance(m, torch.nn.BatchNorm2d))
         inputs = []
         layer.register_forward_hook(lambda _, given, out, inputs=inputs: inputs.append(given[0]))

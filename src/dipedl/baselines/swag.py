@@ -63,7 +63,7 @@ class SWAG(Decisions, TorchEstimator):
         Mean and variances of the w weights over the iterates.
     deviations_ : ndarray, shape (K, w)
         The rows of D.
-    members_ : list of torch.nn.Module
+    networks_ : list of torch.nn.Module
         The m networks, the batch normalisation of each by a pass over the training rows.
 
     Notes
@@ -126,11 +126,11 @@ class SWAG(Decisions, TorchEstimator):
         self.deviations_ = np.stack(path.deviations)
         low_rank = self.deviations_ / np.sqrt(2 * (len(self.deviations_) - 1))
         chunks = rows.tensor_split(-(-len(rows) // _CHUNK))
-        rng, self.members_ = np.random.default_rng(seed), list[nn.Module]()
+        rng, self.networks_ = np.random.default_rng(seed), list[nn.Module]()
         for _ in range(self.n_samples):
             noise = np.sqrt(self.variance_ / 2) * rng.standard_normal(len(self.mean_))
             weights = self.mean_ + noise + rng.standard_normal(len(low_rank)) @ low_rank
-            self.members_.append(_with_weights(module, weights, chunks))
+            self.networks_.append(_with_weights(module, weights, chunks))
         module.load_state_dict(_with_weights(module, self.mean_, chunks).state_dict())
         return history
 
@@ -144,12 +144,12 @@ class SWAG(Decisions, TorchEstimator):
 
     def sample_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d) by every network, shape (n_samples, n, k)."""
-        check_is_fitted(self, "members_")
+        check_is_fitted(self, "networks_")
 
         def logits_of(member: nn.Module) -> np.ndarray:
             return self.apply_network(X, lambda _, chunk: on_device(chunk.device, member)(chunk))
 
-        return np.stack([softmax(logits_of(member), axis=1) for member in self.members_])
+        return np.stack([softmax(logits_of(member), axis=1) for member in self.networks_])
 
 
 @dataclass(eq=False)

@@ -111,6 +111,9 @@ def test_scores_of_pytorch_ood(rng):
         logits, asked = head(z), head(q)
         fitted = {
             # its covariances are sums, not means
+            "mahalanobis": 2
+            * len(Z)
+            * theirs.Mahalanobis(None).fit_features(z, t).predict_features(q),
             "rmd": len(Z) * theirs.RMD(None).fit_features(z, t).predict_features(q),
             "fdbd": theirs.fDBD(same, head).fit_features(z).predict_features(q),
             "nci": theirs.NCI(same, head, 1e-4).fit_features(z).predict_features(q),
@@ -121,10 +124,15 @@ def test_scores_of_pytorch_ood(rng):
             "ash": theirs.ASH(maps, flat, "ash-s", 0.9).predict(q),
             "scale": theirs.SCALE(maps, flat, 0.85).predict(q),
             "react": theirs.ReAct(same, head, threshold=float(np.percentile(Z, 90))).predict(q),
+            "knn": theirs.KNN(None).fit_features(z, t).predict_features(q),
+            "softmax": 1 + theirs.MaxSoftmax.score(asked),
+            "entropy": theirs.Entropy.score(asked),
+            "energy": theirs.EnergyBased.score(asked),
             "max": theirs.MaxLogit.score(asked),
             "gen": 4 * theirs.GEN.score(asked),
         }
     mine = {
+        "mahalanobis": ours.Mahalanobis(rule, "passthrough", None),
         "rmd": ours.RelativeMahalanobis(rule, "passthrough", None),
         "fdbd": ours.FDBD(rule),
         "nci": ours.NCI(rule),
@@ -135,6 +143,10 @@ def test_scores_of_pytorch_ood(rng):
         "ash": ours.ASH(rule),
         "scale": ours.SCALE(rule),
         "react": ours.ReAct(rule),
+        "knn": ours.KNNDistance(rule, "passthrough"),
+        "softmax": ours.MaxSoftmax(rule),
+        "entropy": ours.PredictiveEntropy(rule),
+        "energy": ours.Energy(rule),
         "max": ours.MaxLogit(rule),
         "gen": ours.GEN(rule),
     }
