@@ -21,7 +21,7 @@ from .calibration.spread import Spread
 from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet
 from .evidence import ZScore
-from .evidence_model import EvidenceModel
+from .evidence_model import EvidenceModel, check_caution
 from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
     FittedClassifier,
@@ -83,13 +83,19 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         ``z = log(alpha0 / (n * gamma))``.
     max_evidence : float, optional
         Largest pseudo-count of an input. None leaves it to the density.
-    normalizer : normaliser, default=CautionBudget()
-        One of `dipedl.evidence`: how a score becomes z. None spends 2 % of the held-out Brier
-        score, or of its gain over the prior, on caution.
+    caution : float in [0, 1], default=0.02
+        Price of doubt about unknown inputs: the share of the held-out Brier score of the calibrated
+        classifier (or of its gain over the prior) that known inputs may pay, by confidence that is
+        withdrawn and by sharpening that is withheld. That flagged inputs are never sharpened is not
+        counted; with 0, which pays nothing, they are. `diagnose` shows the curve; see "Caution".
+    normalizer : normaliser, optional
+        One of `dipedl.evidence`: how a score becomes z. Default: a `CautionBudget` of what
+        `caution` leaves. Give one of the two.
     calibrator : calibrator, "passthrough" or None, default=None
         Of the classifier's probabilities: an object with ``fit(P, y, sample_weight)`` and
         ``transform(P)``. None is `dipedl.calibration.Temperature()`; "passthrough" leaves them as
-        they are. One that sharpens does so in full on typical inputs and never on flagged ones.
+        they are. One that sharpens does so in full on typical inputs and, but for ``caution=0``,
+        never on flagged ones.
     spread : "auto" or None, default="auto"
         "auto": the strength of the Dirichlet is what the error of its mean on held-out rows
         supports (`dipedl.calibration.Spread`), so that credible intervals cover; mean and vacuity
@@ -166,6 +172,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         prior: Any = 1.0,
         gamma: float = 1.0,
         max_evidence: float | None = None,
+        caution: float | None = None,
         normalizer: Any = None,
         calibrator: Any = None,
         spread: Any = AUTO,
@@ -181,6 +188,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         self.prior = prior
         self.gamma = gamma
         self.max_evidence = max_evidence
+        self.caution = caution
         self.normalizer = normalizer
         self.calibrator = calibrator
         self.spread = spread
@@ -542,6 +550,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 
     def evidence_model(self, prior: np.ndarray | None = None) -> EvidenceModel:
         """Return the unfitted evidence side with this classifier's parameters and a prior (k,)."""
+        check_caution(self.caution, self.normalizer)
         names = set(EvidenceModel._get_param_names()) - {"prior"}
         return EvidenceModel(prior=prior, **{name: getattr(self, name) for name in names})
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +21,7 @@ from .calibration.crossfit import AUTO, Pairs, row_hash, splitter_pairs
 from .calibration.jackknife import Jackknife
 from .calibration.spread import Spread
 from .calibration.temperature import (
+    BOUNDS,
     Temperature,
     fit_temperature,
     inverse_temperature,
@@ -29,6 +31,7 @@ from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy, vacuity
 from .evidence import CautionBudget, check_increasing
+from .evidence.caution_budget import brier_loss, rows_to_share
 from .evidence.normalizers import cap_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
@@ -52,7 +55,7 @@ from .inputs import (
     one_thread,
     refuse_infinity,
 )
-from .maths.arrays import Array, check_positive_number, check_rate, is_missing
+from .maths.arrays import Array, check_number, check_positive_number, check_rate, is_missing
 from .maths.seeds import check_seed, seed
 from .writing.finding import Finding
 from .writing.progress import Stopwatch
@@ -74,10 +77,27 @@ INTERVALS_FALL_SHORT = Finding(
     "them, the labels are nearly without noise, or the probabilities are far off.",
     remedy="diagnose() of the classifier says which.",
 )
-#: Share of held-out rows at whose score a sharpening applies in full.
-_FULL = 0.95
+#: Caution where none is stated.
+CAUTION = 0.02
 #: Least distance of the two scores of a sharpening, as a share of the lower one.
 _APART = 1e-6
+#: Of a mean Brier score.
+_ROUNDING = 1e-12
+
+
+class Price(NamedTuple):
+    """Brier scores of held-out rows: what caution may cost, and what it costs.
+
+    `full` is that of the calibrated classifier, `free` that of the same one that sharpens no
+    flagged input, which no caution but 0 pays for; `allowed` is ``free + caution * unit``, with the
+    `unit` that a price is a share of (see `CautionBudget`); `paid` is that of the posterior mean.
+    """
+
+    full: float
+    free: float
+    allowed: float
+    unit: float
+    paid: float = np.nan
 
 
 class EvidenceModel(BaseEstimator):
@@ -93,7 +113,7 @@ class EvidenceModel(BaseEstimator):
         See `dipedl.DIPClassifier`.
     prior : ndarray, shape (k,), optional
         Concentration of the prior; None where there are no classes.
-    gamma, max_evidence, n_jobs, verbose
+    gamma, max_evidence, caution, n_jobs, verbose
         See `dipedl.DIPClassifier`.
 
     Attributes
@@ -103,8 +123,9 @@ class EvidenceModel(BaseEstimator):
     columns_ : Inputs or None
         Names, kinds and usual values of the columns of the inputs, in their units.
     temperature_ : float or None
-        T of the probabilities in the posterior mean, fitted to the held-out NLL of that mean, doubt
-        included; `calibrator_` has that of the classifier alone. None without a temperature.
+        T of the probabilities in the posterior mean; `calibrator_` has that of the classifier
+        alone. Caution flattens the mean, so T is lower: by the ratio of the two temperatures that
+        minimise the held-out NLL, of the mean and of the classifier. None without a temperature.
     held_out_ : HeldOut
         Predictions on held-out rows, by ascending score.
     offset_ : float
@@ -113,7 +134,8 @@ class EvidenceModel(BaseEstimator):
         Strength that the error of the mean supports; None without one.
     sharpening_ : (float, float)
         Scores from which a calibrator that sharpens begins to, and from which it does so in full:
-        the lowest held-out score that is not flagged, and the 95 % quantile of held-out scores.
+        the lowest held-out score that is not flagged, and the highest up to the median whose price
+        `caution` allows.
     n_ : float
         Number of fitted samples (sum of their weights).
     """
@@ -131,6 +153,7 @@ class EvidenceModel(BaseEstimator):
         prior: np.ndarray | None = None,
         gamma: float = 1.0,
         max_evidence: float | None = None,
+        caution: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -145,6 +168,7 @@ class EvidenceModel(BaseEstimator):
         self.prior = prior
         self.gamma = gamma
         self.max_evidence = max_evidence
+        self.caution = caution
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -289,43 +313,141 @@ class EvidenceModel(BaseEstimator):
         self.spread_ = getattr(self, "spread_", None)
         held_out = replace(held_out, Z=None).sort()
         self.offset_ = held_out.threshold(self.false_alarm_rate)
-        self.sharpening_ = sharpening_range(held_out, self.offset_)
         # Without labels the calibrator of an earlier fit stays.
         self.calibrator_ = (
             fit_calibrator(self.calibrator, held_out, self.n_)
             if held_out.has_labels
             else getattr(self, "calibrator_", None)
         )
+        return self._spend(held_out)
+
+    def with_caution(self, caution: float) -> EvidenceModel:
+        """Return a copy that has learned from the same rows with this `caution`."""
+        model = copy(self)
+        model.caution, model.normalizer = caution, None
+        return model._spend(self.held_out_.before_calibration())
+
+    def price(self) -> Price:
+        """Return what caution may cost on the labelled held-out rows, and what is paid.
+
+        Rows that a `CautionBudget` leaves out are not counted.
+        """
+        after, spent = self.held_out_, self.normalizer_
+        if isinstance(spent, CautionBudget):
+            counted = spent.in_budget(after.scores, after.counts)
+            after = replace(after, weights=np.where(counted, after.counts, 0.0))
+        loss = brier_loss(after.proba, after.labels, self._prior_mean)
+        u = vacuity(self.log_evidence(after.scores), np.asarray(self.prior))
+        return self._price(after.before_calibration())._replace(paid=after.average(loss(u)))
+
+    def _spend(self, held_out: HeldOut) -> Self:
+        """Learn sharpening, normaliser and temperature of the mean from rows by ascending score.
+
+        The sharpening that is withheld is paid first; doubt gets what is left.
+        """
         self.temperature_ = getattr(self.calibrator_, "temperature_", None)
-        self._normalize(held_out)
-        if type(self.calibrator_) is Temperature and held_out.has_labels:
-            # Doubt flattens too: the mean gets the temperature that it needs, then its own budget.
-            confidence = self.calibrator_.confidence
-            self.temperature_ = self._temperature_of_mean(held_out, confidence)
-            self._normalize(held_out)
+        price = self._price(held_out) if held_out.has_labels else None
+        self.sharpening_ = self._affordable_sharpening(held_out, price)
+        self._normalize(held_out, price)
+        if type(self.calibrator_) is Temperature and price is not None:
+            # Doubt flattens too: the mean gets the temperature that it needs, then what is left.
+            own, self.temperature_ = self.temperature_, self._temperature_of_mean(held_out)
+            if self._full_loss(held_out) > price.allowed:
+                self.temperature_ = own
+            self._normalize(held_out, price)
         return self
 
-    def _normalize(self, held_out: HeldOut) -> None:
+    @property
+    def _caution(self) -> float:
+        return CAUTION if self.caution is None else float(self.caution)
+
+    @property
+    def _prior_mean(self) -> np.ndarray:
+        prior = np.asarray(self.prior)
+        return np.asarray(prior / prior.sum())
+
+    @property
+    def _full_vacuity(self) -> float:
+        """Share of the prior in a prediction at full evidence."""
+        alpha0 = float(np.asarray(self.prior).sum())
+        return alpha0 / (alpha0 + self.n_ * self.gamma)
+
+    def _price(self, held_out: HeldOut) -> Price:
+        """Return what caution may cost on labelled rows, which are not calibrated yet."""
+        full = brier_loss(self.calibrate_in_full(held_out.proba), held_out.labels, self._prior_mean)
+        bare, caution = full(self._full_vacuity), self._caution
+        unit = held_out.average(rows_to_share(bare, full(1.0), held_out.counts))
+        lowest = free = held_out.average(bare)
+        ranks = sharpening_ranks(held_out, self.offset_)
+        if caution and len(ranks):
+            # The classifier that sharpens no flagged input, and all others in full.
+            never = copy(self)
+            never.temperature_ = getattr(self.calibrator_, "temperature_", None)
+            never.sharpening_ = sharpening_range(held_out.scores, ranks[0], ranks[0])
+            free = max(lowest, never._full_loss(held_out))
+        return Price(lowest, free, free + caution * unit, unit)
+
+    def _full_loss(self, held_out: HeldOut) -> float:
+        """Return the mean Brier score of rows at full evidence, by the present sharpening."""
+        proba = self.calibrate_proba(held_out.proba, held_out.scores)
+        loss = brier_loss(proba, held_out.labels, self._prior_mean)
+        return held_out.average(loss(self._full_vacuity))
+
+    def _affordable_sharpening(self, held_out: HeldOut, price: Price | None) -> tuple[float, float]:
+        """Return the scores between which sharpening sets in, as late as the price allows."""
+        ranks, scores = sharpening_ranks(held_out, self.offset_), held_out.scores
+        if not len(ranks):
+            return 0.0, 1.0
+        if self._caution == 0:
+            lowest = held_out.lowest
+            return lowest - _APART * max(1.0, abs(lowest)), lowest
+
+        def loss(end: int) -> float:
+            self.sharpening_ = sharpening_range(scores, ranks[0], end)
+            return self._full_loss(held_out)
+
+        end = ranks[-1]
+        if price is not None and loss(end) > (allowed := price.allowed + _ROUNDING):
+            end = ranks[max(bisect_right(ranks, allowed, key=loss) - 1, 0)]
+        return sharpening_range(scores, ranks[0], end)
+
+    def _normalize(self, held_out: HeldOut, price: Price | None) -> None:
         """Fit the normaliser to held-out rows, with probabilities at the present temperature."""
         self.held_out_ = self.calibrate_rows(held_out)
+        normalizer = self.normalizer
+        if normalizer is None:
+            left = self._caution
+            if price is not None:
+                loss = brier_loss(self.held_out_.proba, held_out.labels, self._prior_mean)
+                bare = loss(self._full_vacuity)
+                unit = held_out.average(rows_to_share(bare, loss(1.0), held_out.counts))
+                # What the temperature gains is not spent.
+                spent = max(held_out.average(bare), price.full)
+                left = float(np.clip((price.allowed - spent) / unit, 0.0, 1.0))
+            normalizer = CautionBudget(left)
         self.normalizer_ = fit_normalizer(
-            self.normalizer, self.held_out_, n=self.n_, gamma=self.gamma, prior=self.prior
+            normalizer, self.held_out_, n=self.n_, gamma=self.gamma, prior=self.prior
         )
 
-    def _temperature_of_mean(self, held_out: HeldOut, confidence: float) -> float:
-        """Return the temperature at which the posterior mean of the held-out rows is calibrated."""
-        prior = np.asarray(self.prior)
-        alpha0 = prior.sum()
-        u = vacuity(self.log_evidence(held_out.scores), prior)
-        return fit_temperature(
+    def _temperature_of_mean(self, held_out: HeldOut) -> float:
+        """Return the temperature that makes up for what caution flattens in the posterior mean.
+
+        That of the calibrator, times the ratio of the two temperatures of lowest held-out NLL: of
+        the mean and of the classifier. So few rows make the mean no surer than the classifier.
+        """
+        u = vacuity(self.log_evidence(held_out.scores), np.asarray(self.prior))
+        of_mean = fit_temperature(
             log_probabilities(held_out.proba),
             held_out.labels,
             held_out.weights,
-            np.maximum(u, alpha0 / (alpha0 + self.n_)),
-            prior / alpha0,
-            confidence,
+            np.maximum(u, self._full_vacuity),
+            self._prior_mean,
+            0.0,
             sharpening_share(held_out.scores, *self.sharpening_),
-        ).temperature
+        ).minimiser
+        own: Any = self.calibrator_
+        ratio = min(of_mean / own.minimiser_, 1.0)
+        return float(max(own.temperature_ * ratio, BOUNDS[0]))
 
     def learn_spread(
         self,
@@ -527,6 +649,19 @@ def calibrate_in_share(
     return np.asarray((1 - w) * proba + w * calibrated)
 
 
+def check_caution(caution: Any, normalizer: Any) -> None:
+    """Raise unless `caution` is None, or a share and no normaliser is given beside it."""
+    if caution is None:
+        return
+    share = "in [0, 1], a share of the held-out Brier score"
+    check_number("caution", caution, share, lambda x: 0 <= x <= 1)
+    if normalizer is not None:
+        raise ValueError(
+            f"caution={caution!r} sets the price of the default normalizer, and "
+            f"normalizer={normalizer!r} is given too; leave out one of the two"
+        )
+
+
 def check_spread(spread: Any) -> None:
     """Raise unless `spread` is "auto" or None."""
     if spread is not None and not (isinstance(spread, str) and spread == AUTO):
@@ -541,20 +676,25 @@ def is_refitted(classifier: FittedClassifier | None) -> bool:
     return classifier is not None and not isinstance(classifier.template, FrozenEstimator)
 
 
-def sharpening_range(held_out: HeldOut, offset: float) -> tuple[float, float]:
-    """Scores at which a sharpening begins and is in full, the first below the second.
+def sharpening_ranks(held_out: HeldOut, offset: float) -> range:
+    """Return the ranks of rows, in order, at whose score a sharpening may be in full.
 
-    The first is the lowest finite held-out score that is not flagged: `held_out` is sorted, and
-    `offset` is the alarm threshold.
+    From the lowest finite score that is not flagged, `offset` is the alarm threshold, to the
+    median; empty without a finite score.
     """
-    scores, weights = held_out.scores[held_out.finite], held_out.counts[held_out.finite]
-    if not len(scores):
-        return 0.0, 1.0
-    low = float(scores[min(np.searchsorted(scores, offset), len(scores) - 1)])
-    above = np.searchsorted(np.cumsum(weights), _FULL * weights.sum() * (1 - 1e-12))
-    high = float(scores[min(above, len(scores) - 1)])
-    # Further apart than the rounding of float32.
-    return low, max(high, low + _APART * max(1.0, abs(low)))
+    finite = np.flatnonzero(held_out.finite)
+    if not len(finite):
+        return range(0)
+    scores, weights = held_out.scores[finite], held_out.counts[finite]
+    first = finite[min(int(np.searchsorted(scores, offset)), len(scores) - 1)]
+    median = finite[np.searchsorted(np.cumsum(weights), weights.sum() / 2 * (1 - 1e-12))]
+    return range(int(first), max(int(first), int(median)) + 1)
+
+
+def sharpening_range(scores: np.ndarray, first: int, end: int) -> tuple[float, float]:
+    """Return two of ascending scores (m,), further apart than the rounding of float32."""
+    low = float(scores[first])
+    return low, max(float(scores[end]), low + _APART * max(1.0, abs(low)))
 
 
 def fit_calibrator(calibrator: Any, held_out: HeldOut, n: float) -> Any:
@@ -574,8 +714,7 @@ def fit_calibrator(calibrator: Any, held_out: HeldOut, n: float) -> Any:
 def fit_normalizer(
     normalizer: Any, held_out: HeldOut, *, n: float, gamma: float, prior: np.ndarray | None
 ) -> Any:
-    """Return a fitted copy of the normaliser; None stands for the default."""
-    normalizer = CautionBudget() if normalizer is None else normalizer
+    """Return a fitted copy of the normaliser."""
     if isinstance(normalizer, type) or not (
         hasattr(normalizer, "fit") and hasattr(normalizer, "transform")
     ):

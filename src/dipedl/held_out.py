@@ -67,6 +67,8 @@ Origin = Literal["left out", "given", "given twice", "in-sample", "frozen densit
 LOWEST = float(np.finfo(np.float32).min)
 #: Hashes of rows that a fit keeps, to recognise its rows.
 _HASHES = 1000
+#: Pseudo-outliers of each kind that a fit keeps, to show what caution buys.
+_OUTLIERS = 100
 #: Share of new rows beyond what chance explains, and the level of the test for more.
 _BEYOND_CHANCE, _LEVEL = 0.05, 1e-3
 #: A column of which more than this share of different rows have a value of their own is continuous,
@@ -125,6 +127,8 @@ class HeldOut:
         rows of groups that are like one another.
     Z : ndarray, shape (m, p), or None
         Features, while all is learned; they are not kept.
+    outliers : HeldOut or None
+        Scores and probabilities, before the calibrator, of some pseudo-outliers made of the rows.
     """
 
     scores: np.ndarray
@@ -138,6 +142,7 @@ class HeldOut:
     bare_proba: Any = None
     design_effect: float = 1.0
     Z: np.ndarray | None = None
+    outliers: HeldOut | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -180,6 +185,11 @@ class HeldOut:
     def quantile(self, q: float) -> float:
         """Return the lowest score with at least a share `q` of the inputs at or below it."""
         return weighted_quantile(self.scores, q, self.weights)
+
+    def before_calibration(self) -> HeldOut:
+        """Return the rows with the probabilities that the classifier itself gave."""
+        proba = self.proba if self.bare_proba is None else self.bare_proba
+        return replace(self, proba=proba, bare_proba=None)
 
     def sort(self) -> HeldOut:
         """Return the rows of positive weight, by ascending score."""
@@ -294,18 +304,20 @@ class Fold:
             return np.asarray(density.combine({**scores, **alone}))
         return log_density(density, Z, P)
 
-    def pseudo_outlier_scores(self, random_state: int) -> dict[str, dict[str, np.ndarray]]:
-        """Return components of pseudo-outliers made of the rows, by kind.
+    def score_pseudo_outliers(
+        self, random_state: int
+    ) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, np.ndarray | None]]:
+        """Return components and class probabilities of pseudo-outliers made of the rows, by kind.
 
         With a warning, without the kinds that the features or the classifier refuse by any error:
         between two codes of a category there may be no third.
         """
         rows = as_numbers(self.X.toarray() if is_narrow(self.X) else self.X)
         if rows is None:
-            return {}
+            return {}, {}
         labels = np.zeros(self.X.shape[0]) if self.y is None else self.y
         outliers = draw_pseudo_outliers(rows, labels, self.w, random_state)
-        scores = {}
+        scores, proba = {}, {}
         for kind in list(outliers):
             # One kind at a time: of wide data the features of all take more memory than the models.
             X = rows_in_form_of(self.X, outliers.pop(kind))
@@ -317,8 +329,8 @@ class Fold:
                     f"features or classifier refuse them ({type(error).__name__}: {error})"
                 )
             else:
-                scores[kind] = self.density.component_scores(Z, P)
-        return scores
+                scores[kind], proba[kind] = self.density.component_scores(Z, P), P
+        return scores, proba
 
 
 def fit_folds(
@@ -465,12 +477,12 @@ def predict_held_out(
     means a shift of level. Where rows repeat, as those of a few categories do, their scores are
     equal too, and a difference of level flags them all.
     """
-    density, parts, pseudo_outliers = whole.density, [], None
+    density, parts, pseudo_outliers, outliers = whole.density, [], None, None
     ensemble = isinstance(density, DensityEnsemble)
     for fold in folds:
         P, score = fold.proba(fold.X), fold.density
         if ensemble and pseudo_outliers is None:
-            pseudo_outliers = fold.pseudo_outlier_scores(random_state)
+            pseudo_outliers, outlier_proba = fold.score_pseudo_outliers(random_state)
         scored = score.component_scores(fold.Z, P) if ensemble else log_density(score, fold.Z, P)
         parts.append((scored, getattr(score, "failed_", {}), P, fold.y, fold.w, fold.rows))
     scores: Any
@@ -489,12 +501,28 @@ def predict_held_out(
             density.learn_ranks(components, weights)
         columns, names = np.column_stack(list(components.values())), tuple(components)
         scores = density.combine_held_out(components, weights)
+        if P is not None and pseudo_outliers:
+            outliers = _some_outliers(density, pseudo_outliers, outlier_proba)
     else:
         scores = np.concatenate(scores)
     if rows is not None:
         scores = np.minimum(scores, whole.scores_of(rows, proba, alone))
     Z = whole.Z if rows is None else whole.Z[rows]
-    return HeldOut(scores, source, weights, proba, labels, columns, names, origin, Z=Z)
+    return HeldOut(
+        scores, source, weights, proba, labels, columns, names, origin, Z=Z, outliers=outliers
+    )
+
+
+def _some_outliers(
+    density: DensityEnsemble, components: Mapping[str, Mapping[str, np.ndarray]], proba: Any
+) -> HeldOut:
+    """Return scores and probabilities of the first pseudo-outliers of each kind."""
+    scores = [
+        density.combine({name: of[:_OUTLIERS] for name, of in parts.items()})
+        for parts in components.values()
+    ]
+    P = np.concatenate([proba[kind][:_OUTLIERS] for kind in components])
+    return HeldOut(np.concatenate(scores), "pseudo-outliers", proba=P).sort()
 
 
 def design_effect(hits: np.ndarray, groups: np.ndarray, w: np.ndarray | None = None) -> float:

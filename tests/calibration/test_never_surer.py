@@ -13,7 +13,7 @@ from dipedl.apps.monitor.rows import held_out_rows
 from dipedl.calibration import Temperature
 from dipedl.density import GDADensity
 from dipedl.dirichlet import entropy
-from dipedl.evidence_model import calibrate_in_share, sharpening_range
+from dipedl.evidence_model import calibrate_in_share, sharpening_range, sharpening_ranks
 from dipedl.explanation import diagnose
 from dipedl.held_out import HeldOut
 from dipedl.pretrained import DIPModule
@@ -136,16 +136,16 @@ def test_the_guarantee_holds_for_modules(score, study):
     assert (model(X[typical]).mean.max(1).values > bare_typical).float().mean() > 0.9
 
 
-def test_the_range_is_from_the_alarm_threshold_to_the_95_percent_quantile(rng):
+def test_the_range_begins_at_the_alarm_threshold_and_ends_at_the_median_at_the_latest(rng):
     scores = np.sort(rng.normal(size=1000))
-    held = HeldOut(scores, "")
-    assert sharpening_range(held, scores[49]) == (scores[49], scores[949])
+    assert sharpening_ranks(HeldOut(scores, ""), scores[49]) == range(49, 500)
     weights = np.repeat([1.0, 3.0], 500)
-    low, high = sharpening_range(HeldOut(scores, "", weights), scores[49])
-    assert high == np.sort(np.repeat(scores, weights.astype(int)))[1899]
+    median = sharpening_ranks(HeldOut(scores, "", weights), scores[49])[-1]
+    assert scores[median] == np.sort(np.repeat(scores, weights.astype(int)))[999]
     # Where no input can be flagged the lowest finite score takes the place of the threshold.
-    assert sharpening_range(HeldOut(np.r_[-np.inf, scores], ""), -np.inf)[0] == scores[0]
-    low, high = sharpening_range(HeldOut(np.full(9, -1e6), ""), -1e6)
+    assert sharpening_ranks(HeldOut(np.r_[-np.inf, scores], ""), -np.inf)[0] == 1
+    assert not sharpening_ranks(HeldOut(np.full(2, -np.inf), ""), 0.0)
+    low, high = sharpening_range(np.full(9, -1e6), 0, 4)
     assert np.float32(low) < np.float32(high)
 
 

@@ -195,7 +195,10 @@ def test_it_is_refused_by_name(call, error, message):
 
 
 def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
-    """Scanned: no other temperature gives the mean of the held-out rows a lower NLL."""
+    """Scanned: no other temperature gives the mean of the held-out rows a lower NLL.
+
+    With a calibrator that takes the likeliest temperature; one that asks for proof keeps its ratio.
+    """
     X, y = make_classification(800, 6, n_informative=4, n_classes=3, random_state=1)
     clf = DIPClassifier(RandomForestClassifier(50, random_state=0), calibrator=Temperature(0.0))
     model = clf.fit(X, y).evidence_
@@ -210,7 +213,10 @@ def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
     # The doubt that the temperature was fitted with: that of the classifier's own temperature.
     t0, t1 = model.calibrator_.temperature_, model.temperature_
     P = means(t0, 0.0)
-    caution = CautionBudget().fit(held.scores, proba=P, y=held.labels, n=800, prior=np.ones(3))
+    brier = ((P * 800 / 803 + 1 / 803 - np.eye(3)[held.labels]) ** 2).sum(axis=1).mean()
+    price = model.price()
+    caution = CautionBudget((price.allowed - brier) / brier)
+    caution.fit(held.scores, proba=P, y=held.labels, n=800, prior=np.ones(3))
     u = 3 / (3 + 800 * np.exp(caution.transform(held.scores)))[:, None]
 
     def nll(t):
@@ -219,3 +225,7 @@ def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
     assert t1 < t0 < 1
     assert nll(t1) < min(map(nll, np.geomspace(0.05, 20, 200))) + 1e-6
     np.testing.assert_allclose(held.proba, means(t1, 0.0), rtol=1e-9)
+    cautious = clf.set_params(calibrator=Temperature()).fit(X, y).evidence_
+    own, ratio = cautious.calibrator_, cautious.temperature_ / cautious.calibrator_.temperature_
+    assert own.minimiser_ < own.temperature_ < 1
+    assert ratio == pytest.approx(t1 / t0, rel=0.05)

@@ -270,10 +270,7 @@ class CautionBudget(BaseNormalizer):
         confidence = float(self.confidence)
         bare = loss(1 / (1 + ratio))
         full_loss = average(bare)
-        gain = loss(1.0) - bare
-        per_row = average(loss(1.0)) / max(total, 1.0)
-        share = bare if full_loss <= average(gain) else gain
-        share = share if average(share) >= per_row else np.full_like(bare, per_row)
+        share = rows_to_share(bare, loss(1.0), weights)
         unit = average(share)
 
         def within(now: np.ndarray) -> bool:
@@ -314,6 +311,23 @@ def brier_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:
     bare, cross = np.einsum("ij,ij->i", gap, gap), np.einsum("ij,ij->i", gap, pull)
     square = (pull**2).sum(axis=1)
     return lambda u: np.asarray(bare + u * (2 * cross + u * square))
+
+
+def rows_to_share(bare: np.ndarray, by_prior: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return for each of m rows the amount whose mean a price is a share of, (m,).
+
+    The loss of the bare classifier, or its gain over the prior's loss if that is less; at least the
+    cost of answering one row by the prior.
+    """
+    total = weights.sum()
+
+    def average(values: np.ndarray) -> float:
+        return float((values * weights).sum() / total)
+
+    gain = by_prior - bare
+    per_row = average(by_prior) / max(total, 1.0)
+    share = bare if average(bare) <= average(gain) else gain
+    return share if average(share) >= per_row else np.full_like(bare, per_row)
 
 
 def log_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:

@@ -20,7 +20,7 @@ from ..decisions.rejection import risk_upper_bound
 from ..decisions.sets import prediction_sets
 from ..dirichlet import max_prob, vacuity
 from ..evidence import CautionBudget, alarm_threshold
-from ..evidence_model import EvidenceModel
+from ..evidence_model import CAUTION, EvidenceModel
 from ..features.encoding import PARTS
 from ..features.pipelines import names_after
 from ..held_out import HeldOut, has_learned_rows, held_out_findings
@@ -28,6 +28,7 @@ from ..maths.scores import auroc
 from ..metrics import ece
 from ..writing.finding import Diagnosis, Finding, Number
 from ..writing.numbers import plain_labels
+from .caution_curve import CautionCurve
 
 Names = tuple[str, ...]
 Numbers = dict[str, Number]
@@ -57,8 +58,6 @@ _BEYOND = 1e-4
 _MOST_DOUBLINGS = 200
 #: Rounds that narrow a half-point down, each to a 1,024th.
 _REFINEMENTS = 10
-#: Relative cost in ID Brier score from which the evidence is too cautious, if no budget is stated.
-_BUDGET = 0.02
 #: Over the budget by this factor: the budget is spent on the same rows, other measures cost more.
 _SLACK = 1.25
 _CHANGED = 0.005
@@ -140,7 +139,8 @@ def diagnose(clf: Any) -> Diagnosis:
         findings += interval_findings(held_out, clf)
     if (rehearsed := getattr(clf, "unknown_rehearsal_", None)) is not None:
         findings.append(rehearsed.finding())
-    return Diagnosis(tuple(findings), held_out.source)
+    curve = CautionCurve.of(clf.evidence_) if clf.has_evidence else None
+    return Diagnosis(tuple(findings), held_out.source, curve)
 
 
 def information_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
@@ -327,9 +327,14 @@ def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
     """Return the remedy by which an input loses confidence sooner, or later."""
     normalizer = evidence.normalizer_
     gamma = f"{'lower gamma below' if sooner else 'raise gamma above'} {evidence.gamma:g}."
+    if evidence.normalizer is None:
+        caution = CAUTION if evidence.caution is None else evidence.caution
+        if sooner:
+            return f"Raise caution above {caution:g}, or {gamma}"
+        return f"Lower caution below {caution:g}, or {gamma}" if caution else gamma.capitalize()
     if not isinstance(normalizer, CautionBudget):
         why = ", which puts the loss where held-out data end" if sooner else ""
-        return f"Use normalizer=CautionBudget(){why}, or {gamma}"
+        return f"Leave normalizer=None{why}, or {gamma}"
     if sooner:
         return f"Raise the budget of the normalizer above {normalizer.budget:g}, or {gamma}"
     if normalizer.budget:
@@ -376,7 +381,7 @@ def _rarity(power: float) -> str:
 
 
 def _cost(evidence: EvidenceModel) -> Finding:
-    """Judge by what the evidence costs on held-out rows, against its budget."""
+    """Judge by what caution costs on held-out rows, against the price that is allowed."""
     held_out, normalizer = evidence.held_out_, evidence.normalizer_
     mean = posterior_mean(evidence)
     if isinstance(normalizer, CautionBudget):
@@ -384,7 +389,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
         counted = normalizer.in_budget(held_out.scores, held_out.counts)
         held_out = replace(held_out, weights=np.where(counted, held_out.counts, 0.0))
     numbers = _cost_numbers(held_out, mean)
-    full, unit, budget = _budget(normalizer, numbers["brier_bare"])
+    full, unit, budget = _budget(evidence)
     relative = (numbers["brier_mean"] - full) / max(unit, _TINY)
     numbers |= {"brier_cost_relative": relative, "brier_unit": unit}
     allowed = ""
@@ -440,16 +445,19 @@ def _squared_error(held_out: HeldOut, P: np.ndarray) -> np.ndarray:
     return np.asarray(((P - np.eye(P.shape[1])[held_out.labels]) ** 2).sum(axis=1))
 
 
-def _budget(normalizer: Any, bare: float) -> tuple[float, float, float]:
+def _budget(evidence: EvidenceModel) -> tuple[float, float, float]:
     """Return the Brier score before any cost, the unit of costs, and the share of it allowed.
 
-    None is set by a budget of another kind. Of a `CautionBudget` costs count from the lowest score
-    of any half-point within it.
+    None is set by a budget of another kind. Of a `CautionBudget` that is given, costs count from
+    the lowest score of any half-point within it.
     """
+    normalizer, price = evidence.normalizer_, evidence.price()
+    if evidence.normalizer is None:
+        return price.free, price.unit, (price.allowed - price.free) / price.unit
     if not isinstance(normalizer, CautionBudget):
-        return bare, bare, _BUDGET
+        return price.free, price.unit, CAUTION
     if normalizer.measure != "brier":
-        return bare, bare, np.inf
+        return price.free, price.unit, np.inf
     lowest, budget = normalizer.lowest_loss_, float(normalizer.budget)
     return lowest, (normalizer.allowed_loss_ - lowest) / budget if budget else lowest, budget
 

@@ -168,7 +168,8 @@ _MODELS: dict[str, Entry] = {
             "component_names": c.each(c.text, kind=tuple),
             "bare_proba": c.maybe(c.floats("m", "k")),
         },
-        {"design_effect": c.real(1), "Z": c.maybe(c.floats("m", "*"))},
+        {"design_effect": c.real(1), "Z": c.maybe(c.floats("m", "*"))}
+        | {"outliers": c.maybe(c.ours("calibration.HeldOut"))},
         where=(_rows_fit,),
     ),
     "calibration.Spread": Entry(

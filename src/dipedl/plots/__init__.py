@@ -12,11 +12,13 @@ from .calibration import (
     RiskCoverageDisplay,
     promised_risk,
 )
+from .caution import CautionDisplay
 from .plane import EvidenceMapDisplay
 from .unknown import UnknownCounts, UnknownRehearsalDisplay, unknown_counts, unknown_matrix
 from .vacuity import VacuityHistogramDisplay, vacuity_against
 
 __all__ = [
+    "CautionDisplay",
     "EvidenceMapDisplay",
     "ReliabilityDisplay",
     "RiskCoverageDisplay",

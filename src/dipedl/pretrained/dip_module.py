@@ -112,8 +112,10 @@ class DIPModule(Decisions, nn.Module):
         "density": the log-density alone, as the paper.
     prior, gamma, max_evidence, false_alarm_rate : optional
         As of `dipedl.DIPClassifier`.
-    normalizer : normaliser, default=CautionBudget()
-        One of `dipedl.evidence` that is affine or logistic in the score.
+    caution : float in [0, 1], default=0.02
+        As of `dipedl.DIPClassifier`.
+    normalizer : normaliser, optional
+        One of `dipedl.evidence` that is affine or logistic in the score, in place of `caution`.
     calibrator : Temperature, "passthrough" or None, default=None
         How the probabilities are calibrated; None is ``Temperature()``.
     spread : "auto" or None, default="auto"
@@ -187,6 +189,7 @@ class DIPModule(Decisions, nn.Module):
         prior: Any = 1.0,
         gamma: float = 1.0,
         max_evidence: float | None = None,
+        caution: float | None = None,
         normalizer: Any = None,
         calibrator: Any = None,
         spread: Any = AUTO,
@@ -202,6 +205,7 @@ class DIPModule(Decisions, nn.Module):
             prior=prior,
             gamma=gamma,
             max_evidence=max_evidence,
+            caution=caution,
             normalizer=normalizer,
             calibrator=calibrator,
             spread=spread,

@@ -26,7 +26,13 @@ from ..evidence import (
     log_evidence,
 )
 from ..evidence.normalizers import affine, cap_evidence, logistic
-from ..evidence_model import INTERVALS_FALL_SHORT, EvidenceModel, check_spread, sharpening_share
+from ..evidence_model import (
+    INTERVALS_FALL_SHORT,
+    EvidenceModel,
+    check_caution,
+    check_spread,
+    sharpening_share,
+)
 from ..held_out import HeldOut
 from ..inputs import prior_vector
 from ..maths.arrays import check_positive_number, check_rate, to_numpy
@@ -107,6 +113,7 @@ class EvidenceHead(BufferedModule):
         prior: Any,
         gamma: float,
         max_evidence: float | None,
+        caution: float | None,
         normalizer: Any,
         calibrator: Any,
         spread: Any,
@@ -119,10 +126,12 @@ class EvidenceHead(BufferedModule):
             check_positive_number("max_evidence", max_evidence)
         check_rate(false_alarm_rate)
         _check_calibrator(calibrator)
-        self.normalizer = CautionBudget() if normalizer is None else normalizer
-        _check_normalizer(self.normalizer)
-        self.bounded = isinstance(self.normalizer, _BOUNDED)
-        self.slope = float(getattr(self.normalizer, "slope", 1.0))
+        check_caution(caution, normalizer)
+        self.caution, self.normalizer = caution, normalizer
+        self.kind = CautionBudget() if normalizer is None else normalizer
+        _check_normalizer(self.kind)
+        self.bounded = isinstance(self.kind, _BOUNDED)
+        self.slope = float(getattr(self.kind, "slope", 1.0))
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
@@ -140,12 +149,13 @@ class EvidenceHead(BufferedModule):
     @property
     def needs_proba(self) -> bool:
         """True if anything learns from held-out probabilities and labels."""
-        normalizer = has_fit_parameter(self.normalizer, "proba")
+        normalizer = has_fit_parameter(self.kind, "proba")
         return bool(normalizer) or not isinstance(self.calibrator, str)
 
     def blank_evidence(self, k: int) -> EvidenceModel:
         """Return the evidence side of `dipedl.DIPClassifier` for k classes, unfitted."""
         return EvidenceModel(
+            caution=self.caution,
             normalizer=self.normalizer,
             calibrator=self.calibrator,
             spread=self.spread,
@@ -160,7 +170,7 @@ class EvidenceHead(BufferedModule):
     ) -> EvidenceModel:
         """Return the evidence side with the `numbers` that it learned from `held_out` rows."""
         model = self.blank_evidence(k)
-        model.n_, model.normalizer_, model.calibrator_ = n, clone(self.normalizer), None
+        model.n_, model.normalizer_, model.calibrator_ = n, clone(self.kind), None
         if held_out.has_labels and self.calibrator != PASSTHROUGH:
             model.calibrator_ = clone(self.calibrator or Temperature())
         *values, mean, model.offset_, low, high = numbers.tolist()

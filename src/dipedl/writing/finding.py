@@ -85,10 +85,13 @@ class Diagnosis:
         Warnings, then notes, then checks that found nothing.
     source : str
         Source of the held-out data.
+    caution : dipedl.explanation.CautionCurve or None
+        What each value of `caution` costs and buys; None without pseudo-outliers.
     """
 
     findings: tuple[Finding, ...]
     source: str
+    caution: Any = None
 
     def __post_init__(self) -> None:
         ordered = sorted(self.findings, key=lambda f: _SEVERITIES.index(f.severity))
@@ -110,11 +113,15 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that ``json.dump`` takes."""
-        return {"source": self.source, "findings": [asdict(f) for f in self.findings]}
+        curve = None if self.caution is None else self.caution.to_dict()
+        findings = [asdict(f) for f in self.findings]
+        return {"source": self.source, "findings": findings, "caution": curve}
 
     def __str__(self) -> str:
         """Return a page for readers."""
-        return "\n\n".join([f"{self._counts()}\nFrom: {self.source}", *map(str, self.findings)])
+        curve = [] if self.caution is None else [str(self.caution)]
+        head = f"{self._counts()}\nFrom: {self.source}"
+        return "\n\n".join([head, *map(str, self.findings), *curve])
 
     def _repr_html_(self) -> str:
         """Return the page for a notebook; checks that found nothing are folded away."""
@@ -124,7 +131,8 @@ class Diagnosis:
         others = (*self.of("warning"), *self.of("note"))
         head = f"<p><strong>{escape(self._counts())}</strong><br>From: {escape(self.source)}</p>"
         folded = f"<details><summary>{len(passed)} ok</summary>{_list(passed)}</details>"
-        return frame(head, _list(others) if others else "", folded if passed else "")
+        curve = "" if self.caution is None else f"<p>{escape(str(self.caution))}</p>"
+        return frame(head, _list(others) if others else "", folded if passed else "", curve)
 
     def _counts(self) -> str:
         counts = [

@@ -67,7 +67,7 @@ _NOT_IN_PARTS = {
     "extractor": "is for --images, which is not given",
 }
 _NOT_WITH_LIKE = dict.fromkeys(
-    ("model", "density", "types", "false_alarms", "prior", "seed"),
+    ("model", "density", "types", "false_alarms", "caution", "prior", "seed"),
     "cannot be given with --like, whose model decides it; leave one out",
 )
 _NOT_WITH_IMAGES = dict.fromkeys(
@@ -119,6 +119,12 @@ def fit(
     false_alarms: Annotated[
         float, typer.Option(help="Share of usual rows that may be flagged, in (0, 1).")
     ] = 0.05,
+    caution: Annotated[
+        float,
+        typer.Option(
+            help="Price of doubt: share of the held-out Brier score that it may cost.", min=0, max=1
+        ),
+    ] = 0.02,
     prior: Annotated[
         str,
         typer.Option(
@@ -163,7 +169,7 @@ def fit(
     settings: dict[str, Any] = {"model": model, "drop": names_in(drop), "time_column": time_column}
     settings["group_column"] = group_column
     settings |= {"types": pairs_in(types), "false_alarms": false_alarms}
-    settings |= {"prior": prior, "seed": seed, "verbose": verbose}
+    settings |= {"caution": caution, "prior": prior, "seed": seed, "verbose": verbose}
     if not images and (engine_options or only_parts or options.is_data_set(data)):
         refuse_options(context, _NOT_IN_PARTS)
         if like is not None:

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ...classifier import DIPClassifier
+from ...evidence_model import CAUTION
 from ...explanation import Diagnosis, Finding, FindingWarning, UnknownRehearsal, rehearse_unknown
 from ...features.encoding import FAR, scale_with_gaps_far
 from ...features.scaling import FarRowsWarning
@@ -61,6 +62,7 @@ class FitRequest:
     group_column: str | None = None
     rows: int | None = None
     false_alarms: float = 0.05
+    caution: float = CAUTION
     prior: str = "auto"
     seed: int = 0
     verbose: bool = False
@@ -238,6 +240,7 @@ def build_classifier(
         cv="auto" if request.time_column is None else TimeSeriesSplit(_BY_TIME),
         prior=EMPIRICAL if request.prior == EMPIRICAL else 1.0,
         false_alarm_rate=request.false_alarms,
+        caution=request.caution,
         random_state=request.seed,
         verbose=int(request.verbose),
     )

@@ -11,6 +11,7 @@ from ..._version import __version__
 from ...datasets import Provenance
 from ...explanation import UnknownRehearsal
 from ...plots import (
+    CautionDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
     UnknownRehearsalDisplay,
@@ -61,6 +62,7 @@ def render(found: Evaluation, test: str, model: str, sources: Sequence[Provenanc
         "looks": list(_looks(found)) if found.model.of_pixels else [],
         "picture": lambda at: _picture(found.test, at) if found.model.of_pixels else None,
         "diagnosis": found.diagnosis,
+        "caution": _caution(found),
         "rehearsed": rehearsed,
         "rehearsal": _rehearsal(rehearsed) if rehearsed else [],
         "left_out": [Entry(name, j, "") for j, name in enumerate(rehearsed.methods)]
@@ -111,6 +113,16 @@ def _evidence(sides: list[ScoredTable]) -> Iterator[Panel]:
     ax.axhline(1 / _BINS, color="0.5", linewidth=1, linestyle=":")
     ax.set(xlabel="p-value: how usual the row is", ylabel="share of the rows", xlim=(0, 1))
     yield panel("p-values", ax, "histogram of p-values, even where nothing changed", "p")
+
+
+def _caution(found: Evaluation) -> list[Panel]:
+    """Price of caution on held-out rows, and what it buys on pseudo-outliers."""
+    if found.diagnosis.caution is None:
+        return []
+    ax = panel_axes()
+    CautionDisplay(found.diagnosis.caution).plot(ax)
+    text = "Brier score of pseudo-outliers against the price of caution"
+    return [panel("Price of caution", ax, text, "caution")]
 
 
 def _rehearsal(rehearsed: UnknownRehearsal) -> list[Panel]:
