@@ -20,7 +20,7 @@ from dipedl import DIPClassifier
 from dipedl.apps.cli.terminal import diagnosis_in_shell
 from dipedl.apps.table.advice import error_ranking
 from dipedl.density import GDADensity
-from dipedl.evidence import CautionBudget
+from dipedl.evidence import CautionBudget, alarm_threshold
 from dipedl.evidence_model import EvidenceModel
 from dipedl.explanation import diagnose
 from dipedl.explanation.diagnosis import half_point, holm, vacuity_at
@@ -45,7 +45,9 @@ def model(held_out, normalizer=None, *, prior=None, density=None, estimator=None
     if normalizer is None:
         scores = held_out.scores
         normalizer = HalfAt(np.quantile(scores, 0.005), 4 / max(np.std(scores), 1e-9))
-    clf.evidence_ = EvidenceModel(prior=np.ones(K) if prior is None else np.asarray(prior, float))
+    prior = np.ones(K) if prior is None else np.asarray(prior, float)
+    clf.evidence_ = EvidenceModel(normalizer=normalizer, prior=prior)
+    clf.evidence_.offset_ = alarm_threshold(held_out.scores, 0.05, held_out.weights)
     bare = None if calibrator is None else held_out.proba
     clf.evidence_.held_out_ = replace(held_out, bare_proba=bare)
     clf.evidence_.normalizer_, clf.evidence_.calibrator_ = normalizer, calibrator
@@ -161,7 +163,9 @@ def chosen(*ranking):
 
 
 def calibrated(temperature):
-    return lambda c: model(c, calibrator=SimpleNamespace(temperature_=temperature))
+    return lambda c: model(
+        c, calibrator=SimpleNamespace(temperature_=temperature, transform=lambda P: P)
+    )
 
 
 GDA = {"name": "gda", "errors": float("nan"), "pseudo_outliers": 0.97}

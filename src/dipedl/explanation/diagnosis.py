@@ -334,7 +334,7 @@ def move_half_point(evidence: EvidenceModel, *, sooner: bool) -> str:
         return f"Lower caution below {caution:g}, or {gamma}" if caution else gamma.capitalize()
     if not isinstance(normalizer, CautionBudget):
         why = ", which puts the loss where held-out data end" if sooner else ""
-        return f"Leave normalizer=None{why}, or {gamma}"
+        return f"Use normalizer=CautionBudget(){why}, or {gamma}"
     if sooner:
         return f"Raise the budget of the normalizer above {normalizer.budget:g}, or {gamma}"
     if normalizer.budget:
