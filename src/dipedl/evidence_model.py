@@ -21,7 +21,6 @@ from .calibration.crossfit import AUTO, Pairs, row_hash, splitter_pairs
 from .calibration.jackknife import Jackknife
 from .calibration.spread import Spread
 from .calibration.temperature import (
-    BOUNDS,
     Temperature,
     fit_temperature,
     inverse_temperature,
@@ -81,6 +80,8 @@ INTERVALS_FALL_SHORT = Finding(
 CAUTION = 0.02
 #: Least distance of the two scores of a sharpening, as a share of the lower one.
 _APART = 1e-6
+#: Confidence of one standard error, by a normal.
+_ONE_ERROR = 0.6827
 #: Of a mean Brier score.
 _ROUNDING = 1e-12
 
@@ -124,8 +125,8 @@ class EvidenceModel(BaseEstimator):
         Names, kinds and usual values of the columns of the inputs, in their units.
     temperature_ : float or None
         T of the probabilities in the posterior mean; `calibrator_` has that of the classifier
-        alone. Caution flattens the mean, so T is lower: by the ratio of the two temperatures that
-        minimise the held-out NLL, of the mean and of the classifier. None without a temperature.
+        alone. Caution flattens the mean, so T is lower: the highest whose held-out NLL of the mean
+        is within one standard error of the lowest. None without a temperature.
     held_out_ : HeldOut
         Predictions on held-out rows, by ascending score.
     offset_ : float
@@ -349,7 +350,7 @@ class EvidenceModel(BaseEstimator):
         price = self._price(held_out) if held_out.has_labels else None
         self.sharpening_ = self._affordable_sharpening(held_out, price)
         self._normalize(held_out, price)
-        if type(self.calibrator_) is Temperature and price is not None:
+        if type(self.calibrator_) is Temperature and price is not None and self._caution > 0:
             # Doubt flattens too: the mean gets the temperature that it needs, then what is left.
             own, self.temperature_ = self.temperature_, self._temperature_of_mean(held_out)
             if self._full_loss(held_out) > price.allowed:
@@ -432,9 +433,10 @@ class EvidenceModel(BaseEstimator):
     def _temperature_of_mean(self, held_out: HeldOut) -> float:
         """Return the temperature that makes up for what caution flattens in the posterior mean.
 
-        That of the calibrator, times the ratio of the two temperatures of lowest held-out NLL: of
-        the mean and of the classifier. So few rows make the mean no surer than the classifier.
+        It is not above that of the calibrator, and the highest whose held-out NLL is within one
+        standard error of the lowest.
         """
+        own: Any = self.calibrator_
         u = vacuity(self.log_evidence(held_out.scores), np.asarray(self.prior))
         of_mean = fit_temperature(
             log_probabilities(held_out.proba),
@@ -442,12 +444,10 @@ class EvidenceModel(BaseEstimator):
             held_out.weights,
             np.maximum(u, self._full_vacuity),
             self._prior_mean,
-            0.0,
+            min(own.confidence, _ONE_ERROR),
             sharpening_share(held_out.scores, *self.sharpening_),
-        ).minimiser
-        own: Any = self.calibrator_
-        ratio = min(of_mean / own.minimiser_, 1.0)
-        return float(max(own.temperature_ * ratio, BOUNDS[0]))
+        ).temperature
+        return min(of_mean, float(own.temperature_))
 
     def learn_spread(
         self,

@@ -197,7 +197,8 @@ def test_it_is_refused_by_name(call, error, message):
 def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
     """Scanned: no other temperature gives the mean of the held-out rows a lower NLL.
 
-    With a calibrator that takes the likeliest temperature; one that asks for proof keeps its ratio.
+    With a calibrator that takes the likeliest; of one that asks for proof, T is within one
+    standard error above it.
     """
     X, y = make_classification(800, 6, n_informative=4, n_classes=3, random_state=1)
     clf = DIPClassifier(RandomForestClassifier(50, random_state=0), calibrator=Temperature(0.0))
@@ -226,6 +227,4 @@ def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
     assert nll(t1) < min(map(nll, np.geomspace(0.05, 20, 200))) + 1e-6
     np.testing.assert_allclose(held.proba, means(t1, 0.0), rtol=1e-9)
     cautious = clf.set_params(calibrator=Temperature()).fit(X, y).evidence_
-    own, ratio = cautious.calibrator_, cautious.temperature_ / cautious.calibrator_.temperature_
-    assert own.minimiser_ < own.temperature_ < 1
-    assert ratio == pytest.approx(t1 / t0, rel=0.05)
+    assert t1 < cautious.temperature_ < cautious.calibrator_.temperature_ < 1
