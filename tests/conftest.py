@@ -1,9 +1,11 @@
 import gc
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
 from benchmark_scripts import benchmark  # noqa: F401
@@ -11,6 +13,9 @@ from benchmark_scripts import benchmark  # noqa: F401
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("default")
 
+
+# scikit-learn reads the signature of a class at every clone: once is enough.
+BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
 
 # What importing all tests makes stays until the end: it is not looked through again and again.
 gc.disable()
@@ -33,21 +38,23 @@ def own_state(tmp_path_factory):
         yield
 
 
-#: Folders and files whose subject is no fold: there three stand for five.
-FEW_FOLDS = {"table", "cli", "serve", "adapters", "onnx"}
-FEW_FOLDS |= {"io", "large", "monitor", "plots", "spectra", "explanation"}
-FEW_FOLDS |= {"test_any_classifier", "test_encoding", "test_own_steps", "test_refusals"}
-FEW_FOLDS |= {"test_tables_kept", "test_classifier", "test_inputs", "test_gaps"}
-FEW_FOLDS |= {"test_classifier_sklearn", "test_decisions"}
+#: Folders and files whose subject is no fold, by the folds of a default fit there; five otherwise.
+FEW_FOLDS = {
+    2: "table cli serve adapters onnx io large monitor plots spectra explanation",
+    3: "test_any_classifier test_encoding test_own_steps test_refusals test_tables_kept test_inputs"
+    " test_classifier test_classifier_sklearn test_decisions test_far_from_everything test_gaps",
+}
+FOLDS = {name: folds for folds, names in FEW_FOLDS.items() for name in names.split()}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_folds(request):
     """Most of a default fit are the fits to its folds."""
     crossfit = sys.modules.get("dipedl.calibration.crossfit")
+    folds = FOLDS.get(request.path.parent.name) or FOLDS.get(request.path.stem)
     with pytest.MonkeyPatch.context() as patch:
-        if crossfit is not None and {request.path.parent.name, request.path.stem} & FEW_FOLDS:
-            patch.setattr(crossfit, "_FOLDS", 3, raising=False)
+        if crossfit is not None and folds:
+            patch.setattr(crossfit, "_FOLDS", folds, raising=False)
         yield
 
 

@@ -64,7 +64,7 @@ def test_two_bad_rows_do_not_blind_it(seed):
     X, y = classes(rng)
     spread = X.std(axis=0)
     X[rng.choice(len(X), 2, replace=False)] *= 100
-    clf = fitted(X, y)
+    clf = fitted(X, y, cv=5)
     ray = rng.normal(size=(200, X.shape[1]))
     ray /= np.linalg.norm(ray, axis=1)[:, None]
     assert not set(clf.density_.voting_) <= clf.density_.blind_

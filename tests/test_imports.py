@@ -142,8 +142,6 @@ def test_contracts_can_fail(tmp_path):
     shutil.copytree(ROOT, tmp_path / "dipedl", ignore=ignored)
     (tmp_path / "dipedl_bench").mkdir()
     (tmp_path / "dipedl_bench" / "__init__.py").touch()
-    status, said = lint(tmp_path)
-    assert status == 0, said
     for file, (code, _) in BREACHES.items():
         with (tmp_path / "dipedl" / file).open("a", encoding="utf-8") as text:
             text.write(f"\n{code}\n")
