@@ -137,8 +137,6 @@ def test_images_of_names_that_are_no_utf8_are_answered(run, tmp_path):
                 pillow.fromarray(grey.astype("uint8")).save(file, "png")
     done = run("fit", tmp_path / "images", "--images", "--out", tmp_path / "m")
     assert done.exit_code == 0, done.output
-    for ending in ("csv", "parquet", "jsonl"):
-        out = tmp_path / f"a.{ending}"
-        done = run("score", tmp_path / "m", tmp_path / "images", "--out", out)
-        assert done.exit_code == 0, done.output
-        assert re.search(r"m\\xfcnchen \d+", done.output)
+    done = run("score", tmp_path / "m", tmp_path / "images", "--out", tmp_path / "a.parquet")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"m\\xfcnchen \d+", done.output)
