@@ -3,7 +3,7 @@ import pytest
 from passengers import keep_model
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run():
     """The command, in this process."""
     typer_testing = pytest.importorskip("typer.testing")
