@@ -55,7 +55,7 @@ def losses(model):
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("caution", [0.005, 0.02, 0.1])
+@pytest.mark.parametrize("caution", [0.001, 0.02, 0.1])
 def test_the_price_is_kept_on_held_out_rows(name, caution):
     model = fitted(name, caution)
     held = model.evidence_.held_out_
