@@ -431,7 +431,8 @@ def _check_names(suite: Suite, where: str) -> None:
             refuse_unknown("data set", profile.datasets, suite.datasets, f"{place}.datasets")
             continue
         if not is_own(profile.dataset):
-            refuse_unknown("data set", [profile.dataset], OOD_SETS, f"{place}.dataset")
+            known = (*OOD_SETS, "FILE.npz", "FOLDER/")
+            refuse_unknown("data set", [profile.dataset], known, f"{place}.dataset")
         at = f"{where}: ood" if profile.ood is None else f"{place}.ood"
         refuse_unknown("OOD set", suite.ood_of(profile), ood_sets(profile.dataset), at)
         if profile.calibration == "test" and profile.dataset in SPECTRA:
