@@ -54,7 +54,7 @@ def cheap(cls):
     if "training" not in names:
         return {}
     nn = pytest.importorskip("dipedl.networks")
-    training = nn.Training(epochs=3, batch_size=64, learning_rate=0.02, n_jobs=1)
+    training = nn.Training(epochs=1, batch_size=64, learning_rate=0.02, n_jobs=1)
     dropout = 0.2 if cls.__name__ == "MCDropout" else 0.0
     # Three classes of few rows: in more dimensions a flow has not learned them in so short a time.
     more = {"latent_dim": 2} if "latent_dim" in names else {}
