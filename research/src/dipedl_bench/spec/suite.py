@@ -461,9 +461,9 @@ def _check_names(suite: Suite, where: str) -> None:
         groups.append(method.group)
     if groups.count("bare") != 1:
         raise ValueError(f"{where}: one method must be of the group 'bare', got {groups}")
-    known = [*suite.methods, *groups]
+    named = [*suite.methods, *groups]
     for number, measure in enumerate(suite.measures):
-        refuse_unknown("method", [measure.against], known, f"{where}: measures[{number}].against")
+        refuse_unknown("method", [measure.against], named, f"{where}: measures[{number}].against")
 
 
 def _check_near_and_far(suite: Suite, where: str) -> None:
