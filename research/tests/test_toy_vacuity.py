@@ -10,7 +10,7 @@ from dipedl_bench.studies import toy_vacuity
 
 @pytest.fixture(scope="module")
 def rows():
-    return toy_vacuity.run([1, 10], n_points=60, steps=200, seed=12)
+    return toy_vacuity.run([1, 10, 100], n_points=60, steps=200, seed=12)
 
 
 @pytest.fixture(scope="module")

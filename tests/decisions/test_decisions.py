@@ -176,8 +176,8 @@ def test_sets_cover_the_true_class_as_stated(model, method):
     # never too few; too many where the most probable class alone covers more
     rank = int(np.ceil(0.8 * (HELD + 1)))
     assert covered >= stats.betabinom(NEW, rank, HELD + 1 - rank).ppf(CHANCE)
-    one_by_one = [model.predict_set(X[i : i + 1], 0.8, method) for i in range(7)]
-    assert (np.vstack(one_by_one) == sets[:7]).mean() > 0.9  # last digits may move a tie
+    one_by_one = [model.predict_set(X[i : i + 1], 0.8, method) for i in range(20)]
+    assert (np.vstack(one_by_one) == sets[:20]).mean() > 0.95  # last digits may move a tie
 
 
 def test_by_class_thresholds_hold_within_each_class(model):

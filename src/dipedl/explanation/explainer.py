@@ -117,7 +117,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
     if before is None and evidence_side.columns_ is not None:
         rows = evidence_side.columns_.restore_gaps(rows)
     held_out: HeldOut = evidence_side.held_out_
-    P = evidence_side.calibrate_proba(proba, scores)
+    P, alone = evidence_side.calibrate_proba(proba, scores), evidence_side.calibrate_in_full(proba)
     dirichlet = clf.dirichlet_of(P, scores)
     labels = clf.classes_[most_probable(dirichlet.concentration, P)]
     p_values = conformal_p_values(scores, held_out.scores, held_out.weights)
@@ -140,7 +140,7 @@ def _cards(clf: Any, X: Any, top: int, *, rarest_only: bool = False) -> Any:
         Card(
             class_names=_names(clf),
             label=str(labels[i]),
-            classifier_proba=P[i],
+            classifier_proba=alone[i],
             dirichlet=dirichlet[i],
             evidence=float(evidence[i]),
             n=float(evidence_side.n_),
