@@ -48,7 +48,12 @@ _PLAIN = "options"
 #: part with a config of its own.
 _NO_SETTING = ("random_state", "n_jobs", "device", "compile", "network", "stored")
 #: Settings younger than published rows: at these values the config is what it was before.
-_YOUNG = {"class_weight": (None,), "caution": (None,), "spread": (None, "auto"), "bootstrap": (False,)}
+_YOUNG = {
+    "class_weight": (None,),
+    "caution": (None,),
+    "spread": (None, "auto"),
+    "bootstrap": (False,),
+}
 #: Settings that published rows have and the library no longer, at the values that they had.
 _GONE: dict[str, dict[str, Any]] = {
     "KNNDensity": {"index": "exact", "probe": 0.1},
