@@ -1030,8 +1030,8 @@ MUTANTS = [
     Mutant(
         "caution: sharpening is withheld at no price",
         "src/dipedl/evidence_model.py",
-        "spent = max(held_out.average(bare), price.full)",
-        "spent = price.full",
+        "(price.allowed - max(bare, price.full))",
+        "(price.allowed - price.full)",
         "tests/test_caution.py::test_the_price_is_kept_on_held_out_rows",
     ),
     Mutant(

@@ -30,7 +30,7 @@ from .density.base import is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy, vacuity
 from .evidence import CautionBudget, check_increasing
-from .evidence.caution_budget import brier_loss, rows_to_share
+from .evidence.caution_budget import brier_loss, price_unit
 from .evidence.normalizers import cap_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
@@ -353,7 +353,7 @@ class EvidenceModel(BaseEstimator):
         if type(self.calibrator_) is Temperature and price is not None and self._caution > 0:
             # Doubt flattens too: the mean gets the temperature that it needs, then what is left.
             own, self.temperature_ = self.temperature_, self._temperature_of_mean(held_out)
-            if self._full_loss(held_out) > price.allowed:
+            if self._full_loss(held_out)[0] > price.allowed:
                 self.temperature_ = own
             self._normalize(held_out, price)
         return self
@@ -375,24 +375,27 @@ class EvidenceModel(BaseEstimator):
 
     def _price(self, held_out: HeldOut) -> Price:
         """Return what caution may cost on labelled rows, which are not calibrated yet."""
-        full = brier_loss(self.calibrate_in_full(held_out.proba), held_out.labels, self._prior_mean)
-        bare, caution = full(self._full_vacuity), self._caution
-        unit = held_out.average(rows_to_share(bare, full(1.0), held_out.counts))
-        lowest = free = held_out.average(bare)
-        ranks = sharpening_ranks(held_out, self.offset_)
-        if caution and len(ranks):
+        lowest, unit = self._full_loss(held_out, self.calibrate_in_full(held_out.proba))
+        free, ranks = lowest, sharpening_ranks(held_out, self.offset_)
+        if self._caution and len(ranks):
             # The classifier that sharpens no flagged input, and all others in full.
             never = copy(self)
             never.temperature_ = getattr(self.calibrator_, "temperature_", None)
             never.sharpening_ = sharpening_range(held_out.scores, ranks[0], ranks[0])
-            free = max(lowest, never._full_loss(held_out))
-        return Price(lowest, free, free + caution * unit, unit)
+            free = max(lowest, never._full_loss(held_out)[0])
+        return Price(lowest, free, free + self._caution * unit, unit)
 
-    def _full_loss(self, held_out: HeldOut) -> float:
-        """Return the mean Brier score of rows at full evidence, by the present sharpening."""
-        proba = self.calibrate_proba(held_out.proba, held_out.scores)
+    def _full_loss(self, held_out: HeldOut, proba: np.ndarray | None = None) -> tuple[float, float]:
+        """Return the mean Brier score of labelled rows at full evidence, and the unit of a price.
+
+        `proba` (m, k) are their probabilities; default: by the present sharpening.
+        """
+        if proba is None:
+            proba = self.calibrate_proba(held_out.proba, held_out.scores)
         loss = brier_loss(proba, held_out.labels, self._prior_mean)
-        return held_out.average(loss(self._full_vacuity))
+        bare = loss(self._full_vacuity)
+        unit = held_out.average(price_unit(bare, loss(1.0), held_out.counts))
+        return held_out.average(bare), unit
 
     def _affordable_sharpening(self, held_out: HeldOut, price: Price | None) -> tuple[float, float]:
         """Return the scores between which sharpening sets in, as late as the price allows."""
@@ -405,7 +408,7 @@ class EvidenceModel(BaseEstimator):
 
         def loss(end: int) -> float:
             self.sharpening_ = sharpening_range(scores, ranks[0], end)
-            return self._full_loss(held_out)
+            return self._full_loss(held_out)[0]
 
         end = ranks[-1]
         if price is not None and loss(end) > (allowed := price.allowed + _ROUNDING):
@@ -419,12 +422,9 @@ class EvidenceModel(BaseEstimator):
         if normalizer is None:
             left = self._caution
             if price is not None:
-                loss = brier_loss(self.held_out_.proba, held_out.labels, self._prior_mean)
-                bare = loss(self._full_vacuity)
-                unit = held_out.average(rows_to_share(bare, loss(1.0), held_out.counts))
+                bare, unit = self._full_loss(held_out, self.held_out_.proba)
                 # What the temperature gains is not spent.
-                spent = max(held_out.average(bare), price.full)
-                left = float(np.clip((price.allowed - spent) / unit, 0.0, 1.0))
+                left = float(np.clip((price.allowed - max(bare, price.full)) / unit, 0.0, 1.0))
             normalizer = CautionBudget(left)
         self.normalizer_ = fit_normalizer(
             normalizer, self.held_out_, n=self.n_, gamma=self.gamma, prior=self.prior

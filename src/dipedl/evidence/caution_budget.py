@@ -270,7 +270,7 @@ class CautionBudget(BaseNormalizer):
         confidence = float(self.confidence)
         bare = loss(1 / (1 + ratio))
         full_loss = average(bare)
-        share = rows_to_share(bare, loss(1.0), weights)
+        share = price_unit(bare, loss(1.0), weights)
         unit = average(share)
 
         def within(now: np.ndarray) -> bool:
@@ -313,7 +313,7 @@ def brier_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:
     return lambda u: np.asarray(bare + u * (2 * cross + u * square))
 
 
-def rows_to_share(bare: np.ndarray, by_prior: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def price_unit(bare: np.ndarray, by_prior: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return for each of m rows the amount whose mean a price is a share of, (m,).
 
     The loss of the bare classifier, or its gain over the prior's loss if that is less; at least the

@@ -1,4 +1,4 @@
-"""What caution costs known inputs, and what it buys on unknown ones: a curve to choose by."""
+"""Price of caution on known inputs and its gain on unknown ones: a curve to choose by."""
 
 from __future__ import annotations
 

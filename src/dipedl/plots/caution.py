@@ -1,4 +1,4 @@
-"""What caution costs known inputs, and what it buys on pseudo-outliers."""
+"""Price of caution on known inputs against its gain on pseudo-outliers."""
 
 from __future__ import annotations
 

@@ -128,10 +128,10 @@ class EvidenceHead(BufferedModule):
         _check_calibrator(calibrator)
         check_caution(caution, normalizer)
         self.caution, self.normalizer = caution, normalizer
-        self.kind = CautionBudget() if normalizer is None else normalizer
-        _check_normalizer(self.kind)
-        self.bounded = isinstance(self.kind, _BOUNDED)
-        self.slope = float(getattr(self.kind, "slope", 1.0))
+        self.blank_normalizer = CautionBudget() if normalizer is None else normalizer
+        _check_normalizer(self.blank_normalizer)
+        self.bounded = isinstance(self.blank_normalizer, _BOUNDED)
+        self.slope = float(getattr(self.blank_normalizer, "slope", 1.0))
         self.prior_setting, self.gamma = prior, float(gamma)
         self.max_evidence = None if max_evidence is None else float(max_evidence)
         self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
@@ -149,7 +149,7 @@ class EvidenceHead(BufferedModule):
     @property
     def needs_proba(self) -> bool:
         """True if anything learns from held-out probabilities and labels."""
-        normalizer = has_fit_parameter(self.kind, "proba")
+        normalizer = has_fit_parameter(self.blank_normalizer, "proba")
         return bool(normalizer) or not isinstance(self.calibrator, str)
 
     def blank_evidence(self, k: int) -> EvidenceModel:
@@ -170,7 +170,7 @@ class EvidenceHead(BufferedModule):
     ) -> EvidenceModel:
         """Return the evidence side with the `numbers` that it learned from `held_out` rows."""
         model = self.blank_evidence(k)
-        model.n_, model.normalizer_, model.calibrator_ = n, clone(self.kind), None
+        model.n_, model.normalizer_, model.calibrator_ = n, clone(self.blank_normalizer), None
         if held_out.has_labels and self.calibrator != PASSTHROUGH:
             model.calibrator_ = clone(self.calibrator or Temperature())
         *values, mean, model.offset_, low, high = numbers.tolist()
