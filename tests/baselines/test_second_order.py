@@ -239,8 +239,10 @@ def test_the_dirichlet_of_cedl_is_that_of_its_views(data):
         for kind, size in model.views_:
             if kind == "turn":
                 image = rotate(x.reshape(8, 8), size, reshape=False, order=1, mode="nearest")
-            else:
-                image = np.roll(x.reshape(8, 8), size, axis=0) if kind == "shift" else x + size
+            elif kind == "shift":
+                image = np.roll(x.reshape(8, 8), size, axis=0)
+            else:  # networks of images refuse pixels outside [0, 1]
+                image = np.minimum(np.maximum(x + size, X.min()), X.max())
             views.append(image.ravel())
         evidence = np.logaddexp(0, model.estimator_.decision_function(np.array(views)))
         kept = np.exp(-2.0 * conflict_of_row(evidence, 1.5))

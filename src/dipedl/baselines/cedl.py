@@ -87,6 +87,8 @@ class CEDL(Decisions, PostHoc):
         As of `MaxSoftmax`.
     views_ : list of tuple
         Name and size of the change of each view but the first.
+    pixels_ : tuple of float or None
+        Least and largest training pixel; None for a table.
 
     Raises
     ------
@@ -96,8 +98,8 @@ class CEDL(Decisions, PostHoc):
     Notes
     -----
     The released code draws the views of each input anew, here they are drawn once, so that an
-    answer depends on its input alone; and they are not clipped. It has softplus evidence, `EDL`
-    what its settings say.
+    answer depends on its input alone. Views of images keep to the range of the training pixels,
+    those of tables are not clipped. It has softplus evidence, `EDL` what its settings say.
 
     References
     ----------
@@ -140,6 +142,7 @@ class CEDL(Decisions, PostHoc):
         rng, rows = check_random_state(self.random_state), np.asarray(X)
         table = self.image_shape is None
         unit = np.ptp(rows, axis=0) if table else np.ptp(rows)
+        self.pixels_ = None if table else (float(rows.min()), float(rows.max()))
         self.views_: list[tuple[str, Any]] = []
         for kind in rng.choice(
             ["noise"] if table else ["turn", "shift", "noise"], self.n_views - 1
@@ -169,7 +172,7 @@ class CEDL(Decisions, PostHoc):
 
     def _view(self, rows: np.ndarray, kind: str, size: Any) -> np.ndarray:
         if kind == "noise":
-            return np.asarray(rows + size)
+            return rows + size if self.pixels_ is None else np.clip(rows + size, *self.pixels_)
         images = rows.reshape(-1, *image_shape(self.image_shape, rows.shape[1]))
         if kind == "shift":
             images = np.roll(images, size, axis=2)
