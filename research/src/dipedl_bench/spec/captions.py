@@ -117,7 +117,7 @@ class Captions(Frozen):
     paper_rows: dict[str, int] = {}
     #: Titles of methods in place of those that rows carry: profile, method.
     titles: dict[str, dict[str, str]] = {}
-    #: Why a number is not the paper's: profile, method, metric (or "*"), one sentence.
+    #: Why a number is not the paper's: profiles ("cpu gpu"), method, metric (or "*"), one sentence.
     differences: dict[str, dict[str, dict[str, str]]] = {}
     #: The released training of a method of the paper.
     released: dict[str, Released] = {}
@@ -127,8 +127,11 @@ class Captions(Frozen):
 
     def why(self, profile: str, method: str, metric: str) -> str | None:
         """The sentence that explains a difference from the paper, or None."""
-        sentences = self.differences.get(profile, {}).get(method, {})
-        return sentences.get(metric, sentences.get(_ANY))
+        for profiles, methods in self.differences.items():
+            if profile in profiles.split():
+                sentences = methods.get(method, {})
+                return sentences.get(metric, sentences.get(_ANY))
+        return None
 
 
 @cache
