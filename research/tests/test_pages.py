@@ -46,7 +46,7 @@ def test_the_page_in_docs_is_what_the_rows_say(suite):
 def test_what_is_there_and_what_is_not(tmp_path):
     spectra(tmp_path)
     page = page_of("spectra", tmp_path)
-    assert "not yet run: cpu, published." in page and "## Receipts" in page
+    assert "not yet run: cpu, gpu, published." in page and "## Receipts" in page
     assert "| EDL | 2 |" in page and "recall of Quasar" in page
     (left,) = (line for line in page.splitlines() if line.startswith("Not yet run: "))
     assert "PostNet" in left.partition("(seeds 10, 20, 30, 40)")[0]
@@ -65,7 +65,7 @@ def test_published_rows_and_diagnoses_make_the_page(tmp_path):
     store.append({**last, "metrics": {**last["metrics"], "recall_1": 0.0}, "config_hash": "new"})
     root = tmp_path / "published"
     found = publish.publish([tmp_path / "run", tmp_path / "none"], "spectra", root)
-    assert found == {"scarce": 0, "cpu": 0, "published": 3}
+    assert found == {"scarce": 0, "cpu": 0, "gpu": 0, "published": 3}
     target = root / "spectra" / "published"
     diagnosed = json.loads((target / "diagnosis.json").read_text())
     assert diagnosed.keys() == {"edl", "dip-edl"}

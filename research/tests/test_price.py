@@ -114,7 +114,7 @@ def test_the_price_is_relative_to_the_bare_network_of_each_seed(tmp_path):
 
 
 def test_a_page_says_that_no_price_can_be_computed(tmp_path):
-    write_synthetic_store(tmp_path, profile="cpu", methods=("dip-edl", "edl"))
+    write_synthetic_store(tmp_path, profile="gpu", methods=("dip-edl", "edl"))
     page = page_of("mnist", tmp_path)
     assert "No price of these OOD Brier scores can be computed" in page
     points = price_points(bench_rows := priced_rows(tmp_path / "priced"), [])

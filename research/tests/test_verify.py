@@ -179,7 +179,9 @@ def test_missing_files_of_spectra_are_told_before_anything_runs(tmp_path, monkey
     done = dipedl("verify", "spectra", "--methods", "max-softmax", "--out", RESULTS)
     assert done.exit_code == 2 and not done.stdout
     profile, *missing = done.stderr.splitlines()
-    assert profile == "dipedl-bench: this is profile scarce; with --profile also: cpu, published"
+    assert (
+        profile == "dipedl-bench: this is profile scarce; with --profile also: cpu, gpu, published"
+    )
     assert "'spectra/real_spectra.npz'" in missing[-1]
 
 
