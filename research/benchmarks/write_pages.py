@@ -87,8 +87,8 @@ def page_of_toys(root: Path) -> str:
 
 @cache
 def metrics_of(suite: str) -> DataFrame:
-    """Return metrics of the profile on two CPU cores, by method, classifier and data set."""
-    profile = "scarce" if suite == "spectra" else "cpu"
+    """Return metrics of networks that two cores can train, by method, classifier and data set."""
+    profile = {"spectra": "scarce", "mnist": "gpu"}.get(suite, "cpu")
     rows = read_rows(RESULTS / "bench" / suite / profile)
     rows = rows.assign(dataset=rows.get("dataset", ""))
     return rows.set_index(["method", "classifier", "dataset"]).filter(regex=r"^metrics\.")

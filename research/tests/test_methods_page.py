@@ -131,7 +131,7 @@ def test_kinds_of_published_methods():
         "ensemble": "mc-dropout deep-ensemble",
     }
     expected = {name: kind for kind, names in kinds.items() for name in names.split()}
-    found = {row["method"]: kind_of(row) for row in Store(PUBLISHED, "mnist", "cpu").rows()}
+    found = {row["method"]: kind_of(row) for row in Store(PUBLISHED, "mnist", "gpu").rows()}
     assert {name: found[name] for name in expected} == expected
     crossed = {
         row["method"]: kind_of(row) for row in Store(PUBLISHED, "second-order", "cpu").rows()
