@@ -18,9 +18,10 @@ _HALF_LOG_2PI = 0.5 * LOG_2PI
 def _series(x: Array, coefficients: tuple[float, ...]) -> Array:
     """sum_j c_j / x^(j+1), by Horner's rule."""
     inverse = 1.0 / x
-    total = x * 0
-    for c in reversed(coefficients):
-        total = (total + c) * inverse
+    *lower, highest = coefficients
+    total = highest * inverse
+    for c in reversed(lower):
+        total = (total + c if c else total) * inverse
     return total
 
 
