@@ -172,8 +172,8 @@ class CEDL(Decisions, PostHoc):
 
     def _view(self, rows: np.ndarray, kind: str, size: Any) -> np.ndarray:
         if kind == "noise":
-            noisy = rows + size
-            return noisy if self.pixels_ is None else np.clip(noisy, *self.pixels_)
+            noisy = np.asarray(rows + size)
+            return noisy if self.pixels_ is None else noisy.clip(*self.pixels_)
         images = rows.reshape(-1, *image_shape(self.image_shape, rows.shape[1]))
         if kind == "shift":
             images = np.roll(images, size, axis=2)
