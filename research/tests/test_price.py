@@ -145,12 +145,14 @@ def test_the_paper_s_price_is_that_of_its_ablation():
 
 
 def test_rows_that_differ_in_the_budget_alone_are_one_curve(tmp_path, parts):
-    names = ("max-softmax", "dip-edl-default", "dip-edl-budget-5", "dip-edl-layers", "dip-edl")
+    names = ("max-softmax", "dip-edl-default", "dip-edl-budget-5", "dip-edl-caution-10")
+    names = (*names, "dip-edl-layers", "dip-edl")
     rows = priced_rows(tmp_path, methods=names)
     caution = {"class": "CautionBudget", "settings": {"budget": 0.05}}
     arguments = {
         "dip-edl-default": {"normalizer": None},
         "dip-edl-budget-5": {"normalizer": caution},
+        "dip-edl-caution-10": {"normalizer": None, "caution": 0.1},
         "dip-edl-layers": {"normalizer": None, "density": "layers"},
         "dip-edl": {"normalizer": {"class": "ZScore", "settings": {}}},
     }
@@ -159,7 +161,8 @@ def test_rows_that_differ_in_the_budget_alone_are_one_curve(tmp_path, parts):
         row["config"]["arguments"] = arguments.get(row["method"], {})
     points = price_points(rows, [parts], [0.02])
     curve = {p.title: p.setting for p in points if p.kind == "default"}
-    assert curve == {"DIP-EDL-DEFAULT": 0.02, "DIP-EDL-BUDGET-5": 0.05}
+    assert list(curve.values()) == [0.02, 0.05, 0.1]
+    assert set(curve) == {f"DIP-EDL-{name}" for name in ("DEFAULT", "BUDGET-5", "CAUTION-10")}
     (density,) = (p for p in points if p.kind == "density")
     assert density.brier_id == budget_sweep(parts, [0.02])[0.02]["brier_id"]
     at_one = next(p for p in points if p.kind == "gamma" and p.setting == 1)
@@ -171,5 +174,5 @@ def test_rows_that_differ_in_the_budget_alone_are_one_curve(tmp_path, parts):
     named = [p._replace(title="Max softmax") if p.title == "MAX-SOFTMAX" else p for p in points]
     figure = budget_figure({"a network": named}, {"kmnist": "K-MNIST"})
     (bought, paid) = figure.axes
-    np.testing.assert_array_equal(bought.lines[0].get_xdata(), [2, 5])
+    np.testing.assert_array_equal(bought.lines[0].get_xdata(), [2, 5, 10])
     assert len(paid.lines) == 2

@@ -155,15 +155,16 @@ def paper_points(suite: str) -> list[PricePoint]:
 
 
 def budgets_of_default(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the budget of our default and of each method that differs from it in that alone."""
+    """Return the price of our default, and of each method that differs in `caution` or a budget."""
     others, budgets = {}, {}
     for row in rows:
         arguments = dict(row["config"].get("arguments", {}))
-        normalizer = arguments.pop("normalizer", None) or {"class": "CautionBudget"}
-        if normalizer["class"] == "CautionBudget":
+        normalizer, caution = (arguments.pop(name, None) for name in ("normalizer", "caution"))
+        if normalizer is None or normalizer["class"] == "CautionBudget":
             others[row["method"]] = {**row["config"], "arguments": arguments}
-            settings = normalizer.get("settings", {})
-            budgets[row["method"]] = float(settings.get("budget", CautionBudget().budget))
+            settings = (normalizer or {}).get("settings", {})
+            budget = settings.get("budget", CautionBudget().budget)
+            budgets[row["method"]] = float(budget if caution is None else caution)
     return {name: budgets[name] for name, of in others.items() if of == others.get(_DEFAULT)}
 
 
