@@ -239,6 +239,7 @@ FIT = {
     ),
     "a model that there is not": (csv(), "--model forests", 2, "must be one of boosting, forest"),
     "a model's file that is not there": (csv(), "--model my.skops", 1, "there is no such file"),
+    "a caution that is no number": (csv(), "--caution nan", 2, "--caution must be 0 to 1, got nan"),
     "a rate of false alarms of nothing": (csv(), "--false-alarms 0", 2, "must lie between 0 and 1"),
     "an option that there is not": (csv(), "--modle forest", 2, "No such option: --modle"),
     "few rows of a class, and one that cannot be read": (

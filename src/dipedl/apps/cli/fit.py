@@ -122,7 +122,7 @@ def fit(
     caution: Annotated[
         float,
         typer.Option(
-            help="Price of doubt: share of the held-out Brier score that it may cost.", min=0, max=1
+            help="Price of doubt: share of the held-out Brier score that it may cost, 0 to 1."
         ),
     ] = 0.02,
     prior: Annotated[
@@ -160,6 +160,7 @@ def fit(
     rows, drawn at random.
     """
     check_share(false_alarms, "--false-alarms", "0.05")
+    check_share(caution, "--caution", "0.02", ends=True)
     engine_options = options.PartOptions(
         engine, address, workers, partitions, resume, False, dry_run
     )

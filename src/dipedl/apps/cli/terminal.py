@@ -47,10 +47,11 @@ def pairs_in(typed: str) -> dict[str, str]:
     return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
-def check_share(value: float, option: str, usual: str) -> None:
-    """Refuse a share that is not between 0 and 1."""
-    if not 0 < value < 1:
-        fail(f"{option} must lie between 0 and 1, got {value:g}; {usual} is usual")
+def check_share(value: float, option: str, usual: str, *, ends: bool = False) -> None:
+    """Refuse a share that is not between 0 and 1; with `ends` it may be 0 or 1."""
+    if not (0 < value < 1 or (ends and value in (0, 1))):
+        where = "be 0 to 1" if ends else "lie between 0 and 1"
+        fail(f"{option} must {where}, got {value:g}; {usual} is usual")
 
 
 def refuse_options(context: typer.Context, reasons: Mapping[str, str]) -> None:
@@ -225,8 +226,8 @@ REMEDIES = {
     "density_points_the_wrong_way": f"{_OTHER_COLUMNS} {{errors}}",
     "density_adds_nothing_on_errors": "{errors}",
     "density_informative": "{errors}",
-    "evidence_never_moves": f"{_RANKS}: they do not depend on the probabilities.",
-    "evidence_moves_known_inputs": f"{_RANKS}, and read p_ columns as too modest.",
+    "evidence_never_moves": f"Fit with a higher --caution. {_RANKS}: they do not depend on it.",
+    "evidence_moves_known_inputs": "Fit with a lower --caution, or read p_ columns as too modest.",
     "evidence_changes_labels": f"{_RANKS}, and read label with care.",
     "temperature_at_bound": _LEAKS,
     "temperature_far_from_one": "Use the p_ columns of `dipedl score`, not the bare classifier.",
