@@ -100,6 +100,24 @@ def test_without_caution_nothing_is_paid(name):
         np.testing.assert_allclose(model.predict_proba(X), (n * P + 1) / (n + 3), atol=1e-7)
 
 
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_diagnosis_judges_the_classifier_as_classifier_proba_has_it(name):
+    model = fitted(name, 1.0)
+    held, t = model.evidence_.held_out_, model.evidence_.calibrator_.temperature_
+    assert model.evidence_.temperature_ < t
+    P = held.bare_proba ** (1 / t)
+    P /= P.sum(axis=1, keepdims=True)
+    own = P[np.arange(len(held)), held.labels]
+    nll = -np.log(np.maximum(own, np.finfo(float).tiny)).mean()
+    numbers = {f.code: f.numbers for f in diagnose(model).findings}
+    of_temperature = next(n for code, n in numbers.items() if code.startswith("temperature"))
+    of_confidence = next(n for code, n in numbers.items() if code.startswith("classifier_"))
+    assert of_temperature["nll_after"] == pytest.approx(nll)
+    assert of_confidence["confidence"] == pytest.approx(P.max(axis=1).mean())
+    brier = ((P - np.eye(3)[held.labels]) ** 2).sum(axis=1).mean()
+    assert numbers["evidence_cost"]["brier_bare"] == pytest.approx(brier)
+
+
 def test_a_classifier_that_is_not_sharpened_pays_by_its_budget_alone():
     X, y = rows()
     same = DIPClassifier(

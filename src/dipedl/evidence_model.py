@@ -582,6 +582,10 @@ class EvidenceModel(BaseEstimator):
         """Class probabilities (n, k) after the calibrator, which sharpens on every input alike."""
         return proba if self.calibrator_ is None else np.asarray(self.calibrator_.transform(proba))
 
+    def held_out_classifier_proba(self) -> np.ndarray:
+        """Class probabilities (m, k) of the classifier and its calibrator on held-out rows."""
+        return self.calibrate_in_full(self.held_out_.before_calibration().proba)
+
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
         z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)

@@ -209,7 +209,7 @@ def _compare_scores(held_out: HeldOut, clf: Any) -> Finding:
     beyond = _beyond(held_out, doubt)
     numbers |= {
         "auroc_score": by_score,
-        "auroc_max_prob": _auroc(held_out, max_prob(held_out.proba)),
+        "auroc_max_prob": _auroc(held_out, max_prob(_classifier_proba(held_out, clf))),
         "auroc_predict_proba": _auroc(held_out, max_prob(posterior_mean(clf.evidence_))),
         "auroc_sd": sd,
         "p_value_beyond": beyond,
@@ -383,12 +383,12 @@ def _rarity(power: float) -> str:
 def _cost(evidence: EvidenceModel) -> Finding:
     """Judge by what caution costs on held-out rows, against the price that is allowed."""
     held_out, normalizer = evidence.held_out_, evidence.normalizer_
-    mean = posterior_mean(evidence)
+    proba, mean = evidence.held_out_classifier_proba(), posterior_mean(evidence)
     if isinstance(normalizer, CautionBudget):
         # Rows that the budget does not count have no weight.
         counted = normalizer.in_budget(held_out.scores, held_out.counts)
         held_out = replace(held_out, weights=np.where(counted, held_out.counts, 0.0))
-    numbers = _cost_numbers(held_out, mean)
+    numbers = _cost_numbers(held_out, proba, mean)
     full, unit, budget = _budget(evidence)
     relative = (numbers["brier_mean"] - full) / max(unit, _TINY)
     numbers |= {"brier_cost_relative": relative, "brier_unit": unit}
@@ -396,7 +396,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
     if np.isfinite(budget):
         numbers |= {"budget": budget, "brier_allowed": full + budget * unit}
         allowed = f" (allowed: {numbers['brier_allowed']:.3g})"
-    gap = _squared_error(held_out, mean) - _squared_error(held_out, held_out.proba)
+    gap = _squared_error(held_out, mean) - _squared_error(held_out, proba)
     noise = 3 * np.std(gap) / np.sqrt(held_out.total)
     changed = numbers["labels_changed"]
     labels = f"{changed:.1%} of the labels change" if changed > 0 else "no label changes"
@@ -423,10 +423,10 @@ def _cost(evidence: EvidenceModel) -> Finding:
     return Finding("evidence_cost", "ok", cost, {**numbers})
 
 
-def _cost_numbers(held_out: HeldOut, mean: np.ndarray) -> dict[str, float]:
+def _cost_numbers(held_out: HeldOut, proba: np.ndarray, mean: np.ndarray) -> dict[str, float]:
     own = np.arange(len(held_out.labels)), held_out.labels
     numbers = {}
-    for name, P in (("bare", held_out.proba), ("mean", mean)):
+    for name, P in (("bare", proba), ("mean", mean)):
         numbers[f"brier_{name}"] = held_out.average(_squared_error(held_out, P))
         losses = np.minimum(-np.log(np.maximum(P[own], _SMALLEST)), _MOST_NATS)
         numbers[f"nll_{name}"] = held_out.average(losses)
@@ -435,7 +435,7 @@ def _cost_numbers(held_out: HeldOut, mean: np.ndarray) -> dict[str, float]:
         numbers[f"{measure}_cost"] = numbers[f"{measure}_mean"] - numbers[f"{measure}_bare"]
     numbers["accuracy_cost"] = numbers["accuracy_bare"] - numbers["accuracy_mean"]
     # The classifier breaks a tie to the last bit.
-    of_label = np.take_along_axis(mean, held_out.proba.argmax(axis=1)[:, None], axis=1)[:, 0]
+    of_label = np.take_along_axis(mean, proba.argmax(axis=1)[:, None], axis=1)[:, 0]
     numbers["labels_changed"] = held_out.average(mean.max(axis=1) > of_label * (1 + _TINY))
     return numbers
 
@@ -502,6 +502,14 @@ def half_point(evidence: EvidenceModel) -> float:
     return float(low)
 
 
+def _classifier_proba(held_out: HeldOut, clf: Any) -> np.ndarray:
+    """Return probabilities (m, k) of the calibrated classifier; of a baseline, which has none, its.
+
+    Those of a prediction have the temperature of the mean, which makes up for doubt.
+    """
+    return clf.evidence_.held_out_classifier_proba() if clf.has_evidence else held_out.proba
+
+
 def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     """Yield the temperature, and confidence against accuracy."""
     if not held_out.has_labels:
@@ -515,7 +523,7 @@ def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
 def _temperature(held_out: HeldOut, clf: Any) -> Finding:
     temperature = float(clf.evidence_.calibrator_.temperature_)
     numbers: Numbers = {"temperature": temperature}
-    for name, P in (("before", held_out.bare_proba), ("after", held_out.proba)):
+    for name, P in (("before", held_out.bare_proba), ("after", _classifier_proba(held_out, clf))):
         own = P[np.arange(len(P)), held_out.labels]
         numbers[f"nll_{name}"] = held_out.average(-np.log(np.maximum(own, _SMALLEST)))
         numbers[f"ece_{name}"] = ece(held_out.labels, P)
@@ -554,7 +562,7 @@ def _temperature(held_out: HeldOut, clf: Any) -> Finding:
 
 
 def _confidence(held_out: HeldOut, clf: Any) -> Finding:
-    confidence = held_out.proba.max(axis=1)
+    confidence = _classifier_proba(held_out, clf).max(axis=1)
     gap = confidence - ~held_out.wrong
     mean = held_out.average(gap)
     sd = float(np.sqrt(held_out.average((gap - mean) ** 2) / held_out.total))

@@ -60,10 +60,7 @@ def held_out_rows(model: Any) -> Rows:
     P = to_numpy(model.answer_proba(proba, held.scores))
     if hasattr(model, "held_out_dirichlet"):
         u = to_numpy(model.held_out_dirichlet().vacuity)
-        # Without a calibrator there are no others.
-        bare = held.bare_proba
-        full = proba if bare is None else model.evidence_.calibrate_in_full(bare)
-        confidence = full.max(axis=1)
+        confidence = model.evidence_.held_out_classifier_proba().max(axis=1)
     else:
         u, confidence = 1 - P.max(axis=1), P.max(axis=1)
     known = held.labels is not None and held.origin != "in-sample"

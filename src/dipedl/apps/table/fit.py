@@ -278,7 +278,7 @@ def held_out_scores(clf: DIPClassifier) -> dict[str, float]:
         "accuracy": float(accuracy(y, proba)),
         "brier": float(brier_score(y, proba)),
         "ece": float(ece(y, proba)),
-        "classifier_ece": float(ece(y, np.asarray(held_out.proba))),
+        "classifier_ece": float(ece(y, clf.evidence_.held_out_classifier_proba())),
         "share_of_largest_class": float(np.bincount(y).max() / len(y)),
     }
 
