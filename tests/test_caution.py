@@ -3,16 +3,19 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from dipedl import DIPClassifier
 from dipedl.density import GDADensity
-from dipedl.evidence import CautionBudget
+from dipedl.evidence import CautionBudget, ZScore
 from dipedl.explanation import diagnose
 from dipedl.plots import CautionDisplay
 from dipedl.pretrained import DIPModule
@@ -169,6 +172,19 @@ def test_the_curve_is_that_of_fits_at_each_price():
     own = DIPClassifier(CLASSIFIERS["sharpened"], normalizer=CautionBudget(), random_state=0)
     assert diagnose(own.fit(X, y)).caution.present is None
     assert diagnose(fitted("sharpened")).caution is None
+    assert "caution_curve_missing" not in diagnose(model).codes
+
+
+def test_a_model_without_a_curve_says_so():
+    X, y = rows()
+    table = pd.DataFrame(X).round(1).astype(str)
+    encode = make_pipeline(OneHotEncoder(handle_unknown="ignore"), GaussianNB())
+    encode[0].set_params(sparse_output=False, max_categories=5)
+    for model in (DIPClassifier(encode, random_state=0).fit(table, y), fitted("sharpened")):
+        found = diagnose(model)
+        assert found.caution is None
+        assert "caution_curve_missing" in found.codes
+    assert "caution_curve_missing" not in diagnose(classifier(normalizer=ZScore())).codes
 
 
 def test_the_curve_is_drawn_with_the_present_point():

@@ -33,6 +33,12 @@ from .caution_curve import CautionCurve
 Names = tuple[str, ...]
 Numbers = dict[str, Number]
 
+NO_CURVE = Finding(
+    "caution_curve_missing",
+    "ok",
+    "What caution buys on unknown inputs is not shown: pseudo-outliers are made of numbers without "
+    "gaps only, and only by the default density, DensitySelector and FusedDensity.",
+)
 #: Level of tests; standard deviations from which a difference is no chance.
 _LEVEL, _SIGMAS = 0.01, 3.0
 _TINY = 1e-12
@@ -140,6 +146,9 @@ def diagnose(clf: Any) -> Diagnosis:
     if (rehearsed := getattr(clf, "unknown_rehearsal_", None)) is not None:
         findings.append(rehearsed.finding())
     curve = CautionCurve.of(clf.evidence_) if clf.has_evidence else None
+    priced = clf.has_evidence and isinstance(clf.evidence_.normalizer_, CautionBudget)
+    if curve is None and held_out.has_labels and priced:
+        findings.append(NO_CURVE)
     return Diagnosis(tuple(findings), held_out.source, curve)
 
 

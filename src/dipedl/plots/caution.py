@@ -58,13 +58,15 @@ class CautionDisplay(Display):
         Raises
         ------
         ValueError
-            If the model has no pseudo-outliers: they come with the default density.
+            If the model has no pseudo-outliers: they come with the default density, of numbers
+            without gaps.
         """
         curve = last_step_with("diagnose", estimator)[0].diagnose().caution
         if curve is None:
             raise ValueError(
                 "estimator has no pseudo-outliers or no labels of held-out rows; fit a "
-                "DIPClassifier with density=None, DensitySelector() or FusedDensity() on numbers"
+                "DIPClassifier with density=None, DensitySelector() or FusedDensity() on numbers "
+                "without text or gaps; diagnose() still says what caution costs: evidence_cost"
             )
         return cls(curve).plot()
 
