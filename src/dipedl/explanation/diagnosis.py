@@ -512,11 +512,13 @@ def half_point(evidence: EvidenceModel) -> float:
 
 
 def _classifier_proba(held_out: HeldOut, clf: Any) -> np.ndarray:
-    """Return probabilities (m, k) of the calibrated classifier; of a baseline, which has none, its.
+    """Return probabilities (m, k) of the calibrated classifier, or of the baseline.
 
     Those of a prediction have the temperature of the mean, which makes up for doubt.
     """
-    return clf.evidence_.held_out_classifier_proba() if clf.has_evidence else held_out.proba
+    if clf.has_evidence:
+        return np.asarray(clf.evidence_.held_out_classifier_proba())
+    return np.asarray(held_out.proba)
 
 
 def probability_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
