@@ -10,6 +10,7 @@ from write_pages import page
 
 from dipedl_bench.report.figures import budget_figure, price_figure
 from dipedl_bench.results.paper import published, published_price
+from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.spec.suite import load_suite
 from dipedl_bench.studies.price import BUDGETS, PricePoint, price_points
 from dipedl_bench.tables.formatting import (
@@ -108,7 +109,7 @@ Prices = Mapping[tuple[str, str], Sequence[PricePoint]]
 
 @cache
 def priced(root: Path, shown_only: bool = False) -> Prices:
-    """Return the points of each suite and profile with rows, by suite and title.
+    """Return the points of each suite and profile whose methods its page shows, by suite and title.
 
     `shown_only` leaves out budgets that the page does not show; the figures draw them all.
     """
@@ -117,7 +118,9 @@ def priced(root: Path, shown_only: bool = False) -> Prices:
         source, budgets = Source(suite, root), shown_budgets(suite)
         if not shown_only:
             budgets |= set(BUDGETS)
-        for profile in (name for name in NEAREST_FIRST if name in source.rows):
+        sections = captions_of(suite).page.sections
+        shown = {p for of in sections if of.kind == "summary" for p in of.profiles}
+        for profile in (name for name in NEAREST_FIRST if name in shown & source.rows.keys()):
             parts = list(source.parts(profile).values())
             title = f"{load_suite(suite).title}, profile {profile}"
             found[suite, title] = price_points(source.rows[profile], parts, sorted(budgets))
