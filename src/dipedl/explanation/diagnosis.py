@@ -36,8 +36,9 @@ Numbers = dict[str, Number]
 NO_CURVE = Finding(
     "caution_curve_missing",
     "ok",
-    "What caution buys on unknown inputs is not shown: pseudo-outliers are made of numbers without "
-    "gaps only, and only by the default density, DensitySelector and FusedDensity.",
+    "What caution buys on unknown inputs is not shown. That takes pseudo-outliers, which are made "
+    "of numbers without gaps only, for DensitySelector, FusedDensity and the default density of "
+    "DIPClassifier.",
 )
 #: Level of tests; standard deviations from which a difference is no chance.
 _LEVEL, _SIGMAS = 0.01, 3.0
