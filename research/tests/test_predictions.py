@@ -143,7 +143,9 @@ def test_predictions_are_read_as_they_were_written(rng, tmp_path):
         ({"methods": ["sklearn.svm:SVC"]}, ValueError, r"must have fit\(features, logits, labels"),
         ({"methods": [3]}, ValueError, "methods must be classes, or texts such as"),
         ({"profile": "cqu"}, ValueError, "unknown profile 'cqu', did you mean 'cpu'"),
+        ({"methods": ["margin"]}, ValueError, "^methods: unknown method .*'my.module:Class'"),
         ({"profile": "paper"}, FileNotFoundError, "export-predictions mnist --profile paper"),
+        ({"profile": "cpu"}, FileNotFoundError, r"but of: mnist \(profile smoke\)"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(published, options, error, message):
@@ -274,9 +276,10 @@ HOLE, LONG = np.full((60, 3), np.nan), np.full((60, 3), 0.5)
         ({"labels": np.zeros(60) + 0.5}, "labels must be class numbers"),
         ({"logits": None}, "logits or proba must be there, one of them; neither is"),
         ({"proba": LONG}, "logits or proba must be there, one of them; both are there"),
-        ({"logits": HOLE}, r"logits must be finite, got \[nan nan nan\] in row 0"),
+        ({"logits": HOLE}, "logits must be finite, got nan in row 0, column 0"),
         ({"logits": np.zeros(60)}, r"logits must be numbers with 2 axes.*shape \(60,\)"),
         ({"logits": np.array([["a"] * 3] * 60)}, "logits must be numbers with 2 axes"),
+        ({"labels": np.array(["a"] * 60)}, r"labels must be class numbers, .*column.*<U1"),
         ({"features": np.zeros((50, 5))}, "features has 50 rows"),
         ({"features": None, "head_weight": None}, "^arrays: features is missing, for .*_features"),
         ({"ood_far_features": None}, "ood_far_features is missing, for features is there"),
@@ -303,11 +306,34 @@ def test_probabilities_that_do_not_sum_to_one_are_refused():
         score({**arrays, "proba": LONG / 1.5}, methods=["MaxSoftmax"])
 
 
-def test_a_score_of_logits_needs_logits():
-    k = {"proba": np.full((60, 3), 1 / 3), "labels": np.arange(60) % 3}
-    arrays = k | {f"calibration_{key}": of for key, of in k.items()}
-    with pytest.raises(ValueError, match="asks its classifier for logits, which it does not have"):
-        score(arrays, methods=["Energy"])
+class Crash(Margin):
+    def uncertainty(self, features, logits):
+        return {}["absent"]
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "message"),
+    [
+        ("Energy", {"logits": None}, "'energy' cannot be .*needs logits, .*pass logits"),
+        ("DDU", {"features": None}, "'ddu' cannot be .*needs features, .*pass features"),
+        ("ViM", {}, "'vim' cannot be .*last layer.*pass features, head_weight and head_bias"),
+        ("DDU", {"rows": 2}, "'ddu' cannot be fitted on the calibration rows: "),
+        (Crash, {}, r"'Crash' cannot be scored: KeyError: absent \(line \d+ of .*test_predictions"),
+    ],
+)
+def test_a_method_that_fails_is_named_with_what_it_needs(rng, method, changes, message):
+    """A traceback, or the bare message of a KeyError, told neither the method nor the array."""
+    labels = np.arange(60) % 3
+    of = {"logits": rng.normal(size=(60, 3)), "features": rng.normal(size=(60, 5))}
+    if changes.get("rows"):
+        of, labels = {name: rows[:2] for name, rows in of.items()}, labels[:2]
+    of = {name: rows for name, rows in of.items() if name not in changes}
+    if "logits" not in of:
+        of["proba"] = np.full((60, 3), 1 / 3)
+    arrays = {**of, "labels": labels}
+    arrays |= {f"calibration_{name}": rows for name, rows in arrays.items()}
+    with pytest.raises(ValueError, match=message):
+        score(arrays, methods=[method])
 
 
 @pytest.mark.parametrize(("content", "error"), [(None, FileNotFoundError), (b"no zip", ValueError)])

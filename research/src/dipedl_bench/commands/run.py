@@ -363,7 +363,6 @@ def score_methods(
         from ..tables.blocks import markdown, markdown_blocks, places_block
         from ..tables.table import bench_table
 
-        typer.echo(f"dipedl-bench: {_ON_CALIBRATION}", err=True)
         own = bool(method) and all(":" in name for name in method or ())
         for suite in suites:
             rows = []
@@ -382,6 +381,7 @@ def score_methods(
             mine = [of["method"] for of in rows if not own or ":" in of["config"]["estimator"]]
             places = markdown_blocks(places_block(table, mine), "###")
             typer.echo("\n\n".join([markdown(table).rstrip(), *places]))
+        typer.echo(f"dipedl-bench: {_ON_CALIBRATION}", err=True)
 
 
 @bench.command("import")

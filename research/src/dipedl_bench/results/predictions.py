@@ -41,7 +41,9 @@ _NAMES |= {"uncertainty": "uncertainty", "codes": "codes"}
 _CALIBRATION_KEY = "calibration_"
 #: What keys of sets begin with -> what their splits begin with.
 _SETS = {"ood_": OOD_PREFIX, "shifted_": SHIFTED_PREFIX}
-_SINGLE = ("head_weight", "head_bias", "seed", "about", "features_mean", "features_basis")
+_SINGLE = ("head_weight", "head_bias", "seed")
+#: What `Predictions.write` adds to them.
+_PACKED = ("about", "features_mean", "features_basis")
 #: OOD sets may not have the names of known rows.
 _KNOWN_SETS = ("train", "calibration", "validation", "test")
 #: How far a row of probabilities may sum from one.
@@ -98,7 +100,7 @@ class Predictions:
         named = {key: np.asarray(value) for key, value in arrays.items()}
         splits: Arrays = {}
         for key in named:
-            if key not in _SINGLE:
+            if key not in (*_SINGLE, *_PACKED):
                 split, name = _place_of(key, where)
                 splits.setdefault(split, {})[name] = named[key]
         if "test" not in splits or "y" not in splits["test"]:
@@ -288,9 +290,11 @@ def _place_of(key: str, where: str) -> tuple[str, str]:
                 f"{where}: {key!r}: a shifted or an OOD set may not have the name of known rows"
             )
     unlabelled = split.startswith(OOD_PREFIX)
-    allowed = [name for name in _NAMES if not (unlabelled and name == "labels")]
+    hidden = ("codes", "labels") if unlabelled else ("codes",)
+    allowed = [name for name in _NAMES if name not in hidden]
     known = [f"{key.removesuffix(rest)}{name}" for name in allowed]
-    refuse_unknown("array", [key], [*known, *(_SINGLE if split == "test" else ())], where)
+    if rest != "codes":
+        refuse_unknown("array", [key], [*known, *(_SINGLE if split == "test" else ())], where)
     return split, _NAMES[rest]
 
 
@@ -316,17 +320,22 @@ def _check_split(named: dict[str, np.ndarray], split: str, where: str) -> None:
         key = _key_of(split, name)
         rank = 1 if name in ("y", "uncertainty") else 2
         if array.ndim != rank or array.dtype.kind not in "iufb" or not array.size:
+            form = "class numbers, for each row the column of its class in the outputs, with 1 axis"
+            form = form if name == "y" else f"numbers with {rank} {'axis' if rank == 1 else 'axes'}"
             raise ValueError(
-                f"{where}: {key} must be numbers with {rank} axes and at least one row, got "
-                f"{array.dtype} of shape {array.shape}"
+                f"{where}: {key} must be {form} and at least one row, got {array.dtype} of shape "
+                f"{array.shape}"
             )
         if len(array) != n:
             raise ValueError(f"{where}: {key} has {len(array)} rows, the outputs of the set {n}")
         if name != "y":
             named[name] = array = array.astype(np.float64)
             if not np.isfinite(array).all():
-                row = np.argwhere(~np.isfinite(array))[0][0]
-                raise ValueError(f"{where}: {key} must be finite, got {array[row]} in row {row}")
+                at = tuple(np.argwhere(~np.isfinite(array))[0])
+                places = (f"{axis} {i}" for axis, i in zip(("row", "column"), at, strict=False))
+                raise ValueError(
+                    f"{where}: {key} must be finite, got {array[at]} in {', '.join(places)}"
+                )
     if "y" in named:
         _check_labels(named, split, where)
     if "logits" in named:

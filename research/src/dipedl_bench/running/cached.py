@@ -74,8 +74,8 @@ class _Stored(BaseEstimator):
     def _of(self, name: str, X: np.ndarray) -> np.ndarray:
         if name not in self.stored:
             raise ValueError(
-                f"the method asks its classifier for {name}, which it does not have; "
-                "use a network of dipedl.networks"
+                f"the method needs {name}, which its classifier does not have; "
+                f"of arrays pass {name} for all sets, else use a network of dipedl.networks"
             )
         return np.asarray(self.stored[name][np.asarray(X)[:, 0].astype(np.int64)])
 
@@ -115,9 +115,10 @@ class CachedClassifier(ClassifierMixin, _Stored):
     def linear_head(self) -> tuple[np.ndarray, np.ndarray]:
         """Return weight (k, p) and bias (k,) of the last layer."""
         if self.head is None:
-            raise TypeError(
-                "the method asks its classifier for its last layer, which is not one linear layer; "
-                "use a network of dipedl.networks, or a score of logits"
+            raise ValueError(
+                "the method needs the last layer of its classifier as one linear layer, which is "
+                "not there; of arrays pass features, head_weight and head_bias, else use a network "
+                "of dipedl.networks"
             )
         return self.head
 

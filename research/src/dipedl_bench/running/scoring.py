@@ -7,9 +7,12 @@ rows are fitted on its training rows: a method without anything to fit gets the 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
+import traceback
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
 from dipedl.metrics import ood_auroc
+from dipedl.writing import error_text
 
 from ..datasets.splits import OOD_SETS
 from ..names import is_folder_name, refuse_unknown, run_command
@@ -45,6 +49,8 @@ __all__ = ["score"]
 IMPORTED = "imported"
 #: Suite whose methods on a network have these names for arrays, too.
 _NETWORK_SUITE, _ON_NETWORK = "cifar10-resnet", ("estimator", "classifier")
+#: How a class of one's own is named, for errors.
+_OWN = "my.module:Class"
 #: Rows with shuffled features, on which the direction of a method is looked at.
 _SHUFFLED = "shuffled"
 #: What is added to name and title of a method of a suite that is scored here.
@@ -98,8 +104,8 @@ def score(
     Raises
     ------
     ValueError
-        If a name is unknown, arrays do not fit together, a class cannot be imported, or what a
-        method returns is no uncertainty.
+        If a name is unknown, arrays do not fit together, a class cannot be imported, what a
+        method returns is no uncertainty, or a method raises an error, which is the cause.
     FileNotFoundError
         If there are no published predictions of the suite.
 
@@ -163,8 +169,11 @@ def find_predictions(
     folder = Store(published or published_root(), suite, profile).folder
     files = {int(f.stem.rpartition("-")[2]): f for f in sorted(folder.glob("predictions/*.npz"))}
     if not files:
+        there = {f.parts[-4:-2] for f in folder.parents[1].glob("*/*/predictions/*.npz")}
+        others = ", ".join(f"{name} (profile {of})" for name, of in sorted(there))
         raise FileNotFoundError(
-            f"no published predictions in {str(folder / 'predictions')!r}; make some: "
+            f"no published predictions in {str(folder / 'predictions')!r}, but of: "
+            f"{others or 'none'}; make some: "
             f"{run_command(suite, profile, '--out', 'FOLDER')}, then dipedl-bench "
             f"export-predictions {suite} --profile {profile} --out FOLDER"
         )
@@ -269,7 +278,7 @@ def _choose_parts(
     post_hoc = [n for n, part in known.items() if not part.sees_pixels and len(part.below) == 1]
     for method in post_hoc if asked is None else asked:
         if isinstance(method, str) and ":" not in method:
-            refuse_unknown("method", [method], known, below.where)
+            refuse_unknown("method", [method], [*known, _OWN], "methods")
             chosen.append((known[method], False))
         else:
             chosen.append((_own_part(method, below.config["data"], {"classifier": below}), True))
@@ -350,7 +359,7 @@ def _part_of_arrays(method: str | type, data: Mapping[str, Any], below: Mapping[
     known = {n: of for n, of in tables.items() if set(of) <= {"title", "note", *_ON_NETWORK}}
     of_class = {of["estimator"]: name for name, of in known.items()}
     name = of_class.get(method, method)
-    refuse_unknown("method", [name], known, "methods")
+    refuse_unknown("method", [name], [*known, _OWN], "methods")
     title, estimator = known[name]["title"], known[name]["estimator"]
     part = make_method_part(name, estimator, dict(data), below)
     return replace(part, spec=Method(title=title, estimator=estimator))
@@ -481,12 +490,13 @@ def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> R
     if "density" in part.below:
         parts["density"] = part.below["density"].build(predictions.seed)
     model = part.build(predictions.seed, **parts)
-    with fitting.count():
-        model.fit(X[CALIBRATION], network.y[CALIBRATION])
-    if own:
-        _warn_of_direction(part.name, model, X)
     scored = {s: rows for s, rows in X.items() if s not in (CALIBRATION, _SHUFFLED)}
-    arrays = method_arrays(model, scored, scoring, *part.spec.kinds if part.spec else ())
+    with _name_method(part, "fitted on the calibration rows"), fitting.count():
+        model.fit(X[CALIBRATION], network.y[CALIBRATION])
+    with _name_method(part, "scored"):
+        if own:
+            _warn_of_direction(part.name, model, X)
+        arrays = method_arrays(model, scored, scoring, *part.spec.kinds if part.spec else ())
     for split, labels in network.y.items():
         if split in arrays:
             arrays[split]["y"] = labels
@@ -503,6 +513,23 @@ def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> R
     receipt = predictions.about.get("receipt")
     trained = {"name": network.part.name, "config_hash": network.part.digest, **(receipt or {})}
     return make_row(first, arrays, own_cost, {"classifier": trained} if receipt else {}, 0)
+
+
+@contextmanager
+def _name_method(part: Part, task: str) -> Iterator[None]:
+    """Raise as ValueError what a method raises, named; of one's own with the line."""
+    try:
+        yield
+    except Exception as error:  # a class of the user's may raise anything
+        place, estimator = "", part.table["estimator"]
+        if ":" in estimator:
+            file = inspect.getsourcefile(find_class(estimator, part.where))
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [of.lineno for of in frames if of.filename == file]
+            place = f" (line {lines[-1]} of {file})" if lines else ""
+        text = error_text(error)
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"method {part.name!r} cannot be {task}: {kind}{text}{place}") from error
 
 
 def _cost(predictions: Predictions, fitting: Seconds, scoring: Seconds) -> dict[str, Any]:
