@@ -34,7 +34,14 @@ def spectra(root, profile="scarce", methods=("dip-edl", "dip-edl-default", "edl"
     return write_synthetic_store(root, profile=profile, methods=methods, **SPECTRA)
 
 
-@pytest.mark.parametrize("suite", [*PUBLISHED, "toys", "paper"])
+def pages():
+    """Every page of results; those of many rows take seconds."""
+    for name in [*PUBLISHED, "toys", "paper"]:
+        slow = [pytest.mark.slow] * (name in ("mnist", "cifar10", "defaults", "paper"))
+        yield pytest.param(name, marks=slow)
+
+
+@pytest.mark.parametrize("suite", pages())
 def test_the_page_in_docs_is_what_the_rows_say(suite):
     page = (ROOT / "docs" / f"results-{suite}.md").read_text(encoding="utf-8")
     root = ROOT / "results" / "bench"

@@ -18,11 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dipedl import DIPClassifier, baselines
 from dipedl.baselines import (
-    ASH,
     DDU,
     DeepEnsemble,
     Energy,
-    KLMatching,
     KNNDistance,
     Mahalanobis,
     MaxSoftmax,
@@ -215,9 +213,6 @@ def test_data_can_be_given(rng):
     [
         MaxSoftmax(),
         Mahalanobis(),
-        KNNDistance(n_neighbors=1),
-        KLMatching(),
-        ASH(),
         ViM(n_components=0),
         DeepEnsemble(ExtraTreesClassifier(2, max_depth=3), n_members=2),
     ]

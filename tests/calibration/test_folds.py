@@ -284,6 +284,7 @@ def test_a_splitter_that_parts_copies_is_said_to(rng):
         DIPClassifier(density=GDADensity(), cv=KFold(5)).fit(X, y)
 
 
+@pytest.mark.slow
 def test_without_copies_nothing_changes_and_with_them_alarms_keep_their_rate():
     rates = {True: [], False: []}
     for seed in range(12):

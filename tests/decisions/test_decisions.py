@@ -118,6 +118,8 @@ MAKERS = {
     **{name: lambda name=name: baseline(name) for name in baselines.__all__},
 }
 EVIDENTIAL = [name for name in MAKERS if name.startswith("DIP")]
+#: One of each kind: all baselines inherit their decisions, and differ by score and probabilities.
+KINDS = [*EVIDENTIAL, "MaxSoftmax", "KNNDistance", "DDU", "EDL", "DeepEnsemble", "CEDL"]
 
 
 @pytest.fixture(scope="module")
@@ -133,9 +135,20 @@ def fitted():
     return get
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=KINDS)
 def model(request, fitted):
     return fitted(request.param).calibrate(*draw(1, HELD))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_method_decides_by_its_held_out_rows(name, fitted):
+    model, (X, y) = fitted(name).calibrate(*draw(1, HELD)), draw(2, NEW)
+    p, sets = model.p_value(X), model.predict_set(X, coverage=0.8)
+    assert within_chance((model.p_value(X, random_state=0) <= 0.2).sum(), 0.2)
+    np.testing.assert_array_equal(model.predict_ood(X, alpha=0.3) == -1, p <= 0.3)
+    rank = int(np.ceil(0.8 * (HELD + 1)))
+    covered = sets[np.arange(NEW), np.searchsorted(CLASSES, y)].sum()
+    assert covered >= stats.betabinom(NEW, rank, HELD + 1 - rank).ppf(CHANCE)
 
 
 def within_chance(hits, level):
@@ -285,9 +298,8 @@ def test_a_share_of_unknown_inputs_makes_unusual_ones_dearer(model):
     assert decision.held_out_accepted < plain.held_out_accepted
 
 
-def test_a_rehearsal_says_what_share_of_the_unknown_is_caught(model):
-    if not isinstance(model, DIPClassifier):
-        pytest.skip("only a DIPClassifier can be rehearsed")
+def test_a_rehearsal_says_what_share_of_the_unknown_is_caught(fitted):
+    model = fitted("DIPClassifier").calibrate(*draw(1, HELD))
     X, options = draw(5, 50)[0], {"cost_error": 5, "cost_reject": 1, "unknown": 0.2}
     half = model.decide(X, **options).unknown_probability
     np.testing.assert_array_equal(half, model.decide(X, **options, caught=0.5).unknown_probability)

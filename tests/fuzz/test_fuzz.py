@@ -16,7 +16,17 @@ TRIES = {"http_bodies": 60, "inputs": 120, "onnx_extremes": 100, "model_files": 
          "pieces": 1, "forged_models": 3, "kept_parts": 20}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", fuzz.modules())
+#: Fuzzers that fit models and make files for seconds before the first try.
+LONG = ("forged_models", "http_bodies", "onnx_extremes", "pieces")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in LONG), id=name)
+        for name in fuzz.modules()
+    ],
+)
 def test_nothing_that_must_not_occur_does(name):
     counts = import_module(name).run(0, TRIES.get(name, 50))
     assert fuzz.bad(counts) == {}

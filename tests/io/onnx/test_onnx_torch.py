@@ -357,7 +357,7 @@ FORMS = [
     pytest.param(("tied", torch.float32, torch.float32), marks=pytest.mark.slow),
     pytest.param(("diagonal", torch.float32, torch.float32), marks=pytest.mark.slow),
     # in float32 a difference of squares leaves it five digits
-    ("low-rank", torch.float32, torch.float64),
+    pytest.param(("low-rank", torch.float32, torch.float64), marks=pytest.mark.slow),
 ]
 
 
