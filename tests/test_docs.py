@@ -47,10 +47,8 @@ def own_name(page):
 
 
 def with_code():
-    """Pages that have code; tutorials, and what takes seconds, are slow."""
+    """Pages that have code; tutorials and what trains a network are slow."""
     long = ("onnx", "diagnostics", "spectra-data", "training", "deploy", "serve", "spectra")
-    long += ("unknown-classes", "groups", "tables", "retrain", "choose-a-density", "densities")
-    long += ("calibrate",)
     for page in PAGES:
         if "```" in page.read_text(encoding="utf-8"):
             slow = [pytest.mark.slow] * (page.stem in long or page.parent.name == "tutorials")
