@@ -26,6 +26,7 @@ from dipedl.decisions import (
     Rejection,
     conformal_p_values,
     prediction_sets,
+    reject_curve,
     unknown_probability,
 )
 from dipedl.density import GDADensity
@@ -416,15 +417,21 @@ def test_decisions_are_those_of_the_free_functions(fitted):
         model.predict_proba(X), model.predict_proba(own), np.searchsorted(CLASSES, labels)
     )
     np.testing.assert_array_equal(model.predict_set(X), expected)
+    wrong = model.predict(own) != labels
+    curve = reject_curve(model.uncertainty(own), wrong)
+    np.testing.assert_allclose(model.reject_curve().risk, curve.risk, rtol=1e-12)
+    np.testing.assert_allclose(model.reject_curve().upper, curve.upper, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["DIPClassifier", "DDU"])
 def test_a_weight_counts_a_held_out_row_that_often(fitted, name):
     model, (X, y), new = deepcopy(fitted(name)), draw(1, 60), draw(2, 40)[0]
     w = np.random.default_rng(0).integers(0, 4, 60)
-    weighted = model.calibrate(X, y, w).p_value(new)
-    repeated = model.calibrate(np.repeat(X, w, axis=0), np.repeat(y, w)).p_value(new)
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
+    model.calibrate(X, y, w)
+    p, sets = model.p_value(new), model.predict_set(new, coverage=0.7)
+    model.calibrate(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(p, model.p_value(new), rtol=1e-12)
+    np.testing.assert_array_equal(sets, model.predict_set(new, coverage=0.7))
 
 
 def test_without_labels_a_baseline_has_p_values_and_names_what_sets_need(fitted):
