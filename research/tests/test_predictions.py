@@ -80,6 +80,18 @@ def test_a_score_of_features_is_fitted_on_the_calibration_rows(published):
         assert scored["metrics"][f"auroc/{ood}"] == pytest.approx(expected, abs=5e-3)
 
 
+def test_where_a_suite_has_no_predictions_those_of_another_stand_in(tmp_path):
+    folder = tmp_path / "cifar10-resnet" / "cpu" / "predictions"
+    folder.mkdir(parents=True)
+    (folder / "resnet-0-20.npz").touch()
+    with pytest.warns(UserWarning, match="of 'cifar10' are .*'cifar10-resnet' are scored"):
+        assert scoring.find_predictions("cifar10", published=tmp_path) == [*folder.glob("*")]
+    own = tmp_path / "cifar10" / "cpu" / "predictions"
+    own.mkdir(parents=True)
+    (own / "cnn-0-10.npz").touch()
+    assert scoring.find_predictions("cifar10", published=tmp_path) == [*own.glob("*")]
+
+
 def test_all_methods_of_the_network_alone_are_scored_and_kept(published, tmp_path):
     done = bench(
         "score", "mnist", "--profile", "smoke", "--published", published, "--out", tmp_path

@@ -113,7 +113,8 @@ def score(
     -----
     UserWarning
         If a method looks turned round: less sure of calibration rows than of the same rows with
-        their features shuffled, or of right predictions than of wrong ones.
+        their features shuffled, or of right predictions than of wrong ones; if predictions of
+        another suite are scored, as it is for `cifar10`.
 
     Examples
     --------
@@ -164,10 +165,18 @@ def find_predictions(
 ) -> list[Path]:
     """Return the files of published predictions of a suite, in the order of the seeds."""
     refuse_unknown("suite", [suite], suite_names())
-    profile = profile or default_profile(suite)
-    load_suite(suite).profile(profile)
+    loaded, asked = load_suite(suite), profile
+    profile = asked or default_profile(suite)
+    loaded.profile(profile)
     folder = Store(published or published_root(), suite, profile).folder
     files = {int(f.stem.rpartition("-")[2]): f for f in sorted(folder.glob("predictions/*.npz"))}
+    if not files and loaded.predictions and asked is None:
+        warnings.warn(
+            f"no predictions of {suite!r} are published; those of {loaded.predictions!r} are "
+            "scored",
+            stacklevel=4,
+        )
+        return find_predictions(loaded.predictions, None, seeds, published)
     if not files:
         there = {f.parts[-4:-2] for f in folder.parents[1].glob("*/*/predictions/*.npz")}
         others = ", ".join(f"{name} (profile {of})" for name, of in sorted(there))

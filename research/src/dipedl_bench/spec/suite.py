@@ -233,6 +233,8 @@ class Suite(Frozen):
     near: tuple[Name, ...] = ()
     far: tuple[Name, ...] = ()
     seeds: tuple[int, ...] = Field(min_length=1)
+    #: Suite whose published predictions `score` takes where this one has none.
+    predictions: str = ""
     profiles: dict[Name, Profile]
     datasets: dict[Name, Data] = {}
     #: See `PartEntry`. Methods of a crossed suite are given every classifier of a data set; in
@@ -419,6 +421,8 @@ def _check_names(suite: Suite, where: str) -> None:
                     f"folder, got {name!r}"
                 )
     _check_near_and_far(suite, where)
+    stand_in = [suite.predictions] if suite.predictions else []
+    refuse_unknown("suite", stand_in, suite_names(), f"{where}: predictions")
     refuse_unknown("method", suite.only, suite.methods, f"{where}: only")
     for name, profile in suite.profiles.items():
         place = f"{where}: profiles.{name}"
