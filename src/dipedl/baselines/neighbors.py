@@ -19,7 +19,8 @@ from .post_hoc import PostHoc, compute_logits, require_logits
 
 __all__ = ["KNNDistance", "NNGuide"]
 
-_CHUNK = 4096
+#: So many products at once stay in the cache of a core while the largest are sought.
+_PRODUCTS = 1 << 19
 
 
 @dataclass(eq=False, repr=False)
@@ -189,10 +190,10 @@ class NNGuide(Decisions, PostHoc):
     def uncertainty(self, X: Any) -> np.ndarray:
         """Negative guided log-sum of logits of each input X (n, d), shape (n,)."""
         logits, Z = self._logits(X), normalize(self._features(X))
+        k, guides = self.n_neighbors, self.guides_.T
+        step = max(1, _PRODUCTS // guides.shape[1])
         guidance = [
-            np.partition(Z[start : start + _CHUNK] @ self.guides_.T, -self.n_neighbors, axis=1)[
-                :, -self.n_neighbors :
-            ].mean(axis=1)
-            for start in range(0, len(Z), _CHUNK)
+            np.partition(Z[start : start + step] @ guides, -k, axis=1)[:, -k:].mean(axis=1)
+            for start in range(0, len(Z), step)
         ]
         return np.asarray(-logsumexp(logits, axis=1) * np.concatenate(guidance))
