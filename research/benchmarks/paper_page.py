@@ -32,6 +32,8 @@ from dipedl_bench.tables.paper_cells import (
 #: OOD sets of the tables of prices; the figure has the first.
 PRICED = {"mnist": ("kmnist", "omniglot"), "cifar10": ("cifar100", "gtsrb")}
 FIGURE = "price_of_ood_brier.png"
+#: Mark of rows made before the default changed its probabilities.
+OLDER = " ‡"
 #: From the folder of the pages: our default by its budget, on the networks that have several.
 FOR_USERS = "../../docs/images/budget.png"
 NETWORKS = {
@@ -45,6 +47,7 @@ def page_of_paper(root: Path) -> str:
     cells, prices = paper_cells(root), priced(root, shown_only=True)
     by_suite = {load_suite(s).title: [c for c in cells if c.suite == s] for s in SUITES}
     titles = {**by_suite, "all": cells}
+    paid = {(c.suite, c.method): c for c in cells if c.metric == "brier_id"}
     sources = {suite: Source(suite, root) for suite in PRICED}
     return page(
         "paper.md",
@@ -53,7 +56,9 @@ def page_of_paper(root: Path) -> str:
         counts={title: count_verdicts(of) for title, of in titles.items()},
         total=len(cells),
         bought=beside_id_brier(cells),
-        cells={title: [texts(cell) for cell in of] for title, of in by_suite.items()},
+        cells={
+            title: [texts(c, paid[c.suite, c.method]) for c in of] for title, of in by_suite.items()
+        },
         prices={
             title: rows
             for (suite, title), points in prices.items()
@@ -65,16 +70,19 @@ def page_of_paper(root: Path) -> str:
         full={s: published(f"ablation_{s}", "3")["brier_id"].mean for s in PRICED},
         figure=FIGURE,
         paid_for=partial(paid_for, prices),
+        older=any(point.older for points in prices.values() for point in points),
         m={suite: source.mean for suite, source in sources.items()},
     )
 
 
-def texts(cell: PaperCell) -> dict[str, Any]:
-    """Return a cell as text; `where` is profile and number of seeds."""
-    ours, where = cell.ours, ""
+def texts(cell: PaperCell, paid: PaperCell) -> dict[str, Any]:
+    """Return a cell as text; `where` is profile and number of seeds, `paid` the ID Brier score."""
+    ours, where, price = cell.ours, "", ""
     if ours:
         seeds = len(ours.values)
         where = f"`{cell.profile}`, {seeds} seed{'s' * (seeds > 1)}"
+    if cell.metric.startswith("brier_ood") and paid.ours:
+        price = f"{number(paid.paper.mean)}; {number(paid.ours.mean)}"
     sd = f" ±{number(ours.sd)}" if ours and len(ours.values) > 1 else ""
     return {
         "method": cell.method,
@@ -82,6 +90,7 @@ def texts(cell: PaperCell) -> dict[str, Any]:
         "paper": published_text(cell.paper),
         "ours": number(ours.mean) + sd if ours else "",
         "where": where,
+        "paid": price,
         "verdict": cell.verdict,
         "cause": cell.cause,
     }
@@ -149,7 +158,8 @@ def paid_for(
 ) -> str:
     """Return OOD Brier score and price of a point of a panel, `NOT_RUN` without its rows.
 
-    `setting` is a budget, or the title of a method; of a `goal` also whether it was met.
+    `setting` is a budget, or the title of a method; of a `goal` also whether it was met. Rows older
+    than today's default have a mark.
     """
     for (suite, name), points in prices.items():
         for point in points if name == title else ():
@@ -158,7 +168,7 @@ def paid_for(
                 price = "" if point.price is None else price_text(point.price)
                 paid = f"at a price of {price}" if price else "at an unknown price"
                 met = "" if goal is None else ", met" if score <= goal else ", missed"
-                return f"{number(score).removeprefix('0')} {paid}{met}"
+                return f"{number(score).removeprefix('0')} {paid}{OLDER * point.older}{met}"
     return NOT_RUN
 
 
@@ -187,7 +197,7 @@ def price_rows(suite: str, points: Sequence[PricePoint]) -> list[dict[str, str]]
 
     return [
         {
-            "title": title,
+            "title": title + OLDER * point.older,
             "seeds": str(point.seeds),
             "brier_id": number(point.brier_id),
             "price": "" if point.price is None else price_text(point.price),

@@ -59,7 +59,12 @@ from dipedl_bench.tables.pairs import (
     summary_frame,
     values,
 )
-from dipedl_bench.tables.provenance import describe_missing, machines, receipts
+from dipedl_bench.tables.provenance import (
+    describe_missing,
+    describe_older,
+    machines,
+    receipts,
+)
 from dipedl_bench.tables.table import BenchTable, Estimate, Line, bench_table
 from dipedl_bench.tables.trivial import load_trivial_lines
 
@@ -277,7 +282,7 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
     yield grid(frame)
     if priced:
         yield price_sentence(source.suite, lines)
-    yield from filter(None, [describe_missing(table)])
+    yield from filter(None, [describe_missing(table), describe_older(table, source.rows[profile])])
 
 
 def price_sentence(suite: str, lines: Iterable[Line]) -> str:

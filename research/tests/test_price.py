@@ -15,6 +15,9 @@ from dipedl_bench.report.figures import budget_figure, price_figure
 from dipedl_bench.results.paper import published_price
 from dipedl_bench.studies.price import budget_sweep, price_points, temperature_scores
 from dipedl_bench.studies.sweeps import Parts, gamma_sweep
+from dipedl_bench.tables.blocks import blocks
+from dipedl_bench.tables.formatting import price_text
+from dipedl_bench.tables.provenance import describe_older, older_rows
 from dipedl_bench.tables.table import bench_table
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
@@ -138,6 +141,43 @@ def test_a_page_says_that_no_price_can_be_computed(tmp_path):
     assert len(budget_figure({"a network": unpriced}, {"kmnist": "K-MNIST"}).axes[1].lines) == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "older"),
+    [
+        ({}, {"dip-edl": (10, 20)}),
+        ({"time": "2026-11-28T04:00:00+00:00"}, {}),
+        ({"estimator": "EDL"}, {}),
+        ({"calibrator": "passthrough"}, {}),
+    ],
+)
+def test_rows_older_than_the_default_are_named_wherever_they_stand(tmp_path, change, older):
+    """Of our methods those with a temperature and a budget; a change of the default moves them."""
+    rows = write_synthetic_store(tmp_path, profile="cpu", methods=("dip-edl", "max-softmax")).rows()
+    for row in rows:
+        row["time"] = change.get("time", "2026-11-26T04:00:00+00:00")
+        if row["method"] == "dip-edl":
+            row["config"]["estimator"] = change.get("estimator", "DIPClassifier")
+            row["config"]["arguments"] = {"calibrator": change.get("calibrator")}
+    assert older_rows(rows) == older
+    text = describe_older(bench_table(rows), rows)
+    assert ("DIP-EDL (seeds 10, 20)" in text) == bool(text) == bool(older)
+    points = price_points(rows, [])
+    assert [p.title for p in points if p.older] == ["DIP-EDL"] * len(older)
+    marked = [row["title"] for row in price_rows("mnist", points) if row["title"].endswith("‡")]
+    assert len(marked) == len(older)
+
+
+def test_every_table_of_ood_brier_scores_has_what_they_cost(tmp_path):
+    table = bench_table(priced_rows(tmp_path))
+    frames = [frame for _, frame in blocks(table) if "OOD Brier" in frame.columns]
+    assert len(frames) == len(table.ood) > 1
+    for frame in frames:
+        for line, brier, price in zip(table.lines, frame["ID Brier"], frame["price"], strict=True):
+            assert brier.startswith(f"{line.cells['brier_id'].mean:.4f}")
+            found = line.cells.get("price")
+            assert price == (price_text(found.mean) if found else "")
+
+
 def test_the_paper_s_price_is_that_of_its_ablation():
     assert published_price("cifar10") == pytest.approx(0.0978 / 0.0831 - 1)
     assert published_price("mnist") == pytest.approx(0.0079 / 0.0069 - 1)
@@ -171,6 +211,9 @@ def test_rows_that_differ_in_the_budget_alone_are_one_curve(tmp_path, parts):
     figure = price_figure({"digits": points}, {"digits": "kmnist"})
     (ax,) = figure.axes
     assert ax.get_ylabel() == "OOD Brier, K-MNIST" and len(ax.collections) >= 9
+    marks = {tuple(of.get_offsets()[0]) for of in ax.collections}
+    layers = next(p for p in points if p.title == "DIP-EDL-LAYERS")
+    assert (layers.brier_id, layers.brier_ood["kmnist"]) in marks  # the paper lacks it
     named = [p._replace(title="Max softmax") if p.title == "MAX-SOFTMAX" else p for p in points]
     figure = budget_figure({"a network": named}, {"kmnist": "K-MNIST"})
     (bought, paid) = figure.axes

@@ -59,6 +59,7 @@ _SHAPES: dict[str, tuple[str, str]] = {
     "MC Dropout": ("X", COLORS[1]),
     "Deep Ensemble": ("h", COLORS[1]),
 }
+_OTHER = "darkgray"
 _TEXT: dict[str, Any] = {"textcoords": "offset points", "color": COLORS[0]}
 _TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
 
@@ -142,8 +143,9 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
     """Draw the OOD Brier score against the ID Brier score that was paid for it; less is better.
 
     A panel for each title, on the OOD set of its title. Full marks are our rows, hollow ones of the
-    same shape the paper's; lines are our default over its budget, a budget on the density alone
-    and on the softmax entropy, and the published recipe over gamma, ours and the paper's.
+    same shape the paper's, dots our other rows but for those that answer as max softmax; lines are
+    our default over its budget, a budget on the density alone and on the softmax entropy, and the
+    published recipe over gamma, ours and the paper's.
     """
     rows = max(1, (len(panels) + 1) // 2)
     figure = Figure(figsize=(9.4, 4.1 * rows + 0.8), layout="constrained")
@@ -158,11 +160,13 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
             x, y = point.brier_id, point.brier_ood[sets[title]]
             if point.kind == "default":
                 ax.annotate(f"{point.setting:g}", (x, y), (-4, -3), fontsize=7, ha="right", **_TEXT)
+            elif point.kind == "method" and point.title not in _SHAPES and point.price != 0:
+                ax.scatter(x, y, 14, _OTHER, zorder=1)
             elif point.kind in ("method", "paper") and point.title in _SHAPES:
                 marker, color = _SHAPES[point.title]
                 face = color if point.kind == "method" else "none"
                 ax.scatter(x, y, 42, face, marker=marker, edgecolors=color, zorder=3)
-        ax.set(xscale="log", yscale="log", xlabel="ID Brier", title=title)
+        ax.set(xscale="log", yscale="log", xlabel="ID Brier", title=title, xmargin=0.1)
         ax.set_ylabel(f"OOD Brier, {set_title(sets[title])}")
         for axis in (ax.xaxis, ax.yaxis):
             low, high = axis.get_view_interval()
@@ -178,9 +182,10 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
         Line2D([], [], color=color, marker=marker, ls="", label=title)
         for title, (marker, color) in _SHAPES.items()
     ]
-    entries.append(
-        Line2D([], [], color="black", marker="o", mfc="none", ls="", label="hollow: paper")
-    )
+    entries += [
+        Line2D([], [], color=_OTHER, marker=".", ls="", label="other methods and variants"),
+        Line2D([], [], color="black", marker="o", mfc="none", ls="", label="hollow: paper"),
+    ]
     figure.legend(handles=entries, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
 

@@ -21,6 +21,7 @@ from dipedl.metrics import brier_score
 
 from ..results.metrics import ood_brier
 from ..results.paper import published_price, published_rows
+from ..tables.provenance import older_rows
 from ..tables.table import bench_table, keep_latest
 from .sweeps import GAMMAS, Parts, Scores, brier_scores
 
@@ -41,7 +42,7 @@ class PricePoint(NamedTuple):
     "temperature" for max softmax with a temperature there,
     "gamma" for the published recipe at the gamma `setting`, and "paper" and "paper gamma" for what
     the paper prints. `price` is None where no row of max softmax tells the ID Brier score of the
-    bare network.
+    bare network. `older` rows were made before the default changed its probabilities.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class PricePoint(NamedTuple):
     price: float | None
     brier_ood: Mapping[str, float]
     seeds: int = 0
+    older: bool = False
 
 
 def budget_sweep(
@@ -114,14 +116,15 @@ def price_points(
     `rows` are the published rows, `parts` the published predictions of DIP-EDL, a run each.
     """
     rows = keep_latest(rows)
-    table, points = bench_table(rows), []
+    table, older, points = bench_table(rows), older_rows(rows), []
     curve = budgets_of_default(rows)
     for line in table.lines:
         if "brier_id" in line.cells:
             kind = "default" if line.name in curve else "method"
             means = {name: cell.mean for name, cell in line.cells.items()}
             setting = curve.get(line.name)
-            points.append(_point(kind, line.title, setting, means, len(line.seeds)))
+            point = _point(kind, line.title, setting, means, len(line.seeds))
+            points.append(point._replace(older=line.name in older))
     points.sort(key=lambda point: (point.kind != "method", point.setting or 0.0))
     sweeps: dict[str, list[Mapping[Any, Scores]]] = {
         "temperature": [{None: temperature_scores(of)} for of in parts],

@@ -12,6 +12,7 @@ from .formatting import (
     escape,
     grid,
     group_sets,
+    metric_title,
     number,
     our_text,
     set_heading,
@@ -89,7 +90,13 @@ def _by_set(table: BenchTable) -> Iterator[Block]:
                 # the trivial detectors do not classify
                 lines = table.lines + (table.trivial if split in table.ood else ())
                 heading = set_heading(table, split) + (beyond if extra else "")
-                yield heading, cells_frame(lines, names, classes=table.classes)
+                if f"brier_ood/{split}" not in names:
+                    yield heading, cells_frame(lines, names, classes=table.classes)
+                    continue
+                there = {name for line in lines for name in line.cells}
+                paid = [name for name in ("brier_id", "price") if name in there]
+                frame = cells_frame(lines, [*names, *paid])
+                yield heading, frame.rename(columns={metric_title("brier_id"): "ID Brier"})
     if table.groups:
         means = [*_PROTOCOL, *(f"{kind}/{group}" for group in table.groups for kind in _RANKED)]
         heading = f"Means over OOD sets, as in OpenOOD v1.5: {group_sets(table)}"

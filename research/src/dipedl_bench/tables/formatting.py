@@ -132,6 +132,8 @@ def our_text(cell: Estimate | None) -> str:
     """Return ours: mean, ± standard deviation, and a mark if it differs from the paper's."""
     if cell is None:
         return ""
+    if cell.metric == "price":
+        return price_text(cell.mean)
     spread = f" ±{number(cell.sd)}" if len(cell.values) > 1 else ""
     return number(cell.mean) + spread + (" *" if cell.differs else "")
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..results.receipt import machine_of
 from ..results.rows import trained_parts_of
 from ..spec.suite import load_suite
-from .table import BenchTable
+from .table import BenchTable, keep_latest
+
+#: When our default last changed its probabilities, in UTC: since then one price counts withheld
+#: sharpening and doubt together.
+DEFAULT_CHANGED = "2026-11-28T00:05"
+#: Estimators that fit a temperature and a caution budget unless they are told otherwise.
+_LIKE_DEFAULT = ("DIPClassifier", "DIPModuleMethod", "PolarDIPModuleMethod")
 
 
 def machines(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -35,6 +41,36 @@ def describe_missing(table: BenchTable) -> str:
         left.setdefault(seeds, []).append(str(entry["title"]))
     parts = [f"{', '.join(titles)} (seeds {seeds})" for seeds, titles in left.items() if seeds]
     return f"Not yet run: {'; '.join(parts)}." if parts else ""
+
+
+def older_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+    """Return methods and seeds of rows of ours made before the default changed its probabilities.
+
+    Settings with the published calibrator ("passthrough") did not change.
+    """
+    older: dict[str, tuple[int, ...]] = {}
+    for row in keep_latest(rows):
+        config = row["config"]
+        default = config.get("estimator") in _LIKE_DEFAULT
+        default &= config.get("arguments", {}).get("calibrator") is None
+        if default and row["time"] < DEFAULT_CHANGED:
+            older[row["method"]] = (*older.get(row["method"], ()), row["seed"])
+    return older
+
+
+def describe_older(table: BenchTable, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return which lines have rows older than today's default, as a sentence; "" if none."""
+    titles, by_seeds = {line.name: line.title for line in table.lines}, dict[str, list[str]]()
+    for method, seeds in older_rows(rows).items():
+        by_seeds.setdefault(", ".join(map(str, seeds)), []).append(titles[method])
+    if not by_seeds:
+        return ""
+    parts = [f"{', '.join(of)} (seeds {seeds})" for seeds, of in by_seeds.items()]
+    return (
+        "Made before the default [last changed its probabilities](protocol.md#published-rows), and "
+        f"not yet run again: {'; '.join(parts)}. Labels and AUROC are as today; Brier scores, "
+        "prices, NLL and ECE are not."
+    )
 
 
 def receipts(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
