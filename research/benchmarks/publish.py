@@ -31,7 +31,7 @@ from dipedl_bench.results.predictions import ranks_file, write_ranks
 from dipedl_bench.results.rows import as_line
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies import sweeps, toys
-from dipedl_bench.studies.sweeps import write_parts
+from dipedl_bench.studies.sweeps import Parts, write_parts
 from dipedl_bench.tables.table import keep_latest, paper_suite
 from dipedl_bench.tables.trivial import load_trivial_lines
 
@@ -70,6 +70,8 @@ def keep(
     if "ablation" in kinds:
         keep_trivial(stores, published.folder)
         keep_sweeps(stores, published, rows)
+    elif "fusion" in kinds:
+        keep_parts(stores, published, rows)
     if "collapse" in kinds:
         keep_diagnoses(stores, published.folder / "diagnosis.json")
     return len(rows)
@@ -98,14 +100,17 @@ def keep_trivial(stores: Sequence[Store], target: Path) -> None:
     write_file(target / "trivial.json", (store.folder / "trivial.json").read_bytes())
 
 
-def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any]]) -> None:
-    """Keep what sweeps and figures of DIP-EDL derive from, and the sweeps over the most seeds.
+def keep_parts(
+    stores: Sequence[Store], target: Store, rows: Sequence[Mapping[str, Any]]
+) -> tuple[dict[int, Parts], bool]:
+    """Keep what sweeps, figures and fusions of DIP-EDL derive from.
 
-    Files whose content is published already stay as they are, to the byte: predictions that are
-    read from a published file and written again, or scored on another CPU, differ in last digits.
+    Returns it by seed, and whether any of it is new. Files whose content is published already stay
+    as they are, to the byte: predictions that are read from a published file and written again, or
+    scored on another CPU, differ in last digits.
     """
-    mine = [row for row in rows if row["method"] == "dip-edl"]
     parts, changed = {}, False
+    mine = [row for row in rows if row["method"] == "dip-edl"]
     for row, store in itertools.product(mine, stores):
         source, file = (sweeps.parts_file(of, row) for of in (store, target))
         before = file.read_bytes() if file.exists() else b""
@@ -116,7 +121,13 @@ def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any
         if file.exists():
             changed |= file.read_bytes() != before
             parts[row["seed"]] = sweeps.parts_of(target, row)
-    hashes = sorted({row["config_hash"] for row in mine})
+    return parts, changed
+
+
+def keep_sweeps(stores: Sequence[Store], target: Store, rows: list[dict[str, Any]]) -> None:
+    """Keep what DIP-EDL's predictions give, and the sweeps over the most seeds."""
+    parts, changed = keep_parts(stores, target, rows)
+    hashes = sorted({row["config_hash"] for row in rows if row["method"] == "dip-edl"})
     files = [s.folder / "sweeps.json" for s in stores if (s.folder / "sweeps.json").exists()]
     known = [of for of in map(read_file, files) if set(of["hashes"]) <= set(hashes)]
     kept = max(known, key=lambda of: len(of["seeds"]), default={"seeds": []})

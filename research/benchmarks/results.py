@@ -45,6 +45,7 @@ from dipedl_bench.tables.formatting import (
     cells_frame,
     grid,
     metric_title,
+    no_price,
     paper_text,
     price_text,
     set_title,
@@ -65,7 +66,7 @@ from dipedl_bench.tables.provenance import (
     machines,
     receipts,
 )
-from dipedl_bench.tables.table import BenchTable, Estimate, Line, bench_table
+from dipedl_bench.tables.table import BenchTable, Estimate, bench_table
 from dipedl_bench.tables.trivial import load_trivial_lines
 
 __all__ = ["draw", "measures_and_summary", "page_of"]
@@ -226,11 +227,14 @@ def page_of(suite: str, root: Path) -> str:
         f"$ python benchmarks/publish.py {suite} FOLDER   # its rows, and this page",
         *(f"$ dipedl-bench table {suite} --profile {p} --out results/bench" for p in source.rows),
     ][:3]
-    receipts_of_suite = RESULTS.glob(f"verify_{suite.replace('-', '_')}*.json")
+    receipts_of_suite = [*RESULTS.glob(f"verify_{suite.replace('-', '_')}*.json")]
     changes = verify_metrics(receipts_of_suite).groupby("kind")["by"].max()
+    again = {row["method"] for path in receipts_of_suite for row in read_file(path)}
+    lines = [line for table in source.tables.values() for line in table.lines]
     known: dict[str, Any] = {"m": source.mean, "value": source.value, "of": source.lines}
     known |= {"with_standard_z": source.with_standard_z, "seconds": source.seconds}
     known |= {"images": IMAGES, "cpu_flops": CPU_FLOPS, "gpu_flops": GPU_FLOPS, "augment": AUGMENT}
+    known["again"] = ", ".join(sorted({line.title for line in lines if line.name in again}))
     known["moved"] = {kind.strip("/"): f"{by:.4f}".lstrip("0") for kind, by in changes.items()}
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
     blocks.append("\n".join(["```console", *commands, "```"]))
@@ -281,17 +285,12 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
     yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
     yield grid(frame)
     if priced:
-        yield price_sentence(source.suite, lines)
+        yield no_price(replace(table, lines=tuple(lines))) or price_sentence(source.suite)
     yield from filter(None, [describe_missing(table), describe_older(table, source.rows[profile])])
 
 
-def price_sentence(suite: str, lines: Iterable[Line]) -> str:
-    """Return what the column of prices is, or that no price can be computed."""
-    if not any("price" in line.cells for line in lines):
-        return (
-            "No price of these OOD Brier scores can be computed: there is no row of max softmax on "
-            "a network of these methods."
-        )
+def price_sentence(suite: str) -> str:
+    """Return what the column of prices is."""
     paid, beside = published_price(suite), ""
     if paid is not None:
         beside = f" The paper's DIP-EDL pays {price_text(paid)} in its ablation."

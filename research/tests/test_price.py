@@ -15,8 +15,8 @@ from dipedl_bench.report.figures import budget_figure, price_figure
 from dipedl_bench.results.paper import published_price
 from dipedl_bench.studies.price import budget_sweep, price_points, temperature_scores
 from dipedl_bench.studies.sweeps import Parts, gamma_sweep
-from dipedl_bench.tables.blocks import blocks
-from dipedl_bench.tables.formatting import price_text
+from dipedl_bench.tables.blocks import blocks, markdown
+from dipedl_bench.tables.formatting import no_price, price_text
 from dipedl_bench.tables.provenance import describe_older, older_rows
 from dipedl_bench.tables.table import bench_table
 
@@ -104,6 +104,7 @@ def test_the_price_is_relative_to_the_bare_network_of_each_seed(tmp_path):
     assert cells["dip-edl"]["price"].values == pytest.approx(each)
     assert cells["max-softmax"]["price"].mean == 0
     assert "price" not in cells["edl"]  # a network of its own
+    assert no_price(table) == ""
     # one seed without the bare network: no price, rather than that of the other seed
     fewer = [r for r in rows if (r["method"], r["seed"]) != ("max-softmax", 20)]
     assert "price" not in {line.name: line.cells for line in bench_table(fewer).lines}["dip-edl"]
@@ -127,6 +128,7 @@ def test_a_page_says_that_no_price_can_be_computed(tmp_path):
         "MAX-SOFTMAX": False,
     }
     without = [row for row in bench_rows if row["method"] != "max-softmax"]
+    assert no_price(bench_table(without)) in markdown(bench_table(without))
     unpriced = [p for p in price_points(without, []) if p.kind == "method"]
     assert all(p.price is None for p in unpriced)
     # such methods stand in the table all the same, without a price and after all others

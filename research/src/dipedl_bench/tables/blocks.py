@@ -13,6 +13,7 @@ from .formatting import (
     grid,
     group_sets,
     metric_title,
+    no_price,
     number,
     our_text,
     set_heading,
@@ -68,7 +69,7 @@ def markdown(table: BenchTable) -> str:
     if not table.crossed:
         if why := [f"- {method}, {where}: {text}" for method, where, text in differences(table)]:
             lines += ["### Where ours differs from the paper", "\n".join(why)]
-        lines.append(escape(table.rule))
+        lines += [escape(table.rule), *filter(None, [no_price(table)])]
     return "\n\n".join(lines) + "\n"
 
 

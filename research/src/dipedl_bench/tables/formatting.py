@@ -106,6 +106,17 @@ def with_sign(value: float, form: str = "+.3f") -> str:
     return "" if np.isnan(value) else f"{value:{form}}".replace("-", "−")
 
 
+def no_price(table: BenchTable) -> str:
+    """Return that no price can be computed, as a sentence; "" where one is, or there is no need."""
+    names = {name for line in table.lines for name in line.cells}
+    if "price" in names or not any(name.startswith("brier_ood/") for name in names):
+        return ""
+    return (
+        "No price of these OOD Brier scores can be computed: there is no row of max softmax on "
+        "a network of these methods."
+    )
+
+
 def price_text(value: float) -> str:
     """Return a price in per cent with its sign, such as ``+17.7%``."""
     text = with_sign(value, "+.1%")
