@@ -7,7 +7,7 @@ import pytest
 from tiny_suite import TINY
 
 from dipedl_bench import Store
-from dipedl_bench.running.training import make_part
+from dipedl_bench.running.training import make_part, own_line
 from dipedl_bench.spec.build import build, describe
 from dipedl_bench.spec.plan import method_parts, plan
 from dipedl_bench.spec.suite import parse_suite
@@ -42,6 +42,11 @@ class Holes(Length):
 
 class Whole(MaxSoftmax):
     pass
+
+
+class Crash(Length):
+    def uncertainty(self, features, logits):
+        return {}["absent"]
 """
 METHODS = """
 [methods.length]
@@ -53,6 +58,11 @@ power = 2.0
 [methods.whole]
 title = "Whole"
 estimator = "own_scores:Whole"
+classifier = "net"
+
+[methods.crash]
+title = "Crash"
+estimator = "own_scores:Crash"
 classifier = "net"
 """
 
@@ -70,10 +80,16 @@ def module(tmp_path, monkeypatch):
 
 def test_methods_outside_the_package_have_rows(module, tmp_path):
     suite = parse_suite(TINY + METHODS, "tiny.toml")
-    store, names = Store(tmp_path, "tiny", "smoke"), ["length", "whole"]
+    store, names = Store(tmp_path, "tiny", "smoke"), ["length", "whole", "crash"]
     for cell in plan(suite, "smoke", "tiny.toml", methods=names, seeds=[1]):
         for part in cell.parts:
-            make_part(cell, part, store, None, print)
+            if part.name != "crash":
+                make_part(cell, part, store, None, print)
+                continue
+            with pytest.raises(KeyError) as raised:
+                make_part(cell, part, store, None, print)
+            line = MODULE[: MODULE.index("{}[")].count("\n") + 1
+            assert own_line(raised.value, part) == f" (line {line} of {module})"
     rows = {row["method"]: row for row in store.rows()}
     assert rows["length"]["config"]["arguments"] == {"power": 2.0}
     features = store.arrays_of(rows["length"], "classifier")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 
@@ -38,6 +39,8 @@ def damaged_files(folder: Path) -> list[str]:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    if path.is_file() and not is_zipfile(path):  # numpy would advise to load it unsafely
+        raise ValueError("it is no zip archive, as numpy.savez writes it")
     with np.load(path, allow_pickle=False) as stored:
         return dict(stored)
 

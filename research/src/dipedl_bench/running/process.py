@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from ..results.store import Store
 from ..spec.plan import Cell, Part
 from .methods import run_methods
-from .training import DataError, Say, make_part
+from .training import DataError, Say, make_part, own_line
 
 #: How a part ended, and a message: "done", with why some methods have no row, as JSON; "paused",
 #: with a checkpoint to go on from; "failed" or "killed"; "data" or "space".
@@ -88,7 +88,8 @@ def _work(
         else:
             make_part(cell, part, store, deadline, say)
     except BaseException as error:
-        pipe.send(failure(error))
+        kind, message = failure(error)
+        pipe.send((kind, message + own_line(error, part)))
     else:
         pipe.send(("done", json.dumps(failed)))
     finally:

@@ -7,9 +7,7 @@ rows are fitted on its training rows: a method without anything to fit gets the 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
-import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,7 +39,7 @@ from ..spec.plan import Part, data_config, make_method_part, method_parts
 from ..spec.suite import Method, Suite, load_suite, suite_names
 from .cached import CachedClassifier, HeadClassifier, head_of, row_numbers, stack
 from .memo import Seconds, as_seconds
-from .training import make_row, method_arrays, peak_memory
+from .training import make_row, method_arrays, own_line, peak_memory
 
 __all__ = ["score"]
 
@@ -530,15 +528,9 @@ def _name_method(part: Part, task: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a class of the user's may raise anything
-        place, estimator = "", part.table["estimator"]
-        if ":" in estimator:
-            file = inspect.getsourcefile(find_class(estimator, part.where))
-            frames = traceback.extract_tb(error.__traceback__)
-            lines = [of.lineno for of in frames if of.filename == file]
-            place = f" (line {lines[-1]} of {file})" if lines else ""
-        text = error_text(error)
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        raise ValueError(f"method {part.name!r} cannot be {task}: {kind}{text}{place}") from error
+        text = f"{kind}{error_text(error)}{own_line(error, part)}"
+        raise ValueError(f"method {part.name!r} cannot be {task}: {text}") from error
 
 
 def _cost(predictions: Predictions, fitting: Seconds, scoring: Seconds) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
@@ -66,6 +67,15 @@ def make_part(cell: Cell, part: Part, store: Store, deadline: float | None, say:
         receipts[one.role] = {"name": name, "config_hash": digest, **cost}
     own, arrays = receipts.pop("method"), store.load(*cell.key(part))
     store.append(make_row(cell.heads[0], arrays, own, receipts, cell.resamples))
+
+
+def own_line(error: BaseException, part: Part) -> str:
+    """Return where in the file of a class of one's own an error was raised; "" of others."""
+    module, colon, _ = str(part.table.get("estimator", "")).partition(":")
+    file = getattr(sys.modules.get(module), "__file__", None) if colon else None
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    return f" (line {lines[-1]} of {file})" if lines else ""
 
 
 def make_row(
