@@ -8,6 +8,7 @@ from hypothesis import settings
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
+import built_commands  # noqa: F401
 from benchmark_scripts import benchmark  # noqa: F401
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)

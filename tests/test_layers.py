@@ -19,15 +19,21 @@ RESEARCH = Path(__file__).parents[1] / "research"
 SHARED = {"_version"}
 #: Private by their names, but of Python, Jupyter and scikit-learn.
 FOREIGN = {"_fields", "_loss", "_repr_html_"}
+#: Nodes of a syntax tree that a check looks at.
+LOOKED_AT = (
+    *(ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef),
+    *(ast.Attribute, ast.Call, ast.Name),
+)
 
 
 class Module:
-    """Syntax tree of a file below `root`, and the parts of its path."""
+    """What a file below `root` defines, imports and uses, and the parts of its path."""
 
     def __init__(self, path, root):
         self.parts = path.relative_to(root).with_suffix("").parts
         self.package = package_of(self.parts)
-        self.nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        self.nodes = [node for node in ast.walk(tree) if isinstance(node, LOOKED_AT)]
         self.classes = [node for node in self.nodes if isinstance(node, ast.ClassDef)]
 
     def imports(self):
@@ -59,13 +65,13 @@ def modules(root=ROOT):
 
 def unlisted_imports(root=RESEARCH):
     """Yield the place of each import of the library that no ``__all__`` lists, by the research."""
-    for path in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for file in modules(root):
+        for node in file.nodes:
             match node:
                 case ast.ImportFrom(str(module), names, 0) if module.split(".")[0] == "dipedl":
                     for alias in names:
                         if not is_listed(import_module(module), alias.name):
-                            yield f"{path.relative_to(root)}: {module}.{alias.name}"
+                            yield f"{'/'.join(file.parts)}.py: {module}.{alias.name}"
 
 
 def is_listed(module, name):
@@ -172,7 +178,7 @@ def test_the_research_imports_public_names_of_the_library():
 
 def test_the_research_uses_public_attributes_of_the_library():
     for folder in ("src", "benchmarks", "scripts"):
-        found = modules(RESEARCH / folder)
+        found = [module for module in modules(RESEARCH) if module.parts[0] == folder]
         own = set().union(*map(defined_names, found))
         private_ = {name for module in found for name in used_names(module) - own}
         assert private_ <= {"_asdict", "_exit", "_replace"}  # of Python
@@ -198,8 +204,9 @@ def test_the_checks_can_fail(tmp_path):
     assert table(private_attributes(found)) == {"b": "_A _x"}
     assert table(deep_classes(found)) == {"b": "D"}
     lines = "from dipedl.inputs import Inputs\nfrom dipedl import io, load, maths"
-    (tmp_path / "script.py").write_text(lines)
-    assert {line.split()[1] for line in unlisted_imports(tmp_path)} == {
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "script.py").write_text(lines)
+    assert {line.split()[1] for line in unlisted_imports(tmp_path / "scripts")} == {
         "dipedl.inputs.Inputs",
         "dipedl.maths",
     }

@@ -118,10 +118,10 @@ import sys
 from dipedl import density
 assert "StudentDensity" in density.__all__ and "sklearn" not in sys.modules
 from dipedl import DIPClassifier
-from sklearn.datasets import load_iris
-X, y = load_iris(return_X_y=True)
-model = DIPClassifier(density=density.StudentDensity()).fit(X, y)
-print(*density.__all__, model.predict_ood(100 * X[:1]))
+from sklearn.naive_bayes import GaussianNB
+X, y = [[i, i % 3] for i in range(90)], [0] * 45 + [1] * 45
+model = DIPClassifier(GaussianNB(), density=density.StudentDensity(), cv=2).fit(X, y)
+print(*density.__all__, model.predict_ood([[1e4, 1e4]]))
 """
     expected = sorted([*density.__all__, "StudentDensity"])
     assert run(extended, "-c", code).split() == [*expected, "[-1]"]
