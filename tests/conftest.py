@@ -1,5 +1,6 @@
 import gc
 import sys
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -66,6 +67,18 @@ def one_thread(request):
     """Where problems are tiny threads would only wait for one another."""
     tiny = request.path.parent.name in {"baselines", "density"}
     with threadpool_limits(1 if tiny else None):
+        yield
+
+
+@pytest.fixture(scope="module")
+def torch_operators():
+    """Each export makes the same table of thousands of operators anew: once is enough."""
+    with pytest.MonkeyPatch.context() as patch:
+        with suppress(ImportError):
+            from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+            made = classmethod(cache(ONNXRegistry.from_torchlib.__func__))
+            patch.setattr(ONNXRegistry, "from_torchlib", made)
         yield
 
 

@@ -46,6 +46,9 @@ def default(name):
 def cheap(cls):
     if cls.__name__ == "CEDL":
         return {"estimator": baselines.EDL(**cheap(baselines.EDL))}
+    if cls.__name__ in ("DeepEnsemble", "EnsembleDirichlet"):
+        members = DeepEnsemble(ExtraTreesClassifier(3, max_depth=4, bootstrap=True), n_members=3)
+        return members.get_params(deep=False) if cls is DeepEnsemble else {"estimator": members}
     if hasattr(cls, "_test_params"):
         return cls._test_params()
     names = inspect.signature(cls).parameters
@@ -64,7 +67,7 @@ def cheap(cls):
 def longer(estimator):
     """Trained until it has learned something, as the estimator that it wraps."""
     trainings = {
-        name: replace(value, epochs=30, batch_size=16)
+        name: replace(value, epochs=12, batch_size=16)
         for name, value in estimator.get_params().items()
         if name.rpartition("__")[2] == "training"
     }

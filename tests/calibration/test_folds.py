@@ -321,7 +321,9 @@ def test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked(seed, density)
     assert (clf.predict_ood(new) == -1).mean() < 0.15
 
 
-@pytest.mark.parametrize("density", [GDADensity(), KNNDensity()])
+@pytest.mark.parametrize(
+    "density", [pytest.param(GDADensity(), marks=pytest.mark.slow), KNNDensity()]
+)
 def test_of_continuous_rows_few_scores_are_lowered(density):
     """Alarms stay about as frequent as asked for: the caution is for discrete rows."""
     rates = []
@@ -348,7 +350,7 @@ def test_a_row_of_the_fit_is_not_its_own_neighbour(rng):
     assert leave_one_out(part, X, None, None) is None
 
 
-@pytest.mark.parametrize("kind", ["wide", "binary"])
+@pytest.mark.parametrize("kind", [pytest.param("wide", marks=pytest.mark.slow), "binary"])
 def test_false_alarms_of_few_rows_are_as_many_as_stated(kind):
     """Scores by fits to four fifths of the rows flag .029 of the new rows, and .027."""
     rates = []

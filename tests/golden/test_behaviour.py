@@ -15,6 +15,7 @@ from models import EXPORTED, MODELS, MODULES, answers, graph_answers, network
 
 import dipedl
 
+pytestmark = pytest.mark.usefixtures("torch_operators")
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("saved/*.dipedl"))
 with np.load(HERE / "behaviour.npz") as arrays:
@@ -58,8 +59,14 @@ def check(found, expected, tolerance, single):
             np.testing.assert_allclose(answer, right, rtol=close, atol=close, err_msg=key)
 
 
+def models():
+    """All models; a second one that is exported as a graph of torch takes seconds."""
+    for name in MODELS:
+        yield pytest.param(name, marks=[pytest.mark.slow] * (name == "module_low_rank"), id=name)
+
+
 @needs_versions
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", models())
 def test_model_fitted_again_answers_as_frozen(name):
     model, X = MODELS[name]()
     found = answers(model, X)

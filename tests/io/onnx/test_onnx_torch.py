@@ -29,6 +29,7 @@ from dipedl.io.onnx._torch import (  # noqa: E402
 from dipedl.networks import MLP, FastCNN, LayerFeatures, TorchClassifier, Training  # noqa: E402
 from dipedl.pretrained import ClassGaussians, DIPModule  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("torch_operators")
 CPU = torch.device("cpu")
 ANSWERS = ["probabilities", "vacuity", "log_evidence", "ood"]
 
