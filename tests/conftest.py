@@ -1,4 +1,6 @@
 import gc
+import importlib.metadata
+import inspect
 import sys
 from contextlib import suppress
 from functools import cache
@@ -12,15 +14,26 @@ from threadpoolctl import threadpool_limits
 import built_commands  # noqa: F401
 from benchmark_scripts import benchmark  # noqa: F401
 
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
-settings.load_profile("default")
-
-
 # scikit-learn reads the signature of a class at every clone: once is enough.
 BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
 
+# Each file of a model names the versions of packages, which importlib reads from texts.
+importlib.metadata.version = cache(importlib.metadata.version)
+
+# narwhals asks all inputs of scikit-learn for static attributes: Python 3.12 has this cache.
+if sys.version_info < (3, 12):
+    inspect._shadowed_dict = cache(inspect._shadowed_dict)
+
 # What importing all tests makes stays until the end: it is not looked through again and again.
 gc.disable()
+
+
+def pytest_configure(config):
+    quick = "not slow" in config.getoption("markexpr")
+    settings.register_profile(
+        "default", deadline=None, derandomize=True, max_examples=25 if quick else 60
+    )
+    settings.load_profile("default")
 
 
 def pytest_collection_finish():

@@ -214,7 +214,7 @@ def test_order_of_training_rows_does_not_matter(iris):
         HistGradientBoostingClassifier(max_iter=10),
         CalibratedClassifierCV(SVC(), cv=2, ensemble=False),
         KNeighborsClassifier(),
-        make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=300, random_state=0)),
+        make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=60, random_state=0)),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
     ids=lambda e: type(e).__name__,
@@ -223,7 +223,7 @@ def test_order_of_training_rows_does_not_matter(iris):
 def test_wraps_any_classifier_and_clones(iris, estimator):
     X, y = iris
     names = np.array(["setosa", "versicolor", "virginica"])
-    clf = DIPClassifier(estimator, random_state=0)
+    clf = DIPClassifier(estimator, GDADensity(), random_state=0)
     twin = clone(clf).fit(X, names[y])
     clf.fit(X, names[y])
     assert list(clf.classes_) == sorted(names)

@@ -354,8 +354,8 @@ SPARSE_MODELS = {
 @pytest.mark.parametrize(
     ("kind", "model"),
     [
-        *((kind, "by name") for kind in SPARSE_FRAMES),
-        *(("zeros left out", model) for model in SPARSE_MODELS if model != "by name"),
+        *((kind, "baseline") for kind in SPARSE_FRAMES),
+        *(("zeros left out", model) for model in SPARSE_MODELS if model != "baseline"),
     ],
 )
 def test_frames_of_sparse_columns_are_answered_as_dense_ones(kind, model):

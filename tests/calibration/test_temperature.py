@@ -85,10 +85,10 @@ def test_a_bound_is_never_the_temperature_of_few_perfect_rows():
 @pytest.mark.parametrize("m", [20, 80, 400])
 @pytest.mark.parametrize("factor", [0.4, 1.0, 1.3, 2.5], ids=["timid", "right", "a little", "over"])
 def test_new_rows_are_predicted_no_worse_than_by_the_bare_classifier(factor, m):
-    new, labels = overconfident(np.random.default_rng(0), factor, m=4000)
+    new, labels = overconfident(np.random.default_rng(0), factor, m=2000)
     bare = nll(1.0, new, labels, m)
     gains = []
-    for seed in range(60):
+    for seed in range(25):
         logits, y = overconfident(np.random.default_rng(seed + 1), factor, m=m)
         t = Temperature().fit(softmax(logits), y).temperature_
         gains.append(bare - nll(t, new, labels, m) if t != 1 else 0.0)
@@ -200,8 +200,8 @@ def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
     With a calibrator that takes the likeliest; of one that asks for proof, T is within one
     standard error above it.
     """
-    X, y = make_classification(800, 6, n_informative=4, n_classes=3, random_state=1)
-    clf = DIPClassifier(RandomForestClassifier(50, random_state=0), calibrator=Temperature(0.0))
+    X, y = make_classification(400, 6, n_informative=4, n_classes=3, random_state=1)
+    clf = DIPClassifier(RandomForestClassifier(20, random_state=0), calibrator=Temperature(0.0))
     model = clf.fit(X, y).evidence_
     held, (low, high) = model.held_out_, model.sharpening_
     share = np.clip((held.scores - low) / (high - low), 0, 1)

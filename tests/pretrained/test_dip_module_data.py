@@ -54,9 +54,13 @@ FORMS = {
 }
 
 
+@pytest.fixture(scope="module")
+def plain():
+    return DIPModule(TwoInputs().eval()).fit_density([((X, Z), Y)])
+
+
 @pytest.mark.parametrize("loader", FORMS.values(), ids=FORMS)
-def test_batches_of_any_form(loader):
-    plain = DIPModule(TwoInputs().eval()).fit_density([((X, Z), Y)])
+def test_batches_of_any_form(loader, plain):
     found = DIPModule(TwoInputs().eval()).fit_density(loader)
     assert torch.equal(found(X, Z).log_evidence, plain(X, Z).log_evidence)
     by_name, nested = found(ids=X, extra=Z), found(nested={"a": X, "b": (Z,)})

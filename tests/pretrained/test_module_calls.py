@@ -222,7 +222,9 @@ def test_the_remedy_for_a_batch_of_other_names_answers_as_the_inputs_do(model):
     assert torch.equal(model.p_value(remedy), model.p_value(NEW))
 
 
-def test_compiled_and_exported_modules_take_their_arguments(model):
+def test_compiled_and_exported_modules_take_their_arguments():
+    module = DIPModule(TwoInputs().eval(), score="density")
+    model = module.fit_density([(X, Y)], calibration=[(HELD, HELD_Y)])
     exported = torch.export.export(model, (NEW, MASK)).module()
     torch.testing.assert_close(exported(NEW, MASK).mean, model((NEW, MASK)).mean)
 

@@ -100,7 +100,7 @@ def pair(request):
     return model, graph_of(model, X), X
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(drawn=rows_like(THREE[0]), wide=rows_like(TWO[0]))
 def test_probabilities_are_those_of_the_classifier(pair, drawn, wide):
     model, run, X = pair

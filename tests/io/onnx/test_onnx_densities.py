@@ -68,7 +68,7 @@ def pair(request):
     return model, graph_of(model)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(Q=rows_like(X))
 def test_scores_are_those_of_the_density(pair, Q):
     model, run = pair

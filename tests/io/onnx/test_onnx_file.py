@@ -82,7 +82,7 @@ def exported(request, tmp_path_factory):
     return getattr(model, "estimator", model) if request.param == "frozen" else model, opened(path)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(Q=rows_like(X))
 def test_answers_are_those_of_the_model(exported, Q):
     model, session = exported

@@ -323,7 +323,7 @@ def drawn(shape, largest):
     return st.tuples(small, st.integers(0, largest)).map(lambda pair: pair[0] * 10.0 ** pair[1])
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(drawn((1, 7, 7), 12))
 def test_a_convolutional_network(images_graph, X):
     module, _, session = images_graph
@@ -413,7 +413,7 @@ def rows_graph(request):
     return module, of_network, exported(module, X[:3])[1]
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(drawn((4,), 18))
 def test_every_covariance_and_both_precisions(rows_graph, X):
     module, dtype, session = rows_graph
