@@ -214,7 +214,7 @@ def test_order_of_training_rows_does_not_matter(iris):
         HistGradientBoostingClassifier(max_iter=10),
         CalibratedClassifierCV(SVC(), cv=2, ensemble=False),
         KNeighborsClassifier(),
-        make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=60, random_state=0)),
+        make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=150, random_state=0)),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
     ids=lambda e: type(e).__name__,
