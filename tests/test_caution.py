@@ -148,7 +148,7 @@ def test_a_module_takes_the_same_steps():
 @cache
 def digits():
     X, y = load_digits(return_X_y=True)
-    X, y = X[::3], y[::3]
+    X, y = X[::4], y[::4]
     return DIPClassifier(CLASSIFIERS["sharpened"], caution=0.03, random_state=0).fit(X, y), X, y
 
 

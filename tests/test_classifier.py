@@ -112,7 +112,9 @@ def test_an_empirical_prior_keeps_the_base_rate_of_a_rare_class():
         rng = np.random.default_rng(seed)
         y = rng.permutation(np.repeat([0, 1], [3760, 240]))
         X = rng.normal(size=(4000, 4)) + 1.2 * np.outer(y, [1, 1, 0, 0])
-        clf = DIPClassifier(prior="empirical", random_state=0).fit(X[:2000], y[:2000])
+        clf = DIPClassifier(None, GDADensity(), prior="empirical", random_state=0).fit(
+            X[:2000], y[:2000]
+        )
         ratios.append(clf.predict_proba(X[2000:])[:, 1].mean() / y[:2000].mean())
     assert 0.9 < np.mean(ratios) < 1.1
 
@@ -378,7 +380,9 @@ def test_every_kind_of_uncertainty_rises_off_the_data_or_says_how(iris, fitted):
         fitted.uncertainty(X, "epistemc")
 
 
-@pytest.mark.parametrize(("density", "fits"), [(GDADensity(), 20), (None, 8)])
+@pytest.mark.parametrize(
+    ("density", "fits"), [(GDADensity(), 10), pytest.param(None, 8, marks=pytest.mark.slow)]
+)
 def test_false_alarm_rate_holds_on_new_data(density, fits):
     """Exchangeable ID data: the mean share flagged over many fits is the rate asked for."""
     rng = np.random.default_rng(0)
@@ -393,7 +397,9 @@ def test_false_alarm_rate_holds_on_new_data(density, fits):
         assert rate - 0.02 - error < np.mean(found) < rate + error
 
 
-@pytest.mark.parametrize(("density", "fits"), [(GDADensity(), 6), (None, 2)])
+@pytest.mark.parametrize(
+    ("density", "fits"), [(GDADensity(), 3), pytest.param(None, 2, marks=pytest.mark.slow)]
+)
 def test_false_alarm_rate_holds_on_discrete_data_and_with_redundant_features(density, fits):
     """Copies of a row are spread, and the folds keep the shrinkage: scores stay comparable."""
     rng = np.random.default_rng(1)

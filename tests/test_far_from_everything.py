@@ -26,7 +26,7 @@ from dipedl.features.scaling import (
     spread,
     warn_of_gross_outliers,
 )
-from weekly import some
+from weekly import sample_of
 
 
 def gross_outliers(X, w=None):
@@ -58,7 +58,7 @@ def fitted(X, y, **settings):
         return DIPClassifier(LogisticRegression(max_iter=300), **settings).fit(X, y)
 
 
-@pytest.mark.parametrize("seed", some(range(4), 0, 1))
+@pytest.mark.parametrize("seed", sample_of(range(4), 0, 1))
 def test_two_bad_rows_do_not_blind_it(seed):
     """Their distance was learned by every density that sees any, and all these were dropped."""
     rng = np.random.default_rng(seed)

@@ -3,8 +3,11 @@
 import pytest
 
 
-def some(cells, *kept):
+def sample_of(cells, *kept):
     """All cells; those that are not among `kept`, by their names or places, are slow."""
-    for place, cell in enumerate(cells):
-        fast = place in kept or (isinstance(cell, str) and cell in kept)
-        yield cell if fast else pytest.param(cell, marks=pytest.mark.slow)
+    return [
+        cell
+        if place in kept or (isinstance(cell, str) and cell in kept)
+        else pytest.param(cell, marks=pytest.mark.slow)
+        for place, cell in enumerate(cells)
+    ]

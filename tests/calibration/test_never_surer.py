@@ -17,7 +17,7 @@ from dipedl.evidence_model import calibrate_in_share, sharpening_range, sharpeni
 from dipedl.explanation import diagnose
 from dipedl.held_out import HeldOut
 from dipedl.pretrained import DIPModule
-from weekly import some
+from weekly import sample_of
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_the_range_begins_at_the_alarm_threshold_and_ends_at_the_median_at_the_l
 
 
 @pytest.mark.parametrize(
-    "calibrator", some([None, Temperature(), OwnTemperature(), Sharpening()], 0, 2)
+    "calibrator", sample_of([None, Temperature(), OwnTemperature(), Sharpening()], 0, 2)
 )
 def test_losses_before_the_calibrator_are_those_of_the_bare_classifier(calibrator):
     X, y = make_blobs(600, centers=3, cluster_std=3.0, random_state=0)

@@ -120,16 +120,16 @@ def test_coverage_lies_within_its_binomial_interval(rng, method, coverage):
 @pytest.mark.parametrize("method", ["lac", "aps"])
 def test_coverage_of_one_split_follows_its_beta_law(rng, method):
     """Given the held-out rows coverage is Beta(j, N + 1 - j): Vovk 2012."""
-    n, coverage = 80, 0.85
+    n, new, coverage = 80, 150, 0.85
     j = int(np.ceil(coverage * (n + 1)))
     shares = []
     for _ in range(REPETITIONS):
-        P, y = draw(rng, n + 400)
+        P, y = draw(rng, n + new)
         sets = prediction_sets(P[n:], P[:n], y[:n], coverage=coverage, method=method)
-        shares.append(sets[np.arange(400), y[n:]].mean())
+        shares.append(sets[np.arange(new), y[n:]].mean())
     law = stats.beta(j, n + 1 - j)
     assert abs(np.mean(shares) - law.mean()) < 4 * law.std() / np.sqrt(REPETITIONS)
-    assert np.std(shares) < 1.3 * np.hypot(law.std(), np.sqrt(0.15 * 0.85 / 400))
+    assert np.std(shares) < 1.3 * np.hypot(law.std(), np.sqrt(0.15 * 0.85 / new))
 
 
 def rare(rng, n):

@@ -34,7 +34,7 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.baselines import DDU, MaxSoftmax
 from dipedl.density import DensitySelector, GDADensity
 from dipedl.io import load
-from weekly import some
+from weekly import sample_of
 
 RNG = np.random.default_rng(0)
 N = 160
@@ -460,7 +460,7 @@ PROBABLE = {
 
 
 @pytest.mark.parametrize(
-    "kind", some(PROBABLE, "stack", "in nested pipelines", "in a vote", "frozen", "after fit")
+    "kind", sample_of(PROBABLE, "stack", "in nested pipelines", "in a vote", "frozen", "after fit")
 )
 def test_probabilities_are_looked_for_after_the_fit(kind):
     clf = DIPClassifier(PROBABLE[kind](), BLANK, cv=2, random_state=0).fit(IRIS, KINDS)

@@ -20,7 +20,7 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
 from dipedl.features.encoding import table_encoding
 from dipedl.features.transformer import fit_feature_transformer, refit_feature_transformer
-from weekly import some
+from weekly import sample_of
 
 BOOSTING = HistGradientBoostingClassifier(max_iter=15, random_state=0)
 FRAME, Y = customers()
@@ -46,7 +46,7 @@ def catboost():
     return pytest.importorskip("catboost").CatBoostClassifier(cat_features=names, **options)
 
 
-@pytest.mark.parametrize("make", some([boosting, xgboost, lightgbm, catboost], 0, 3))
+@pytest.mark.parametrize("make", sample_of([boosting, xgboost, lightgbm, catboost], 0, 3))
 def test_a_classifier_that_takes_categories_gets_them_and_the_density_their_encoding(make):
     as_given = (lambda frame: frame) if make is catboost else categories
     clf = DIPClassifier(make(), GDADensity(), random_state=0).fit(as_given(FRAME), Y)

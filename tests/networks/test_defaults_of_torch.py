@@ -23,7 +23,7 @@ from dipedl.networks import (
 )
 from dipedl.pretrained import ClassGaussians, DIPModule
 from normed_network import Normed
-from weekly import some
+from weekly import sample_of
 
 QUICK = {"epochs": 1, "batch_size": 24, "n_jobs": 1}
 #: Baselines that draw or compute with PyTorch beyond what their network does.
@@ -172,7 +172,7 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("name", some(CASES, *FEW))
+@pytest.mark.parametrize("name", sample_of(CASES, *FEW))
 def test_a_fit_is_the_same_under_other_defaults(name):
     answers = CASES[name]
     wanted = answers()
@@ -182,7 +182,7 @@ def test_a_fit_is_the_same_under_other_defaults(name):
             assert torch.get_default_dtype() == (torch.float32 if value == "meta" else value)
 
 
-@pytest.mark.parametrize("name", some(MODULES, "full", "float64"))
+@pytest.mark.parametrize("name", sample_of(MODULES, "full", "float64"))
 def test_a_module_is_the_same_under_other_defaults(name, tmp_path):
     answers = MODULES[name]
     wanted = answers(tmp_path)

@@ -21,6 +21,7 @@ from dipedl.apps.large.fitting import FirstPass, SecondPass
 from dipedl.apps.table.errors import UserError
 from dipedl.density import GDADensity, KernelDensity
 from dipedl.density.streaming import group_keys, row_keys
+from weekly import sample_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PASSES = (FirstPass, SecondPass)
@@ -183,20 +184,23 @@ def test_a_key_may_be_left_out_too(frame):
     assert list(found.classifier.feature_names_in_) == list("badc")
 
 
+LABELS = [
+    [False, True, False],
+    np.array([3, 1, 2], np.int16),
+    [3.0, 1.0, 2.0],
+    pd.Categorical(["p", "q", "r"]),
+    pd.Categorical([7, 5, 6]),
+    *(
+        pd.Series([3, 1, 2]).astype(kind)
+        for kind in ("Int64", "int64[pyarrow]", "double[pyarrow]", "string[pyarrow]")
+    ),
+    *(pd.Series([False, True, False]).astype(kind) for kind in ("boolean", "bool[pyarrow]")),
+]
+
+
 @pytest.mark.parametrize(
     "labels",
-    [
-        [False, True, False],
-        np.array([3, 1, 2], np.int16),
-        [3.0, 1.0, 2.0],
-        pd.Categorical(["p", "q", "r"]),
-        pd.Categorical([7, 5, 6]),
-        *(
-            pd.Series([3, 1, 2]).astype(kind)
-            for kind in ("Int64", "int64[pyarrow]", "double[pyarrow]", "string[pyarrow]")
-        ),
-        *(pd.Series([False, True, False]).astype(kind) for kind in ("boolean", "bool[pyarrow]")),
-    ],
+    sample_of(LABELS, 0, 2, 3, 4, 6, 8, 9),
     ids=lambda labels: f"{type(labels).__name__}-{getattr(labels, 'dtype', 'bool')}",
 )
 def test_classes_are_those_of_a_fit_in_memory(frame, labels, tmp_path):

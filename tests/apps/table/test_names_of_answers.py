@@ -15,7 +15,7 @@ from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model, save_model
 from dipedl.density import GDADensity
-from weekly import some
+from weekly import sample_of
 
 N = 150
 #: Names of classes, and the columns of their probabilities.
@@ -57,7 +57,7 @@ def check(found, model, folder, columns):
         np.testing.assert_allclose(found[columns[name]], answers.dirichlet.mean[:, c], rtol=1e-12)
 
 
-@pytest.mark.parametrize("ending", some(["csv", "parquet", "jsonl"], "csv"))
+@pytest.mark.parametrize("ending", sample_of(["csv", "parquet", "jsonl"], "csv"))
 def test_a_table_of_answers_has_a_column_for_each_thing(ending, kept, run, tmp_path):
     folder, columns = kept
     out = tmp_path / f"a.{ending}"

@@ -19,7 +19,7 @@ from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table, sample_rows
 from dipedl.apps.table.table_model import read_model, save_model
-from weekly import some
+from weekly import sample_of
 
 N = 120
 X = np.random.default_rng(0).normal(size=N).round(3)
@@ -371,7 +371,7 @@ def test_a_text_of_blanks_is_a_gap_in_columns_of_every_kind_and_type(kind, dtype
     assert X.iloc[-1].isna().all()
 
 
-@pytest.mark.parametrize("write", some(WRITERS, 0, 2))
+@pytest.mark.parametrize("write", sample_of(WRITERS, 0, 2))
 def test_an_empty_text_has_one_meaning_in_every_format(write, tmp_path):
     """As a level in rows to learn from and in new rows, and as a class, which is none."""
     frame = pd.DataFrame({"x": X, "level": np.where(X > 1, "", np.where(X > 0, "a", "b"))})
