@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from dipedl import DIPClassifier, DriftMonitor, OODDetector, baselines
 from dipedl.density import GDADensity
 from dipedl.inputs import validate_rows
+from weekly import sample_of
 
 NAMES = ["a", "b", "whole", "yes"]
 rng = np.random.default_rng(0)
@@ -74,7 +75,7 @@ def expected():
     return clone(FOREST).fit(GAPS, Y).predict_proba(GAPS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sample_of(KINDS, 1, 2, 4, 5, 7))
 def test_who_takes_gaps_gives_the_answers_of_nan(kind, expected):
     rows = KINDS[kind](GAPS)
     found = clone(FOREST).fit(rows, Y).predict_proba(rows)

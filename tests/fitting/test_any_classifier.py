@@ -226,7 +226,12 @@ def assert_the_others_are_answered_alike(clf, new, rows, others):
 
 
 @pytest.mark.parametrize(
-    ("form", "error"), [("category", RuntimeError), ("text", ValueError), ("objects", KeyError)]
+    ("form", "error"),
+    [
+        ("category", RuntimeError),
+        ("text", ValueError),
+        pytest.param("objects", KeyError, marks=pytest.mark.slow),
+    ],
 )
 def test_a_row_of_a_new_level_refuses_no_other(form, error):
     rows = (
@@ -245,7 +250,11 @@ def test_a_row_of_a_new_level_refuses_no_other(form, error):
 
 @pytest.mark.parametrize(
     ("form", "error"),
-    [("object", TypeError), ("category", RuntimeError), ("polars", TypeError)],
+    [
+        ("object", TypeError),
+        ("polars", TypeError),
+        pytest.param("category", RuntimeError, marks=pytest.mark.slow),
+    ],
 )
 def test_a_row_of_a_first_gap_among_levels_refuses_no_other(form, error):
     rows, gap = WORDS.astype({"code": form if form != "polars" else object}), WORDS[:5].copy()

@@ -318,7 +318,11 @@ def far_off(convert, columns):
     ("form", "reader"),
     [
         *(("objects", "classifier"), ("categories of numbers", "classifier")),
-        *(("string", "detector"), ("Arrow strings", "detector"), ("categories", "detector")),
+        ("Arrow strings", "detector"),
+        *(
+            pytest.param(form, "detector", marks=pytest.mark.slow)
+            for form in ("string", "categories")
+        ),
     ],
 )
 def test_numbers_stored_as_text_are_named_with_what_makes_them_numbers(form, reader):

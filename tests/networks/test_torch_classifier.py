@@ -51,7 +51,7 @@ def fitted():
 
 
 @parametrize_with_checks(
-    [TorchClassifier(MLP((16,)), Training(epochs=20, batch_size=16, learning_rate=0.02, n_jobs=1))]
+    [TorchClassifier(MLP((16,)), Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1))]
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)

@@ -120,7 +120,7 @@ RECIPES = [
 @pytest.mark.parametrize("density", RECIPES, ids=lambda p: "-".join(n for n, _ in p.steps))
 def test_a_pipeline_is_a_density(density):
     data = load_digits()
-    rows = np.flatnonzero(data.y_train >= 0)[:800]
+    rows = np.flatnonzero(data.y_train >= 0)[:400]
     model = DIPClassifier(density=density, features="passthrough")
     model.fit(data.X_train[rows], data.y_train[rows])
     inverted = model.score_samples(1 - data.X_test)

@@ -128,8 +128,9 @@ def test_every_finding_and_every_source_is_on_the_page(found, data, page):
     assert all(source.licence in text for source in data.provenance)
 
 
-def test_the_command_prints_what_the_page_says(data, tmp_path, monkeypatch):
+def test_the_command_prints_what_the_page_says(data, found, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "halved_digits", lambda: data)
+    monkeypatch.setattr(demo, "run_demo", lambda given, *_: found if given is data else None)
     out = tmp_path / "page.html"
     done = CliRunner().invoke(app, ["demo", "--out", str(out), "--quiet"])
     assert (done.exit_code, done.stderr) == (0, ""), done.output
