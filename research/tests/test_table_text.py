@@ -84,7 +84,10 @@ def test_command_sweep(root, what):
     assert all("auroc/kmnist" in cells for cells in data.values())
 
 
-@pytest.mark.parametrize("command", [["table"], ["sweep", "gamma"], ["report"]])
+@pytest.mark.parametrize(
+    "command",
+    [["table"], ["sweep", "gamma"], pytest.param(["report"], marks=pytest.mark.slow)],
+)
 def test_of_several_profiles_the_first_of_the_page_is_taken_and_told(tmp_path, command):
     name, *rest = command
     for profile in ("smoke", "paper", "cpu"):

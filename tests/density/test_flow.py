@@ -95,7 +95,7 @@ def test_log_density_approaches_the_entropy_of_a_gaussian():
     """In 3 dimensions, correlated: the flow's family holds the truth."""
     scatter = np.array([[2.0, 0.8, 0.0], [0.8, 1.0, -0.4], [0.0, -0.4, 0.5]])
     normal = stats.multivariate_normal([5.0, 0.0, -100.0], scatter, seed=1)
-    X, held_out = normal.rvs(2000), normal.rvs(3000)
+    X, held_out = normal.rvs(1500), normal.rvs(3000)
     training = Training(12, 50, learning_rate=0.01, schedule="cosine", n_jobs=1)
     fitted = density(training=training).fit(X)
     gap = normal.logpdf(held_out).mean() - fitted.score(held_out)  # = KL, up to sampling error

@@ -2,6 +2,7 @@
 
 import json
 from copy import copy
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -306,9 +307,14 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module")
+def model_of(people):
+    return cache(lambda name: MODELS[name]().fit(*people))
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_the_odd_column_is_named_first_with_its_value_and_what_is_usual(people, name):
-    model = MODELS[name]().fit(*people)
+def test_the_odd_column_is_named_first_with_its_value_and_what_is_usual(people, model_of, name):
+    model = model_of(name)
     (card,) = dipedl.explain(model, odd(people))
     part = card.parts[0]
     first = part["features"][0]
@@ -422,8 +428,8 @@ def news(model, row):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_the_fit_never_saw_is_said(people, name):
-    model = MODELS[name]().fit(*people)
+def test_what_the_fit_never_saw_is_said(people, model_of, name):
+    model = model_of(name)
     known = people[0].iloc[:1]
     assert news(model, known) == ()
     unseen = known.assign(job=pd.Categorical(["pilot"]))

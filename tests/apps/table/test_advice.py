@@ -13,6 +13,7 @@ from dipedl.apps.table.page import render
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model
 from passengers import passengers
+from weekly import sample_of
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
     assert ("The fit was given" in next_steps(found)[0]) == told
 
 
-@pytest.mark.parametrize("n", [3, 60])
+@pytest.mark.parametrize("n", sample_of([3, 60], 0))
 def test_a_page_of_few_rows_has_its_curves(kept, tmp_path, n):
     passengers(n, seed=11).to_csv(tmp_path / "few.csv", index=False)
     model, table = read_model(kept / "model.dipedl"), open_table(tmp_path / "few.csv")
