@@ -5,8 +5,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from harness import RESULTS
 from results import NOT_RUN, Source
-from write_pages import page
+from write_pages import page, verify_metrics
 
 from dipedl_bench.report.figures import budget_figure, price_figure
 from dipedl_bench.results.paper import published, published_price
@@ -32,6 +33,8 @@ from dipedl_bench.tables.paper_cells import (
 #: OOD sets of the tables of prices; the figure has the first.
 PRICED = {"mnist": ("kmnist", "omniglot"), "cifar10": ("cifar100", "gtsrb")}
 FIGURE = "price_of_ood_brier.png"
+#: Receipt of rows of published networks before and after that change.
+CHANGED = RESULTS / "verify_new_default.json"
 #: Mark of rows made before the default changed its probabilities.
 OLDER = " ‡"
 #: From the folder of the pages: our default by its budget, on the networks that have several.
@@ -70,6 +73,7 @@ def page_of_paper(root: Path) -> str:
         full={s: published(f"ablation_{s}", "3")["brier_id"].mean for s in PRICED},
         figure=FIGURE,
         paid_for=partial(paid_for, prices),
+        moved=verify_metrics([CHANGED]).groupby("kind")["by"].max(),
         older=any(point.older for points in prices.values() for point in points),
         m={suite: source.mean for suite, source in sources.items()},
     )

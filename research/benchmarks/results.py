@@ -192,6 +192,25 @@ class Source:
         rows = [row for row in self.rows.get(profile, ()) if row["method"] == "dip-edl"]
         return sorted(row["parts"]["classifier"]["seconds"]["train"] for row in rows) or [np.nan]
 
+    def distances(self, receipt: Path) -> dict[str, float]:
+        """Return how far AUROCs of two seeds are apart, and of two kinds of CPU with one seed.
+
+        Root mean squares over methods and OOD sets of a receipt of `dipedl-bench verify`, whose
+        rows are of the first profile.
+        """
+        cells = {line.name: line.cells for line in self.tables[next(iter(self.rows))].lines}
+        by_cpu, by_seed = [], []
+        for row in read_file(receipt) if receipt.exists() else ():
+            for name, of in row["metrics"].items():
+                ours = cells.get(row["method"], {}).get(name)
+                if ours and name.startswith("auroc/"):
+                    by_cpu.append((of["again"] - of["published"]) ** 2)
+                    by_seed.append(2 * np.var(ours.values, ddof=1))
+        return {
+            "cpu": float(np.sqrt(np.mean(by_cpu or [np.nan]))),
+            "seed": float(np.sqrt(np.mean(by_seed or [np.nan]))),
+        }
+
     def with_standard_z(self, metric: str) -> float:
         """Return a metric of DIP-EDL if z had mean 0 and standard deviation 1 on the test rows.
 
@@ -235,6 +254,7 @@ def page_of(suite: str, root: Path) -> str:
     known |= {"with_standard_z": source.with_standard_z, "seconds": source.seconds}
     known |= {"images": IMAGES, "cpu_flops": CPU_FLOPS, "gpu_flops": GPU_FLOPS, "augment": AUGMENT}
     known["again"] = ", ".join(sorted({line.title for line in lines if line.name in again}))
+    known["apart"] = lambda: source.distances(RESULTS / f"verify_{suite}_other_cpu.json")
     known["moved"] = {kind.strip("/"): f"{by:.4f}".lstrip("0") for kind, by in changes.items()}
     blocks = [f"# {page.title}", Template(page.text.strip()).render(known)]
     blocks.append("\n".join(["```console", *commands, "```"]))

@@ -75,7 +75,8 @@ class Page(Frozen):
     ``seconds("gpu")`` are the wall seconds of training DIP-EDL's network, by seed,
     ``of("cpu default auroc")`` the Series over all lines of a crossed suite,
     ``with_standard_z("brier_id")`` a metric of DIP-EDL with another scale of z, ``moved.auroc`` by
-    how much AUROCs of rows trained again moved at most, ``again`` the titles of their methods.
+    how much AUROCs of rows trained again moved at most, ``again`` the titles of their methods,
+    ``apart()`` how far AUROCs of two seeds and of two kinds of CPU are apart.
     """
 
     title: str
