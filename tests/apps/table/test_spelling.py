@@ -23,6 +23,7 @@ from dipedl.apps.table.reading import open_table, sample_rows
 from dipedl.apps.table.score import ScoreRequest, score_table
 from dipedl.apps.table.watch import start_monitor, watch
 from dipedl.writing.spelling import spelling
+from weekly import sample_of
 
 LARGE = 2**53 + 1
 #: Ways to write one value.
@@ -200,7 +201,7 @@ def answers(model, path, out):
     return pd.read_parquet(out)
 
 
-@pytest.mark.parametrize("writer", OTHERS)
+@pytest.mark.parametrize("writer", sample_of(OTHERS, "Parquet of texts", "JSON lines"))
 def test_a_model_is_the_same_whatever_the_file(writer, model, tmp_path):
     WRITERS[writer](tmp_path / "fit", rows())
     found = fitted(tmp_path / "fit")
@@ -238,7 +239,7 @@ def test_a_report_knows_the_classes_of_any_file(writer, model, tmp_path):
     assert found.scores["accuracy"] > 0.85 and found.strange == {}
 
 
-@pytest.mark.parametrize("writer", OTHERS)
+@pytest.mark.parametrize("writer", sample_of(OTHERS, "CSV of integers", "NPZ"))
 def test_a_monitor_measures_the_accuracy_of_any_file_and_piece(
     writer, model, tmp_path, monkeypatch
 ):

@@ -442,8 +442,8 @@ def xgboost(monkeypatch):
     [
         *((xgboost, labels, boxed) for labels, boxed in zip(LABELS, BOXED, strict=True)),
         *(
-            (numbered_only, labels, boxed)
-            for labels, boxed in zip(LABELS, list(BOXED)[::-1], strict=True)
+            pytest.param(numbered_only, labels, boxed, marks=[pytest.mark.slow] * (place > 1))
+            for place, (labels, boxed) in enumerate(zip(LABELS, list(BOXED)[::-1], strict=True))
         ),
     ],
 )
