@@ -57,9 +57,9 @@ def own_state(tmp_path_factory):
 FEW_FOLDS = {
     2: "table cli serve adapters onnx io large monitor plots spectra explanation"
     " test_baseline_conformance test_caution test_classifier"
-    " test_decisions test_encoding test_far_from_everything test_gaps",
-    3: "test_any_classifier test_classifier_sklearn test_inputs test_own_steps test_refusals"
-    " test_tables_kept",
+    " test_decisions test_encoding test_far_from_everything test_gaps test_refusals"
+    " test_tables_kept preprocessing streaming",
+    3: "test_any_classifier test_classifier_sklearn test_inputs test_own_steps",
 }
 FOLDS = {name: folds for folds, names in FEW_FOLDS.items() for name in names.split()}
 
