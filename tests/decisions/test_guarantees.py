@@ -31,6 +31,20 @@ def test_a_weight_counts_a_row_that_often(rng):
     np.testing.assert_allclose(conformal_p_values(new, held, w), expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_sets_against_a_loop(rng, method):
+    P, held, y = rng.dirichlet(np.ones(5), 40), rng.dirichlet(np.ones(5), 99), np.arange(99) % 5
+
+    def score(p, c):
+        return 1 - p[c] if method == "lac" else sum(q for q in p if q > p[c])
+
+    limit = sorted(score(p, c) for p, c in zip(held, y, strict=True))[79]  # 0.8 of 99 + 1
+    expected = [[score(p, c) < limit for c in range(5)] for p in P]
+    np.testing.assert_array_equal(
+        prediction_sets(P, held, y, coverage=0.8, method=method), expected
+    )
+
+
 @pytest.mark.parametrize("random_state", [None, 7])
 def test_uniform_on_id_inputs_over_repeated_splits(rng, random_state):
     """One new input a split: 200 independent p-values."""
