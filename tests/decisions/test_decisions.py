@@ -5,6 +5,7 @@ import json
 import pickle
 import warnings
 from copy import copy, deepcopy
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -136,9 +137,15 @@ def fitted():
     return get
 
 
+@pytest.fixture(scope="module")
+def calibrated(fitted):
+    """Each method after its held-out rows; tests get copies."""
+    return cache(lambda name: deepcopy(fitted(name)).calibrate(*draw(1, HELD)))
+
+
 @pytest.fixture(params=KINDS)
-def model(request, fitted):
-    return fitted(request.param).calibrate(*draw(1, HELD))
+def model(request, calibrated):
+    return deepcopy(calibrated(request.param))
 
 
 @pytest.mark.parametrize("name", MAKERS)
