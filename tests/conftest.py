@@ -11,7 +11,7 @@ from hypothesis import settings
 from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
-import built_commands  # noqa: F401
+import shortcuts  # noqa: F401
 from benchmark_scripts import benchmark  # noqa: F401
 
 # scikit-learn reads the signature of a class at every clone: once is enough.

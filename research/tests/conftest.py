@@ -3,7 +3,7 @@ import pytest
 from small_parts import small_parts
 from tiny_suite import TINY
 
-import built_commands  # noqa: F401
+import shortcuts  # noqa: F401
 from benchmark_scripts import benchmark  # noqa: F401
 
 
