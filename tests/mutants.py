@@ -1056,6 +1056,13 @@ MUTANTS = [
         "tests/calibration/test_temperature.py::test_the_temperature_of_a_fit_is_that_of_the_posterior_mean",
     ),
     Mutant(
+        "the calibrator counts a prior of ones whatever the prior",
+        "src/dipedl/evidence_model.py",
+        "self.n_ * self.gamma / float(prior.mean())",
+        "self.n_ * self.gamma",
+        "tests/calibration/test_temperature.py::test_the_temperature_of_a_fit_is_that_of_the_posterior_mean",
+    ),
+    Mutant(
         "rows take part in their own normal scores",
         "src/dipedl/density/ensemble.py",
         "t.leave_one_out(scores[name], w)",

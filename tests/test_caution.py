@@ -51,7 +51,7 @@ def losses(model):
         flagged = held.scores[i] <= model.evidence_.sharpening_[0]
         never = bare if flagged and t < 1 else full
         for j, P in enumerate((full, never, np.full(k, 1 / k))):
-            P = (n * P + 1) / (n + k)
+            P = (n * P + 1 / 2) / (n + k / 2)
             found[j] += ((P - truth) ** 2).sum() / len(held)
         found[3] += ((mean[i] - truth) ** 2).sum() / len(held)
     return found
@@ -100,7 +100,7 @@ def test_without_caution_nothing_is_paid(name):
     P, n = model.classifier_proba(X), model.evidence_.n_
     assert (model.predict_ood(X) == -1).any()
     if name == "sharpened":
-        np.testing.assert_allclose(model.predict_proba(X), (n * P + 1) / (n + 3), atol=1e-7)
+        np.testing.assert_allclose(model.predict_proba(X), (n * P + 1 / 2) / (n + 3 / 2), atol=1e-7)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -24,6 +24,7 @@ from .evidence import ZScore
 from .evidence_model import EvidenceModel, check_caution
 from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
+    PRIOR,
     FittedClassifier,
     check_weights,
     class_totals,
@@ -75,9 +76,10 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         One of `dipedl.density`, any estimator with ``score_samples``, or any object with
         ``log_prob``. None tries several, and all of them together with the classifier's own
         confidence, and takes what serves this classifier best by ID data alone.
-    prior : float, array-like, shape (k,), or "empirical", default=1.0
-        Concentration of the prior, > 0: what predictions return to. A number is that of each class.
-        "empirical": the frequencies of the classes in the fit, times k. Every class needs rows.
+    prior : float, array-like, shape (k,), or "empirical", default=0.5
+        Concentration of the prior, > 0: what predictions return to. A number is that of each class:
+        1/2 by Jeffreys, 1 in the paper. "empirical": the frequencies of the classes in the fit,
+        times k / 2. Every class needs rows.
     gamma : float, default=1.0
         Scale of the evidence, > 0. The prediction has lost half of its confidence where
         ``z = log(alpha0 / (n * gamma))``.
@@ -169,7 +171,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         estimator: Any = None,
         density: Any = None,
         *,
-        prior: Any = 1.0,
+        prior: Any = PRIOR,
         gamma: float = 1.0,
         max_evidence: float | None = None,
         caution: float | None = None,

@@ -315,11 +315,13 @@ class EvidenceModel(BaseEstimator):
         held_out = replace(held_out, Z=None).sort()
         self.offset_ = held_out.threshold(self.false_alarm_rate)
         # Without labels the calibrator of an earlier fit stays.
-        self.calibrator_ = (
-            fit_calibrator(self.calibrator, held_out, self.n_)
-            if held_out.has_labels
-            else getattr(self, "calibrator_", None)
-        )
+        if held_out.has_labels:
+            # k / (k + n): the share of the prior in the mean at full evidence.
+            prior = np.asarray(self.prior)
+            n = self.n_ * self.gamma / float(prior.mean())
+            self.calibrator_ = fit_calibrator(self.calibrator, held_out, n)
+        else:
+            self.calibrator_ = getattr(self, "calibrator_", None)
         return self._spend(held_out)
 
     def with_caution(self, caution: float) -> EvidenceModel:

@@ -72,8 +72,8 @@ NEW_LEVEL = "Found unknown categories"
 #: What PyTorch calls a dtype of NumPy.
 _OF_TORCH = {"double": "float64", "float": "float32", "half": "float16", "long": "int64"}
 _PROBA = "predict_proba of the estimator"
-#: Prior of the class frequencies.
-EMPIRICAL = "empirical"
+#: Default concentration of the prior for each class, by Jeffreys; prior of the class frequencies.
+PRIOR, EMPIRICAL = 0.5, "empirical"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
 _REFUSALS = (ValueError, KeyError, TypeError)
 #: With more entries a classifier has enough to do for threads; products of more features than this
@@ -1483,7 +1483,7 @@ def prior_vector(prior: Any, k: int, class_weights: np.ndarray | None = None) ->
     """Return the prior concentration as a (k,) array, checked.
 
     `class_weights` (k,) are the rows of each class (sums of their weights): "empirical" stands for
-    their shares, times k.
+    their shares of k / 2.
     """
     prior = drop_mask("prior", prior)
     if isinstance(prior, str) and prior == EMPIRICAL:
@@ -1498,7 +1498,7 @@ def prior_vector(prior: Any, k: int, class_weights: np.ndarray | None = None) ->
                 f"{(class_weights <= 0).sum()} of {k} classes have none, or weight zero alone: "
                 "give prior a number for each class"
             )
-        return np.asarray(k * class_weights / class_weights.sum())
+        return np.asarray(k * PRIOR * class_weights / class_weights.sum())
     try:
         vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:

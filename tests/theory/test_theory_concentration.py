@@ -36,6 +36,7 @@ def dip(n, rng, density=None):
     return DIPClassifier(
         LogisticRegression(C=1e8),
         density,
+        prior=1.0,
         normalizer=Identity(),
         features="passthrough",
         cv="in-sample",

@@ -420,7 +420,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
             "warning",
             f"The prior overrules the classifier on ID data. {cost}",
             {**numbers},
-            "Use an even prior (prior=1.0), or a smaller one.",
+            "Use an even prior (prior=0.5), or a smaller one.",
         )
     if relative > _SLACK * budget and numbers["brier_cost"] > noise:
         return Finding(

@@ -33,6 +33,7 @@ from ..held_out import (
     share_in_fit,
     warn_of_held_out_rows,
 )
+from ..inputs import PRIOR
 from ..maths.arrays import on_simplex, to_numpy
 from ..networks.batches import (
     Unpack,
@@ -186,7 +187,7 @@ class DIPModule(Decisions, nn.Module):
         pool: str | None = None,
         density: ClassGaussians | None = None,
         score: str = FUSED,
-        prior: Any = 1.0,
+        prior: Any = PRIOR,
         gamma: float = 1.0,
         max_evidence: float | None = None,
         caution: float | None = None,
@@ -248,6 +249,7 @@ class DIPModule(Decisions, nn.Module):
             pool=pool,
             density=ClassGaussians(shrinkage=None),
             score=DENSITY,
+            prior=1.0,
             gamma=gamma,
             normalizer=ZScore(),
             calibrator=PASSTHROUGH,

@@ -142,7 +142,9 @@ def _check_parts(module: Any) -> None:
         raise ValueError("it gives no number for the mean of its own rows")
     if len(module.held_out.evidence):
         evidence = module.evidence_
-        check_increasing(evidence.normalizer_, evidence.held_out_.scores)
+        normalizer = evidence.normalizer_
+        ENTRIES[f"evidence.{type(normalizer).__name__}"].check(normalizer)
+        check_increasing(normalizer, evidence.held_out_.scores)
         if evidence.calibrator_ is not None:
             ENTRIES["calibration.Temperature"].check(evidence.calibrator_)
     if head is not None and (head.in_features, head.out_features) != (density.n_features_, k):

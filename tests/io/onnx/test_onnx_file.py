@@ -149,7 +149,7 @@ def test_inputs_outputs_and_metadata(fitted, tmp_path):
         "density": "GDADensity",
         "classes": NAMES.tolist(),
         "n": 150.0,
-        "prior": [1.0, 1.0, 1.0],
+        "prior": [0.5, 0.5, 0.5],
         "gamma": 1.0,
         "max_evidence": None,
         "threshold": fitted.offset_,

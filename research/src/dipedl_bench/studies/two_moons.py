@@ -161,6 +161,7 @@ def _fit_models(
 
     def as_published(network: Any, density: Any, normalizer: Any) -> DIPClassifier:
         steps: dict[str, Any] = {
+            "prior": 1.0,
             "calibrator": "passthrough",
             "features": "passthrough",
             "cv": "in-sample",

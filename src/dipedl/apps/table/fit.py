@@ -27,7 +27,7 @@ from ...evidence_model import CAUTION
 from ...explanation import Diagnosis, Finding, FindingWarning, UnknownRehearsal, rehearse_unknown
 from ...features.encoding import FAR, scale_with_gaps_far
 from ...features.scaling import FarRowsWarning
-from ...inputs import EMPIRICAL
+from ...inputs import EMPIRICAL, PRIOR
 from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
 from ...protocols import optional
@@ -238,7 +238,7 @@ def build_classifier(
         classifier(request.model, X, request.seed, pixels),
         density,
         cv="auto" if request.time_column is None else TimeSeriesSplit(_BY_TIME),
-        prior=EMPIRICAL if request.prior == EMPIRICAL else 1.0,
+        prior=EMPIRICAL if request.prior == EMPIRICAL else PRIOR,
         false_alarm_rate=request.false_alarms,
         caution=request.caution,
         random_state=request.seed,
