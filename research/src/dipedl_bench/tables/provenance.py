@@ -10,9 +10,9 @@ from ..results.rows import trained_parts_of
 from ..spec.suite import load_suite
 from .table import BenchTable, keep_latest
 
-#: When our default last changed its probabilities, in UTC: since then one price counts withheld
-#: sharpening and doubt together.
-DEFAULT_CHANGED = "2026-11-28T00:05"
+#: When our default last changed its probabilities, in UTC: since then the prior is 1/2 for each
+#: class.
+DEFAULT_CHANGED = "2026-11-28T09:45"
 #: Estimators that fit a temperature and a caution budget unless they are told otherwise.
 _LIKE_DEFAULT = ("DIPClassifier", "DIPModuleMethod", "PolarDIPModuleMethod")
 
