@@ -74,11 +74,11 @@ def test_arrays_are_those_of_the_parts(finished):
     density = load_arrays("tiny", "smoke", "dip-edl", 1, out=out, part="density")
     assert set(own) == {"validation", "test", "ood/kmnist"}
     assert set(net) == set(density) == {*own, "train"}
-    # Definition 3.1 with the z-score of the training rows, by hand
+    # Definition 3.1 with the z-score of the training rows and a prior of 1/2, by hand
     train = density["train"]["log_density"]
     z = (density["ood/kmnist"]["log_density"] - train.mean()) / train.std()
     evidence = 200 * np.exp(z)[:, None] * net["ood/kmnist"]["probabilities"]
-    np.testing.assert_allclose(own["ood/kmnist"]["concentration"], 1 + evidence, rtol=1e-9)
+    np.testing.assert_allclose(own["ood/kmnist"]["concentration"], 0.5 + evidence, rtol=1e-9)
     np.testing.assert_allclose(
         own["test"]["uncertainty"], -density["test"]["log_density"], rtol=1e-12
     )
