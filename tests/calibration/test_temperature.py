@@ -214,18 +214,18 @@ def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
     # The doubt that the temperature was fitted with: that of the classifier's own temperature.
     t0, t1 = model.calibrator_.temperature_, model.temperature_
     P = means(t0, 0.0)
-    brier = (((P * 800 + 1 / 2) / 801.5 - np.eye(3)[held.labels]) ** 2).sum(axis=1).mean()
+    brier = (((P * 400 + 1 / 2) / 401.5 - np.eye(3)[held.labels]) ** 2).sum(axis=1).mean()
     price = model.price()
     caution = CautionBudget((price.allowed - brier) / brier)
-    caution.fit(held.scores, proba=P, y=held.labels, n=800, prior=np.full(3, 0.5))
-    u = 1.5 / (1.5 + 800 * np.exp(caution.transform(held.scores)))[:, None]
+    caution.fit(held.scores, proba=P, y=held.labels, n=400, prior=np.full(3, 0.5))
+    u = 1.5 / (1.5 + 400 * np.exp(caution.transform(held.scores)))[:, None]
 
     def nll(t):
         return -np.log(means(t, u)[np.arange(len(held)), held.labels]).mean()
 
     assert t1 < t0 < 1
-    # At full evidence 1.5 of 801.5 is the prior: 3 / (3 + 1600).
-    own = Temperature(0.0).fit(held.bare_proba, held.labels, n=1600)
+    # At full evidence 1.5 of 401.5 is the prior: 3 / (3 + 800).
+    own = Temperature(0.0).fit(held.bare_proba, held.labels, n=800)
     assert t0 == pytest.approx(own.temperature_, rel=1e-9)
     assert nll(t1) < min(map(nll, np.geomspace(0.05, 20, 200))) + 1e-6
     np.testing.assert_allclose(held.proba, means(t1, 0.0), rtol=1e-9)
