@@ -147,7 +147,7 @@ def test_a_page_says_that_no_price_can_be_computed(tmp_path):
     ("change", "older"),
     [
         ({}, {"dip-edl": (10, 20)}),
-        ({"time": "2026-11-28T04:00:00+00:00"}, {}),
+        ({"time": "2027-11-28T04:00:00+00:00"}, {}),
         ({"estimator": "EDL"}, {}),
         ({"calibrator": "passthrough"}, {}),
     ],
