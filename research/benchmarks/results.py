@@ -196,11 +196,13 @@ class Source:
         """Return how far AUROCs of two seeds are apart, and of two kinds of CPU with one seed.
 
         Root mean squares over methods and OOD sets of a receipt of `dipedl-bench verify`, whose
-        rows are of the first profile.
+        rows are of the first profile; "accuracy" is the mean difference of another kind of CPU.
         """
         cells = {line.name: line.cells for line in self.tables[next(iter(self.rows))].lines}
-        by_cpu, by_seed = [], []
+        by_cpu, by_seed, accuracies = [], [], []
         for row in read_file(receipt) if receipt.exists() else ():
+            accuracy = row["metrics"]["accuracy"]
+            accuracies.append(accuracy["again"] - accuracy["published"])
             for name, of in row["metrics"].items():
                 ours = cells.get(row["method"], {}).get(name)
                 if ours and name.startswith("auroc/"):
@@ -209,6 +211,7 @@ class Source:
         return {
             "cpu": float(np.sqrt(np.mean(by_cpu or [np.nan]))),
             "seed": float(np.sqrt(np.mean(by_seed or [np.nan]))),
+            "accuracy": float(np.mean(accuracies or [np.nan])),
         }
 
     def with_standard_z(self, metric: str) -> float:
