@@ -151,11 +151,11 @@ def test_a_value_cannot_end_its_script(tmp_path):
     assert titles == ["</script><b>&"] and page.count("</script>") == 3
 
 
-def test_command(root, tmp_path):
+def test_command(root, page, tmp_path):
     file = tmp_path / "page.html"
     done = CliRunner().invoke(app, ["page", "--out", str(root), "--file", str(file)])
     assert done.exit_code == 0, done.output
-    assert file.read_text(encoding="utf-8") == render_methods(root)
+    assert file.read_text(encoding="utf-8") == page
     for options in (["--out", str(tmp_path)], ["--file", str(tmp_path / "no" / "page.html")]):
         done = CliRunner().invoke(app, ["page", *options])
         assert done.exit_code == 2 and done.stderr.startswith("dipedl-bench: ")

@@ -19,6 +19,7 @@ def dead_row():
     return row
 
 
+@pytest.mark.slow
 def test_vacuity_is_that_of_the_theory(rows):
     """Proposition 2.12: nu is all that the vacuity knows; the data's own noise is zero here."""
     for row in rows:

@@ -60,9 +60,10 @@ def check(found, expected, tolerance, single):
 
 
 def models():
-    """All models; a second one that is exported as a graph of torch takes seconds."""
+    """All models; those that are exported as graphs of torch take seconds."""
     for name in MODELS:
-        yield pytest.param(name, marks=[pytest.mark.slow] * (name == "module_low_rank"), id=name)
+        of_torch = name in EXPORTED and name in NETWORKS
+        yield pytest.param(name, marks=[pytest.mark.slow] * of_torch, id=name)
 
 
 @needs_versions

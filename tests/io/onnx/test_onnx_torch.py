@@ -224,6 +224,7 @@ def test_layers_and_probabilities_come_from_one_graph(cnn, digits):
         assert proba.dtype == features.dtype == np.float64
 
 
+@pytest.mark.slow
 def test_features_of_another_network_in_its_own_precision(digits):
     training = Training(epochs=1, n_jobs=1)
     classifier = TorchClassifier(MLP((4,)), training).fit(*digits)
