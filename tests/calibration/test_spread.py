@@ -65,7 +65,7 @@ def test_the_mean_and_the_vacuity_stay(data, plain, spread):
 def test_intervals_hold_the_truth_where_those_of_the_evidence_do_not(data, plain, spread):
     P = data.truth["test"]
     was, now = (clf.predict_dirichlet(data.X_test).credible_interval() for clf in (plain, spread))
-    assert coverage_of(P, *was) < 0.8
+    assert coverage_of(P, *was) < 0.6
     assert coverage_of(P, *now) > 0.9
 
 
