@@ -1080,7 +1080,7 @@ MUTANTS = [
     Mutant(
         "held-out scores above those of the final model",
         "src/dipedl/held_out.py",
-        "scores = np.minimum(scores, whole.scores_of(rows, alone))",
+        "scores = np.minimum(scores, whole.scores_of(rows, proba, alone))",
         "scores = scores",
         "tests/calibration/test_folds.py::test_the_rows_of_the_fit_are_flagged_no_more_often_than_asked",
     ),
