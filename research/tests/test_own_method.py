@@ -14,7 +14,6 @@ from dipedl_bench.spec.suite import parse_suite
 
 MODULE = """
 import numpy as np
-from dipedl.baselines import MaxSoftmax
 
 
 class Length:
@@ -40,8 +39,18 @@ class Holes(Length):
         return np.where(np.arange(len(logits)) % 2, np.nan, 0.0)
 
 
-class Whole(MaxSoftmax):
-    pass
+class Whole:
+    def __init__(self, estimator, scale=1.0):
+        self.estimator, self.scale = estimator, scale
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        return self.estimator.predict_proba(X)
+
+    def uncertainty(self, X):
+        return self.scale * (1 - self.predict_proba(X).max(axis=1))
 
 
 class Crash(Length):
@@ -59,6 +68,7 @@ power = 2.0
 title = "Whole"
 estimator = "own_scores:Whole"
 classifier = "net"
+scale = 2.0
 
 [methods.crash]
 title = "Crash"
@@ -92,12 +102,13 @@ def test_methods_outside_the_package_have_rows(module, tmp_path):
             assert own_line(raised.value, part) == f" (line {line} of {module})"
     rows = {row["method"]: row for row in store.rows()}
     assert rows["length"]["config"]["arguments"] == {"power": 2.0}
+    assert rows["whole"]["config"]["arguments"] == {"scale": 2.0}
     features = store.arrays_of(rows["length"], "classifier")
     for split, named in store.arrays_of(rows["length"]).items():
         squares = np.square(features[split]["features"], dtype=np.float64).sum(axis=1)
         np.testing.assert_allclose(named["uncertainty"], -squares, rtol=1e-6)
     whole = store.arrays_of(rows["whole"])["test"]
-    expected = 1 - whole["probabilities"].max(axis=1)
+    expected = 2 * (1 - whole["probabilities"].max(axis=1))
     np.testing.assert_allclose(whole["uncertainty"], expected, atol=1e-12)
 
 
@@ -125,6 +136,14 @@ def test_a_class_that_cannot_be_imported_is_refused(module, name, message):
     module.with_name("broken.py").write_text("class Length(:")
     with pytest.raises(ValueError, match=message):
         build(name, {}, "here")
+
+
+def test_a_class_that_needs_a_network_is_refused_without_one(module):
+    with_network = 'estimator = "own_scores:Whole"\nclassifier = "net"'
+    methods = METHODS.replace(with_network, 'estimator = "own_scores:Whole"')
+    suite = parse_suite(TINY + methods, "tiny.toml")
+    with pytest.raises(ValueError, match=r"methods.whole: own_scores:Whole needs a classifier"):
+        method_parts(suite, "smoke", ["whole"], "tiny.toml")
 
 
 def test_an_argument_that_a_class_does_not_take_is_refused(module):

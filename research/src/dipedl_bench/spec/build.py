@@ -99,6 +99,9 @@ def build(
             )
     values = {key: _value(value, f"{where}.{key}", key) for key, value in arguments.items()}
     fitting = {key: value for key, value in extra.items() if key in known}
+    if requires(make, "estimator"):
+        # while a suite is read there is no network yet
+        fitting.setdefault("estimator", None)
     try:
         made = make(**{**fitting, **values})
     except (TypeError, ValueError) as error:
@@ -243,3 +246,9 @@ def find_settings(name: str, value: Any) -> Iterator[Any]:
 def accepts(function: Any, argument: str) -> bool:
     """Return whether a function takes an argument of this name."""
     return argument in inspect.signature(function).parameters
+
+
+def requires(function: Any, argument: str) -> bool:
+    """Return whether a function takes an argument of this name, and has no default for it."""
+    parameter = inspect.signature(function).parameters.get(argument)
+    return parameter is not None and parameter.default is inspect.Parameter.empty

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from ..datasets.splits import check_loader, own_config
 from ..names import refuse_unknown
 from ..results.receipt import CROSSED_FORMAT, FORMAT, config_hash
-from .build import accepts, build, describe, sources_of, transformer_of
+from .build import accepts, build, describe, requires, sources_of, transformer_of
 from .suite import SPLITS, Data, Method, PartEntry, Profile, Suite, choose, gather_arguments
 from .toml import Frozen, read_model
 
@@ -314,7 +314,10 @@ def _part(
     """Return a part, with every setting in its config, those left at their defaults too."""
     made = build(table["estimator"], table["arguments"], where)
     own = {key: table[key] for key in ("features",) if key in table}
-    own |= {"estimator": table["estimator"], "arguments": describe(made)["settings"]}
+    described = describe(made)
+    # a class outside scikit-learn tells no settings: those of the suite are all that is known
+    known = described["settings"] if isinstance(described, dict) else describe(table["arguments"])
+    own |= {"estimator": table["estimator"], "arguments": known}
     own |= _source_config(table, made, where)
     config = {"format": FORMAT, "data": data, **to_lists(own)}
     if below:
@@ -368,6 +371,8 @@ def _check_method(spec: Method, model: Any, below: Mapping[str, Part], where: st
         raise ValueError(
             f"{where}.sees: 'pixels' needs a classifier, and no density; got {sorted(below)}"
         )
+    if "classifier" not in below and requires(type(model), "estimator"):
+        raise ValueError(f"{where}: {spec.estimator} needs a classifier; name one")
     taken = "network" if pixels and accepts(type(model), "network") else "estimator"
     for role, argument in (("classifier", taken), ("density", "density")):
         if role in below and not accepts(type(model), argument):
