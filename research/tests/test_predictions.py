@@ -147,7 +147,7 @@ def test_predictions_are_read_as_they_were_written(rng, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"seeds": [11]}, ValueError, r"seeds: there are predictions of \[10\], got 11"),
+        ({"seeds": [11]}, ValueError, r"seeds: of 'mnist' there are predictions of \[10\], got 11"),
         ({"methods": ["enrgy"]}, ValueError, "unknown method 'enrgy', did you mean 'energy'"),
         ({"methods": ["edl"]}, ValueError, "unknown method 'edl'"),
         ({"methods": ["energy", "energy"]}, ValueError, "different names, got 'energy' twice"),

@@ -365,6 +365,9 @@ def score_methods(
 
         own = bool(method) and all(":" in name for name in method or ())
         for suite in suites:
+            if not suite.endswith(".npz"):  # before the first is scored, in minutes
+                scoring.find_predictions(suite, profile, _seeds(seeds), published)
+        for suite in suites:
             rows = []
             # beside methods of one's own, those of the suite on the same network and rows
             for methods in [method, None] if own else [method or None]:

@@ -187,7 +187,9 @@ def find_predictions(
     chosen = sorted(files) if seeds is None else list(dict.fromkeys(seeds))
     for seed in chosen:
         if seed not in files:
-            raise ValueError(f"seeds: there are predictions of {sorted(files)}, got {seed}")
+            raise ValueError(
+                f"seeds: of {suite!r} there are predictions of {sorted(files)}, got {seed}"
+            )
     return [files[seed] for seed in chosen]
 
 
@@ -549,7 +551,7 @@ def _warn_of_direction(name: str, model: Any, X: Mapping[str, np.ndarray]) -> No
     known, mixed = (np.asarray(model.uncertainty(X[s])) for s in (CALIBRATION, _SHUFFLED))
     if (auroc := ood_auroc(known, mixed)) < 0.5:
         warnings.warn(
-            f"{name}.uncertainty looks turned round: AUROC {auroc:.2f} of calibration rows against "
+            f"{name}.uncertainty looks turned round: AUROC {auroc:.3f} of calibration rows against "
             "the same rows with shuffled features; it must be higher where the input is less known",
             stacklevel=5,
         )
