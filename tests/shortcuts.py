@@ -1,4 +1,4 @@
-"""What the tests of both projects need not do at every call."""
+"""Shortcuts for the tests of both projects: work that need not be done at every call."""
 
 import os
 from contextlib import suppress

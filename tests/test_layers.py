@@ -27,7 +27,7 @@ LOOKED_AT = (
 
 
 class Module:
-    """What a file below `root` defines, imports and uses, and the parts of its path."""
+    """Return what a file below `root` defines, imports and uses, and the parts of its path."""
 
     def __init__(self, path, root):
         self.parts = path.relative_to(root).with_suffix("").parts

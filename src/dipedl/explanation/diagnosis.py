@@ -24,6 +24,7 @@ from ..evidence_model import CAUTION, EvidenceModel
 from ..features.encoding import PARTS
 from ..features.pipelines import names_after
 from ..held_out import HeldOut, has_learned_rows, held_out_findings
+from ..inputs import PRIOR
 from ..maths.scores import auroc
 from ..metrics import ece
 from ..writing.finding import Diagnosis, Finding, Number
@@ -420,7 +421,7 @@ def _cost(evidence: EvidenceModel) -> Finding:
             "warning",
             f"The prior overrules the classifier on ID data. {cost}",
             {**numbers},
-            "Use an even prior (prior=0.5), or a smaller one.",
+            f"Use an even prior (prior={PRIOR}), or a smaller one.",
         )
     if relative > _SLACK * budget and numbers["brier_cost"] > noise:
         return Finding(
