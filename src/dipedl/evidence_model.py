@@ -317,7 +317,7 @@ class EvidenceModel(BaseEstimator):
         # Without labels the calibrator of an earlier fit stays.
         if held_out.has_labels:
             # k / (k + n): the share of the prior in the mean at full evidence.
-            n = self.n_ * self.gamma / float(np.mean(self.prior))
+            n = self.n_ * self.gamma / float(np.asarray(self.prior).mean())
             self.calibrator_ = fit_calibrator(self.calibrator, held_out, n)
         else:
             self.calibrator_ = getattr(self, "calibrator_", None)
