@@ -224,4 +224,4 @@ def _settings(table: Mapping[str, Any], *above: str) -> Iterator[tuple[tuple[str
         if isinstance(value, Mapping):
             yield from _settings(value, *above, key)
         else:
-            yield (*above, key), json.dumps(value)
+            yield (*above, key), json.dumps(value, sort_keys=True)

@@ -54,9 +54,6 @@ _YOUNG = {
     "spread": (None, "auto"),
     "bootstrap": (False,),
 }
-#: Defaults that have changed, now and as published rows have them: those of methods that the
-#: setting does not touch stay, and docs/protocol.md names the others.
-_CHANGED: dict[str, dict[str, Any]] = {"prior": {"0.5": 1.0}}
 #: Settings that published rows have and the library no longer, at the values that they had.
 _GONE: dict[str, dict[str, Any]] = {
     "KNNDensity": {"index": "exact", "probe": 0.1},
@@ -225,7 +222,7 @@ def describe(value: Any) -> Any:
     else:
         return getattr(value, "__qualname__", type(value).__qualname__)
     values = {
-        key: describe(_CHANGED.get(key, {}).get(str(item), item))
+        key: describe(item)
         for key, item in settings.items()
         if key not in _NO_SETTING and item not in _YOUNG.get(key, ())
     }
