@@ -208,6 +208,18 @@ def test_a_part_that_fails_does_not_stop_the_others(tmp_path):
     assert sum("FAILED" in line for line in lines) == 1  # tried once, not once a method
 
 
+def test_a_profile_for_a_gpu_runs_on_another_device_with_the_same_configuration(tmp_path, finished):
+    path = variant(
+        tmp_path, ("resamples = 0\n", 'resamples = 0\ntraining = { device = "cuda:99" }\n')
+    )
+    result = run(path, out=tmp_path / "out", seeds=[1], methods=["edl"], device="cpu")
+    (row,) = result.rows
+    same = {(r["method"], r["seed"]): r for r in finished[1].rows}["edl", 1]
+    assert row["config_hash"] == same["config_hash"] and row["metrics"] == same["metrics"]
+    with pytest.raises(ValueError, match="device must be"):
+        run(path, out=tmp_path / "out", seeds=[1], methods=["edl"], device="gpu")
+
+
 LONG = (
     "training = { epochs = 2, batch_size = 32, n_jobs = 1 }",
     "training = { epochs = 150, batch_size = 32, n_jobs = 1 }",

@@ -91,6 +91,12 @@ def run(
         float | None,
         typer.Option(help="Seconds; a training pauses in time, and the same command goes on."),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, cpu, cuda: in place of the profile's, for networks that need none."
+        ),
+    ] = None,
     data: DataFolder = None,
     out: Out = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False,
@@ -126,6 +132,7 @@ def run(
                 seeds=_seeds(seeds),
                 out=out,
                 budget=budget,
+                device=device,
                 progress=None if quiet else progress,
             )
         except KeyboardInterrupt:

@@ -55,6 +55,7 @@ def run(
     seeds: Iterable[int] | None = None,
     out: str | os.PathLike[str] | None = None,
     budget: float | None = None,
+    device: str | None = None,
     progress: Say | None = None,
 ) -> RunResult:
     """Run methods of a suite; what is there already is not run again.
@@ -85,6 +86,9 @@ def run(
     budget : float, optional
         Seconds after which nothing is begun. The training of a network pauses at an epoch in time,
         and the next call goes on with it.
+    device : str, optional
+        Where networks are trained: "auto", "cpu", "cuda"; default: as the profile says. It is no
+        part of a configuration, and the rows say it.
     progress : callable, optional
         Gets a line of text now and then.
 
@@ -101,6 +105,10 @@ def run(
         raise ValueError(f"budget must be > 0 seconds, got {budget!r}")
     deadline = None if budget is None else time.monotonic() + budget
     loaded = load_suite(suite)
+    if device is not None:
+        setting = loaded.profile(profile)
+        setting = setting.model_copy(update={"training": {**setting.training, "device": device}})
+        loaded = loaded.model_copy(update={"profiles": {**loaded.profiles, profile: setting}})
     store = Store(out or default_root(), loaded.name, profile)
     axes: dict[str, Any] = {"methods": methods, "datasets": datasets, "classifiers": classifiers}
     cells = plan(loaded, profile, file_of(suite), seeds=seeds, **axes)
