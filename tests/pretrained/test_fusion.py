@@ -1,12 +1,11 @@
-"""The fused score of a DIPModule is that of FusedDensity for one density and the classifier."""
+"""The fused score of a DIPModule is FusedDensity's formula of log-density and logit margin."""
 
 import numpy as np
 import pytest
 import torch
 from scipy import special
 
-from dipedl.dirichlet import confidence
-from dipedl.pretrained.evidence_head import ConfidenceFusion, _table
+from dipedl.pretrained.evidence_head import ConfidenceFusion, _table, logit_margin
 
 
 def rows(seed, n, k=4):
@@ -24,9 +23,9 @@ def fitted(dtype):
 def reference(log_density, logits, table=_table):
     """The formula of FusedDensity by scipy, given tables of the same rows."""
     held, held_logits = rows(0, 300)
-    sure = [confidence(special.softmax(x, axis=1)) for x in (held_logits, logits)]
+    sure = [[np.mean(row.max() - row) for row in x] for x in (held_logits, logits)]
     z_d = table("log-density", held).transform(log_density)
-    z_c = table("confidence", sure[0]).transform(sure[1])
+    z_c = table("logit margin", np.array(sure[0])).transform(np.array(sure[1]))
     objection = special.log_ndtr(z_d + 1) + special.log_ndtr(z_c)
     return -np.sqrt(-2 * objection) + 1e-3 * (z_d + z_c) / 2
 
@@ -40,6 +39,26 @@ def test_score_is_that_of_fused_density(dtype, rtol):
     got = fitted(dtype)(torch.tensor(log_density, dtype=dtype), torch.tensor(logits, dtype=dtype))
     expected = reference(log_density, logits)
     np.testing.assert_allclose(got.double(), expected, rtol=rtol, atol=20 * rtol)
+
+
+def test_the_logit_margin_is_that_of_the_probabilities():
+    _, logits = rows(1, 50)
+    expected = [np.mean([max(row) - logit for logit in row]) for row in logits]
+    shifted = logits + np.linspace(-5, 5, 50)[:, None]
+    for same in (logits, shifted, special.log_softmax(logits, axis=1)):
+        np.testing.assert_allclose(logit_margin(same), expected)
+        np.testing.assert_allclose(logit_margin(torch.from_numpy(same)), expected)
+    two = logits[:, :2]
+    order = np.argsort(special.softmax(two, axis=1).max(axis=1))
+    assert np.array_equal(np.argsort(logit_margin(two)), order)
+
+
+def test_a_class_that_is_ruled_out_hides_none_of_the_others():
+    """A class masked with -inf, as language models do, is the same for all rows."""
+    _, logits = rows(1, 50)
+    masked = np.column_stack([logits, np.full(50, -np.inf)])
+    expected = (4 * logit_margin(logits) + 100) / 5
+    np.testing.assert_allclose(logit_margin(masked), expected)
 
 
 def test_a_held_out_row_takes_no_part_in_its_own_tables():
@@ -56,7 +75,9 @@ def test_a_held_out_row_takes_no_part_in_its_own_tables():
 
 def test_what_never_varies_is_refused():
     log_density, logits = rows(0, 100)
-    with pytest.raises(ValueError, match=r"confidence is the same.*held-out rows.*score='density'"):
+    with pytest.raises(
+        ValueError, match=r"logit margin is the same.*held-out rows.*score='density'"
+    ):
         ConfidenceFusion(torch.float64).learn(log_density, 0 * logits)
 
 

@@ -108,9 +108,9 @@ class DIPModule(Decisions, nn.Module):
         Settings of the density; it is not changed itself. Default: ``ClassGaussians()``, a full
         covariance per class with OAS shrinkage.
     score : {"fused", "density"}, default="fused"
-        What ranks inputs. "fused": the log-density and the network's own confidence, either of
-        which may object, as `dipedl.density.FusedDensity` joins one density and the classifier.
-        "density": the log-density alone, as the paper.
+        What ranks inputs. "fused": the log-density, and how far the largest logit lies above the
+        mean of all; either may object, by the formula of `dipedl.density.FusedDensity`. "density":
+        the log-density alone, as the paper.
     prior, gamma, max_evidence, false_alarm_rate : optional
         As of `dipedl.DIPClassifier`.
     caution : float in [0, 1], default=0.02
@@ -160,7 +160,9 @@ class DIPModule(Decisions, nn.Module):
     ----------
     Carlotti, Gligić, Farahi, "Density-Informed Pseudo-Counts for Calibrated Evidential Deep
     Learning", Definition 3.1. Mukhoti, Kirsch, van Amersfoort, Torr, Gal, "Deep deterministic
-    uncertainty: a new simple baseline", CVPR (2023), on the density of features.
+    uncertainty: a new simple baseline", CVPR (2023), on the density of features. Hendrycks et al.,
+    "Scaling out-of-distribution detection for real-world settings", ICML (2022), on the largest
+    logit.
 
     Examples
     --------

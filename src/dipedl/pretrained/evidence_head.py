@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy import special
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor, nn
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from ..calibration.spread import Spread, supported_strength
 from ..calibration.temperature import Temperature, inverse_temperature
 from ..density.ensemble import MARGIN, NormalScores, fuse_scores
-from ..dirichlet import LEAST_DOUBT, Dirichlet, concentration, confidence, vacuity
+from ..dirichlet import Dirichlet, concentration, vacuity
 from ..evidence import (
     CautionBudget,
     Identity,
@@ -35,7 +34,7 @@ from ..evidence_model import (
 )
 from ..held_out import HeldOut
 from ..inputs import prior_vector
-from ..maths.arrays import check_positive_number, check_rate, to_numpy
+from ..maths.arrays import Array, check_positive_number, check_rate, namespace, to_numpy
 from .class_gaussians import ReadableGaussians
 from .distances import BufferedModule
 
@@ -329,20 +328,20 @@ class DensityAlone(nn.Module):
 class ConfidenceFusion(BufferedModule):
     r"""``s = -sqrt(-2 [log Phi(z_d + 1) + log Phi(z_c)]) + 1e-3 (z_d + z_c) / 2``.
 
-    z_d and z_c are normal scores of the log-density and of the confidence among held-out rows, of
-    at most 65 knots each: `dipedl.density.FusedDensity` of one density and the classifier, both of
-    weight 1. Each may object to an input and neither can vouch for it; the density begins to
-    object one standard deviation below its median.
+    z_d and z_c are normal scores of the log-density and of `logit_margin` among held-out rows, of
+    at most 65 knots each: the formula of `dipedl.density.FusedDensity` for two experts of weight 1.
+    Each may object to an input and neither can vouch for it; the density begins to object one
+    standard deviation below its median.
     """
 
     needs_logits = True
     knots: Tensor
-    values: Tensor
+    normal_scores: Tensor
     scales: Tensor
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
-        self.knots = self.values = torch.empty(2, 0, dtype=dtype, device="cpu")
+        self.knots = self.normal_scores = torch.empty(2, 0, dtype=dtype, device="cpu")
         self.scales = torch.full((2,), torch.nan, dtype=dtype, device="cpu")
 
     def learn(self, log_density: np.ndarray, logits: Any) -> np.ndarray:
@@ -351,7 +350,7 @@ class ConfidenceFusion(BufferedModule):
         Each row is scored by tables of rows without it, as new ones are: thresholds from tables
         that the row itself has set would be crossed too often.
         """
-        sure = confidence(special.softmax(logits, axis=1))
+        sure = logit_margin(logits)
         self._tabulate(log_density, sure)
         scores, block = np.empty(len(sure)), np.arange(len(sure)) % _BLOCKS
         for own in (block == b for b in np.unique(block)):
@@ -361,14 +360,14 @@ class ConfidenceFusion(BufferedModule):
         return scores
 
     def _tabulate(self, log_density: np.ndarray, sure: np.ndarray) -> None:
-        """Take the tables of log-densities and confidences (m,) into the buffers."""
-        tables = [_table("log-density", log_density), _table("confidence", sure)]
+        """Take the tables of log-densities and logit margins (m,) into the buffers."""
+        tables = [_table("log-density", log_density), _table("logit margin", sure)]
         size = max(len(table.knots_) for table in tables)
         # Filled up with the last knot, which is never looked beyond.
         knots = np.array([_pad(table.knots_, size) for table in tables])
         values = np.array([_pad(table.normal_scores_, size) for table in tables])
         self.knots = torch.from_numpy(knots).to(self.knots)
-        self.values = torch.from_numpy(values).to(self.values)
+        self.normal_scores = torch.from_numpy(values).to(self.normal_scores)
         self.scales = torch.from_numpy(np.array([t.scale_ for t in tables])).to(self.scales)
 
     def _scores(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
@@ -378,7 +377,7 @@ class ConfidenceFusion(BufferedModule):
 
     def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
         """Score (n,) of log-densities (n,) and logits (n, k), in standard deviations."""
-        sure = _confidence(logits.to(self.knots.dtype))
+        sure = logit_margin(logits.to(self.knots.dtype))
         z = self._normal_scores(torch.stack([log_density.to(self.knots.dtype), sure]))
         # PyTorch has no log_ndtr on Apple's GPUs.
         host = z.cpu() if z.device.type == "mps" else z
@@ -392,7 +391,7 @@ class ConfidenceFusion(BufferedModule):
         last = self.knots.shape[1] - 1
         right = torch.searchsorted(self.knots, inside).clamp(1, last)
         x0, x1 = self.knots.gather(1, right - 1), self.knots.gather(1, right)
-        y0, y1 = self.values.gather(1, right - 1), self.values.gather(1, right)
+        y0, y1 = (self.normal_scores.gather(1, at) for at in (right - 1, right))
         # The first of equal knots ends its piece; the first piece alone may have no width.
         share = (inside - x0) / (x1 - x0).clamp(min=torch.finfo(x.dtype).tiny)
         beyond = (x - inside) / self.scales[:, None]
@@ -401,6 +400,8 @@ class ConfidenceFusion(BufferedModule):
 
 Score = DensityAlone | ConfidenceFusion
 FUSED, DENSITY = "fused", "density"
+#: Most nats that a class counts in `logit_margin`: a network may rule one out, with -inf.
+_RULED_OUT = 100.0
 #: Parts of the fused score, as columns of ``held_out_.components``.
 DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 
@@ -410,6 +411,19 @@ def blank_score(name: Any, dtype: torch.dtype) -> Score:
     if name not in (FUSED, DENSITY):
         raise ValueError(f"score must be one of {[FUSED, DENSITY]}, got {name!r}")
     return ConfidenceFusion(dtype) if name == FUSED else DensityAlone()
+
+
+def logit_margin(logits: Array) -> Array:
+    """Return ``mean_c min(max_j l_j - l_c, 100)`` of logits or log-probabilities (n, k), (n,).
+
+    In nats; larger is surer. A softmax hides how far the largest logit lies above the others once
+    they are small; their difference does not, and what is added to all of a row is no matter.
+    Hendrycks et al., "Scaling out-of-distribution detection for real-world settings", ICML (2022),
+    on the largest logit.
+    """
+    xp = namespace(logits)
+    margins = xp.max(logits, axis=1, keepdims=True) - logits
+    return xp.mean(xp.clip(margins, max=_RULED_OUT), axis=1)
 
 
 def _table(name: str, column: np.ndarray) -> NormalScores:
@@ -427,14 +441,6 @@ def _table(name: str, column: np.ndarray) -> NormalScores:
     table.knots_ = np.interp(spaced, table.normal_scores_, table.knots_)
     table.normal_scores_ = spaced
     return table
-
-
-def _confidence(logits: Tensor) -> Tensor:
-    proba = torch.softmax(logits, dim=1)
-    classes = torch.arange(proba.shape[1], device=proba.device)
-    # Summed over the other classes: 1 - max is 0 for every confident row, and they all tie.
-    others = torch.where(classes == proba.argmax(dim=1, keepdim=True), 0.0, proba).sum(1)
-    return -torch.log(others.clamp(min=LEAST_DOUBT))
 
 
 def _pad(table: np.ndarray, size: int) -> np.ndarray:
@@ -456,8 +462,7 @@ class FusedParts:
         return {DENSITY_PART: self.gaussians}
 
     def component_scores(self, Z: np.ndarray, proba: np.ndarray) -> dict[str, np.ndarray]:
-        """Log-density of features Z (n, p) and confidence of probabilities (n, k)."""
-        return {
-            DENSITY_PART: self.gaussians.score_samples(Z),
-            CONFIDENCE_PART: confidence(proba),
-        }
+        """Log-density of features Z (n, p) and logit margin of probabilities (n, k)."""
+        with np.errstate(divide="ignore"):
+            margin = logit_margin(np.log(proba))
+        return {DENSITY_PART: self.gaussians.score_samples(Z), CONFIDENCE_PART: margin}

@@ -11,11 +11,10 @@ import torch
 from scipy import special
 from torch import Tensor, nn
 
-from ..dirichlet import confidence
 from ..held_out import HeldOut, Origin
 from ..maths.arrays import to_numpy
 from .class_gaussians import ClassGaussians, ReadableGaussians
-from .evidence_head import CONFIDENCE_PART, DENSITY_PART, FusedParts, evidence_numbers
+from .evidence_head import CONFIDENCE_PART, DENSITY_PART, FusedParts, evidence_numbers, logit_margin
 from .features import Rows
 
 __all__ = []
@@ -82,7 +81,7 @@ class HeldOutRows(nn.Module):
         result = replace(result, proba=proba, labels=self.labels.numpy().astype(np.int64))
         if not len(self.log_density):
             return result
-        parts = np.column_stack([to_numpy(self.log_density), confidence(proba)])
+        parts = np.column_stack([to_numpy(self.log_density), logit_margin(to_numpy(self.logits))])
         return replace(result, components=parts, component_names=(DENSITY_PART, CONFIDENCE_PART))
 
     def set_model(self, model: Any, density: ClassGaussians, classes: np.ndarray) -> None:

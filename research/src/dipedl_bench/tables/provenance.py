@@ -11,10 +11,11 @@ from ..spec.suite import load_suite
 from .table import BenchTable, keep_latest
 
 #: When our default last changed its probabilities, in UTC: since then the prior is 1/2 for each
-#: class.
+#: class. Those of `DIPModule` in between, which got another score on that day, are made again.
 DEFAULT_CHANGED = "2026-11-28T09:45"
 #: Estimators that fit a temperature and a caution budget unless they are told otherwise.
-_LIKE_DEFAULT = ("DIPClassifier", "DIPModuleMethod", "PolarDIPModuleMethod")
+_MODULES = ("DIPModuleMethod", "PolarDIPModuleMethod")
+_LIKE_DEFAULT = ("DIPClassifier", *_MODULES)
 
 
 def machines(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -66,10 +67,12 @@ def describe_older(table: BenchTable, rows: Iterable[Mapping[str, Any]]) -> str:
     if not by_seeds:
         return ""
     parts = [f"{', '.join(of)} (seeds {seeds})" for seeds, of in by_seeds.items()]
+    modules = any(row["config"].get("estimator") in _MODULES for row in rows)
+    ranks = ", but of `DIPModule`, which ranks by another score now" if modules else ""
     return (
         "Made before the default [last changed its probabilities](protocol.md#published-rows), and "
-        f"not yet run again: {'; '.join(parts)}. Labels and AUROC are as today; Brier scores, "
-        "prices, NLL and ECE are not."
+        f"not yet run again: {'; '.join(parts)}. Labels and AUROC are as today{ranks}; Brier "
+        "scores, prices, NLL and ECE are not."
     )
 
 
