@@ -1058,9 +1058,16 @@ MUTANTS = [
     Mutant(
         "the calibrator counts a prior of ones whatever the prior",
         "src/dipedl/evidence_model.py",
-        "self.n_ * self.gamma / float(prior.mean())",
+        "self.n_ * self.gamma / float(np.asarray(self.prior).mean())",
         "self.n_ * self.gamma",
         "tests/calibration/test_temperature.py::test_the_temperature_of_a_fit_is_that_of_the_posterior_mean",
+    ),
+    Mutant(
+        "the calibrator counts rows whatever gamma",
+        "src/dipedl/evidence_model.py",
+        "self.n_ * self.gamma / float(np.asarray(self.prior).mean())",
+        "self.n_ / float(np.asarray(self.prior).mean())",
+        "tests/calibration/test_temperature.py::test_the_calibrator_of_a_fit_counts_the_evidence_that_gamma_gives",
     ),
     Mutant(
         "rows take part in their own normal scores",

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from dipedl import DIPClassifier
 from dipedl.calibration.temperature import Temperature
+from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget
 from dipedl.evidence_model import calibrate_in_share
 
@@ -192,6 +193,37 @@ REFUSED = [
 def test_it_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(("gamma", "prior"), [(0.02, 0.5), (50.0, 0.5), (0.02, 2.0)])
+def test_the_calibrator_of_a_fit_counts_the_evidence_that_gamma_gives(gamma, prior):
+    """Its likelihood is that of the mean of Dirichlet(prior + n gamma p), row by row.
+
+    The forest has zeros, which cost what the prior leaves them.
+    """
+    X, y = make_classification(200, 4, n_informative=3, n_redundant=0, n_classes=3, random_state=0)
+    clf = DIPClassifier(
+        RandomForestClassifier(5, random_state=0),
+        GDADensity(),
+        prior=prior,
+        gamma=gamma,
+        calibrator=Temperature(0.0),
+        spread=None,
+    )
+    model = clf.fit(X, y).evidence_
+    held, own = model.held_out_, model.calibrator_
+    assert (held.bare_proba == 0).any()
+
+    def naive(t):
+        total = 0.0
+        for p, label in zip(held.bare_proba, held.labels, strict=True):
+            alpha = prior + len(X) * gamma * p ** (1 / t) / sum(p ** (1 / t))
+            total -= np.log(alpha[label] / sum(alpha))
+        return total / len(held)
+
+    assert own.bare_nll_ == pytest.approx(naive(1.0), rel=1e-9)
+    assert own.nll_ == pytest.approx(naive(own.temperature_), rel=1e-9)
+    assert own.nll_ <= min(map(naive, np.geomspace(0.05, 20, 60))) + 1e-9
 
 
 def test_the_temperature_of_a_fit_is_that_of_the_posterior_mean():
