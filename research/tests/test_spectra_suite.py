@@ -113,7 +113,7 @@ def test_a_suite_that_extends_another():
     with pytest.raises(ValueError, match=r"x.toml: extends: unknown suite 'spectrum'.*spectra"):
         parse_suite('[suite]\nname = "a"\nextends = "spectrum"\n', "x.toml")
     text = '[suite]\nname = "a"\nextends = "spectra"\n[profiles.p]\nextends = "publish"\n'
-    with pytest.raises(ValueError, match=r"profiles.p.extends: unknown profile 'publish'"):
+    with pytest.raises(ValueError, match=r"profiles.p.extends: unknown name above it 'publish'"):
         parse_suite(text, "x.toml")
 
 

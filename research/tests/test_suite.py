@@ -224,6 +224,35 @@ def test_a_suite_that_extends_what_is_not_there_is_refused(old, new, message):
         parse_suite(BORROWED.replace(old, new), "mine.toml")
 
 
+def test_a_suite_extends_one_in_a_file_beside_it(tmp_path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "mine.toml").write_text(BORROWED)
+    text = '[suite]\nname = "third"\ntitle = "Third"\nextends = "base/mine.toml"\nseeds = [2]\n'
+    text += '[methods.colder]\nextends = "twice"\ntemperature = 0.5\n'
+    (tmp_path / "third.toml").write_text(f'{text}[profiles.smoke]\nextends = "smoke"\n')
+    third, mine = load_suite(tmp_path / "third.toml"), parse_suite(BORROWED, "mine.toml")
+    assert (third.seeds, third.ood) == ((2,), mine.ood)
+    assert third.profiles == mine.profiles
+    colder = {**mine.methods["twice"], "temperature": 0.5}
+    assert third.methods == {**mine.methods, "colder": colder}
+
+
+@pytest.mark.parametrize(
+    ("bases", "error", "message"),
+    [
+        (("a.toml", ""), ValueError, "a.toml: extends: suite 'a' extends itself"),
+        (("b.toml", "a.toml"), ValueError, "b.toml: .* 'b' extends itself, by 'a.toml'"),
+        (("c.toml", ""), FileNotFoundError, "a.toml: extends: no suite file .*c.toml"),
+    ],
+)
+def test_a_file_that_extends_itself_or_none_is_refused(tmp_path, bases, error, message):
+    for name, base in zip("ab", bases, strict=True):
+        text = f'[suite]\nname = "{name}"\ntitle = "T"\nextends = "{base}"\n'
+        (tmp_path / f"{name}.toml").write_text(text)
+    with pytest.raises(error, match=message):
+        load_suite(tmp_path / "a.toml")
+
+
 def test_a_crossed_suite_can_be_extended():
     text = '[suite]\nname = "own"\ntitle = "Own"\nseeds = [1]\nextends = "defaults"\n'
     text += '[methods.far]\ntitle = "Far"\nestimator = "KNNDistance"\ngroup = "baseline"\n'

@@ -28,7 +28,7 @@ from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
 from .held_out import HeldOut, warn_of_held_out_rows
 from .inputs import check_weights, validate_calibration_rows, validate_groups
-from .maths.arrays import check_rate
+from .maths.arrays import check_flag, check_rate
 from .maths.scores import round_up
 from .writing.finding import warn_caller
 from .writing.numbers import plain_labels
@@ -227,6 +227,7 @@ class Decisions:
         --------
         dipedl.decisions.conformal_p_values : the formula.
         """
+        check_flag("by_class", by_class)
         held_out, scores = self.held_out_rows(), self.proba_and_scores(X)[1]
         labels = self._held_out_labels("p_value by class") if by_class else None
         if labels is not None and len(self._classes_below(1)):
@@ -718,6 +719,7 @@ class Decisions:
 
     def alarm_threshold(self, alpha: float | None, by_class: bool = False) -> float:
         """Return the score below which at most a share `alpha` of ID inputs lies, or of a class."""
+        check_flag("by_class", by_class)
         if by_class:
             self._held_out_labels("predict_ood by class")
             rate = self.alarm_rate if alpha is None else check_rate(alpha, "alpha")

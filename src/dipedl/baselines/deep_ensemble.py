@@ -23,7 +23,7 @@ from ..inputs import (
     validate_inputs,
     validate_inputs_and_labels,
 )
-from ..maths.arrays import check_integer
+from ..maths.arrays import check_flag, check_integer
 from ..maths.gamma import log_ratio
 from ..protocols import atomic
 from ..writing.finding import warn_caller
@@ -163,6 +163,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
             If the estimator has no ``random_state`` or is frozen, or another argument is invalid.
         """
         check_integer("n_members", self.n_members, 2)
+        check_flag("bootstrap", self.bootstrap)
         self.__dict__.pop("held_out_", None)  # of an earlier fit
         X, y = validate_inputs_and_labels(self, X, y)
         check_class_counts(y)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..evidence.normalizers import weighted_quantile
-from ..maths.arrays import check_choice, check_proba, check_rate, class_indices
+from ..maths.arrays import check_choice, check_flag, check_proba, check_rate, class_indices
 from .p_values import held_out_array, weights_or_ones
 
 __all__ = ["conformal_quantile", "prediction_sets"]
@@ -141,6 +141,7 @@ def prediction_sets(
     array([[ True,  True],
            [ True,  True]])
     """
+    check_flag("by_class", by_class)
     P = check_proba("proba", proba)
     held_out = check_proba("held_out_proba", held_out_proba)
     if P.shape[1] != held_out.shape[1]:

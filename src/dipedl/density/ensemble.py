@@ -22,7 +22,14 @@ from ..dirichlet import confidence
 from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..inputs import require_fitted, validate_features
-from ..maths.arrays import Array, check_magnitude, check_number, check_proba, special_functions
+from ..maths.arrays import (
+    Array,
+    check_flag,
+    check_magnitude,
+    check_number,
+    check_proba,
+    special_functions,
+)
 from ..maths.scores import auroc, auroc_variance, placements
 from ..maths.seeds import seed
 from ..protocols import atomic
@@ -560,6 +567,7 @@ class DensitySelector(DensityEnsemble):
         wrong: Rows | None = None,
     ) -> Self:
         """Rank the candidates and choose; see `DensityEnsemble`."""
+        check_flag("fuse", self.fuse)
         fusion = FusedDensity(self.candidates, random_state=self.random_state)
         fusion.estimators_, fusion.failed_ = self.estimators_, self.failed_
         fusion.reach_ = self.reach_

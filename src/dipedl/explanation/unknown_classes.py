@@ -31,7 +31,7 @@ from ..inputs import (
     validate_groups,
     validate_training_rows,
 )
-from ..maths.arrays import check_integer
+from ..maths.arrays import check_flag, check_integer
 from ..maths.seeds import seed
 from ..protocols import optional
 from ..writing import notebook
@@ -396,6 +396,7 @@ def rehearse_unknown(
     >>> found.classes, found.flagged[:, 0].tolist()
     (('0', '1', '2'), [50, 33, 46])
     """
+    check_flag("select", select)
     clf, before = last_step(clf)
     _refuse_frozen(clf)
     X = encode_table_rows(clf, X if before is None else before.transform(X))

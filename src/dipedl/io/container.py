@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import stat
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,12 +34,15 @@ class ModelFileError(ValueError):
 def versions(*packages: str) -> dict[str, str | None]:
     """Versions of dipedl, Python and `packages`; None for one that is not installed."""
     found: dict[str, str | None] = {"dipedl": __version__, "python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
+    return found | {package: _installed_version(package) for package in packages}
+
+
+@cache  # reading metadata takes milliseconds
+def _installed_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def write(path: Path, manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:

@@ -185,6 +185,12 @@ def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` is True or False; the string "no" would be true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
 def check_positive(name: str, value: Array) -> None:
     """Raise ValueError unless every entry of `value` is finite and > 0."""
     bad = ~(namespace(value).isfinite(value) & (value > 0))

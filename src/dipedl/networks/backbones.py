@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from ..maths.arrays import check_choice, check_integer, check_number
-from .checks import check_flag
+from ..maths.arrays import check_choice, check_flag, check_integer, check_number
 
 __all__ = ["MLP", "Architecture", "FastCNN", "LeNet5", "Network"]
 

@@ -23,12 +23,6 @@ def check_pixels(name: str, X: Any, use: str = "", remedy: str = "") -> None:
         )
 
 
-def check_flag(name: str, value: Any) -> None:
-    """Raise TypeError unless `value` is True or False; the string "no" would be true."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-
-
 def label_mask(alpha: Tensor, y: Any) -> Tensor:
     """True at the label of each row of `alpha` (n, k), shape (n, k); y (n,) is checked."""
     n, k = alpha.shape

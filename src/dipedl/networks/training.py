@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..maths.arrays import check_choice, check_integer, check_number
+from ..maths.arrays import check_choice, check_flag, check_integer, check_number
 from ..writing.files import writable_target, write_file
 from ..writing.progress import LiveLine
-from .checks import check_data, check_flag
+from .checks import check_data
 from .device import (
     device_type,
     limit_threads,

@@ -526,7 +526,7 @@ class DIPModule(Decisions, nn.Module):
         """
         now = self.snapshot()
         scores = now.score_samples(*args, **kwargs)
-        if alpha is None and not by_class:
+        if alpha is None and by_class is False:
             return now.head.flags(scores)
         return torch.where(scores >= now.alarm_threshold(alpha, by_class), 1, -1)
 

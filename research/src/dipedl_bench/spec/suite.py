@@ -325,11 +325,7 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
                 f"no suite file {str(path)!r}; pass the path of your TOML file, or one of "
                 f"{suite_names()}"
             )
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: must be a TOML file in UTF-8; save it as UTF-8") from error
-        suite = parse_suite(text, str(path))
+        suite = parse_suite(_read_text(path), str(path))
         if suite.name in suite_names():
             raise ValueError(
                 f"{path}: suite.name: {suite.name!r} is a suite of the package, whose rows would "
@@ -338,6 +334,14 @@ def load_suite(name: str | os.PathLike[str]) -> Suite:
         return suite
     # Its tables can be changed, and the cached suite is everybody's.
     return _of_package(str(name)).model_copy(deep=True)
+
+
+def _read_text(path: Path) -> str:
+    """Return the text of a suite's file; ValueError if it is not in UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: must be a TOML file in UTF-8; save it as UTF-8") from error
 
 
 @cache
@@ -349,39 +353,53 @@ def _of_package(name: str) -> Suite:
 def parse_suite(text: str, where: str) -> Suite:
     """A suite from the text of its file; `where` names the file in errors.
 
-    With the key ``extends``, the name of a suite of the package, it has the OOD sets and
-    seeds of that suite unless it names its own, and its data sets, parts and methods, with its own
-    beside them, which replace those of the same name; a profile that extends one of that suite's
-    has its settings, with its own on top.
+    With the key ``extends``, the name of a suite of the package or the path of a TOML file, from
+    the folder of `where`, it has the OOD sets and seeds of that suite unless it names its own, and
+    its data sets, parts and methods, with its own beside them, which replace those of the same
+    name; a profile that extends one of that suite's has its settings, with its own on top.
     """
-    tables = read_tables(text, where)
-    head = tables.pop("suite", {})
-    base = head.pop("extends", None)
-    if base:
-        if base == head.get("name"):
-            raise ValueError(
-                f"{where}: extends: suite {base!r} extends itself; choose another name"
-            )
-        refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
-        other = read_tables((_FOLDER / f"{base}.toml").read_text(encoding="utf-8"), f"{base}.toml")
-        known = _extend_each(other["profiles"])
-        profiles = {
-            name: _extend(profile, known, "profile", f"{where}: profiles.{name}.extends")
-            for name, profile in tables.get("profiles", {}).items()
-        }
-        shared = {
-            key: _extend_each(tables.get(key, {}), _extend_each(other.get(key, {})), where)
-            for key in ("datasets", "classifiers", "densities", "methods")
-        }
-        tables = {**tables, **shared, "profiles": profiles}
-        head = {
-            key: other["suite"][key]
-            for key in ("ood", "near", "far", "seeds")
-            if key in other["suite"]
-        } | head
-    suite = read_model(Suite, {**head, **tables}, where, "suite")
+    tables = _complete(read_tables(text, where), where)
+    suite = read_model(Suite, {**tables.pop("suite", {}), **tables}, where, "suite")
     _check_names(suite, where)
     return suite
+
+
+def _complete(tables: Table, where: str, above: tuple[str, ...] = ()) -> Table:
+    """Return the tables of a file on top of those of the suite that it extends.
+
+    `above` holds names and paths of the suites that led here.
+    """
+    head = tables.get("suite", {})
+    if not (base := head.get("extends")):
+        return tables
+    is_file = str(base).endswith(".toml")
+    path = Path(where).parent / base if is_file else _FOLDER / f"{base}.toml"
+    above = (*above, str(head.get("name")), os.path.abspath(where))
+    if (os.path.abspath(path) if is_file else base) in above:
+        raise ValueError(
+            f"{where}: extends: suite {head.get('name')!r} extends itself, by {base!r}; extend "
+            f"another suite, such as one of {suite_names()}"
+        )
+    if not is_file:
+        refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
+        other = read_tables(path.read_text(encoding="utf-8"), f"{base}.toml")
+    elif path.is_file():
+        other = _complete(read_tables(_read_text(path), str(path)), str(path), above)
+    else:
+        raise FileNotFoundError(
+            f"{where}: extends: no suite file {str(path)!r}; name a file, as seen from the folder "
+            f"of this one, or one of {suite_names()}"
+        )
+    shared = {
+        key: _extend_each(tables.get(key, {}), _extend_each(other.get(key, {})), f"{where}: {key}.")
+        for key in ("profiles", "datasets", "classifiers", "densities", "methods")
+    }
+    own = tables.get("profiles", {})
+    shared["profiles"] = {name: shared["profiles"][name] for name in own}
+    theirs = other.get("suite", {})
+    inherited = {key: theirs[key] for key in ("ood", "near", "far", "seeds") if key in theirs}
+    own_head = {key: value for key, value in head.items() if key != "extends"}
+    return {**tables, **shared, "suite": inherited | own_head}
 
 
 def gather_arguments(table: Table, entry: type[Frozen]) -> Table:
@@ -392,23 +410,17 @@ def gather_arguments(table: Table, entry: type[Frozen]) -> Table:
 
 
 def _extend_each(
-    section: Mapping[str, Any], above: Mapping[str, Any] | None = None, where: str = ""
+    section: Mapping[str, Any], above: Mapping[str, Any] | None = None, place: str = ""
 ) -> Table:
     """The tables `above` and of a section, each with those keys of one above that it extends."""
     result: Table = dict(above or {})
-    place = f"{where}: " if where else ""
     for name, table in section.items():
-        result[name] = _extend(table, result, "name above it", f"{place}{name}.extends")
+        if isinstance(table, Mapping) and "extends" in table:
+            base = table["extends"]
+            refuse_unknown("name above it", [base], result, f"{place}{name}.extends")
+            table = {**result[base], **{k: v for k, v in table.items() if k != "extends"}}
+        result[name] = table
     return result
-
-
-def _extend(table: Any, known: Mapping[str, Table], what: str, where: str) -> Any:
-    """The table of `known` that a table extends, if it does, with its own keys on top."""
-    if not isinstance(table, Mapping) or "extends" not in table:
-        return table
-    refuse_unknown(what, [table["extends"]], known, where)
-    own = {key: value for key, value in table.items() if key != "extends"}
-    return {**known[table["extends"]], **own}
 
 
 def _check_names(suite: Suite, where: str) -> None:

@@ -23,7 +23,7 @@ from zuko.transforms import (
     PermutationTransform,
 )
 
-from ...maths.arrays import check_integer
+from ...maths.arrays import check_flag, check_integer
 
 __all__ = ["MaskedAutoregressive"]
 
@@ -84,6 +84,8 @@ class MaskedAutoregressive:
     def __post_init__(self) -> None:
         """Refuse settings that cannot be built."""
         check_integer("transforms", self.transforms)
+        for name in ("residual", "batch_norm", "between_batch_norm"):
+            check_flag(name, getattr(self, name))
         if not isinstance(self.hidden, tuple) or not self.hidden:
             raise ValueError(f"hidden must be a tuple of one width or more, got {self.hidden!r}")
         for width in self.hidden:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...maths.arrays import check_integer, check_number
+from ...maths.arrays import check_flag, check_integer, check_number
 from ..checks import check_pixels
 
 __all__ = ["Dequantization", "Standardization"]
@@ -140,7 +140,8 @@ class Dequantization:
     jacobian: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse invalid `levels` or `logit`."""
+        """Refuse invalid settings."""
+        check_flag("jacobian", self.jacobian)
         check_integer("levels", self.levels)
         if self.levels < 2:
             raise ValueError(f"levels must be at least 2, got {self.levels!r}")
