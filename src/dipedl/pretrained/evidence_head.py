@@ -421,9 +421,8 @@ def logit_margin(logits: Array) -> Array:
     Hendrycks et al., "Scaling out-of-distribution detection for real-world settings", ICML (2022),
     on the largest logit.
     """
-    xp = namespace(logits)
-    margins = xp.max(logits, axis=1, keepdims=True) - logits
-    return xp.mean(xp.clip(margins, max=_RULED_OUT), axis=1)
+    margins = namespace(logits).max(logits, axis=1, keepdims=True) - logits
+    return margins.clip(max=_RULED_OUT).mean(axis=1)
 
 
 def _table(name: str, column: np.ndarray) -> NormalScores:
