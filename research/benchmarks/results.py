@@ -16,7 +16,7 @@ from harness import RESULTS
 from jinja2 import Template
 from matplotlib.figure import Figure
 from pandas import DataFrame
-from write_pages import verify_metrics
+from write_pages import CLASSIFIERS, verify_metrics
 
 from dipedl_bench.report.figures import (
     arrays_from_parts,
@@ -55,6 +55,7 @@ from dipedl_bench.tables.formatting import (
 from dipedl_bench.tables.measures import measures, pairs_of
 from dipedl_bench.tables.pairs import (
     both,
+    choice_frame,
     drop_repeats,
     methods_with_intervals,
     summary_frame,
@@ -519,6 +520,12 @@ def measures_and_summary(table: BenchTable) -> Blocks:
     )
     frame = summary_frame(table, SHOWN)
     yield grid(frame[frame.pop("group").isin(["bare", "ours", "baseline"])])
+    if len(choices := choice_frame(table, CLASSIFIERS)):
+        yield (
+            "AUROC if the score were chosen line by line: by AUROC on the unknown rows themselves, "
+            "which nobody has, or by how well it ranks the classifier's errors on known test rows:"
+        )
+        yield grid(choices)
 
 
 def compare_pairs(table: BenchTable, part: DataFrame) -> Iterator[tuple[str, str]]:

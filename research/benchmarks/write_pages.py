@@ -45,6 +45,13 @@ NAMES = {
     "mapie": "MAPIE",
     "uncertainty_toolbox": "uncertainty-toolbox",
 }
+#: Classifiers of the suite `defaults`, by kind.
+CLASSIFIERS = {
+    "forests": ["forest", "forest-pixels"],
+    "boosted trees": ["boosting"],
+    "logistic regression": ["logistic", "logistic-pixels"],
+    "networks": ["mlp", "lenet", "lenet-fashion", "pool-cnn"],
+}
 SNIPPETS = NAMES | {"plain": "classifier alone", "dipedl_network": "dipedl"}
 FACTS = tomllib.loads((ROOT / "benchmarks" / "compare" / "facts.toml").read_text(encoding="utf-8"))
 
@@ -70,7 +77,13 @@ def page(template: str, **values: Any) -> str:
             "max": max,
             "chance": chance,
         },
-        **{"calls": calls, "label": label, "verdict": verdict, "exact": EXACT},
+        **{
+            "classifiers": CLASSIFIERS,
+            "calls": calls,
+            "label": label,
+            "verdict": verdict,
+            "exact": EXACT,
+        },
         **{"verified": verify_rows(), "tolerances": sorted(tolerances.items())},
     }
     return environment.get_template(template).render(values)

@@ -13,7 +13,7 @@ from dipedl_bench import load_suite
 from dipedl_bench.spec.suite import MeasureEntry
 from dipedl_bench.tables.blocks import markdown
 from dipedl_bench.tables.measures import evaluate, measures, pairs_of
-from dipedl_bench.tables.pairs import regret, summary, values
+from dipedl_bench.tables.pairs import choice_frame, regret, summary, values
 from dipedl_bench.tables.table import bench_table
 
 METHODS = {
@@ -149,6 +149,34 @@ def test_regret_is_the_best_candidate_less_ours():
     ]
     table = bench_table(rows)
     assert list(regret(table, table.pairs)) == pytest.approx(expected)
+
+
+def test_a_choice_line_by_line_is_that_of_a_loop():
+    rows, names = invented(), ["default", "gaussians", "neighbours"]
+    auroc, errors = (
+        [
+            {name: naive(rows, d, c, name, metric.format(ood)) for name in names}
+            for d, ood, c in LINES
+        ]
+        for metric in ("auroc/{}", "error_auroc")
+    )
+
+    def average(names, by):
+        return mean(line[max(names, key=of.get)] for line, of in zip(auroc, by, strict=True))
+
+    partner = max(names[1:], key=lambda name: average(["default", name], auroc))
+    frame = choice_frame(bench_table(rows), {"networks": ["net"]}).set_index("")
+    assert list(frame.index) == ["networks", "all"] and list(frame["lines"]) == ["3", "5"]
+    found = frame.loc["all"].drop("lines")
+    assert list(found.astype(float)) == pytest.approx(
+        [
+            average(["default"], auroc),
+            *(average(["default", partner], by) for by in (auroc, errors)),
+            *(average(names, by) for by in (auroc, errors)),
+        ],
+        abs=6e-4,
+    )
+    assert found.index[1] == f"ours or {partner.title()}, by unknown rows"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,12 @@ from dipedl_bench.spec.plan import plan
 from dipedl_bench.spec.suite import MeasureEntry
 from dipedl_bench.tables.blocks import markdown
 from dipedl_bench.tables.measures import evaluate
-from dipedl_bench.tables.pairs import interval_frame, methods_with_intervals, problem_frame
+from dipedl_bench.tables.pairs import (
+    error_frame,
+    interval_frame,
+    methods_with_intervals,
+    problem_frame,
+)
 from dipedl_bench.tables.table import bench_table
 
 SUITE = load_suite("second-order")
@@ -174,6 +179,12 @@ def test_tables_and_report_say_what_the_rows_say(stored):
     own = value["network", "default", "interval_score_95"]
     there = by_method["edl"][["score", "our score there"]]
     assert list(there) == [f"{score:.2f}", f"{own:.2f}"]
+    by_error = error_frame(found).set_axis(methods_with_intervals(found)).T["edl"]
+    for name in ("squared_error", "squared_error/far"):
+        title = "far: squared error" if "far" in name else "squared error"
+        for method, end in (("edl", ""), ("default", ", ours there")):
+            number = float(by_error[title + end])
+            assert number == pytest.approx(value["network", method, name], abs=6e-4)
     was, now = (value["logistic", method, "coverage_95"] for method in ("evidence", "default"))
     text = f"{was:.2f} → {now:.2f}"
     by_line = problem_frame(found).set_index("data")

@@ -24,6 +24,7 @@ from .pairs import (
     KNOWN_TITLES,
     PAIR_TITLES,
     cost_frame,
+    error_frame,
     interval_frame,
     pair_frame,
     problem_frame,
@@ -169,6 +170,10 @@ def interval_blocks(table: BenchTable) -> Iterator[Block]:
     """Yield coverage of intervals by method and by line; nothing where no probability is known."""
     if len(by_method := interval_frame(table)):
         yield "Intervals: share of the true class probabilities that they hold", by_method
+        yield (
+            "Squared error of the class probabilities, and its correlation with epistemic",
+            error_frame(table),
+        )
         yield (
             "95 % intervals by line, of the evidence’s strength → by default",
             problem_frame(table),

@@ -6,7 +6,7 @@ frames of text; their first column has the titles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -193,6 +193,45 @@ def regret_frame(table: BenchTable) -> DataFrame:
     return DataFrame(rows, columns=["", "best candidate, by OOD labels", "chosen", "regret"])
 
 
+def choice_frame(table: BenchTable, parts: Mapping[str, Sequence[str]]) -> DataFrame:
+    """Return mean AUROC of ours, and of scores chosen line by line, on parts of the lines.
+
+    `parts` names their classifiers; added are all lines, and all without the three data sets of the
+    largest regret. The choice is between ours and one candidate, the one that could help most, or
+    among ours and all: by the AUROC itself, which takes the unknown rows, or without these by the
+    AUROC of spotting the classifier's errors on known test rows. Empty without candidates.
+    """
+    from pandas import DataFrame
+
+    pairs, rivals = table.pairs, candidates(table, table.pairs)
+    rivals.insert(0, table.ours, values(pairs, "auroc", table.ours))
+    partners = [[table.ours, name] for name in rivals.columns[1:]]
+    if not partners:
+        return DataFrame()
+    # Of equal scores, and on lines without errors, ours is first.
+    errors = pairs["error_auroc"].reindex(columns=rivals.columns).fillna(-np.inf)
+
+    def choose(names: Sequence[str], by: DataFrame) -> np.ndarray:
+        best = by[names].to_numpy().argmax(axis=1)
+        return rivals[names].to_numpy()[np.arange(len(rivals)), best]
+
+    pair = max(partners, key=lambda names: rivals[names].max(axis=1).mean())
+    titles = f"ours or {table.methods['title'][pair[1]]}", "ours or any candidate"
+    found = DataFrame({"ours": rivals[table.ours]})
+    for title, names in zip(titles, (pair, [*rivals]), strict=True):
+        found[f"{title}, by unknown rows"] = choose(names, rivals)
+        found[f"{title}, by errors"] = choose(names, errors)
+    lost = sorted(regret(table, pairs).groupby(level="dataset").sum().nlargest(3).index)
+    classifier, dataset = (pairs.index.get_level_values(n) for n in ("classifier", "dataset"))
+    rows = {title: classifier.isin(names) for title, names in parts.items()}
+    rows |= {"all": dataset.notna(), f"all but {', '.join(lost)}": ~dataset.isin(lost)}
+    return DataFrame(
+        {"": title, "lines": str(of.sum()), **found[of].mean().map(three_decimals)}
+        for title, of in rows.items()
+        if of.any()
+    )
+
+
 def cost_frame(table: BenchTable) -> DataFrame:
     """Return processor seconds of each method, added up over its classifiers."""
     from pandas import DataFrame
@@ -247,7 +286,7 @@ def interval_frame(table: BenchTable) -> DataFrame:
             shares = np.concatenate([of(f"coverage_95_{name}").dropna() for name in names])
             return f"{(shares >= _COVERED).mean():.0%}"
 
-        score, correlation = "interval_score_95", "error_correlation"
+        score = "interval_score_95"
         return {
             "method": table.methods["title"][method],
             "lines": str(there.sum()),
@@ -257,11 +296,32 @@ def interval_frame(table: BenchTable) -> DataFrame:
             "width": _two_decimals(of("width_95").mean()),
             "score": _two_decimals(of(score)[there].mean()),
             "our score there": _two_decimals(of(score, table.ours)[there].mean()),
-            "correlation": _two_decimals(of(correlation)[there].mean()),
-            "our correlation there": _two_decimals(of(correlation, table.ours)[there].mean()),
             "far: 95 %": _two_decimals(of("coverage_95/far").mean()),
             "far: score": _two_decimals(of(f"{score}/far").mean()),
         }
+
+    return DataFrame(map(of_method, methods_with_intervals(table)))
+
+
+def error_frame(table: BenchTable) -> DataFrame:
+    """Return how far each method is from the truth, and how well it ranks that, beside ours.
+
+    Means over the lines of each method with intervals, on test rows and on far ones.
+    """
+    from pandas import DataFrame
+
+    def of_method(method: str) -> dict[str, str]:
+        there = values(table.pairs, "coverage_50", method).notna()
+        found = {"method": table.methods["title"][method], "lines": str(there.sum())}
+        for end, where in (("", ""), ("/far", "far: ")):
+            for metric, title, text in (
+                ("squared_error", "squared error", three_decimals),
+                ("error_correlation", "correlation", _two_decimals),
+            ):
+                for name, whose in ((method, ""), (table.ours, ", ours there")):
+                    mean = values(table.pairs, metric + end, name)[there].mean()
+                    found[f"{where}{title}{whose}"] = text(mean)
+        return found
 
     return DataFrame(map(of_method, methods_with_intervals(table)))
 
