@@ -40,9 +40,13 @@ def test_from_an_empty_file_to_a_row(tmp_path, monkeypatch):
                 assert "Warning" not in done.output and "turned round" not in done.output
                 printed.append(done.stdout)
     scored, imported, table, ran, own = printed
-    for title in ("Margin", "DDU", "Max softmax"):
-        assert f"| {title}, fitted on calibration rows |" in scored
-    assert "| DAEDL |" in scored and imported == table and "| My model |" in table
+    lines = [line.split() for line in scored.splitlines()]
+    marked = {line[2] for line in lines if "→" in line}
+    assert marked == {"Margin", "max-softmax-calibration", "ddu-calibration"}
+    assert max(map(len, scored.splitlines())) <= 100
+    aurocs = [float(line[-3]) for line in lines if "re-edl" in line or "energy" in line]
+    assert aurocs == sorted(aurocs, reverse=True) and len(aurocs) == 2
+    assert "→  1  mine" in imported and "| My model |" in table
     assert "3 new rows" in ran and "| kNN distance |" in own
     rows = {row["method"]: row["metrics"] for row in load_rows("own", out="results")}
     assert rows["max-softmax"]["accuracy"] > 0.9 and rows["knn"]["auroc/bright"] > 0.9

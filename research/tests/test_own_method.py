@@ -7,7 +7,7 @@ import pytest
 from tiny_suite import TINY
 
 from dipedl_bench import Store
-from dipedl_bench.running.training import make_part, own_line
+from dipedl_bench.running.training import describe_failure, make_part
 from dipedl_bench.spec.build import build, describe
 from dipedl_bench.spec.plan import method_parts, plan
 from dipedl_bench.spec.suite import parse_suite
@@ -99,7 +99,8 @@ def test_methods_outside_the_package_have_rows(module, tmp_path):
             with pytest.raises(KeyError) as raised:
                 make_part(cell, part, store, None, print)
             line = MODULE[: MODULE.index("{}[")].count("\n") + 1
-            assert own_line(raised.value, part) == f" (line {line} of {module})"
+            text = describe_failure(raised.value, "own_scores:Crash")
+            assert text == f"KeyError: absent (line {line} of {module})"
     rows = {row["method"]: row for row in store.rows()}
     assert rows["length"]["config"]["arguments"] == {"power": 2.0}
     assert rows["whole"]["config"]["arguments"] == {"scale": 2.0}

@@ -107,7 +107,7 @@ class Checkpoint(TorchClassifier):
         X, _, _ = self.validate_fit(X, y, None)
         whole = self._build()
         file = find_weights(self.weights, self.random_state)
-        load_weights(whole, read_weights(file), f"{self.weights}: {str(file)!r}", self.architecture)
+        load_weights(whole, read_weights(file), repr(str(file)), self.architecture)
         normalise = _Normalise(self.mean, self.sd, self.image_shape_[0])
         images = torch.from_numpy(X[:2]).reshape(-1, *self.image_shape_)
         with torch.inference_mode():
@@ -140,8 +140,9 @@ class Checkpoint(TorchClassifier):
             ) from error
         if not isinstance(made, nn.Module):
             raise ValueError(
-                f"architecture {self.architecture!r} must give a torch.nn.Module, got "
-                f"{type(made).__name__}"
+                f"architecture {self.architecture!r} returned an object of the type "
+                f"{type(made).__name__}, which is no torch.nn.Module; name the function or class "
+                "that makes the network"
             )
         return made.eval()
 

@@ -55,9 +55,11 @@ DataFolder = Annotated[
 ]
 
 _ON_CALIBRATION = (
-    "methods are fitted here on calibration rows, which the network has not seen; published rows "
-    "are fitted on its training rows, and may be of another training"
+    "methods named -calibration, and your own, are fitted here on calibration rows, which the "
+    "network has not seen; published rows are fitted on its training rows, and may be of another "
+    "training"
 )
+_MORE = "`dipedl-bench table` prints every metric and set of the rows in a folder --out"
 #: So many rows that a budget left are named.
 _NAMED = 12
 _COMPARED = "A table for a paper, best and not significantly worse in bold, "
@@ -139,8 +141,11 @@ def run(
             typer.echo(f"\nStopped. What is finished is kept; to go on: {command}", err=True)
             raise typer.Exit(130) from None
     typer.echo(f"{len(result.rows)} new rows, {result.present} were there before.")
+    waiting: dict[tuple[int, str], list[str]] = {}
     for (method, seed), why in result.failed.items():
-        typer.echo(f"dipedl-bench: no row of {method}, seed {seed}: {why}", err=True)
+        waiting.setdefault((seed, why), []).append(method)
+    for (seed, why), names in waiting.items():
+        typer.echo(f"dipedl-bench: no row of {', '.join(names)}, seed {seed}: {why}", err=True)
     if result.left:
         names = [f"{method} ({seed})" for method, seed in result.left]
         more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
@@ -367,7 +372,7 @@ def score_methods(
     """
     with _explain_errors():
         from ..running import scoring
-        from ..tables.blocks import markdown, markdown_blocks, places_block
+        from ..tables.blocks import ranking
         from ..tables.table import bench_table
 
         own = bool(method) and all(":" in name for name in method or ())
@@ -387,11 +392,10 @@ def score_methods(
                     published=published,
                     out=out,
                 )
-            table = bench_table([*_published_rows(rows, published), *rows])
             mine = [of["method"] for of in rows if not own or ":" in of["config"]["estimator"]]
-            places = markdown_blocks(places_block(table, mine), "###")
-            typer.echo("\n\n".join([markdown(table).rstrip(), *places]))
-        typer.echo(f"dipedl-bench: {_ON_CALIBRATION}", err=True)
+            table = bench_table([*_published_rows(rows, published), *rows])
+            typer.echo(ranking(table, mine if method else ()))
+        typer.echo(f"dipedl-bench: {_ON_CALIBRATION}; {_MORE}", err=True)
 
 
 @bench.command("import")
@@ -409,7 +413,7 @@ def import_arrays(
     """Make a row of arrays of your own, beside the published rows of a suite; trains nothing."""
     with _explain_errors():
         from ..running import scoring
-        from ..tables.blocks import markdown
+        from ..tables.blocks import ranking
         from ..tables.table import bench_table
 
         rows = scoring.score(
@@ -421,8 +425,9 @@ def import_arrays(
             published=published,
             out=out or default_root(),
         )
-        text = markdown(bench_table([*_published_rows(rows, published), *rows]))
-    typer.echo(text, nl=False)
+        table = bench_table([*_published_rows(rows, published), *rows])
+        typer.echo(ranking(table, [name]), nl=False)
+    typer.echo(f"dipedl-bench: {_MORE}", err=True)
 
 
 @bench.command()
@@ -450,11 +455,13 @@ def export_predictions(
 def _published_rows(rows: list[dict[str, Any]], published: Path | None) -> list[dict[str, Any]]:
     """Published rows of the suite and profile of other rows; none of a suite of your own."""
     from ..running.scoring import published_root
+    from ..studies.comparison import complete_rows
 
     suite, profile = rows[0]["suite"], rows[0]["profile"]
     if suite not in suite_names():
         return []
-    return Store(published or published_root(), suite, profile).rows()
+    store = Store(published or published_root(), suite, profile)
+    return complete_rows(store, store.rows())
 
 
 @bench.command()

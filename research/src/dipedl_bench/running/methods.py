@@ -27,7 +27,7 @@ from ..spec.build import accepts
 from ..spec.plan import Cell, build_method, kinds_of
 from ..spec.suite import Method
 from .memo import Memory, Seconds, SharedClassifier, as_seconds, weight_argument
-from .training import Say, load_splits, restore
+from .training import Say, describe_failure, load_splits, restore
 
 Rows = Mapping[str, np.ndarray]
 #: The method that is fitted with an unfitted classifier: it needs predictions on held-out rows.
@@ -68,7 +68,7 @@ def run_methods(
                 empty = {"metrics": {}, "intervals": {}, "refused": str(error)}
                 made = dict.fromkeys(kinds, empty)
             else:
-                failed[name] = f"{type(error).__name__}: {error}"
+                failed[name] = describe_failure(error, method.estimator)
         for row in (row for row in kinds if row in made):
             load = {"load": round(os.getloadavg()[0], 2)}
             store.append(missing[row] | load | receipt() | made[row])

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from ..results.store import Store
 from ..spec.plan import Cell, Part
 from .methods import run_methods
-from .training import DataError, Say, make_part, own_line
+from .training import DataError, Say, describe_failure, make_part
 
 #: How a part ended, and a message: "done", with why some methods have no row, as JSON; "paused",
 #: with a checkpoint to go on from; "failed" or "killed"; "data" or "space".
@@ -88,15 +88,14 @@ def _work(
         else:
             make_part(cell, part, store, deadline, say)
     except BaseException as error:
-        kind, message = failure(error)
-        pipe.send((kind, message + own_line(error, part)))
+        pipe.send(failure(error, str(part.table.get("estimator", ""))))
     else:
         pipe.send(("done", json.dumps(failed)))
     finally:
         pipe.close()
 
 
-def failure(error: BaseException) -> Outcome:
+def failure(error: BaseException, estimator: str = "") -> Outcome:
     """Return the kind of a failure, and its message."""
     if isinstance(error, DataError):
         return "data", str(error)
@@ -105,7 +104,7 @@ def failure(error: BaseException) -> Outcome:
         return PAUSED, str(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "space", str(error.args[-1])
-    return "failed", f"{type(error).__name__}: {error}"
+    return "failed", describe_failure(error, estimator)
 
 
 def _die_with_parent() -> None:

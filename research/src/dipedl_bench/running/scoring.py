@@ -20,7 +20,6 @@ from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
 from dipedl.metrics import ood_auroc
-from dipedl.writing import error_text
 
 from ..datasets.splits import OOD_SETS
 from ..names import is_folder_name, refuse_unknown, run_command
@@ -39,7 +38,7 @@ from ..spec.plan import Part, data_config, make_method_part, method_parts
 from ..spec.suite import Method, Suite, load_suite, suite_names
 from .cached import CachedClassifier, HeadClassifier, head_of, row_numbers, stack
 from .memo import Seconds, as_seconds
-from .training import make_row, method_arrays, own_line, peak_memory
+from .training import describe_failure, make_row, method_arrays, peak_memory
 
 __all__ = ["score"]
 
@@ -530,8 +529,7 @@ def _name_method(part: Part, task: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a class of the user's may raise anything
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        text = f"{kind}{error_text(error)}{own_line(error, part)}"
+        text = describe_failure(error, part.table["estimator"])
         raise ValueError(f"method {part.name!r} cannot be {task}: {text}") from error
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
+from dipedl.writing import error_text
+
 from ..datasets.splits import LABELLED, Splits, check_files, make_splits
 from ..results.receipt import receipt
 from ..results.rows import Row
@@ -69,13 +71,17 @@ def make_part(cell: Cell, part: Part, store: Store, deadline: float | None, say:
     store.append(make_row(cell.heads[0], arrays, own, receipts, cell.resamples))
 
 
-def own_line(error: BaseException, part: Part) -> str:
-    """Return where in the file of a class of one's own an error was raised; "" of others."""
-    module, colon, _ = str(part.table.get("estimator", "")).partition(":")
+def describe_failure(error: BaseException, estimator: str) -> str:
+    """Return what went wrong with an estimator; of a class of one's own with the line.
+
+    The message of a ValueError says all, that of any other error not without its type.
+    """
+    module, colon, _ = estimator.partition(":")
     file = getattr(sys.modules.get(module), "__file__", None) if colon else None
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
-    return f" (line {lines[-1]} of {file})" if lines else ""
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+    return f"{kind}{error_text(error)}" + (f" (line {lines[-1]} of {file})" if lines else "")
 
 
 def make_row(

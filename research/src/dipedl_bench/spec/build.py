@@ -135,8 +135,8 @@ def _attribute(module: str, name: str, where: str, what: str, is_one: Callable[[
     except Exception as error:  # the code of the module runs: it may raise anything
         raise ValueError(
             f"{where}: {f'{module}:{name}'!r} cannot be imported ({type(error).__name__}: "
-            f"{error}); write package.module:{what.split()[-1].title()}, with the folder of the "
-            "package as the working directory or on PYTHONPATH"
+            f"{error}); write package.module:name of a {what}, with the folder of the package as "
+            " the working directory or on PYTHONPATH"
         ) from error
     known = [key for key, value in vars(found).items() if is_one(value)]
     refuse_unknown(f"{what} of {module}", [name], known, where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from .formatting import (
@@ -31,7 +32,7 @@ from .pairs import (
     regret_frame,
     summary_frame,
 )
-from .table import BenchTable, Estimate, Line
+from .table import OF_OOD, BenchTable, Line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -50,6 +51,8 @@ _PROTOCOL, _RANKED = (
         "aupr_in",
     ),
 )
+#: Metrics of the table that is printed first.
+_RANKING = ("accuracy", "ece", "aurc", "auroc", "fpr95", "caught_5")
 
 
 def markdown(table: BenchTable) -> str:
@@ -125,20 +128,37 @@ def _by_set(table: BenchTable) -> Iterator[Block]:
     )
 
 
-def places_block(table: BenchTable, methods: Iterable[str]) -> Iterator[Block]:
-    """Yield AUROCs of some methods with their places among all methods; nothing without OOD."""
+def ranking(table: BenchTable, mine: Iterable[str] = ()) -> str:
+    """Return the methods of a suite by AUROC, those of `mine` marked, to read in a terminal.
 
-    def text(cell: Estimate | None) -> str:
-        if cell is None:
-            return ""
-        others = [line.cells[cell.metric].mean for line in table.lines if cell.metric in line.cells]
-        place = 1 + sum(other > cell.mean for other in others)
-        return f"{number(cell.mean)} ({place} of {len(others)})"
-
-    mine = [line for line in table.lines if line.name in set(methods)]
-    if columns := [f"auroc/{name}" for name in table.ood]:
-        heading = "AUROC, and the place among all methods above"
-        yield heading, cells_frame(mine, columns, text, with_set=True, suite=table.suite)
+    Metrics of OOD sets are means over all sets.
+    """
+    mine, lines = set(mine), []
+    for line in table.lines:
+        means = {name: line.cells[name].mean for name in _RANKING if name in line.cells}
+        for kind in (k for k in _RANKING if k in OF_OOD and table.ood):
+            of_sets = [line.cells.get(f"{kind}/{name}") for name in table.ood]
+            if all(of_sets):
+                means[kind] = fmean(cell.mean for cell in of_sets if cell)
+        lines.append((line.name, means))
+    lines.sort(key=lambda line: line[1].get("auroc", -1.0), reverse=True)
+    titles = [("1000 " if of == "aurc" else "") + metric_title(of) for of in _RANKING]
+    rows = [("", "", "method", *titles)]
+    for place, (name, means) in enumerate(lines, start=1):
+        if "aurc" in means:
+            means["aurc"] *= 1000
+        mark = "→" if name in mine else ""
+        rows.append((mark, str(place), name, *(number(means.get(of)) for of in _RANKING)))
+    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    title = f"{table.suite}, profile {table.profile}"
+    if table.ood:
+        sets = ", ".join(set_title(name, table.suite) for name in table.ood)
+        title += f"; means over the OOD sets {sets}"
+    texts = (
+        "  ".join(text.ljust(n) if i == 2 else text.rjust(n) for i, (text, n) in enumerate(row))
+        for row in (zip(of, width, strict=True) for of in rows)
+    )
+    return "\n".join([title, "", *texts]) + "\n"
 
 
 def _by_pair(table: BenchTable) -> Iterator[Block]:
