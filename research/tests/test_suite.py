@@ -59,6 +59,22 @@ def test_a_file_that_is_no_suite_is_refused_with_file_and_key(old, new, message)
         ('classifier = "net"', 'classifier = "nett"', "unknown classifiers 'nett', did you mean"),
         ("hidden = [16]", "hiden = [16]", "classifiers.net.backbone: unknown key 'hiden', did you"),
         ('name = "MLP", ', "", "classifiers.net.backbone: a table must say its class"),
+        (
+            '"ZScore"',
+            '"CautionBudget", budget = -1',
+            r"methods.dip-edl.normalizer: budget must be in \[0, 1\].* got -1",
+        ),
+        (
+            'normalizer = { name = "ZScore" }',
+            "caution = nan",
+            "methods.dip-edl: caution must be .*, got nan",
+        ),
+        ("gamma = 2.0", "prior = -1", "methods.dip-edl-features: prior must be .* got -1"),
+        (
+            'estimator = "Energy"',
+            'estimator = "Energy"\ntemperature = 0',
+            "methods.energy: temperature must be finite and > 0, got 0",
+        ),
         ("epochs = 2", "epochs = 0", "classifiers.net.training: epochs must be an integer >= 1"),
         ('features = "network"', 'features = "net"', "classes.features: must be one of"),
         ('classifier = "net"\n', "", "methods.dip-edl: a method with a density needs a classifier"),

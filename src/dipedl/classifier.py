@@ -226,6 +226,12 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             cv=IN_SAMPLE,
         )
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        self.evidence_model().check_parameters()
+        if np.ndim(self.prior) == 0:  # of one with a number for each class, fit knows the length
+            prior_vector(self.prior, 2, np.ones(2))
+
     @atomic
     def fit(
         self,

@@ -184,6 +184,15 @@ class EvidenceModel(BaseEstimator):
         Z = self.fit_features(X, y, estimator=estimator)
         return self.fit_density(Z, y, X=X).cross_fit(Z, y, X=X, pairs=pairs, groups=groups)
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_rate(self.false_alarm_rate)
+        check_spread(self.spread)
+        check_positive_number("gamma", self.gamma)
+        if self.max_evidence is not None:
+            check_positive_number("max_evidence", self.max_evidence)
+        check_seed(self.random_state)
+
     def fit_features(
         self, X: Any, y: np.ndarray, w: np.ndarray | None = None, *, estimator: Any = None
     ) -> np.ndarray:
@@ -191,12 +200,7 @@ class EvidenceModel(BaseEstimator):
 
         Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
         """
-        check_rate(self.false_alarm_rate)
-        check_spread(self.spread)
-        check_positive_number("gamma", self.gamma)
-        if self.max_evidence is not None:
-            check_positive_number("max_evidence", self.max_evidence)
-        check_seed(self.random_state)
+        self.check_parameters()
         self.columns_ = Inputs.learn(X)
         self.features_ = fit_feature_transformer(
             self._features_setting(), X, y, w, self.random_state, estimator

@@ -126,19 +126,20 @@ class CEDL(Decisions, PostHoc):
     def _template(self) -> Any:
         return EDL() if self.estimator is None else self.estimator
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         if not hasattr(self._template(), "predict_dirichlet"):
             raise TypeError(
                 "estimator must have a method predict_dirichlet, as EDL has, "
                 f"got {self.estimator!r}"
             )
-        if self.image_shape is not None:
-            image_shape(self.image_shape, self.n_features_in_)
         check_integer("n_views", self.n_views, 2)
         check_number("beta", self.beta, ">= 0", lambda b: b >= 0)
         check_number("delta", self.delta, ">= 0", lambda d: d >= 0)
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        if self.image_shape is not None:
+            image_shape(self.image_shape, self.n_features_in_)
         rng, rows = check_random_state(self.random_state), np.asarray(X)
         table = self.image_shape is None
         unit = np.ptp(rows, axis=0) if table else np.ptp(rows)

@@ -133,6 +133,11 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
     random_state: Any = 0
     bootstrap: bool = False
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_integer("n_members", self.n_members, 2)
+        check_flag("bootstrap", self.bootstrap)
+
     @atomic
     def fit(
         self,
@@ -162,8 +167,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         TypeError, ValueError
             If the estimator has no ``random_state`` or is frozen, or another argument is invalid.
         """
-        check_integer("n_members", self.n_members, 2)
-        check_flag("bootstrap", self.bootstrap)
+        self.check_parameters()
         self.__dict__.pop("held_out_", None)  # of an earlier fit
         X, y = validate_inputs_and_labels(self, X, y)
         check_class_counts(y)

@@ -86,15 +86,19 @@ class DUQ(Decisions, TorchEstimator):
     momentum: float = 0.999
     gradient_penalty: float = 0.05
 
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
-        """Check settings and data of a fit."""
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_integer("embedding", self.embedding)
         check_positive_number("length_scale", self.length_scale)
         check_number("momentum", self.momentum, "in [0, 1)", lambda m: 0 <= m < 1)
         check_number("gradient_penalty", self.gradient_penalty, ">= 0", lambda w: w >= 0)
         if self.training_settings().compile:
             raise ValueError("training must have compile=False for DUQ, got compile=True")
+        super().check_parameters()
+
+    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
+        """Check settings and data of a fit."""
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
         return super().validate_fit(X, y, validation)
 
     def build_network(self, n_outputs: int, seed: int) -> Any:

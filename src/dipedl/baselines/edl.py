@@ -93,6 +93,7 @@ class EDL(Evidential, Decisions, TorchEstimator):
     def _risk(self, evidence: Tensor, target: Tensor) -> Tensor:
         return _RISKS[self.loss](1 + evidence, target)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_choice("loss", self.loss, _RISKS)
-        super()._check_parameters()
+        super().check_parameters()

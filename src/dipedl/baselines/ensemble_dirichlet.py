@@ -69,7 +69,8 @@ class EnsembleDirichlet(Decisions, PostHoc):
     def _template(self) -> Any:
         return DeepEnsemble() if self.estimator is None else self.estimator
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         if not hasattr(self._template(), "sample_proba"):
             raise TypeError(
                 "estimator must have a method sample_proba, as DeepEnsemble and MCDropout have, "

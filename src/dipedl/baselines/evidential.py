@@ -106,7 +106,8 @@ class Evidential:
             risk = risk + weight * kl_misleading(alpha, target, prior)
         return self.weighted_mean(risk, target)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_choice("evidence", self.evidence, ("exp", "relu", "softplus"))
         for name, value in self.get_params(deep=False).items():
             if name in ("lambda1", "kl_weight", "entropy_weight", "fisher_weight"):
@@ -122,5 +123,4 @@ class Evidential:
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
         self.__dict__.pop("held_out_", None)  # of an earlier fit
-        self._check_parameters()
         return super().validate_fit(X, y, validation)  # type: ignore[misc]

@@ -90,11 +90,15 @@ class FEDL(Decisions, TorchEstimator):
     hidden: int = 256
     n_layers: int = 2
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_integer("hidden", self.hidden)
+        check_integer("n_layers", self.n_layers)
+        super().check_parameters()
+
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
         self.__dict__.pop("held_out_", None)  # of an earlier fit
-        check_integer("hidden", self.hidden)
-        check_integer("n_layers", self.n_layers)
         return super().validate_fit(X, y, validation)
 
     def build_network(self, n_outputs: int, seed: int) -> Network:

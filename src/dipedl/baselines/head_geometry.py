@@ -116,7 +116,8 @@ class NCI(Decisions, LastLayer, PostHoc):
 
     alpha: float = 1e-4
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_number("alpha", self.alpha, ">= 0", lambda a: a >= 0)
 
     def _fit_to_features(self, Z: np.ndarray) -> None:

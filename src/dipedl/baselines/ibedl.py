@@ -111,7 +111,8 @@ class IBEDL(Evidential, Decisions, TorchEstimator):
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_number("bottleneck", self.bottleneck, ">= 0", lambda b: b >= 0)
         check_integer("n_noises", self.n_noises)
-        super()._check_parameters()
+        super().check_parameters()

@@ -80,7 +80,8 @@ class LastLayerLaplace(Decisions, LastLayer, PostHoc):
 
     prior_precision: float | None = None
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         if self.prior_precision is not None:
             check_positive_number("prior_precision", self.prior_precision)
 

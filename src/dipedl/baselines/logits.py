@@ -58,7 +58,8 @@ class Energy(Decisions, PostHoc):
 
     temperature: float = 1.0
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_positive_number("temperature", self.temperature)
         require_logits(self.estimator)
 
@@ -100,7 +101,8 @@ class MaxLogit(Decisions, PostHoc):
     array([-7.3, -1.9])
     """
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         require_logits(self.estimator)
 
     def uncertainty(self, X: Any) -> np.ndarray:

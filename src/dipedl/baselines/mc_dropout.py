@@ -103,9 +103,14 @@ class MCDropout(Decisions, TorchEstimator):
     precision: str = "float32"
     network: Any = None
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_integer("n_samples", self.n_samples)
+        super().check_parameters()
+
     def _take_network(self, X: Any, y: Any) -> bool:
         self.__dict__.pop("held_out_", None)  # of an earlier fit
-        check_integer("n_samples", self.n_samples)
+        self.check_parameters()
         seeds = np.random.SeedSequence(self.draw_seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()
         trained = self._trained_network()

@@ -117,10 +117,11 @@ class NatPN(Evidential, Decisions, TorchEstimator):
             seed=self.draw_seed(),
         )
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_integer("latent_dim", self.latent_dim)
         check_integer("n_layers", self.n_layers)
-        super()._check_parameters()
+        super().check_parameters()
 
 
 class _NaturalNetwork(nn.Module):

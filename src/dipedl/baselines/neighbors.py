@@ -73,10 +73,12 @@ class KNNDistance(Decisions, PostHoc):
     n_neighbors: int = 50
     n_jobs: int | None = None
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        _check_neighbors(self.n_neighbors, len(y))
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_integer("n_neighbors", self.n_neighbors)
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        _check_neighbors(self.n_neighbors, len(y))
         Z = normalize(self._fit_features(self.features, X, y))
         index = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs)
         self.neighbors_ = index.fit(Z)
@@ -97,8 +99,8 @@ class KNNDistance(Decisions, PostHoc):
         return {"n_neighbors": 5}
 
 
-def _check_neighbors(n_neighbors: Any, n: int) -> None:
-    if check_integer("n_neighbors", n_neighbors) > n:
+def _check_neighbors(n_neighbors: int, n: int) -> None:
+    if n_neighbors > n:
         raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {n_neighbors!r}")
 
 
@@ -175,12 +177,14 @@ class NNGuide(Decisions, PostHoc):
     bank: float = 0.01
     random_state: Any = 0
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         require_logits(self.estimator)
-        _check_neighbors(self.n_neighbors, len(y))
+        check_integer("n_neighbors", self.n_neighbors)
         check_number("bank", self.bank, "in (0, 1]", lambda share: 0 < share <= 1)
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
+        _check_neighbors(self.n_neighbors, len(y))
         Z = normalize(self._fit_features(self.features, X, y))
         logits = compute_logits(self.estimator_, X, (len(Z), len(self.classes_)))
         m = max(self.n_neighbors, round(self.bank * len(Z)))

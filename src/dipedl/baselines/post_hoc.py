@@ -48,7 +48,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         self.__dict__.pop("held_out_", None)  # of an earlier fit
         X, y = validate_inputs_and_labels(self, X, y)
         check_class_counts(y)
-        self._check_parameters(y)
+        self.check_parameters()
         estimator = clone_classifier(self._template())
         classes = known_classes(estimator, y)
         keywords = accepted_arguments(estimator, validation=validation)
@@ -80,8 +80,8 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         """Return the estimator of which a copy is fitted; None is logistic regression."""
         return self.estimator
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        """Raise ValueError or TypeError for a parameter that does not fit."""
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
         """Fit what ``uncertainty`` needs besides the classifier."""

@@ -112,10 +112,11 @@ class PostNet(Evidential, Decisions, TorchEstimator):
         flow = RadialFlow(n_outputs, self.latent_dim, self.n_layers, generator)
         return _PosteriorNetwork(encoder, flow, torch.from_numpy(np.log(self.budget_)).float())
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_integer("latent_dim", self.latent_dim)
         check_integer("n_layers", self.n_layers)
-        super()._check_parameters()
+        super().check_parameters()
         if isinstance(self.budget, str):
             check_choice("budget", self.budget, _BUDGETS)
         else:

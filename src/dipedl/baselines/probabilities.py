@@ -130,7 +130,8 @@ class GEN(Decisions, PostHoc):
     gamma: float = 0.1
     n_largest: int = 100
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_number("gamma", self.gamma, "in (0, 1]", lambda g: 0 < g <= 1)
         check_integer("n_largest", self.n_largest)
 

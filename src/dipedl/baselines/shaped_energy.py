@@ -19,7 +19,8 @@ class _Percentile:
 
     percentile: float
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_number("percentile", self.percentile, "in (0, 100)", lambda p: 0 < p < 100)
 
 

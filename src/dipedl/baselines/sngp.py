@@ -91,13 +91,17 @@ class SNGP(Decisions, TorchEstimator):
     length_scale: float = 2.0
     ridge: float = 1.0
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_integer("n_fourier", self.n_fourier)
+        check_positive_number("length_scale", self.length_scale)
+        check_positive_number("ridge", self.ridge)
+        super().check_parameters()
+
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
         for name in ("held_out_", "factor_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        check_integer("n_fourier", self.n_fourier)
-        check_positive_number("length_scale", self.length_scale)
-        check_positive_number("ridge", self.ridge)
         return super().validate_fit(X, y, validation)
 
     def build_network(self, n_outputs: int, seed: int) -> Network:

@@ -29,7 +29,8 @@ class _Subspace:
     n_components: int | None
     head_: LinearHead
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         if self.n_components is not None:
             check_integer("n_components", self.n_components, 0)
 
@@ -180,7 +181,8 @@ class _Reconstruction:
     _features: Callable[..., np.ndarray]
     _map: Callable[..., np.ndarray]
 
-    def _check_parameters(self, y: np.ndarray) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         share = self.explained_variance
         check_number("explained_variance", share, "in (0, 1)", lambda v: 0 < v < 1)
 
@@ -319,8 +321,9 @@ class CoRP(_Reconstruction, Decisions, PostHoc):
     n_fourier: int = 2048
     random_state: Any = 0
 
-    def _check_parameters(self, y: np.ndarray) -> None:
-        super()._check_parameters(y)
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        super().check_parameters()
         check_number("gamma", self.gamma, "> 0", lambda g: g > 0)
         check_integer("n_fourier", self.n_fourier)
 

@@ -94,13 +94,17 @@ class SWAG(Decisions, TorchEstimator):
     rank: int = 20
     n_samples: int = 30
 
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Check settings and data of a fit."""
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_integer("rank", self.rank, 2)
         check_integer("n_samples", self.n_samples)
         if self._iterates().epochs < 2:
             raise ValueError("iterates must have at least 2 epochs, for a variance; got 1")
+        super().check_parameters()
+
+    def validate_fit(self, X: Any, y: Any, validation: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Check settings and data of a fit."""
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
         return super().validate_fit(X, y, validation)
 
     def _iterates(self) -> Training:

@@ -78,6 +78,10 @@ class Temperature(BaseEstimator):
         self.confidence = confidence
 
     @atomic
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_number("confidence", self.confidence, "in [0, 1)", lambda x: 0 <= x < 1)
+
     def fit(
         self,
         proba: np.ndarray,
@@ -99,7 +103,7 @@ class Temperature(BaseEstimator):
         n : float, optional
             Rows behind a probability, for ``u = k / (k + n)``. Default: those given here.
         """
-        check_number("confidence", self.confidence, "in [0, 1)", lambda x: 0 <= x < 1)
+        self.check_parameters()
         log_p = log_probabilities(proba)
         if not len(log_p):
             raise ValueError(f"proba must have shape (m, k) with m >= 1, got {log_p.shape}")

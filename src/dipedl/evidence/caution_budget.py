@@ -133,6 +133,14 @@ class CautionBudget(BaseNormalizer):
         self.confidence = confidence
 
     @atomic
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        share = "in [0, 1], a share of the loss"
+        check_number("budget", self.budget, share, lambda x: 0 <= x <= 1)
+        check_choice("measure", self.measure, LOSSES)
+        check_positive_number("slope", self.slope)
+        check_number("confidence", self.confidence, "in [0.5, 1)", lambda x: 0.5 <= x < 1)
+
     def fit(
         self,
         log_density: np.ndarray,
@@ -172,11 +180,7 @@ class CautionBudget(BaseNormalizer):
             If anything is missing, out of range or constant, or if rows of zero density alone
             cost more than the budget.
         """
-        share = "in [0, 1], a share of the loss"
-        check_number("budget", self.budget, share, lambda x: 0 <= x <= 1)
-        check_choice("measure", self.measure, LOSSES)
-        check_positive_number("slope", self.slope)
-        check_number("confidence", self.confidence, "in [0.5, 1)", lambda x: 0.5 <= x < 1)
+        self.check_parameters()
         scores, weights = weighted_scores(log_density, sample_weight)
         if proba is None or y is None:
             raise ValueError(

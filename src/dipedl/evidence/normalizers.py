@@ -341,6 +341,11 @@ class QuantileEvidence(BaseNormalizer):
         self.slope = slope
 
     @atomic
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_rate(self.quantile, "quantile")
+        check_positive_number("slope", self.slope)
+
     def fit(
         self,
         log_density: np.ndarray,
@@ -359,8 +364,7 @@ class QuantileEvidence(BaseNormalizer):
             As of `CautionBudget.fit`, but the scores are finite and `prior` has a number for each
             class. Without `n` or `prior` the half-point is where half of the full evidence is left.
         """
-        check_rate(self.quantile, "quantile")
-        check_positive_number("slope", self.slope)
+        self.check_parameters()
         scores, weights = weighted_scores(log_density, sample_weight)
         require_finite(scores, type(self).__name__, source)
         self.log_odds_ = 0.0

@@ -244,10 +244,14 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         generator = torch.Generator("cpu").manual_seed(seed)
         return self.resolve_backbone().build(self.image_shape_, n_outputs, generator)
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+
     def validate_fit(
         self, X: Any, y: Any, validation: Any
     ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
         """Inputs in float32 and class numbers; sets `classes_` and the shapes."""
+        self.check_parameters()
         X, y = float32_rows(self, X, y)
         check_classification_targets(y)
         self.image_shape_ = image_shape(self.image_shape, X.shape[1])
@@ -436,10 +440,9 @@ class TorchClassifier(TorchEstimator):
     def _score(self, outputs: Tensor, target: Tensor) -> Tensor:
         return self.cross_entropy(outputs, target)
 
-    def training_settings(self) -> Training:
-        """Return the settings of the training, checked."""
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         check_number("label_smoothing", self.label_smoothing, "in [0, 1)", lambda x: 0 <= x < 1)
-        return super().training_settings()
 
 
 @contextmanager

@@ -101,6 +101,8 @@ def build(
         fitting.setdefault("estimator", None)
     try:
         made = make(**{**fitting, **values})
+        if "estimator" not in extra and hasattr(made, "check_parameters"):
+            made.check_parameters()  # before anything is trained
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
     return OwnScore(extra.get("estimator"), made, values) if scores else made
