@@ -1,6 +1,7 @@
 """Graphs of torch models against the models themselves, in onnxruntime."""
 
 import json
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.frozen import FrozenEstimator
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
-pytest.importorskip("onnxscript")
+if find_spec("onnxscript") is None:  # it takes seconds to load: while collecting, in each process
+    pytest.skip("needs onnxscript", allow_module_level=True)
 
 from torch import nn  # noqa: E402
 
