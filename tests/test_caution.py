@@ -19,6 +19,7 @@ from dipedl.evidence import CautionBudget, ZScore
 from dipedl.explanation import diagnose
 from dipedl.plots import CautionDisplay
 from dipedl.pretrained import DIPModule
+from weekly import sample_of
 
 CLASSIFIERS = {
     "sharpened": RandomForestClassifier(40, min_samples_leaf=3, random_state=0),
@@ -82,7 +83,7 @@ def test_without_a_setting_the_price_is_two_percent():
     )
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", sample_of(CLASSIFIERS, "sharpened"))
 def test_more_caution_pays_more_and_doubts_more(name):
     X = np.random.default_rng(0).normal(scale=4.0, size=(500, 6))
     models = [fitted(name, caution) for caution in (0.0, 0.005, 0.02, 0.1, 0.5)]

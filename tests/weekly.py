@@ -11,3 +11,11 @@ def sample_of(cells, *kept):
         else pytest.param(cell, marks=pytest.mark.slow)
         for place, cell in enumerate(cells)
     ]
+
+
+def sample_of_rows(rows, *kept):
+    """All rows, of several arguments each; those whose places are not among `kept` are slow."""
+    return [
+        row if place in kept else pytest.param(*row, marks=pytest.mark.slow)
+        for place, row in enumerate(rows)
+    ]

@@ -335,56 +335,56 @@ def test_copies_decide_alike(model):
         np.testing.assert_array_equal(twin.reject_curve().upper, model.reject_curve().upper)
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda m, X: m.predict_set(X, 1.5), "coverage must be strictly between 0 and 1"),
-        (lambda m, X: m.predict_set(X, method="raps"), "method must be one of"),
-        (lambda m, X: m.predict_ood(X, alpha=0), "alpha must be strictly between 0 and 1"),
-        (lambda m, X: m.predict_with_reject(X), "exactly one of risk and coverage"),
-        (lambda m, X: m.predict_with_reject(X, risk=0.1, coverage=0.9), "exactly one of risk and"),
-        (lambda m, X: m.predict_with_reject(X, risk=1.0), "risk must be strictly between 0 and 1"),
-        (lambda m, X: m.predict_with_reject(X, risk=0.1, confidence=1.0), "confidence must be"),
-        (lambda m, X: m.predict_with_reject(X, coverage=0.5, kind="luck"), "kind must be one of"),
-        (lambda m, X: m.reject_curve("luck"), "kind must be one of"),
-        (lambda m, X: m.decide(X, cost_reject=1), "exactly one of cost_error and costs"),
-        (
-            lambda m, X: m.decide(X, cost_reject=1, cost_error=5, costs=COSTS),
-            "exactly one of cost_error and costs",
-        ),
-        (lambda m, X: m.decide(X, cost_error=-5, cost_reject=1), "cost_error must be .*got -5"),
-        (lambda m, X: m.decide(X, cost_error=5, cost_reject=np.nan), "cost_reject must be .*nan"),
-        (
-            lambda m, X: m.decide(X, cost_error=5, cost_reject=1, cost_unknown=-1.0),
-            "cost_unknown must be .*got -1",
-        ),
-        (
-            lambda m, X: m.decide(X, cost_error=5, cost_reject=1, unknown=1),
-            r"unknown must be finite and in \[0, 1\), got 1",
-        ),
-        (
-            lambda m, X: m.decide(X, cost_error=5, cost_reject=1, unknown=0.1, caught=-0.1),
-            r"caught must be finite and in \[0, 1\], got -0.1",
-        ),
-        (
-            lambda m, X: m.decide(X, costs=COSTS[:2], cost_reject=1),
-            r"costs must have shape \(3, 3\).*got shape \(2, 3\)",
-        ),
-        (
-            lambda m, X: m.decide(X, costs=-COSTS, cost_reject=1),
-            "costs must be finite and >= 0, got -5.0 in row 0, column 1",
-        ),
-        (
-            lambda m, X: m.decide(X, costs=np.where(COSTS == 4, np.nan, COSTS), cost_reject=1),
-            "costs must be finite and >= 0, got nan in row 1, column 2",
-        ),
-    ],
-)
+BAD_REQUESTS = [
+    (lambda m, X: m.predict_set(X, 1.5), "coverage must be strictly between 0 and 1"),
+    (lambda m, X: m.predict_set(X, method="raps"), "method must be one of"),
+    (lambda m, X: m.predict_ood(X, alpha=0), "alpha must be strictly between 0 and 1"),
+    (lambda m, X: m.predict_with_reject(X), "exactly one of risk and coverage"),
+    (lambda m, X: m.predict_with_reject(X, risk=0.1, coverage=0.9), "exactly one of risk and"),
+    (lambda m, X: m.predict_with_reject(X, risk=1.0), "risk must be strictly between 0 and 1"),
+    (lambda m, X: m.predict_with_reject(X, risk=0.1, confidence=1.0), "confidence must be"),
+    (lambda m, X: m.predict_with_reject(X, coverage=0.5, kind="luck"), "kind must be one of"),
+    (lambda m, X: m.reject_curve("luck"), "kind must be one of"),
+    (lambda m, X: m.decide(X, cost_reject=1), "exactly one of cost_error and costs"),
+    (
+        lambda m, X: m.decide(X, cost_reject=1, cost_error=5, costs=COSTS),
+        "exactly one of cost_error and costs",
+    ),
+    (lambda m, X: m.decide(X, cost_error=-5, cost_reject=1), "cost_error must be .*got -5"),
+    (lambda m, X: m.decide(X, cost_error=5, cost_reject=np.nan), "cost_reject must be .*nan"),
+    (
+        lambda m, X: m.decide(X, cost_error=5, cost_reject=1, cost_unknown=-1.0),
+        "cost_unknown must be .*got -1",
+    ),
+    (
+        lambda m, X: m.decide(X, cost_error=5, cost_reject=1, unknown=1),
+        r"unknown must be finite and in \[0, 1\), got 1",
+    ),
+    (
+        lambda m, X: m.decide(X, cost_error=5, cost_reject=1, unknown=0.1, caught=-0.1),
+        r"caught must be finite and in \[0, 1\], got -0.1",
+    ),
+    (
+        lambda m, X: m.decide(X, costs=COSTS[:2], cost_reject=1),
+        r"costs must have shape \(3, 3\).*got shape \(2, 3\)",
+    ),
+    (
+        lambda m, X: m.decide(X, costs=-COSTS, cost_reject=1),
+        "costs must be finite and >= 0, got -5.0 in row 0, column 1",
+    ),
+    (
+        lambda m, X: m.decide(X, costs=np.where(COSTS == 4, np.nan, COSTS), cost_reject=1),
+        "costs must be finite and >= 0, got nan in row 1, column 2",
+    ),
+]
+
+
 @pytest.mark.parametrize("name", [*EVIDENTIAL, "KNNDistance", "EDL"])
-def test_bad_requests(name, fitted, ask, message):
-    model = fitted(name).calibrate(*draw(1, HELD))
-    with pytest.raises(ValueError, match=message):
-        ask(model, draw(7, 5)[0])
+def test_bad_requests(name, fitted):
+    model, X = fitted(name).calibrate(*draw(1, HELD)), draw(7, 5)[0]
+    for ask, message in BAD_REQUESTS:
+        with pytest.raises(ValueError, match=message):
+            ask(model, X)
 
 
 @pytest.mark.parametrize("name", MAKERS)

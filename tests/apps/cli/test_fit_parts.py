@@ -14,7 +14,6 @@ from dipedl.apps.cli.app import app
 from dipedl.apps.large import plans
 from dipedl.apps.large.tables import OrderInParts
 from dipedl.apps.table.table_model import read_model
-from weekly import sample_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -178,7 +177,8 @@ def test_a_plan_says_why_it_knows_no_time(days, tmp_path):
     assert "m.dipedl.parts: --resume goes on" in run(*words, code=1).replace("\n", " ")
 
 
-@pytest.mark.parametrize("in_parts", sample_of([True, False], 0))
+@pytest.mark.slow
+@pytest.mark.parametrize("in_parts", [True, False])
 def test_numbers_of_many_classes_are_classes_if_that_is_said(in_parts, tmp_path):
     y = np.arange(201).repeat(12 if in_parts else 10)
     frame = pd.DataFrame({"a": y % 16 + 0.0, "b": y // 16 + 0.0})

@@ -284,15 +284,16 @@ HOSTS = ("x/?", "x/health/live?", "x/page/x?", "x/#", "/?", "?", "#", "x\\?", "x
 
 
 @pytest.mark.parametrize("host", HOSTS)
-@pytest.mark.parametrize("path", ["/v1/models", "/v1/drift", "/metrics", "/openapi.json"])
-def test_a_hostile_host_opens_no_route(models, host, path, monkeypatch):
+def test_a_hostile_host_opens_no_route(models, host, monkeypatch):
     # Starlette before 1.0.1 puts the Host header before the path, whatever it holds.
     made = property(lambda request: URL(f"http://{request.headers['host']}{request.scope['path']}"))
     secured = create_app(models, Settings(token=TOKEN))
-    assert raw(secured, path, host=host) == 401
+    paths = ["/v1/models", "/v1/drift", "/metrics", "/openapi.json"]
+    assert [raw(secured, path, host=host) for path in paths] == [401] * 4
     monkeypatch.setattr(Request, "url", made)
-    assert raw(secured, path, host=host) == 401
-    assert raw(secured, path, host=host, authorization=f"Bearer {TOKEN}") == 200
+    assert [raw(secured, path, host=host) for path in paths] == [401] * 4
+    token = f"Bearer {TOKEN}"
+    assert [raw(secured, path, host=host, authorization=token) for path in paths] == [200] * 4
 
 
 def test_tokens_come_from_a_file_or_the_environment(tmp_path):

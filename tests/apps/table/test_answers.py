@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from weekly import sample_of, sample_of_rows
+
 pytest.importorskip("pyarrow")
 
 import dipedl
@@ -160,7 +162,9 @@ def dated_answers(dated, run):
     return pd.read_parquet(out), shown
 
 
-@pytest.mark.parametrize("read", ["typed", "texts", "other order", "polars", "parquet"])
+@pytest.mark.parametrize(
+    "read", sample_of(["typed", "texts", "other order", "polars", "parquet"], "texts", "polars")
+)
 def test_a_loaded_model_takes_the_table_as_it_is(read, dated, dated_answers, tmp_path):
     (found, shown), clf = dated_answers, dipedl.load(dated / "m.dipedl")
     kinds = str if read == "texts" else None
@@ -344,7 +348,10 @@ def test_neighbours_are_named_by_their_rows_in_the_file(timed, tmp_path):
     assert all(near["row"] == row and near["distance"] < 1e-6 for row, near in nearest)
 
 
-@pytest.mark.parametrize("command", ["score", "explain", "inspect", "check", "report"])
+@pytest.mark.parametrize(
+    "command",
+    sample_of(["score", "explain", "inspect", "check", "report"], "score", "explain", "inspect"),
+)
 def test_every_command_is_quiet_if_asked(command, run, kept, tmp_path):
     given = {
         "inspect": [kept / "model.dipedl"],
@@ -755,10 +762,13 @@ def plain_answers():
 
 @pytest.mark.parametrize(
     ("held", "new", "features", "ending"),
-    [
-        *((*names, features, "csv") for names, features in zip(CLASSES, [1, 0] * 3, strict=True)),
-        (*CLASSES[4], True, "parquet"),
-    ],
+    sample_of_rows(
+        [
+            *((*of, features, "csv") for of, features in zip(CLASSES, [1, 0] * 3, strict=True)),
+            (*CLASSES[4], True, "parquet"),
+        ],
+        *(0, 3, 5, 6),
+    ),
 )
 def test_classes_of_given_probabilities_have_one_spelling(
     held, new, features, ending, run, other_system, plain_answers

@@ -23,7 +23,7 @@ from dipedl.apps.table.reading import open_table, sample_rows
 from dipedl.apps.table.score import ScoreRequest, score_table
 from dipedl.apps.table.watch import start_monitor, watch
 from dipedl.writing.spelling import spelling
-from weekly import sample_of
+from weekly import sample_of, sample_of_rows
 
 LARGE = 2**53 + 1
 #: Ways to write one value.
@@ -214,7 +214,10 @@ def test_a_model_is_the_same_whatever_the_file(writer, model, tmp_path):
     pd.testing.assert_frame_equal(one, other, check_exact=True)
 
 
-@pytest.mark.parametrize(("writer", "size"), [*((writer, 6) for writer in OTHERS), ("Parquet", 1)])
+@pytest.mark.parametrize(
+    ("writer", "size"),
+    sample_of_rows([*((writer, 6) for writer in OTHERS), ("Parquet", 1)], 0, 2, 4),
+)
 def test_answers_are_the_same_whatever_the_file_and_its_pieces(
     writer, size, model, tmp_path, monkeypatch
 ):
