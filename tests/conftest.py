@@ -1,34 +1,20 @@
 import gc
-import importlib.metadata
-import inspect
 import sys
 from contextlib import suppress
 from functools import cache
 
-import numpy as np
 import pytest
 from hypothesis import settings
-from sklearn.base import BaseEstimator
-from threadpoolctl import threadpool_limits
 
-import shortcuts  # noqa: F401
 from benchmark_scripts import benchmark  # noqa: F401
-
-# scikit-learn reads the signature of a class at every clone: once is enough.
-BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
-
-# Each file of a model names the versions of packages, which importlib reads from texts.
-importlib.metadata.version = cache(importlib.metadata.version)
-
-# narwhals asks all inputs of scikit-learn for static attributes: Python 3.12 has this cache.
-if sys.version_info < (3, 12):
-    inspect._shadowed_dict = cache(inspect._shadowed_dict)
 
 # What importing all tests makes stays until the end: it is not looked through again and again.
 gc.disable()
 
 
 def pytest_configure(config):
+    if not config.getoption("numprocesses", None):  # the process that deals out runs no test
+        import shortcuts  # noqa: F401
     quick = "not slow" in config.getoption("markexpr")
     settings.register_profile(
         "default", deadline=None, derandomize=True, max_examples=25 if quick else 60
@@ -78,6 +64,8 @@ def few_folds(request):
 @pytest.fixture(scope="module", autouse=True)
 def one_thread(request):
     """Where problems are tiny threads would only wait for one another."""
+    from threadpoolctl import threadpool_limits
+
     tiny = request.path.parent.name in {"baselines", "density"}
     with threadpool_limits(1 if tiny else None):
         yield
@@ -97,4 +85,6 @@ def torch_operators():
 
 @pytest.fixture
 def rng():
+    import numpy as np
+
     return np.random.default_rng(20261121)

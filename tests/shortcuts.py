@@ -1,10 +1,14 @@
 """Shortcuts for the tests of both projects: work that need not be done at every call."""
 
+import importlib.metadata
+import inspect
 import os
+import sys
 from contextlib import suppress
 from functools import cache
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 # Tests kill processes and fill disks, and never cut the power.
 os.fsync = lambda handle: None
@@ -26,3 +30,13 @@ with suppress(ImportError, AttributeError):
     _linear_loss.get_namespace_and_device = lambda *_, **__: numpy_alone
     _linear_loss.move_to = lambda array, **_: array
     validation._nw_into_df_or_series = lambda X: type(X) is not np.ndarray and is_frame(X)
+
+# scikit-learn reads the signature of a class at every clone: once is enough.
+BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
+
+# Each file of a model names the versions of packages, which importlib reads from texts.
+importlib.metadata.version = cache(importlib.metadata.version)
+
+# narwhals asks all inputs of scikit-learn for static attributes: Python 3.12 has this cache.
+if sys.version_info < (3, 12):
+    inspect._shadowed_dict = cache(inspect._shadowed_dict)

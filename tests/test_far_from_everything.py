@@ -39,7 +39,7 @@ def study(benchmark):
     return benchmark("far_from_everything")
 
 
-@pytest.mark.parametrize("kind", range(11))
+@pytest.mark.parametrize("kind", sample_of(range(11), 0, 3, 6, 9))
 def test_far_inputs_of_any_data_are_flagged_and_lose_their_evidence(study, kind):
     """1e3 to 1e150 standard deviations out; the receipt of the benchmark has thousands of fits."""
     rows = [study.outcome(20_000 + 11 * i + kind) for i in range(1)]

@@ -43,7 +43,16 @@ BREACHES = {
 }
 
 
-#: Python, each piece on its own line: after it a line of JSON, all modules loaded so far.
+#: `python -m dipedl --version`
+COMMAND = """\
+import contextlib, io, runpy
+told = io.StringIO()
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(told):
+    sys.argv = ["dipedl", "--version"]
+    runpy.run_module("dipedl", run_name="__main__", alter_sys=True)
+assert told.getvalue().split() == ["dipedl", dipedl.__version__]
+"""
+#: Python, each piece on lines of its own: after it a line of JSON, all modules loaded so far.
 LISTINGS = "; ".join(
     f"import dipedl.{p}; dir(dipedl.{p}); dipedl.{p}.__all__"
     for p in ("density", "metrics", "datasets", "networks", "baselines", "pretrained")
@@ -55,6 +64,7 @@ STEPS = {
     "linear": "import sklearn.linear_model",
     "estimators": "dipedl.DIPClassifier; dipedl.OODDetector; dipedl.density.GDADensity",
     "fit": "dipedl.DIPClassifier(cv=2).fit([[i, i % 3] for i in range(60)], [0, 1] * 30)",
+    "command": COMMAND,
 }
 
 
@@ -69,7 +79,7 @@ def loaded():
     """Modules that an interpreter holds after each of the steps, in their order."""
     pytest.importorskip("pydantic")
     show = "print(json.dumps(list(sys.modules)))"
-    lines = output("\n".join(["import json, sys", *(f"{s}; {show}" for s in STEPS.values())]))
+    lines = output("\n".join(["import json, sys", *(f"{s}\n{show}" for s in STEPS.values())]))
     return dict(zip(STEPS, map(set, map(json.loads, lines.splitlines())), strict=True))
 
 
@@ -92,6 +102,10 @@ def test_the_classifier_loads_neither_files_nor_pages_nor_explanations(loaded):
     assert "dipedl.classifier" in ours
     assert apart.isdisjoint(name.split(".")[1] for name in ours)
     assert "dipedl.density.streaming" not in ours
+
+
+def test_the_package_is_a_command_and_loads_no_server(loaded):
+    assert "fastapi" not in loaded["command"] and "typer" in loaded["command"]
 
 
 def ignored_imports():

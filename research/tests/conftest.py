@@ -1,10 +1,11 @@
-import numpy as np
 import pytest
-from small_parts import small_parts
-from tiny_suite import TINY
 
-import shortcuts  # noqa: F401
 from benchmark_scripts import benchmark  # noqa: F401
+
+
+def pytest_configure(config):
+    if not config.getoption("numprocesses", None):  # the process that deals out runs no test
+        import shortcuts  # noqa: F401
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,18 +18,24 @@ def own_state(tmp_path_factory):
 
 @pytest.fixture
 def rng():
+    import numpy as np
+
     return np.random.default_rng(20261121)
 
 
 @pytest.fixture(scope="session")
 def parts():
     """Parts of an invented DIP-EDL, not to be changed."""
+    from small_parts import small_parts
+
     return small_parts()
 
 
 @pytest.fixture(scope="session")
 def suite(tmp_path_factory):
     """File of the tiny suite."""
+    from tiny_suite import TINY
+
     path = tmp_path_factory.mktemp("suite") / "tiny.toml"
     path.write_text(TINY)
     return path

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from dipedl.datasets import load_moons
+from weekly import sample_of
 
 
 def nearest(points, arc_points=20_001):
@@ -31,7 +32,7 @@ def test_same_seed_same_points():
     assert not np.array_equal(a.X_train, a.X_test)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("noise", sample_of([0.0, 0.1, 0.3], 1))
 def test_ood_is_far_and_the_rest_is_near(noise):
     data = load_moons(200, noise=noise)
     gap = max(0.5, 5 * noise)

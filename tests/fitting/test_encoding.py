@@ -20,7 +20,7 @@ from dipedl import DIPClassifier, OODDetector
 from dipedl.density import GDADensity
 from dipedl.features.encoding import table_encoding
 from dipedl.features.transformer import fit_feature_transformer, refit_feature_transformer
-from weekly import sample_of
+from weekly import sample_of, sample_of_rows
 
 BOOSTING = HistGradientBoostingClassifier(max_iter=15, random_state=0)
 FRAME, Y = customers()
@@ -316,14 +316,13 @@ def far_off(convert, columns):
 
 @pytest.mark.parametrize(
     ("form", "reader"),
-    [
-        *(("objects", "classifier"), ("categories of numbers", "classifier")),
-        ("Arrow strings", "detector"),
-        *(
-            pytest.param(form, "detector", marks=pytest.mark.slow)
-            for form in ("string", "categories")
-        ),
-    ],
+    sample_of_rows(
+        [
+            *(("objects", "classifier"), ("categories of numbers", "classifier")),
+            *((form, "detector") for form in ("Arrow strings", "string", "categories")),
+        ],
+        *(0, 2),
+    ),
 )
 def test_numbers_stored_as_text_are_named_with_what_makes_them_numbers(form, reader):
     """The classifier reads "0.13" as 0.13, and the density would see a level that never came."""
@@ -397,11 +396,17 @@ def fitted_on_numbers(reader):
 
 @pytest.mark.parametrize(
     ("reader", "columns", "form"),
-    [
-        *(("bare classifier", "abc", form) for form in STORED_OTHERWISE),
-        *(("classifier", "c", form) for form in ("objects", "Arrow decimals")),
-        *(("detector", "c", form) for form in ("decimals", "nullable")),
-    ],
+    sample_of_rows(
+        [
+            *(("bare classifier", "abc", form) for form in STORED_OTHERWISE),
+            *(("classifier", "c", form) for form in ("objects", "Arrow decimals")),
+            *(("detector", "c", form) for form in ("decimals", "nullable")),
+        ],
+        0,
+        3,
+        5,
+        8,
+    ),
 )
 def test_numbers_of_any_type_are_numbers(reader, columns, form):
     convert = STORED_OTHERWISE[form]

@@ -16,6 +16,7 @@ from dipedl.apps.large.fitting import Batch, Reading
 from dipedl.density import GaussianDensity, GDADensity, KNNDensity, MahalanobisDensity
 from dipedl.density.streaming import RowSample, Stream, in_share, row_keys
 from dipedl.explanation import FindingWarning
+from weekly import sample_of
 
 #: Its smoothing is a share of the variance of a batch: the one thing that chunks would change.
 NB = GaussianNB(var_smoothing=0)
@@ -204,7 +205,7 @@ def test_a_batch_that_is_refused_leaves_the_model(data):
     np.testing.assert_array_equal(clf.predict_proba(X), before)
 
 
-@pytest.mark.parametrize("density", [None, GaussianDensity(), MahalanobisDensity()])
+@pytest.mark.parametrize("density", sample_of([None, GaussianDensity(), MahalanobisDensity()], 0))
 def test_a_sum_of_two_has_seen_the_rows_of_both(data, new, density, tmp_path):
     X, y = data
     blank = DIPClassifier(FrozenEstimator(clone(NB).fit(X[:100], y[:100])), density)

@@ -1,5 +1,4 @@
 import re
-import subprocess
 import sys
 
 import pytest
@@ -16,17 +15,6 @@ from dipedl.apps.cli.app import app
 
 def invoke(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
-
-
-def test_the_package_is_a_command_and_loads_no_server():
-    code = """
-import atexit, runpy, sys
-atexit.register(lambda: print("fastapi" in sys.modules))
-sys.argv = ["dipedl", "--version"]
-runpy.run_module("dipedl", run_name="__main__", alter_sys=True)
-"""
-    told = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert told == f"dipedl {__version__}\nFalse\n"
 
 
 def test_help_is_shown_without_a_command():
