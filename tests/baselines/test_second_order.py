@@ -49,7 +49,7 @@ def data():
 
 @pytest.fixture(
     scope="module",
-    params=sample_of([IEDL, FEDL, IBEDL, NatPN, SNGP, DUQ, SWAG], 0, 3, 4, 5, 6),
+    params=sample_of([IEDL, FEDL, IBEDL, NatPN, SNGP, DUQ, SWAG], 0, 4, 5, 6),
     ids=lambda m: m.__name__,
 )
 def fitted(request, data):

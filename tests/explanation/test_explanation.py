@@ -330,7 +330,7 @@ def test_the_odd_column_is_named_first_with_its_value_and_what_is_usual(people, 
     json.dumps(card.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("name", ["table", "own steps"])
+@pytest.mark.parametrize("name", sample_of(["table", "own steps"], 0))
 def test_levels_are_told_with_their_shares(people, name):
     (card,) = MODELS[name]().fit(*people).explain(people[0].iloc[:1])
     (job,) = [entry for entry in card.parts[0]["features"] if entry["name"] == "job"]

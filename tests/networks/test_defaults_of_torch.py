@@ -160,8 +160,7 @@ CASES = {
     "DIPClassifier": of_dip,
 }
 #: One of each way to train.
-FEW = ("MLP", "spectral norm", "weights", "half precision", "MCDropout", "EDL", "PostNet", "SWAG",
-       "LayerFeatures", "flow", "flow of pixels", "DIPClassifier")  # fmt: skip
+FEW = ("MLP", "spectral norm", "half precision", "EDL", "PostNet", "LayerFeatures", "flow")
 MODULES = {
     "full": of_module(),
     "low-rank": of_module(density=ClassGaussians("low-rank", rank=2)),
@@ -182,7 +181,7 @@ def test_a_fit_is_the_same_under_other_defaults(name):
             assert torch.get_default_dtype() == (torch.float32 if value == "meta" else value)
 
 
-@pytest.mark.parametrize("name", sample_of(MODULES, "full", "float64"))
+@pytest.mark.parametrize("name", sample_of(MODULES, "full"))
 def test_a_module_is_the_same_under_other_defaults(name, tmp_path):
     answers = MODULES[name]
     wanted = answers(tmp_path)

@@ -63,6 +63,7 @@ def test_rows_of_the_classifier_are_told_where_they_are_fewer(days, tmp_path):
     assert "the classifier from" not in run("inspect", model)
 
 
+@pytest.mark.slow
 def test_two_days_are_merged_and_answered(days, fitted, tmp_path):
     two, both = tmp_path / "two.dipedl", tmp_path / "both.dipedl"
     run("fit", days / "two", "--like", fitted, "--workers", "1", "--out", two, "-q")

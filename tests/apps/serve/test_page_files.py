@@ -16,6 +16,7 @@ from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import save_model
 from dipedl.apps.table.watch import start_monitor
+from weekly import sample_of
 
 TOKEN = "0123456789abcdef"
 
@@ -94,7 +95,7 @@ def ordinary(folder, frame, **order):
         return row, asked(client, [row])[0]
 
 
-@pytest.mark.parametrize("date", ["%d.%m.%Y", "%Y-%m-%d %H:%M:%S"])
+@pytest.mark.parametrize("date", sample_of(["%d.%m.%Y", "%Y-%m-%d %H:%M:%S"], 0))
 def test_the_usual_row_is_of_medians_and_commonest_levels_dates_too(tmp_path, rng, date):
     n = 301
     when = pd.Series(pd.date_range("2019-03-01 06:00", periods=n, freq="13h"))

@@ -146,7 +146,7 @@ def test_a_value_that_is_no_cell_leaves_out_its_row_alone(client, rows, cell):
         assert [(one["row"], one["column"]) for one in found["refused"]] == [(2, "age")]
 
 
-@pytest.mark.parametrize("row", [5, None, "a", [1, 2], [], [[]]])
+@pytest.mark.parametrize("row", sample_of([5, None, "a", [1, 2], [], [[]]], 0, 1, 3))
 def test_what_is_no_row_is_refused_alone(client, rows, row):
     columns, lists = list(rows[0]), [list(one.values()) for one in rows[:2]]
     for body in (
@@ -169,7 +169,7 @@ def test_every_refused_row_is_named_however_many_they_are(client, rows, fine):
     assert [one["row"] for one in reply.json()["refused"]] == list(range(1, 301))
 
 
-@pytest.mark.parametrize("name", ["sex", "port", "age", "fare", "deck"])
+@pytest.mark.parametrize("name", sample_of(["sex", "port", "age", "fare", "deck"], 0, 1))
 def test_an_empty_text_is_answered_as_null(client, rows, name):
     one, *others = (
         client.post("/v1/predict", json={"model": "people", "rows": [{**rows[0], name: cell}]})

@@ -13,7 +13,7 @@ from dipedl.apps.table.page import render
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model
 from passengers import passengers
-from weekly import sample_of
+from weekly import sample_of, sample_of_rows
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,9 @@ def test_both_calibration_errors_are_those_of_the_rows(kept, found):
     assert told["ece"] == dipedl.metrics.ece(held.labels, mean)
 
 
-@pytest.mark.parametrize(("known", "told"), [(240, True), (30, True), (0, False)])
+@pytest.mark.parametrize(
+    ("known", "told"), sample_of_rows([(240, True), (30, True), (0, False)], 0, 2)
+)
 def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
     tables = [pd.read_csv(kept / "passengers.csv")[:known], passengers(60, seed=4)]
     pd.concat(tables).to_csv(tmp_path / "mixed.csv", index=False)

@@ -427,10 +427,9 @@ def test_a_classifier_in_a_file_is_fitted_again(kept, tmp_path):
     prior = DummyClassifier(strategy="prior")
     order = FitRequest("survived", model=str(tmp_path / "m.skops"), drop=["passenger"])
     # A stack has probabilities only after its fit.
-    for model in (prior, StackingClassifier([("prior", prior)])):
-        skops.io.dump(model, tmp_path / "m.skops")
-        learned = fit_table(open_table(kept / "passengers.csv"), order)
-        assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
+    skops.io.dump(StackingClassifier([("prior", prior)]), tmp_path / "m.skops")
+    learned = fit_table(open_table(kept / "passengers.csv"), order)
+    assert learned.numbers["accuracy"] == learned.numbers["share_of_largest_class"]
 
 
 def test_check_finds_what_is_wrong(run, tmp_path):
