@@ -87,12 +87,15 @@ def test_a_file_for_a_folder_of_results_is_refused(command, tmp_path):
 
 def test_failures_and_what_the_budget_left_are_told_and_failures_exit_with_1(monkeypatch):
     result = RunResult(
-        rows=[{}], failed={("edl", 10): "out of memory"}, left=[("knn", 10), ("knn", 20)]
+        rows=[{}],
+        failed={("edl", 10): "out of memory", ("knn", 10): "net: x", ("ddu", 10): "net: x"},
+        left=[("knn", 10), ("knn", 20)],
     )
     monkeypatch.setattr(bench_runner, "run", lambda suite, **options: result)
     done = dipedl("run", "mnist")
     assert done.exit_code == 1
     assert "no row of edl, seed 10: out of memory" in done.stderr
+    assert "no row of knn, ddu, seed 10: net: x" in done.stderr and done.stderr.count("net") == 1
     assert "Rows that the budget left: knn (10), knn (20).\nTo go on: " in done.stdout
     result.failed.clear()
     assert dipedl("run", "mnist").exit_code == 0

@@ -39,6 +39,11 @@ class Holes(Length):
         return np.where(np.arange(len(logits)) % 2, np.nan, 0.0)
 
 
+class Half:
+    def fit(self, features, logits, labels):
+        return self
+
+
 class Whole:
     def __init__(self, estimator, scale=1.0):
         self.estimator, self.scale = estimator, scale
@@ -130,6 +135,7 @@ def test_another_source_is_another_method(module):
     [
         ("own_scorse:Length", "here: 'own_scorse:Length' cannot be imported .ModuleNotFoundError"),
         ("own_scores:Lenght", "here: unknown class of own_scores 'Lenght', did you mean 'Length'"),
+        ("own_scores:Half", r"here: own_scores:Half has fit.* must have uncertainty\(features, lo"),
         ("broken:Length", "'broken:Length' cannot be imported .SyntaxError"),
     ],
 )

@@ -87,6 +87,11 @@ def build(
     """
     make = find_class(name, where)
     scores = is_score(make)
+    if scores and not hasattr(make, "uncertainty"):
+        raise ValueError(
+            f"{where}: {name} has fit(features, logits, labels) alone; it must have "
+            "uncertainty(features, logits) too"
+        )
     make = getattr(make, preset) if preset else make
     known = [key for key in inspect.signature(make).parameters if key != "self"]
     for key in arguments:
@@ -137,8 +142,8 @@ def _attribute(module: str, name: str, where: str, what: str, is_one: Callable[[
     except Exception as error:  # the code of the module runs: it may raise anything
         raise ValueError(
             f"{where}: {f'{module}:{name}'!r} cannot be imported ({type(error).__name__}: "
-            f"{error}); write package.module:name of a {what}, with the folder of the package as "
-            " the working directory or on PYTHONPATH"
+            f"{error}); write package.module:name, with the folder of the package as the working "
+            "directory or on PYTHONPATH"
         ) from error
     known = [key for key, value in vars(found).items() if is_one(value)]
     refuse_unknown(f"{what} of {module}", [name], known, where)

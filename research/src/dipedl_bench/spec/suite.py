@@ -372,8 +372,7 @@ def _complete(tables: Table, where: str, above: tuple[str, ...] = ()) -> Table:
     head = tables.get("suite", {})
     if not (base := head.get("extends")):
         return tables
-    is_file = str(base).endswith(".toml")
-    path = Path(where).parent / base if is_file else _FOLDER / f"{base}.toml"
+    is_file, path = str(base).endswith(".toml"), Path(where).parent / str(base)
     above = (*above, str(head.get("name")), os.path.abspath(where))
     if (os.path.abspath(path) if is_file else base) in above:
         raise ValueError(
@@ -382,7 +381,8 @@ def _complete(tables: Table, where: str, above: tuple[str, ...] = ()) -> Table:
         )
     if not is_file:
         refuse_unknown("suite", [base], suite_names(), f"{where}: extends")
-        other = read_tables(path.read_text(encoding="utf-8"), f"{base}.toml")
+        text = (_FOLDER / f"{base}.toml").read_text(encoding="utf-8")
+        other = read_tables(text, f"{base}.toml")
     elif path.is_file():
         other = _complete(read_tables(_read_text(path), str(path)), str(path), above)
     else:
