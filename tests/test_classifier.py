@@ -561,7 +561,7 @@ def test_an_error_that_says_all_has_no_other_before_it(fitted, ask):
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize("dtype", sample_of([np.float16, np.uint16, object], 0, 2))
+@pytest.mark.parametrize("dtype", [np.float16, object])
 def test_any_numeric_dtype_gives_float64_answers(dtype):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 50, (90, 3)), np.arange(90) % 3

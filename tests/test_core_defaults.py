@@ -262,7 +262,7 @@ def coded(codes):
     return clf, frame
 
 
-@pytest.mark.parametrize("form", sample_of(["category", "string", object], 0, 1))
+@pytest.mark.parametrize("form", ["category", "string"])
 def test_categories_and_text_give_no_pseudo_outliers_even_if_they_are_spelt_as_numbers(form, rng):
     codes = rng.choice([1, 3, 7], len(X))
     column = pd.Series(codes if form == "category" else codes.astype(str)).astype(form)
@@ -279,11 +279,9 @@ def test_an_array_of_objects_gives_pseudo_outliers_if_it_holds_numbers():
     assert not set(spelt.density_.ranking_[0]) & {*KINDS}
 
 
-@pytest.mark.parametrize(
-    "kind", sample_of([np.int8, np.uint8, np.int64, float, str, bool, object], 0, 3, 4, 5)
-)
+@pytest.mark.parametrize("kind", [np.int8, float, str, bool])
 def test_labels_of_any_kind(kind):
-    labels = {bool: Y == 1, str: NAMES, object: NAMES.astype(object)}.get(kind, Y)
+    labels = {bool: Y == 1, str: NAMES}.get(kind, Y)
     labels = labels if kind is str or kind is object else labels.astype(kind)
     clf = quick().fit(X, labels)
     assert clf.score(X, labels) > 0.8 and set(clf.predict(X)) <= set(labels)

@@ -22,7 +22,7 @@ from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.score import FIELDS
 from dipedl.apps.table.table_model import save_model
-from weekly import sample_of, sample_of_rows
+from weekly import sample_of_rows
 
 ARROW = {"content-type": STREAM}
 
@@ -146,7 +146,7 @@ def test_a_value_that_is_no_cell_leaves_out_its_row_alone(client, rows, cell):
         assert [(one["row"], one["column"]) for one in found["refused"]] == [(2, "age")]
 
 
-@pytest.mark.parametrize("row", sample_of([5, None, "a", [1, 2], [], [[]]], 0, 1, 3))
+@pytest.mark.parametrize("row", [5, None, [1, 2]])
 def test_what_is_no_row_is_refused_alone(client, rows, row):
     columns, lists = list(rows[0]), [list(one.values()) for one in rows[:2]]
     for body in (
@@ -169,7 +169,7 @@ def test_every_refused_row_is_named_however_many_they_are(client, rows, fine):
     assert [one["row"] for one in reply.json()["refused"]] == list(range(1, 301))
 
 
-@pytest.mark.parametrize("name", sample_of(["sex", "port", "age", "fare", "deck"], 0, 1))
+@pytest.mark.parametrize("name", ["sex", "port"])
 def test_an_empty_text_is_answered_as_null(client, rows, name):
     one, *others = (
         client.post("/v1/predict", json={"model": "people", "rows": [{**rows[0], name: cell}]})
@@ -345,12 +345,7 @@ def test_a_level_is_the_same_alone_and_beside_any_other(zones, zone, beside):
         assert set(found[0]["probabilities"]) == {"1", "2"}
 
 
-@pytest.mark.parametrize(
-    "values",
-    sample_of(
-        [[10, 30], [10.0, 30.0], [10.0, 20.5], [10, None], ["10", "x"], ["10.0", None]], 0, 1, 3
-    ),
-)
+@pytest.mark.parametrize("values", [[10, 30], [10.0, 30.0], [10, None]])
 def test_a_level_of_arrow_is_that_of_json(zones, values):
     body = stream(pa.table({"zone": values, "x": [0.5, 0.5]}))
     found = read(zones.post("/v1/predict", content=body, headers=ARROW).content).to_pandas()

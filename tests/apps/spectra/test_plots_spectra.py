@@ -3,8 +3,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from weekly import sample_of
-
 matplotlib = pytest.importorskip("matplotlib")
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
@@ -78,7 +76,7 @@ def test_without_a_redshift_or_a_line_in_range_none_is_marked(rng, redshift):
     assert len(ax.lines) == 2 and not ax.texts
 
 
-@pytest.mark.parametrize("redshift", sample_of([0.0, 0.02, 0.15, 0.9, 1.7, 3.2], 0, 4))
+@pytest.mark.parametrize("redshift", [0.0, 1.7])
 def test_names_do_not_overlap_and_lie_above_the_spectrum(rng, redshift):
     ax = spectra_plots.spectrum_plot(GRID, rng.normal(size=3000), redshift=redshift)
     canvas = FigureCanvasAgg(ax.figure)

@@ -34,7 +34,7 @@ from dipedl.evidence import QuantileEvidence
 from dipedl.io.onnx import export_onnx
 from dipedl.io.onnx._model import _in_order
 from dipedl.preprocessing import LogitPixels
-from weekly import sample_of, sample_of_rows
+from weekly import sample_of_rows
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -461,7 +461,7 @@ def test_classifiers_of_numbered_labels_answer_in_the_labels_of_the_model(
     assert gap(found["vacuity"], model.predict_dirichlet(X).vacuity) < TOLERANCE
 
 
-@pytest.mark.parametrize("names", sample_of([["no", "yes"], [False, True], [-1, 1]], 0, 2))
+@pytest.mark.parametrize("names", [["no", "yes"], [-1, 1]])
 @pytest.mark.parametrize("make", [numbered_only, xgboost])
 def test_two_classes_of_classifiers_of_numbered_labels(tmp_path, monkeypatch, make, names):
     model = quick(make(monkeypatch)).fit(X, np.array(names)[(Y > 1).astype(int)])
