@@ -743,8 +743,8 @@ MUTANTS = [
     Mutant(
         "a suite replaces the methods that it extends",
         "research/src/dipedl_bench/spec/suite.py",
-        "_extend_each(tables.get(key, {}), _extend_each(other.get(key, {})), where)",
-        "_extend_each(tables.get(key, other.get(key, {})), None, where)",
+        "_extend_each(tables.get(key, {}), _extend_each(other.get(key, {})), f",
+        "_extend_each(tables.get(key, other.get(key, {})), None, f",
         "research/tests/test_suite.py::test_a_suite_that_extends_another_adds_to_its_methods",
     ),
     Mutant(
