@@ -58,7 +58,7 @@ def test_the_page_holds_every_pair_and_loads_nothing(tmp_path):
 
 def test_measures_and_one_table_of_all_methods():
     listed, _, parts, counted, table, _, choices = measures_and_summary(bench_table(invented()))
-    assert listed.count("- **") == 13 and "**not run**" in listed
+    assert listed.count("- **") == 15 and "**not run**" in listed
     assert parts.splitlines()[-1].startswith("| all | 5 | ")  # data sets of no part
     assert counted.startswith("All methods over ") and counted.endswith(" 3 seeds:")
     assert table.startswith("| method | lines | AUROC |") and "| Temperature |" in table
