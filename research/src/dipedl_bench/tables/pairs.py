@@ -213,7 +213,7 @@ def choice_frame(table: BenchTable, parts: Mapping[str, Sequence[str]]) -> DataF
 
     def choose(names: Sequence[str], by: DataFrame) -> np.ndarray:
         best = by[names].to_numpy().argmax(axis=1)
-        return rivals[names].to_numpy()[np.arange(len(rivals)), best]
+        return np.asarray(rivals[names].to_numpy()[np.arange(len(rivals)), best])
 
     pair = max(partners, key=lambda names: rivals[names].max(axis=1).mean())
     titles = f"ours or {table.methods['title'][pair[1]]}", "ours or any candidate"
