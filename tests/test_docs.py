@@ -49,7 +49,7 @@ def own_name(page):
 def with_code():
     """Pages that have code; tutorials, networks and pages of many fits are slow."""
     long = "onnx diagnostics spectra-data training deploy serve spectra".split()
-    long += "unknown-classes choose-a-density calibrate densities imbalanced groups".split()
+    long += "unknown-classes choose-a-density".split()
     for page in PAGES:
         if "```" in page.read_text(encoding="utf-8"):
             slow = [pytest.mark.slow] * (page.stem in long or page.parent.name == "tutorials")

@@ -139,7 +139,6 @@ def test_fewer_rows_than_directions_and_a_class_of_one_point(rng):
         fitted(np.ones((9, 4)), np.arange(9) % 3, shrinkage=None)
 
 
-@pytest.mark.slow
 def test_exports_loads_and_keeps_its_gradient(rng):
     X, y = problem(rng, p=6)
     density = fitted(X, y, rank=4)

@@ -223,7 +223,6 @@ def test_the_remedy_for_a_batch_of_other_names_answers_as_the_inputs_do(model):
     assert torch.equal(model.p_value(remedy), model.p_value(NEW))
 
 
-@pytest.mark.slow
 def test_compiled_and_exported_modules_take_their_arguments():
     module = DIPModule(TwoInputs().eval(), score="density")
     model = module.fit_density([(X, Y)], calibration=[(HELD, HELD_Y)])

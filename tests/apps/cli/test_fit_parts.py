@@ -63,7 +63,6 @@ def test_rows_of_the_classifier_are_told_where_they_are_fewer(days, tmp_path):
     assert "the classifier from" not in run("inspect", model)
 
 
-@pytest.mark.slow
 def test_two_days_are_merged_and_answered(days, fitted, tmp_path):
     two, both = tmp_path / "two.dipedl", tmp_path / "both.dipedl"
     run("fit", days / "two", "--like", fitted, "--workers", "1", "--out", two, "-q")
@@ -178,7 +177,6 @@ def test_a_plan_says_why_it_knows_no_time(days, tmp_path):
     assert "m.dipedl.parts: --resume goes on" in run(*words, code=1).replace("\n", " ")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("in_parts", [True, False])
 def test_numbers_of_many_classes_are_classes_if_that_is_said(in_parts, tmp_path):
     y = np.arange(201).repeat(12 if in_parts else 10)

@@ -125,7 +125,6 @@ def test_a_table_of_a_name_that_is_no_utf8_is_read(run, tmp_path):
     assert done.exit_code == 0 and r"m\xfcnchen" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="names of files are texts there")
 def test_images_of_names_that_are_no_utf8_are_answered(run, tmp_path):
     pillow = pytest.importorskip("PIL.Image")
