@@ -227,7 +227,10 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         )
 
     def check_parameters(self) -> None:
-        """Raise ValueError or TypeError for a setting that no fit can take."""
+        """Raise ValueError or TypeError for a number or a choice that no fit can take.
+
+        Parts (density, calibrator, normaliser, cv) and a prior for each class are checked by `fit`.
+        """
         self.evidence_model().check_parameters()
         if np.ndim(self.prior) == 0:  # of one with a number for each class, fit knows the length
             prior_vector(self.prior, 2, np.ones(2))

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import has_fit_parameter
 
 from dipedl import evidence
 from dipedl.evidence import (
@@ -269,3 +271,29 @@ CASES = [
 def test_it_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("part", "bad"),
+    [
+        (evidence.QuantileEvidence(), {"slope": -1}),
+        (evidence.CautionBudget(), {"budget": 2}),
+    ],
+)
+def test_settings_are_checked_alone_and_a_fit_that_fails_leaves_the_one_before(part, bad):
+    part = clone(part)
+    rng = np.random.default_rng(0)
+    proba, y = rng.dirichlet([1, 1], 200), rng.integers(0, 2, 200)
+    offered = {"proba": proba, "y": y, "n": 200.0, "prior": np.ones(2)}
+    extra = {key: value for key, value in offered.items() if has_fit_parameter(part, key)}
+    scores = np.sort(rng.normal(size=200))
+    part.fit(scores, **extra)
+    before = {key: value for key, value in vars(part).items() if key.endswith("_")}
+    assert part.check_parameters() is None
+    with pytest.raises(ValueError, match="n must"):
+        part.fit(scores, **extra | {"n": -1.0})
+    after = {key: value for key, value in vars(part).items() if key.endswith("_")}
+    assert before.keys() == after.keys()
+    assert all(before[key] is after[key] for key in before)
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        part.set_params(**bad).check_parameters()

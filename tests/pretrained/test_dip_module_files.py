@@ -199,6 +199,18 @@ def test_forged_evidence_is_refused(place, number, path):
         DIPModule.load(path, mlp())
 
 
+@pytest.mark.parametrize("name", ["knots", "normal_scores"])
+def test_a_forged_table_that_falls_is_refused(name, path):
+    fitted().save(path, weights=False)
+    manifest, tensors = container.read(path)
+    del manifest["tensors"]
+    name = f"fusion/{name}"
+    falling = tensors[name].view(np.float32).reshape(2, -1)[:, ::-1].copy()
+    container.write(path, manifest, dict(tensors) | {name: falling.view(np.uint8).reshape(-1)})
+    with pytest.raises(container.ModelFileError, match="holds no valid DIPModule"):
+        DIPModule.load(path, mlp())
+
+
 def test_files_of_other_models(path):
     dipedl.save(GDADensity().fit(X.numpy(), Y.numpy()), path)
     with pytest.raises(ValueError, match=r"holds no DIPModule but .*GDADensity.*dipedl\.load"):

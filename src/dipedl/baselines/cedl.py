@@ -137,9 +137,11 @@ class CEDL(Decisions, PostHoc):
         check_number("beta", self.beta, ">= 0", lambda b: b >= 0)
         check_number("delta", self.delta, ">= 0", lambda d: d >= 0)
 
-    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+    def _check_rows(self, y: np.ndarray) -> None:
         if self.image_shape is not None:
             image_shape(self.image_shape, self.n_features_in_)
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
         rng, rows = check_random_state(self.random_state), np.asarray(X)
         table = self.image_shape is None
         unit = np.ptp(rows, axis=0) if table else np.ptp(rows)

@@ -77,8 +77,10 @@ class KNNDistance(Decisions, PostHoc):
         """Raise ValueError or TypeError for a setting that no fit can take."""
         check_integer("n_neighbors", self.n_neighbors)
 
-    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+    def _check_rows(self, y: np.ndarray) -> None:
         _check_neighbors(self.n_neighbors, len(y))
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = normalize(self._fit_features(self.features, X, y))
         index = NearestNeighbors(n_neighbors=self.n_neighbors, n_jobs=self.n_jobs)
         self.neighbors_ = index.fit(Z)
@@ -183,8 +185,10 @@ class NNGuide(Decisions, PostHoc):
         check_integer("n_neighbors", self.n_neighbors)
         check_number("bank", self.bank, "in (0, 1]", lambda share: 0 < share <= 1)
 
-    def _fit_score(self, X: Any, y: np.ndarray) -> None:
+    def _check_rows(self, y: np.ndarray) -> None:
         _check_neighbors(self.n_neighbors, len(y))
+
+    def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = normalize(self._fit_features(self.features, X, y))
         logits = compute_logits(self.estimator_, X, (len(Z), len(self.classes_)))
         m = max(self.n_neighbors, round(self.bank * len(Z)))

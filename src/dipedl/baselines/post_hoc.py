@@ -49,6 +49,7 @@ class PostHoc(ClassifierMixin, BaseEstimator):
         X, y = validate_inputs_and_labels(self, X, y)
         check_class_counts(y)
         self.check_parameters()
+        self._check_rows(y)
         estimator = clone_classifier(self._template())
         classes = known_classes(estimator, y)
         keywords = accepted_arguments(estimator, validation=validation)
@@ -82,6 +83,9 @@ class PostHoc(ClassifierMixin, BaseEstimator):
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for a setting that no fit can take."""
+
+    def _check_rows(self, y: np.ndarray) -> None:
+        """Raise ValueError for a setting that rows with labels y (n,) cannot take."""
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
         """Fit what ``uncertainty`` needs besides the classifier."""

@@ -77,11 +77,11 @@ class Temperature(BaseEstimator):
     def __init__(self, confidence: float = 0.95) -> None:
         self.confidence = confidence
 
-    @atomic
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for a setting that no fit can take."""
         check_number("confidence", self.confidence, "in [0, 1)", lambda x: 0 <= x < 1)
 
+    @atomic
     def fit(
         self,
         proba: np.ndarray,

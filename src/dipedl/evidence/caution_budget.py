@@ -132,7 +132,6 @@ class CautionBudget(BaseNormalizer):
         self.slope = slope
         self.confidence = confidence
 
-    @atomic
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for a setting that no fit can take."""
         share = "in [0, 1], a share of the loss"
@@ -141,6 +140,7 @@ class CautionBudget(BaseNormalizer):
         check_positive_number("slope", self.slope)
         check_number("confidence", self.confidence, "in [0.5, 1)", lambda x: 0.5 <= x < 1)
 
+    @atomic
     def fit(
         self,
         log_density: np.ndarray,

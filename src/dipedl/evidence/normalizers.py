@@ -340,12 +340,12 @@ class QuantileEvidence(BaseNormalizer):
         self.quantile = quantile
         self.slope = slope
 
-    @atomic
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for a setting that no fit can take."""
         check_rate(self.quantile, "quantile")
         check_positive_number("slope", self.slope)
 
+    @atomic
     def fit(
         self,
         log_density: np.ndarray,

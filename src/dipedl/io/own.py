@@ -710,7 +710,7 @@ def _arrays_fit(state: Any, sizes: c.Sizes) -> None:
 
 
 def _knots_rise(state: Any, sizes: c.Sizes) -> None:
-    for name in ("fusion/knots", "fusion/values"):
+    for name in ("fusion/knots", "fusion/normal_scores"):
         table = vars(state).get(name)
         if table is not None:
             c.need(table.shape[1] > 1 and (np.diff(table) >= 0).all(), "have knots that fall")
@@ -743,6 +743,6 @@ MODULE = Entry(
     },
     {f"density_/distance.{n}": check for ns, check in _DISTANCES.items() for n in ns.split()}
     | {"head/strength.numbers": c.floats("*")}
-    | {"fusion/scales": c.positive(2), "fusion/knots fusion/values": c.floats(2, "t")},
+    | {"fusion/scales": c.positive(2), "fusion/knots fusion/normal_scores": c.floats(2, "t")},
     where=(_arrays_fit, _knots_rise, _strength_counts),
 )

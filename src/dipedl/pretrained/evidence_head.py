@@ -401,7 +401,7 @@ class ConfidenceFusion(BufferedModule):
 Score = DensityAlone | ConfidenceFusion
 FUSED, DENSITY = "fused", "density"
 #: Most nats that a class counts in `logit_margin`: a network may rule one out, with -inf.
-_RULED_OUT = 100.0
+_MARGIN_CAP = 100.0
 #: Parts of the fused score, as columns of ``held_out_.components``.
 DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 
@@ -422,7 +422,7 @@ def logit_margin(logits: Array) -> Array:
     on the largest logit.
     """
     margins = namespace(logits).max(logits, axis=1, keepdims=True) - logits
-    return margins.clip(max=_RULED_OUT).mean(axis=1)
+    return margins.clip(max=_MARGIN_CAP).mean(axis=1)
 
 
 def _table(name: str, column: np.ndarray) -> NormalScores:

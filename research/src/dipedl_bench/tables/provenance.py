@@ -62,12 +62,15 @@ def older_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
 def describe_older(table: BenchTable, rows: Iterable[Mapping[str, Any]]) -> str:
     """Return which lines have rows older than today's default, as a sentence; "" if none."""
     titles, by_seeds = {line.name: line.title for line in table.lines}, dict[str, list[str]]()
-    for method, seeds in older_rows(rows).items():
+    older = older_rows(rows)
+    for method, seeds in older.items():
         by_seeds.setdefault(", ".join(map(str, seeds)), []).append(titles[method])
     if not by_seeds:
         return ""
     parts = [f"{', '.join(of)} (seeds {seeds})" for seeds, of in by_seeds.items()]
-    modules = any(row["config"].get("estimator") in _MODULES for row in rows)
+    modules = any(
+        row["method"] in older and row["config"].get("estimator") in _MODULES for row in rows
+    )
     ranks = ", but of `DIPModule`, which ranks by another score now" if modules else ""
     return (
         "Made before the default [last changed its probabilities](protocol.md#published-rows), and "
