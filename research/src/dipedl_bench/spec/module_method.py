@@ -33,6 +33,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         normalizer: Any = None,
         calibrator: Any = None,
         gamma: float = 1.0,
+        prior: Any = 0.5,
         network: Any = None,
         stored: Any = None,
     ) -> None:
@@ -42,6 +43,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
         self.normalizer = normalizer
         self.calibrator = calibrator
         self.gamma = gamma
+        self.prior = prior
         self.network = network
         self.stored = stored
 
@@ -63,6 +65,7 @@ class DIPModuleMethod(ClassifierMixin, BaseEstimator):
             density=density,
             score=self.score,
             gamma=self.gamma,
+            prior=self.prior,
             normalizer=self.normalizer,
             calibrator=self.calibrator,
         )
