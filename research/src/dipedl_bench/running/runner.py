@@ -106,9 +106,9 @@ def run(
     deadline = None if budget is None else time.monotonic() + budget
     loaded = load_suite(suite)
     if device is not None:
-        from dipedl.networks.device import device_type  # imports PyTorch
+        from dipedl.networks import Training  # imports PyTorch
 
-        device_type(device)
+        Training(device=device)  # refuses what is none
         setting = loaded.profile(profile)
         setting = setting.model_copy(update={"training": {**setting.training, "device": device}})
         loaded = loaded.model_copy(update={"profiles": {**loaded.profiles, profile: setting}})
