@@ -217,16 +217,16 @@ def choice_frame(table: BenchTable, parts: Mapping[str, Sequence[str]]) -> DataF
 
     pair = max(partners, key=lambda names: rivals[names].max(axis=1).mean())
     titles = f"ours or {table.methods['title'][pair[1]]}", "ours or any candidate"
-    found = DataFrame({"ours": rivals[table.ours]})
+    chosen = DataFrame({"ours": rivals[table.ours]})
     for title, names in zip(titles, (pair, [*rivals]), strict=True):
-        found[f"{title}, by unknown rows"] = choose(names, rivals)
-        found[f"{title}, by errors"] = choose(names, errors)
-    lost = sorted(regret(table, pairs).groupby(level="dataset").sum().nlargest(3).index)
+        chosen[f"{title}, by unknown rows"] = choose(names, rivals)
+        chosen[f"{title}, by errors"] = choose(names, errors)
+    worst = sorted(regret(table, pairs).groupby(level="dataset").sum().nlargest(3).index)
     classifier, dataset = (pairs.index.get_level_values(n) for n in ("classifier", "dataset"))
     rows = {title: classifier.isin(names) for title, names in parts.items()}
-    rows |= {"all": dataset.notna(), f"all but {', '.join(lost)}": ~dataset.isin(lost)}
+    rows |= {"all": dataset.notna(), f"all but {', '.join(worst)}": ~dataset.isin(worst)}
     return DataFrame(
-        {"": title, "lines": str(of.sum()), **found[of].mean().map(three_decimals)}
+        {"": title, "lines": str(of.sum()), **chosen[of].mean().map(three_decimals)}
         for title, of in rows.items()
         if of.any()
     )

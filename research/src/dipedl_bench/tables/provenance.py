@@ -13,8 +13,8 @@ from .table import BenchTable, keep_latest
 #: When our default last changed its probabilities, in UTC: since then the prior is 1/2 for each
 #: class. Those of `DIPModule` in between, which got another score on that day, are made again.
 DEFAULT_CHANGED = "2026-11-28T09:45"
-#: Estimators that fit a temperature and a caution budget unless they are told otherwise.
 _MODULES = ("DIPModuleMethod", "PolarDIPModuleMethod")
+#: Estimators that fit a temperature and a caution budget unless they are told otherwise.
 _LIKE_DEFAULT = ("DIPClassifier", *_MODULES)
 
 
