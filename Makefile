@@ -8,8 +8,8 @@ define INSTALL
 for tool in "uv pip" pip; do $(BIN)/python -m $$tool install -q $(1) && break; done
 endef
 
-# Tests of one file share one worker: what a module's fixtures compute is computed once
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+# Files stay whole, but for the last ones: what a module's fixtures compute is computed once
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 # Tests start hundreds of processes: each would compile all that it imports again
 unexport PYTHONDONTWRITEBYTECODE
 SUITES := mnist cifar10 cifar10-resnet spectra defaults
@@ -34,7 +34,7 @@ coverage: .venv/.dev ## The tests of `make test` must cover 97 %, branches inclu
 	$(PYTEST) -m "not slow and not browser" --cov --cov-report=term:skip-covered --cov-fail-under=97
 
 test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the package admits
-	.venv-min/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" \
+	.venv-min/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" \
 	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/density/test_conformance.py
 
 test-others: .venv-others/.done ## The page "Other libraries", with those of them that install

@@ -1,5 +1,6 @@
 """Shortcuts for the tests of both projects: work that need not be done at every call."""
 
+import gc
 import importlib.metadata
 import inspect
 import os
@@ -8,6 +9,9 @@ from contextlib import suppress
 from functools import cache
 
 from sklearn.base import BaseEstimator
+
+# Libraries leave a million objects behind, which a collection would visit each time.
+gc.set_threshold(100_000, 50, 100)
 
 # Tests kill processes and fill disks, and never cut the power.
 os.fsync = lambda handle: None

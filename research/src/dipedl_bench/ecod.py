@@ -47,4 +47,4 @@ class ECOD(BaseEstimator):
         below = np.array([np.searchsorted(row, x, side="left") for row, x in pairs])
         left, right = np.log((at_most + 1) / (n + 1)), np.log((n - below + 1) / (n + 1))
         longer = np.where(self.left_[:, None], left, right)
-        return np.min([part.sum(axis=0) for part in (left, right, longer)], axis=0)
+        return np.asarray(np.min([part.sum(axis=0) for part in (left, right, longer)], axis=0))
