@@ -610,19 +610,28 @@ class EvidenceModel(BaseEstimator):
         The mean is that of ``prior + exp(log_evidence) * proba`` with the `proba` (n, k) of
         `calibrate_proba`; the strength that of `spread_`, without one that of the evidence.
         """
-        # The paper's preset is as published, and so are its intervals.
-        caveat = None if self.held_out_.origin == "in-sample" else INTERVALS_OF_EVIDENCE
+        caveat = interval_caveat(self.spread_, self.held_out_.origin)
         dirichlet = Dirichlet.from_evidence(self.log_evidence(scores), proba, self.prior, caveat)
         if self.spread_ is None:
             return dirichlet
-        strength = self.spread_.strength(dirichlet.log_evidence)
-        caveat = INTERVALS_FALL_SHORT if self.spread_.falls_short else None
-        return dirichlet.with_strength(strength, caveat)
+        return dirichlet.with_strength(self.spread_.strength(dirichlet.log_evidence), caveat)
 
     def _features_setting(self) -> Any:
         # A density that was fitted before knows its own features.
         frozen = self.features is None and is_frozen(self.density)
         return "passthrough" if frozen else self.features
+
+
+def interval_caveat(spread: Spread | None, origin: Origin | None) -> Finding | None:
+    """Return why intervals are too narrow, or None where they are not known to be.
+
+    `spread` is the learned strength, if there is one, and `origin` that of the held-out rows, if
+    it is known.
+    """
+    if spread is not None:
+        return INTERVALS_FALL_SHORT if spread.falls_short else None
+    # The paper's preset is as published, and so are its intervals.
+    return None if origin == "in-sample" else INTERVALS_OF_EVIDENCE
 
 
 def sharpening_share(scores: Array, low: Any, high: Any) -> Array:

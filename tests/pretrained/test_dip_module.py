@@ -343,6 +343,7 @@ def test_a_network_whose_layers_know_no_mode_needs_no_eval():
     ("settings", "error", "message"),
     [
         ({"gamma": 0}, ValueError, "gamma"),
+        ({"prior": "empirical"}, ValueError, "prior must be a number, or an array.*frequencies"),
         ({"max_evidence": -1.0}, ValueError, "max_evidence"),
         ({"false_alarm_rate": 1.0}, ValueError, "false_alarm_rate"),
         ({"pool": "min"}, ValueError, "pool must be one of"),
@@ -356,6 +357,18 @@ def test_a_network_whose_layers_know_no_mode_needs_no_eval():
 def test_settings_are_checked_at_once(settings, error, message):
     with pytest.raises(error, match=message):
         DIPModule(mlp(), **settings)
+
+
+def test_class_frequencies_go_in_as_an_array():
+    (X, labels), k = blobs(240, 0), 3
+    labels[:120:3] = 1
+    with pytest.raises(ValueError, match="prior"):
+        DIPModule(mlp(), prior="empirical")
+    prior = k / 2 * np.bincount(labels, minlength=k) / len(labels)
+    module = DIPModule(mlp(), prior=prior).fit_density([(X, labels)])
+    theirs = DIPClassifier(Wrapped(mlp()), prior="empirical", cv="in-sample")
+    theirs.fit(X.numpy(), labels.numpy())
+    np.testing.assert_allclose(module.evidence_.prior, theirs.evidence_.prior)
 
 
 def test_what_is_no_network():

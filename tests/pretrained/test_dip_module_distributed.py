@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import distributed, multiprocessing, nn
 
+from dipedl.explanation import FindingWarning
 from dipedl.pretrained import ClassGaussians, DIPModule
 
 pytestmark = pytest.mark.slow  # two processes that import PyTorch
@@ -117,6 +118,11 @@ def test_held_out_rows_are_those_of_both(ranks):
     golden = (np.sqrt(5) - 1) / 2
     held = sum(int((np.arange(1, n + 1) * golden % 1 < 0.1).sum()) for n in (150, 250))
     assert int(counts.sum()) == 400 - held
+    model = module()
+    model.source.look((NEW[:2],), {})
+    model.load_state_dict(ranks[0][0]["held out"])
+    with pytest.warns(FindingWarning, match="too narrow"):
+        model.predict_dirichlet(NEW).credible_interval()
 
 
 def test_without_a_group_each_is_on_its_own(ranks):

@@ -1,5 +1,6 @@
 """The strength that a DIPModule learns, against a DIPClassifier whose classifier is frozen."""
 
+import warnings
 from copy import deepcopy
 
 import numpy as np
@@ -165,6 +166,53 @@ def test_a_rare_class_is_told_of():
     assert model.spread_.falls_short and "intervals_of_a_rare_class" in model.diagnose().codes
     with pytest.warns(FindingWarning, match="a class has few of them"):
         model.predict_dirichlet(NEW).credible_interval()
+
+
+def shown_by(model):
+    """The codes of what an interval warns of, by both ways to a Dirichlet."""
+    codes = []
+    for dirichlet in (model.predict_dirichlet(NEW), model.answers(NEW).dirichlet):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            dirichlet.credible_interval()
+        codes.append([one.message.args[0].code for one in caught])
+        assert all(one.filename == __file__ for one in caught)
+    assert codes[0] == codes[1]
+    return codes[0]
+
+
+def test_intervals_of_evidence_alone_say_so(pair, tmp_path):
+    plain, ours = pair
+    X, y = TRAIN
+    halves = [(X[:120], y[:120]), (X[120:], y[120:])]
+    alone = DIPModule(trained()).fit_density(halves)
+    alone.save(tmp_path / "module.safetensors")
+    again = DIPModule(trained())
+    again.source.look((NEW[:2],), {})
+    again.load_state_dict(alone.state_dict())
+    told = {
+        "not asked for": plain,
+        "no rows for it": alone,
+        "copied": deepcopy(alone),
+        "of a file": DIPModule.load(tmp_path / "module.safetensors", trained()),
+        "of a state": again,
+    }
+    for name, model in told.items():
+        assert shown_by(model) == ["intervals_of_evidence"], name
+    for model in (ours, alone.calibrate([HELD])):
+        assert shown_by(model) == ["intervals_fall_short"] * model.spread_.falls_short
+    assert not shown_by(DIPModule.paper(trained()).fit_density([TRAIN]))
+
+
+def test_a_state_without_its_rows_warns():
+    state = DIPModule(trained()).fit_density([TRAIN]).state_dict()
+    other = DIPModule(trained())
+    other.source.look((NEW[:2],), {})
+    other.load_state_dict(
+        {k: v for k, v in state.items() if not k.startswith("held_out.")}, strict=False
+    )
+    with pytest.warns(FindingWarning, match="too narrow"):
+        other.predict_dirichlet(NEW).credible_interval()
 
 
 def test_bad_input():

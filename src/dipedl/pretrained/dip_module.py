@@ -111,7 +111,10 @@ class DIPModule(Decisions, nn.Module):
         What ranks inputs. "fused": the log-density, and how far the largest logit lies above the
         mean of all; either may object, by the formula of `dipedl.density.FusedDensity`. "density":
         the log-density alone, as the paper.
-    prior, gamma, max_evidence, false_alarm_rate : optional
+    prior : float or array-like, shape (k,), default=0.5
+        Concentration of the prior, > 0: what predictions return to. A number is that of each class;
+        class frequencies go in as an array, times k / 2.
+    gamma, max_evidence, false_alarm_rate : optional
         As of `dipedl.DIPClassifier`.
     caution : float in [0, 1], default=0.02
         As of `dipedl.DIPClassifier`.
@@ -122,7 +125,8 @@ class DIPModule(Decisions, nn.Module):
     spread : "auto" or None, default="auto"
         "auto" learns on ``calibration=`` rows how strong the Dirichlets may be: means, vacuity and
         evidence stay, credible intervals hold what they promise. None, and "auto" without such
-        rows: the strength is that of the evidence.
+        rows: the strength is that of the evidence, intervals are often too narrow, and
+        `dipedl.Dirichlet.credible_interval` warns (not of `paper`).
     classes : sequence, optional
         Names of the k classes, in the order of the logits. Default: 0..k-1.
 
@@ -502,7 +506,7 @@ class DIPModule(Decisions, nn.Module):
         now = self.snapshot()
         scores, logits = now.scores_and_logits(*args, **kwargs)
         refuse_nan_scores(scores)
-        return now.head.dirichlet(scores, logits)
+        return now.head.dirichlet(scores, logits, now.held_out.origin)
 
     # X is one batch as the network takes it: a tensor, a tuple of positional or a dict of keyword
     # arguments; or these arguments themselves, with the options of the method by name. One number

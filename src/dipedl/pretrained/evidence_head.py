@@ -26,13 +26,13 @@ from ..evidence import (
 )
 from ..evidence.normalizers import affine, cap_evidence, logistic
 from ..evidence_model import (
-    INTERVALS_FALL_SHORT,
     EvidenceModel,
     check_caution,
     check_spread,
+    interval_caveat,
     sharpening_share,
 )
-from ..held_out import HeldOut
+from ..held_out import HeldOut, Origin
 from ..inputs import prior_vector
 from ..maths.arrays import Array, check_positive_number, check_rate, namespace, to_numpy
 from .class_gaussians import ReadableGaussians
@@ -126,6 +126,7 @@ class EvidenceHead(BufferedModule):
         check_rate(false_alarm_rate)
         _check_calibrator(calibrator)
         check_caution(caution, normalizer)
+        _check_prior(prior)
         self.caution, self.normalizer = caution, normalizer
         self.blank_normalizer = CautionBudget() if normalizer is None else normalizer
         _check_normalizer(self.blank_normalizer)
@@ -236,12 +237,22 @@ class EvidenceHead(BufferedModule):
         """+1, or -1 where the score lies below the alarm threshold or is NaN, int64 (n,)."""
         return torch.where(log_density >= self.offset, 1, -1)
 
-    def dirichlet(self, log_density: Tensor, logits: Tensor) -> Dirichlet:
+    def dirichlet(self, log_density: Tensor, logits: Tensor, origin: Origin | None) -> Dirichlet:
+        """Return the Dirichlets of `forward`; `origin` is that of the held-out rows, if known."""
         output = self(log_density, logits)
         prior = self.prior.to(output.concentration.dtype)
         spread = None if self.strength is None else self.strength.spread()
-        caveat = INTERVALS_FALL_SHORT if spread is not None and spread.falls_short else None
+        caveat = interval_caveat(spread, origin)
         return Dirichlet(output.concentration, output.log_evidence, prior, caveat)
+
+
+def _check_prior(prior: Any) -> None:
+    if isinstance(prior, str):
+        raise ValueError(
+            "prior must be a number, or an array with one for each of the k classes, got "
+            f"{prior!r}, which DIPModule does not take; for the frequencies of the classes give "
+            "prior=k / 2 * np.bincount(labels, minlength=k) / len(labels)"
+        )
 
 
 def _check_normalizer(normalizer: Any) -> None:

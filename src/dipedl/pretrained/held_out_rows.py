@@ -70,10 +70,15 @@ class HeldOutRows(nn.Module):
             "evidence": _EMPTY,
         }
 
+    @property
+    def origin(self) -> Origin | None:
+        """How the rows were got; None before the fit, and for a state without rows."""
+        return list(_SOURCES)[int(self.source)] if self.source.numel() else None
+
     def predictions(self) -> HeldOut:
         """Return the rows as every model has them, with probabilities of the bare network."""
         scores = to_numpy(self.scores)
-        origin = list(_SOURCES)[int(self.source)]
+        origin: Any = self.origin
         result = HeldOut(scores, f"{len(scores)} {_SOURCES[origin]}", origin=origin)
         if not len(self.labels):
             return result
