@@ -79,7 +79,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     prior : float, array-like, shape (k,), or "empirical", default=0.5
         Concentration of the prior, > 0: what predictions return to. A number is that of each class:
         1/2 by Jeffreys, 1 in the paper. "empirical": the frequencies of the classes in the fit,
-        times k / 2. Every class needs rows.
+        times k / 2. Every class needs rows. An input far from all data is then answered with the
+        frequencies, which may look sure: act on `predict_ood` too.
     gamma : float, default=1.0
         Scale of the evidence, > 0. The prediction has lost half of its confidence where
         ``z = log(alpha0 / (n * gamma))``.

@@ -269,3 +269,25 @@ def test_a_folder_without_a_row_is_refused(tmp_path, rows, density):
     out = ("--out", tmp_path / "m.dipedl")
     assert "there is no row with a class in 'y'" in run(*words, *out, code=1)
     assert "there is no row to fit on" in run(*words, *out, "--dry-run", code=1)
+
+
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_very_unequal_classes_get_the_prior_of_their_frequencies(as_folder, tmp_path):
+    rng, rare = np.random.default_rng(0), np.arange(400) % 40 == 0
+    frame = pd.DataFrame({"a": rng.normal(size=400) + 2 * rare, "b": rng.normal(size=400)})
+    frame = frame.assign(y=np.where(rare, "rare", "usual"))
+    data, model = tmp_path / "data.parquet", tmp_path / "model.dipedl"
+    words = ["--target", "y", "--model", "linear", "--out", model]
+    frame.to_parquet(data, index=False)
+    if as_folder:
+        data = tmp_path / "folder"
+        data.mkdir()
+        frame[:200].to_parquet(data / "0.parquet", index=False)
+        frame[200:].to_parquet(data / "1.parquet", index=False)
+        words += ["--density", "gaussians", "--workers", "1"]
+    assert "one has 39 times the rows" in run("fit", data, *words)
+    counts = pd.Series(read_model(model).facts["classes"])
+    prior = read_model(model).classifier.prior_
+    assert prior == pytest.approx(counts / counts.sum(), rel=0.5)  # some are held out
+    run("fit", data, *words, "--prior", "even", "-q")
+    np.testing.assert_array_equal(read_model(model).classifier.prior_, [0.5, 0.5])

@@ -282,7 +282,11 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
             f"{learned.refused_rows:,} refused"
         )
     if facts.get("prior") == "empirical":
-        echo("Prior:    the frequencies of the classes (--prior even: the same for each class)")
+        times = max(facts["classes"].values()) / min(facts["classes"].values())
+        echo(
+            "Prior:    the frequencies of the classes, of which one has "
+            f"{times:,.0f} times the rows of another (--prior even: the same for each class)"
+        )
     echo(_held_out(numbers, facts))
     echo(
         f"Cost:     {numbers['fit_seconds']:.1f} s to fit; here it answers about "

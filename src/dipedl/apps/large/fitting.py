@@ -6,7 +6,7 @@ import hmac
 import pickle
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -59,6 +59,8 @@ from .sums import Form, Sums, forms_of, from_sums, needed_forms, parts_without_s
 
 #: Called with the rows that are done and those there are, of both passes.
 Progress = Callable[[int, int], None]
+#: Makes a model of the inputs of the reservoir and the number of rows of each class.
+ModelOfRows = Callable[[Any, Mapping[str, int]], DIPClassifier]
 #: Rows that are worked on at once, and refused rows that are named.
 BATCH, NAMED = 50_000, 1000
 #: Rows of each class that are drawn at least, if there are so many.
@@ -139,7 +141,7 @@ class LargeFit:
 
 
 def fit(
-    model: DIPClassifier | Callable[[Any], DIPClassifier],
+    model: DIPClassifier | ModelOfRows,
     data: Any,
     target: str = "target",
     *,
@@ -164,8 +166,9 @@ def fit(
 
     Parameters
     ----------
-    model : DIPClassifier, or function that makes one of the inputs of the reservoir
-        Unfitted.
+    model : DIPClassifier, or function that makes one
+        Unfitted. The function gets the inputs of the reservoir and the number of rows of each
+        class.
     data, partitions
         See `dipedl.apps.large.parts_of`; a frame, or Parquet or Arrow files.
     target : str, default="target"
@@ -218,7 +221,7 @@ def fit(
     X, y, numbers, _, _ = _inputs(columns, drawn, classes)
     *held_out, _, deciding, unreadable = _inputs(columns, first.held, classes)
     groups = None if group_column is None else np.unique(deciding, return_inverse=True)[1]
-    clf = clone(model) if isinstance(model, DIPClassifier) else model(X)
+    clf = clone(model) if isinstance(model, DIPClassifier) else model(X, first.counts)
     clf.fit(X, y, calibration=tuple(held_out))
     unread = frozenset(part for part, _ in first.troubles)
     added = passes.run(SecondPass.of(reading, columns, first.rule, clf, X, y, classes, unread))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..table.fit import (
     FitResult,
     build_classifier,
     check_model,
+    choose_prior,
     fit_with_warnings,
     held_out_scores,
     measure_speed,
@@ -25,7 +26,7 @@ from ..table.fit import (
 from ..table.reading import RejectedRow
 from ..table.table_model import TableModel
 from .engines import Engine
-from .fitting import LargeFit, fit, like
+from .fitting import LargeFit, ModelOfRows, fit, like
 
 _DENSITIES: dict[str, Any] = {"default": None, "gaussians": GDADensity()}
 
@@ -83,7 +84,7 @@ def merge(a: TableModel, b: TableModel) -> TableModel:
     return replace(a, classifier=both, facts=facts)
 
 
-def _model(order: OrderInParts) -> DIPClassifier | Callable[[Any], DIPClassifier]:
+def _model(order: OrderInParts) -> DIPClassifier | ModelOfRows:
     check_model(order.model, order.prior)
     if order.density not in _DENSITIES:
         raise UsageError(
@@ -97,7 +98,12 @@ def _model(order: OrderInParts) -> DIPClassifier | Callable[[Any], DIPClassifier
                 "`target` out"
             )
         return like(order.like.classifier)
-    return lambda X: build_classifier(order, X, _DENSITIES[order.density])
+
+    def build(X: Any, rows: Mapping[str, int]) -> DIPClassifier:
+        request = replace(order, prior=choose_prior(order.prior, rows))
+        return build_classifier(request, X, _DENSITIES[order.density])
+
+    return build
 
 
 def _facts(
@@ -122,6 +128,7 @@ def _facts(
         return known | own | {"classifier_rows": known.get("classifier_rows", known["learned"])}
     rest: dict[str, Any] = {"time_column": None, "gaps": [], "images": None, "images_sha256": ""}
     named = "the default density" if order.density == "default" else f"the density {order.density}"
+    rest["prior"] = choose_prior(order.prior, fitted.classes)
     rest |= {"model": order.model, "model_title": title(order.model), "density": named}
     return own | rest
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -149,7 +150,7 @@ def fit_table(
     if request.unknown:
         check_left_out(learned)
     pixels = table.format.kind == IMAGES and not table.format.packed
-    request = replace(request, prior=choose_prior(request.prior, y))
+    request = replace(request, prior=choose_prior(request.prior, Counter(y.tolist())))
     clf = build_classifier(request, X, pixels=pixels)
     fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y, groups=groups))
     held_out = held_out_scores(fitted)
@@ -178,7 +179,7 @@ def rehearse_table(
     # Classes of few rows, and columns that cannot be read, are for `check_table` to name.
     learned = read_training_rows(table, request, problems=[])
     check_left_out(learned, classes)
-    request = replace(request, prior=choose_prior(request.prior, learned.y))
+    request = replace(request, prior=choose_prior(request.prior, Counter(learned.y.tolist())))
     return rehearse_unknown(
         build_classifier(request, learned.X),
         learned.X,
@@ -223,11 +224,13 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
     return np.asarray(when.argsort(kind="stable"))
 
 
-def choose_prior(prior: str, y: np.ndarray) -> str:
-    """Return "even" or "empirical", the prior that is asked for, or that labels y (n,) call for."""
-    counts = np.unique(y, return_counts=True)[1]
-    unequal = EMPIRICAL if counts.max() >= UNEQUAL * counts.min() else EVEN
-    return unequal if prior == "auto" else prior
+def choose_prior(prior: str, rows: Mapping[str, int]) -> str:
+    """Return "even" or "empirical", the prior that is asked for, or that rows of classes call for.
+
+    `rows` is the number of rows of each class.
+    """
+    unequal = max(rows.values()) >= UNEQUAL * min(rows.values())
+    return (EMPIRICAL if unequal else EVEN) if prior == "auto" else prior
 
 
 def build_classifier(
