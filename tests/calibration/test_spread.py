@@ -366,6 +366,7 @@ def test_the_error_on_groups_of_near_copies_is_that_on_new_rows(groups_truth, ne
     X, y, groups = near_copies
     forest = RandomForestClassifier(20, random_state=0)
     blind, seeing = (default(X, y, estimator=forest, **given) for given in ({}, {"groups": groups}))
+    assert (blind.spread_.n_, seeing.spread_.n_) == (len(X), GROUPS)
     gap = seeing.predict_dirichlet(groups_truth.X_test).mean - groups_truth.truth["test"]
     error = (gap**2).sum(axis=1).mean()
     # Folds that part copies see a classifier that knows the held-out rows.

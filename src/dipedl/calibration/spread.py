@@ -74,7 +74,7 @@ class Spread(BaseEstimator):
     log_evidence_ : float
         Median log-evidence of held-out rows: the typical one.
     n_ : float
-        Held-out rows (sum of their weights).
+        Held-out rows (sum of their weights), or groups where there are enough of them.
     rarest_ : float
         Rows of the rarest class, as a share of the mean over classes.
     confidence_ : float
@@ -147,6 +147,7 @@ class Spread(BaseEstimator):
         rows = [Z, onehot - mean, onehot - counts / counts.sum()]
         if groups is not None and len(np.unique(groups)) >= _FEWEST:
             rows, w = _means(rows, groups, w)
+            self.n_ = float(w.sum())
         # In an order that depends on what rows hold and not on where they stand.
         order = np.lexsort((w, row_hash(rows[0])))[:_MOST]
         Z, residuals, labels = (part[order] for part in rows)

@@ -152,7 +152,7 @@ def test_of_a_rare_class_just_enough_rows_are_learned_from(frame):
 def test_many_whole_numbers_are_classes():
     many = pd.DataFrame({"a": np.arange(3600.0), "y": np.arange(3600) % 300})
 
-    def stop(X):
+    def stop(X, rows):
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
