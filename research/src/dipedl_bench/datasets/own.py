@@ -20,6 +20,8 @@ from ..results.files import read_file
 
 #: Keys of the known rows in a file, and what names of OOD sets begin with.
 _KEYS, _OOD = ("X_train", "y_train", "X_test", "y_test"), "ood_"
+#: Numbers of channels that images have.
+_CHANNELS = (1, 3, 4)
 #: Folders below a folder of pictures.
 _PARTS, _OOD_FOLDER = ("train", "test"), "ood"
 _SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
@@ -90,6 +92,11 @@ def load_own(path: str) -> Dataset:
     arrays = _read_folder(Path(path)) if _find(path).is_dir() else _read_arrays(path)
     X = {key: _inputs(of, f"{path}: {key}") for key, of in arrays.items() if key[0] != "y"}
     shape = arrays["X_train"].shape[1:]
+    if len(shape) == 3 and shape[0] not in _CHANNELS and shape[2] in _CHANNELS:
+        raise ValueError(
+            f"{path}: images must have the shape (n, channels, height, width), got "
+            f"{arrays['X_train'].shape}, with the channels last: write X.transpose(0, 3, 1, 2)"
+        )
     for key in X:
         if arrays[key].shape[1:] != shape:
             raise ValueError(
