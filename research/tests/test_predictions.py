@@ -197,6 +197,57 @@ def test_classes_of_ones_own_are_scored_and_a_turned_one_is_told(published):
         assert both == pytest.approx(1)
 
 
+class Length(Margin):
+    def fit(self, features, logits, labels, head):
+        self.center = (features / np.linalg.norm(features, axis=1, keepdims=True)).mean(axis=0)
+
+    def uncertainty(self, features, logits):
+        unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+        return -unit @ self.center - np.ptp(logits, axis=1)
+
+
+class Last(Length):
+    """The same, scored after classes that change what they get."""
+
+
+class LengthInPlace(Length):
+    def fit(self, features, logits, labels, head):
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        self.center = features.mean(axis=0)
+        for array in (features, logits, labels, *head):
+            array[:] = 1
+
+    def uncertainty(self, features, logits):
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        u = -features @ self.center - np.ptp(logits, axis=1)
+        features[:], logits[:] = 0, 0
+        return u
+
+
+class Whole:
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        for array in (*self.estimator.linear_head(), self.estimator.transform(X)):
+            array[:] = 1
+        X[:], y[:] = 1, 0
+        return self
+
+    def predict_proba(self, X):
+        return self.estimator.predict_proba(X)
+
+    def uncertainty(self, X):
+        return -self.estimator.logits(X).max(axis=1)
+
+
+@pytest.mark.filterwarnings("ignore:.* looks turned round:UserWarning")
+def test_a_method_that_changes_its_arguments_in_place_changes_no_row(published):
+    first, own, _, last = rows_of(published, methods=[Length, LengthInPlace, Whole, Last])
+    assert own["metrics"] == pytest.approx(first["metrics"], abs=1e-12)
+    assert last["metrics"] == first["metrics"]
+
+
 # --------------------------------------------------------------------------------- own arrays
 
 

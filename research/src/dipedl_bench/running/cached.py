@@ -120,11 +120,15 @@ class CachedClassifier(ClassifierMixin, _Stored):
                 "not there; of arrays pass features, head_weight and head_bias, else use a network "
                 "of dipedl.networks"
             )
-        return self.head
+        weight, bias = self.head
+        return weight.copy(), bias.copy()
 
 
 class HeadClassifier(ClassifierMixin, BaseEstimator):
-    """The last layer of a network, fitted: inputs X (n, p) are the features that it takes."""
+    """The last layer of a network, fitted: inputs X (n, p) are the features that it takes.
+
+    What it returns are copies: a method that changes them in place harms no other.
+    """
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray) -> None:
         self.weight = weight
@@ -152,11 +156,11 @@ class HeadClassifier(ClassifierMixin, BaseEstimator):
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the features, which are the inputs."""
-        return np.asarray(X)
+        return np.array(X)
 
     def linear_head(self) -> tuple[np.ndarray, np.ndarray]:
         """Return weight (k, p) and bias (k,)."""
-        return self.weight, self.bias
+        return self.weight.copy(), self.bias.copy()
 
 
 class CachedDensity(_Stored):

@@ -493,14 +493,16 @@ def _shuffle(predictions: Predictions) -> dict[str, np.ndarray]:
 
 def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> Row:
     """Return the row of a method, fitted on the calibration rows."""
-    predictions, X, fitting, scoring = network.predictions, network.X, Seconds(), Seconds()
+    predictions, fitting, scoring = network.predictions, Seconds(), Seconds()
+    # a class that changes its arguments in place changes no row of another
+    X, y = ({s: rows.copy() for s, rows in of.items()} for of in (network.X, network.y))
     parts: dict[str, Any] = {"estimator": network.frozen, "features": network.frozen}
     if "density" in part.below:
         parts["density"] = part.below["density"].build(predictions.seed)
     model = part.build(predictions.seed, **parts)
     scored = {s: rows for s, rows in X.items() if s not in (CALIBRATION, _SHUFFLED)}
     with _name_method(part, "fitted on the calibration rows"), fitting.count():
-        model.fit(X[CALIBRATION], network.y[CALIBRATION])
+        model.fit(X[CALIBRATION], y[CALIBRATION])
     with _name_method(part, "scored"):
         if own:
             _warn_of_direction(part.name, model, X)

@@ -58,7 +58,8 @@ class OwnScore(ClassifierMixin, BaseEstimator):
         features, logits = self._outputs(X)
         rows = {"features": features, "logits": logits, "labels": np.searchsorted(self.classes_, y)}
         if "head" in inspect.signature(self.score_.fit).parameters:
-            rows["head"] = self.estimator_.linear_head()
+            head = self.estimator_.linear_head()
+            rows["head"] = tuple(np.array(of, dtype=np.float64) for of in head)
         self.score_.fit(**rows)
         return self
 
@@ -89,7 +90,7 @@ class OwnScore(ClassifierMixin, BaseEstimator):
         return found
 
     def _outputs(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Features (n, p) and logits (n, k)."""
+        """Features (n, p) and logits (n, k), as copies that a score may change in place."""
         named = (self.estimator_.transform(X), self.estimator_.logits(X))
-        features, logits = (np.asarray(of, dtype=np.float64) for of in named)
+        features, logits = (np.array(of, dtype=np.float64) for of in named)
         return features, logits
