@@ -1,7 +1,11 @@
 """Rows from predictions alone: published ones and arrays of one's own, and what is refused."""
 
+import importlib
 import json
 import re
+import shutil
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -16,6 +20,7 @@ from dipedl_bench.results.predictions import Predictions, pack_features, unpack_
 from dipedl_bench.running import scoring
 from dipedl_bench.running.training import make_part
 from dipedl_bench.spec.plan import plan
+from dipedl_bench.tables.table import bench_table
 
 OOD = ("kmnist", "omniglot", "omniglot_inverted")
 
@@ -150,7 +155,11 @@ def test_predictions_are_read_as_they_were_written(rng, tmp_path):
         ({"seeds": [11]}, ValueError, r"seeds: of 'mnist' there are predictions of \[10\], got 11"),
         ({"methods": ["enrgy"]}, ValueError, "unknown method 'enrgy', did you mean 'energy'"),
         ({"methods": ["edl"]}, ValueError, "unknown method 'edl'"),
-        ({"methods": ["energy", "energy"]}, ValueError, "different names, got 'energy' twice"),
+        (
+            {"methods": ["energy", "energy"]},
+            ValueError,
+            "different names, got 'energy' of 'Energy'",
+        ),
         ({"methods": ["nowhere.at:All"]}, ValueError, "'nowhere.at:All' cannot be imported"),
         ({"methods": ["sklearn.svm:SVC"]}, ValueError, r"must have fit\(features, logits, labels"),
         ({"methods": [3]}, ValueError, "methods must be classes, or texts such as"),
@@ -264,7 +273,7 @@ def test_arrays_of_ones_own_have_a_row(rng):
     (own,) = score(arrays | far | {"uncertainty": wrong})
     with pytest.warns(UserWarning, match="lower for wrong predictions than for right ones"):
         score(arrays | far | {"uncertainty": -wrong})
-    assert own["metrics"]["auroc/far"] == 1 and own["config_hash"] != row["config_hash"]
+    assert own["metrics"]["auroc/far"] == 1 and own["sha256"] != row["sha256"]
     proba = {"proba": P[0], "ood_far_proba": P[1], "labels": arrays["labels"]}
     assert score(proba)[0]["metrics"] == pytest.approx(row["metrics"])
     ddu, energy = score(arrays, methods=["DDU", "Energy"], name="plain")
@@ -319,6 +328,79 @@ def test_a_suite_of_ones_own_has_a_table(rng, tmp_path):
     methods = {row["method"]: row["title"] for row in load_rows("mine", out=tmp_path)}
     assert methods.keys() == {"mine", "ddu", "max-softmax"}
     assert methods["max-softmax"] == "Max softmax, fitted on calibration rows"
+
+
+def test_seeds_of_one_name_are_one_method_and_the_latest_arrays_count(rng, tmp_path):
+    made = {}
+    for seed in (1, 2, 3):
+        np.savez(tmp_path / "s.npz", **small(rng), seed=seed)
+        (made[seed],) = score(tmp_path / "s.npz", name="multi", out=tmp_path)
+        score(tmp_path / "s.npz", name="multi", methods=["Energy", Margin], out=tmp_path)
+    for line in bench_table(load_rows("multi", out=tmp_path)).lines:
+        assert line.seeds == (1, 2, 3), line.name
+    np.savez(tmp_path / "s.npz", **small(rng, shift=1.0), seed=2)
+    with pytest.warns(UserWarning, match="row of 'multi', seed 2, that was in .* is replaced"):
+        (made[2],) = score(tmp_path / "s.npz", name="multi", out=tmp_path)
+    with pytest.warns(UserWarning, match="row of 'energy', seed 2"):
+        (energy,) = score(tmp_path / "s.npz", name="multi", methods=["Energy"], out=tmp_path)
+    rows = load_rows("multi", out=tmp_path)
+    assert len(rows) == 9
+    kept = {(row["method"], row["seed"]): row["metrics"] for row in rows}
+    assert all(kept["multi", seed] == row["metrics"] for seed, row in made.items())
+    assert kept["energy", 2] == energy["metrics"]
+
+
+@pytest.mark.filterwarnings("ignore:.*(turned round|is replaced):UserWarning")
+def test_a_source_that_is_changed_back_has_its_row_in_the_table(rng, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    template = "from test_predictions import Margin as M\nclass Own(M):\n  sign = {}\n"
+    arrays = small(rng)
+    shown = []
+    for sign in (-1.0, 1.0, -1.0):
+        (tmp_path / "own_margin.py").write_text(template.format(sign))
+        sys.modules.pop("own_margin", None)
+        importlib.invalidate_caches()
+        score(arrays, methods=["own_margin:Own"], out=tmp_path)
+        (line,) = bench_table(load_rows("mine", out=tmp_path)).lines
+        shown.append(line.cells["auroc/far"].mean)
+    sys.modules.pop("own_margin", None)
+    assert shown[0] == shown[2] == pytest.approx(1 - shown[1])
+
+
+def named(name, module="elsewhere"):
+    """A class of one's own with this name, in a module that holds no other."""
+    made = type(name, (Margin,), {"__module__": module})
+    sys.modules[module] = types.SimpleNamespace(**{name: made}, __name__=module)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("mnist", {"methods": [Margin, "Margin"]}, "'Margin' of 'test_.*:Margin' and of 'else.*:M"),
+        ("mnist", {"methods": ["energy", "edl"]}, "'edl' of method 'edl' of suite 'mnist' and of"),
+        (None, {"methods": ["energy", "knn", "knn"]}, "'knn' of '.*' and of 'elsewhere:knn'"),
+        (None, {"methods": ["mine"]}, "'mine' of the arrays themselves and of 'elsewhere:mine'"),
+        (None, {"name": "max-softmax", "suite": "mnist"}, "name 'max-softmax' is that of method"),
+    ],
+)
+def test_no_method_takes_the_line_of_another(published, rng, monkeypatch, source, options, message):
+    *others, last = options.get("methods", [None])
+    if last:
+        monkeypatch.setitem(sys.modules, "elsewhere", None)
+        options = {**options, "methods": [*others, named(last)]}
+    arrays = {k: of for k, of in small(rng).items() if "far" not in k}
+    with pytest.raises(ValueError, match=message):
+        score(source or arrays, **{"profile": "smoke", "published": published, **options})
+
+
+def test_rows_of_a_run_are_not_replaced(published, rng, tmp_path):
+    root = shutil.copytree(published, tmp_path / "out")
+    rows = load_rows("mnist", out=root)
+    suite = {"suite": "mine", "profile": "smoke"}
+    Store(root, *suite.values()).append({**rows[0], **suite, "method": "run"})
+    with pytest.raises(ValueError, match="has rows of a run of 'run', which this row would join"):
+        score(small(rng), name="run", **suite, out=root)
 
 
 def changed(**changes):

@@ -11,7 +11,8 @@ import errno
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,17 @@ from .receipt import CROSSED_FORMAT
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Row", "append_row", "as_line", "key_of", "line_of", "load_rows", "read_rows", "rows_in"]
+__all__ = [
+    "Row",
+    "append_row",
+    "as_line",
+    "key_of",
+    "line_of",
+    "load_rows",
+    "read_rows",
+    "replace_row",
+    "rows_in",
+]
 
 Row = dict[str, Any]
 #: Types that readers of a row rely on; those that follow only where it has metrics.
@@ -131,8 +142,7 @@ def append_row(path: Path, row: Mapping[str, Any]) -> bool:
         if key_of(row) in set(map(key_of, rows)):
             return False
         if damaged:
-            lines = enumerate(path.read_bytes().splitlines(keepends=True), start=1)
-            write_file(path, b"".join(line for number, line in lines if number not in damaged))
+            write_file(path, b"".join(_whole_lines(path, damaged)))
         line = as_line(row)
         with open(path, "ab") as file:
             # the disk may fill up in the middle
@@ -140,6 +150,26 @@ def append_row(path: Path, row: Mapping[str, Any]) -> bool:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
             os.fsync(file.fileno())
     return True
+
+
+def replace_row(path: Path, row: Mapping[str, Any]) -> list[Row]:
+    """Write one row in place of those of its line and seed, of any config, which are returned.
+
+    Damaged lines are cut out.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        rows, damaged = parse_rows(path)
+        stays = [(line_of(old), old["seed"]) != (line_of(row), row["seed"]) for old in rows]
+        kept = compress(_whole_lines(path, damaged), stays)
+        write_file(path, b"".join([*kept, as_line(row)]))
+    return [old for old, stay in zip(rows, stays, strict=True) if not stay]
+
+
+def _whole_lines(path: Path, damaged: Container[int]) -> list[bytes]:
+    """Return the lines of a file, if it is there, without those of the damaged numbers."""
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    return [line for number, line in enumerate(lines, start=1) if number not in damaged]
 
 
 def rows_in(folder: Path) -> list[Row]:

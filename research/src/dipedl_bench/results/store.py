@@ -28,7 +28,7 @@ from dipedl.writing import whole_file, write_file
 
 from ..names import refuse_unknown, run_command
 from .files import damaged_files, read_file, seal
-from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, rows_in
+from .rows import Row, append_row, as_line, default_root, key_of, parse_rows, replace_row, rows_in
 
 __all__ = ["PARTS", "Store", "load_arrays"]
 
@@ -108,6 +108,11 @@ class Store:
         """Write one row to the end, safe against a kill; False if a row of its key is there."""
         with _explain_no_space(self.folder):
             return append_row(self.rows_file, row)
+
+    def replace(self, row: Mapping[str, Any]) -> list[Row]:
+        """Write one row in place of those of its line and seed, of any config; return these."""
+        with _explain_no_space(self.folder):
+            return replace_row(self.rows_file, row)
 
     def arrays_folder(self, *key: str | int) -> Path:
         """Return the folder of the arrays of a trained part."""

@@ -30,7 +30,7 @@ from ..results.predictions import (
     predictions_file,
 )
 from ..results.receipt import FORMAT, config_hash
-from ..results.rows import Row, parse_rows
+from ..results.rows import Row, line_of, parse_rows
 from ..results.store import Arrays, Store
 from ..spec.build import accepts, find_class
 from ..spec.captions import captions_of
@@ -42,8 +42,8 @@ from .training import describe_failure, make_row, method_arrays, peak_memory
 
 __all__ = ["score"]
 
-#: Profile of rows of arrays that belong to no suite.
-IMPORTED = "imported"
+#: Profile of rows of arrays that belong to no suite, and the estimator of the row of arrays.
+IMPORTED, _ARRAYS = "imported", "arrays"
 #: Suite whose methods on a network have these names for arrays, too.
 _NETWORK_SUITE, _ON_NETWORK = "cifar10-resnet", ("estimator", "classifier")
 #: How a class of one's own is named, for errors.
@@ -91,7 +91,7 @@ def score(
     published : path-like, optional
         Root of the published results; default: ``research/results/bench`` of this clone.
     out : path-like, optional
-        Root of results to which the rows are added.
+        Root of results to which the rows are added, in place of those of the same method and seed.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def score(
     UserWarning
         If a method looks turned round: less sure of calibration rows than of the same rows with
         their features shuffled, or of right predictions than of wrong ones; if predictions of
-        another suite are scored, as it is for `cifar10`.
+        another suite are scored, as it is for `cifar10`; if a row with other numbers is replaced.
 
     Examples
     --------
@@ -130,8 +130,30 @@ def score(
         rows = _score_arrays(source, methods, name, title, suite, profile, published)
     if out is not None:
         for row in rows:
-            Store(out, row["suite"], row["profile"]).append(row)
+            _keep(row, out)
     return rows
+
+
+def _keep(row: Row, out: str | os.PathLike[str]) -> None:
+    """Write a row to results; one of its method and seed, of other arrays or source, gives way."""
+    store = Store(out, row["suite"], row["profile"])
+    if any(line_of(old) == line_of(row) and not _is_scored(old) for old in store.rows()):
+        raise ValueError(
+            f"{str(out)!r} has rows of a run of {row['method']!r}, which this row would join; "
+            "choose another name, or another folder"
+        )
+    replaced = store.replace(row)
+    if any(old["metrics"] != row["metrics"] for old in replaced):
+        warnings.warn(
+            f"the row of {row['method']!r}, seed {row['seed']}, that was in {str(out)!r} had other "
+            "numbers, and is replaced",
+            stacklevel=3,
+        )
+
+
+def _is_scored(row: Row) -> bool:
+    """Return whether a row is of predictions, and not of a run."""
+    return row["config"].get("estimator") == _ARRAYS or "fitted_on" in row["config"]
 
 
 # ---------------------------------------------------------------------- published predictions
@@ -290,10 +312,28 @@ def _choose_parts(
             chosen.append((known[method], False))
         else:
             chosen.append((_own_part(method, below.config["data"], {"classifier": below}), True))
-    names = [part.name for part, _ in chosen]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"methods must have different names, got {twice[0]!r} twice")
+    _check_names([part for part, _ in chosen], {})
+    _check_names([part for part, own in chosen if own], _taken(suite))
     return chosen
+
+
+def _taken(suite: str) -> dict[str, str]:
+    """Return the names of lines that a suite of the package has, and whose they are."""
+    names = load_suite(suite).methods if suite in suite_names() else ()
+    return {f"{n}{end}": f"method {n!r} of suite {suite!r}" for n in names for end in ("", _SUFFIX)}
+
+
+def _check_names(parts: Iterable[Part], taken: Mapping[str, str]) -> None:
+    """Raise ValueError where methods would share a line with each other, or with those there."""
+    lines = dict(taken)
+    for part in parts:
+        of = repr(part.table["estimator"])
+        if part.name in lines:
+            raise ValueError(
+                f"methods must have different names, got {part.name!r} of {lines[part.name]} "
+                f"and of {of}; rename the class, or leave one of them out"
+            )
+        lines[part.name] = of
 
 
 def _post_hoc_parts(suite: Suite, profile: str, below: Part) -> list[Part]:
@@ -347,6 +387,8 @@ def _score_arrays(
         predictions, where = Predictions.read(source), str(source)
     data: dict[str, Any] = {"arrays": name, "ood": list(predictions.ood)}
     suite = suite or name
+    if name in (taken := _taken(suite)):
+        raise ValueError(f"name {name!r} is that of {taken[name]}; choose another name")
     if suite in suite_names():
         profile = profile or default_profile(suite)
         data = _check_joins(predictions, suite, profile, published, where)
@@ -355,6 +397,7 @@ def _score_arrays(
         return [_imported_row(predictions, head, name, title or name, data, where)]
     below = Part("classifier", name, where, {}, {"format": FORMAT, "data": data}, {})
     parts = [_part_of_arrays(method, data, {"classifier": below}) for method in methods]
+    _check_names(parts, taken | {name: "the arrays themselves"})
     frozen = _freeze(predictions, below)
     return [_row(frozen, part, head, True) for part in parts]
 
@@ -421,10 +464,10 @@ def _imported_row(
     for of in arrays.values():
         # one minus the largest, added up: as a difference it is 0 for all confident rows
         of.setdefault("uncertainty", np.sort(of["probabilities"], axis=1)[:, :-1].sum(axis=1))
-    config = {"format": FORMAT, "data": dict(data), "estimator": "arrays", "arguments": {}}
-    config["sha256"] = _digest(arrays)
+    config = {"format": FORMAT, "data": dict(data), "estimator": _ARRAYS, "arguments": {}}
+    # the digest is no part of the config, which all seeds share
     first = {**head, "method": name, "title": title, "seed": predictions.seed}
-    first |= {"config": config, "config_hash": config_hash(config)}
+    first |= {"config": config, "config_hash": config_hash(config), "sha256": _digest(arrays)}
     row = make_row(first, arrays, _cost(predictions, Seconds(), Seconds()), {}, 0)
     # what it cost is not known
     row |= {"seconds": {}, "cpu_seconds": {}}
@@ -438,7 +481,7 @@ def _imported_row(
 
 
 def _digest(arrays: Arrays) -> str:
-    """Return the hash of the numbers: other arrays are another row."""
+    """Return the hash of the numbers, which says of which arrays a row is."""
     digest = hashlib.sha256()
     for named in arrays.values():
         for name in sorted(named):
