@@ -68,14 +68,6 @@ INTERVALS_OF_EVIDENCE = Finding(
     "which says where data were seen, and not how wrong the probabilities are.",
     remedy="Leave spread at its default, and give held-out rows with labels.",
 )
-#: Of a spread, where one strength for all classes is known not to be enough.
-INTERVALS_FALL_SHORT = Finding(
-    "intervals_fall_short",
-    "warning",
-    "These intervals may hold less than they promise: there are few rows, a class has few of "
-    "them, the labels are nearly without noise, or the probabilities are far off.",
-    remedy="diagnose() of the classifier says which.",
-)
 #: Caution where none is stated.
 CAUTION = 0.02
 #: Least distance of the two scores of a sharpening, as a share of the lower one.
@@ -629,9 +621,18 @@ def interval_caveat(spread: Spread | None, origin: Origin | None) -> Finding | N
     it is known.
     """
     if spread is not None:
-        return INTERVALS_FALL_SHORT if spread.falls_short else None
+        return _fall_short(spread.shortfall) if spread.shortfall else None
     # The paper's preset is as published, and so are its intervals.
     return None if origin == "in-sample" else INTERVALS_OF_EVIDENCE
+
+
+def _fall_short(cause: str) -> Finding:
+    return Finding(
+        "intervals_fall_short",
+        "warning",
+        f"These intervals may hold less than they promise: {cause}.",
+        remedy="diagnose() of the classifier says what to do.",
+    )
 
 
 def sharpening_share(scores: Array, low: Any, high: Any) -> Array:

@@ -262,7 +262,7 @@ def test_rows_that_cannot_tell_leave_intervals_wide(data, spread, labels):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf.calibrate(data.X_test[: len(labels)], np.unique(data.y_train)[labels])
-    with pytest.warns(UserWarning, match="there are few rows"):
+    with pytest.warns(UserWarning, match="few rows"):
         low, high = clf.predict_dirichlet(data.X_test[:50]).credible_interval()
     assert clf.spread_.strength_ == 0.5 and np.mean(high - low) > 0.7
     assert "intervals_unsupported" in [finding.code for finding in clf.diagnose().findings]

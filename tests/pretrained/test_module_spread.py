@@ -163,8 +163,8 @@ def test_a_rare_class_is_told_of():
     few = [torch.where(c == 0, torch.arange(len(c)) < 15, True) for c in (y, z)]
     model = DIPModule(trained())
     model.fit_density([(X[few[0]], y[few[0]])], calibration=[(held[few[1]], z[few[1]])])
-    assert model.spread_.falls_short and "intervals_of_a_rare_class" in model.diagnose().codes
-    with pytest.warns(FindingWarning, match="a class has few of them"):
+    assert model.spread_.shortfall and "intervals_of_a_rare_class" in model.diagnose().codes
+    with pytest.warns(FindingWarning, match="class has few rows"):
         model.predict_dirichlet(NEW).credible_interval()
 
 
@@ -200,7 +200,7 @@ def test_intervals_of_evidence_alone_say_so(pair, tmp_path):
     for name, model in told.items():
         assert shown_by(model) == ["intervals_of_evidence"], name
     for model in (ours, alone.calibrate([HELD])):
-        assert shown_by(model) == ["intervals_fall_short"] * model.spread_.falls_short
+        assert shown_by(model) == ["intervals_fall_short"] * bool(model.spread_.shortfall)
     assert not shown_by(DIPModule.paper(trained()).fit_density([TRAIN]))
 
 

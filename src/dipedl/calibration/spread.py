@@ -25,6 +25,8 @@ _MOST = 5000
 RARE, SURE = 0.1, 0.98
 #: Strength below which intervals of small probabilities are too narrow: that of so many labels.
 LOW = 3.0
+#: Squared error where nothing is estimated.
+_UNKNOWN = 1.0
 #: Bounds of the strength. At the lowest, intervals are widest where no class is nearly sure; those
 #: of probabilities near 0 or 1 are narrow again, since nearly all mass lies at the end.
 _LOWEST, _HIGHEST, _TINY = 0.5, 1e6, 1e-300
@@ -168,19 +170,32 @@ class Spread(BaseEstimator):
 
     def _fit_no_strength(self, variance: float | None) -> Self:
         """Take the lowest strength, where nothing can be estimated."""
-        self.error_, self.strength_ = 1.0, _LOWEST
+        self.error_, self.strength_ = _UNKNOWN, _LOWEST
         self.variance_ = 1.0 if variance is None else float(variance)
         self.rarest_, self.confidence_ = 0.0, 1.0
         return self
 
     @property
-    def falls_short(self) -> bool:
-        """True if intervals are known to fall short: few rows, a rare class, no noise, low S.
+    def supported(self) -> bool:
+        """False if rows were too few, or of one class, and the strength is the lowest one."""
+        return self.error_ != _UNKNOWN
+
+    @property
+    def shortfall(self) -> str:
+        """Return why intervals are known to fall short, empty where they are not.
 
         At a low strength nearly all mass lies at 0 and 1, and a small probability above its
         interval.
         """
-        return self.rarest_ < RARE or self.confidence_ > SURE or self.strength_ < LOW
+        causes = {
+            "few rows, or one class alone, cannot tell how wrong the probabilities are": (
+                not self.supported
+            ),
+            "a class has few rows": self.rarest_ < RARE,
+            "the labels are nearly without noise": self.confidence_ > SURE,
+            "the probabilities are far off": self.strength_ < LOW,
+        }
+        return next((cause for cause, holds in causes.items() if holds), "")
 
     def strength(self, log_evidence: np.ndarray) -> np.ndarray:
         """Supported strength S of inputs with this log-evidence (n,), shape (n,)."""

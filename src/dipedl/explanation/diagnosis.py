@@ -887,7 +887,7 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     if spread is None:
         return
     rows: Numbers = {"rows": spread.n_}
-    if spread.error_ == 1.0:
+    if not spread.supported:
         yield Finding(
             "intervals_unsupported",
             "warning",
