@@ -182,9 +182,11 @@ def test_a_choice_line_by_line_is_that_of_a_loop():
 @pytest.mark.parametrize(
     ("start", "good", "bad"),
     [
+        ("Mean AUROC at least .890", {"auroc": 0.45}, {"auroc": -0.3}),
         ("Mean AUROC above", {"auroc": 0.3}, {"auroc": -0.3}),
-        ("AUROC never more than .12", {"auroc": 0.3}, {"auroc": -0.3}),
+        ("AUROC never more than .10", {"auroc": 0.3}, {"auroc": -0.3}),
         ("OOD Brier never above", {"brier_ood": -0.1}, {"brier_ood": 0.5}),
+        ("NLL over that of temperature scaling, the median", {"nll": -0.1}, {"nll": 0.1}),
         ("Mean AUROC within", {"auroc": 0.3}, {"auroc": -0.3}),
     ],
 )
@@ -196,7 +198,8 @@ def test_measures_are_met_and_missed(start, good, bad):
 @pytest.mark.parametrize(
     ("start", "metric", "against", "most"),
     [
-        ("Mean OOD Brier", "brier_ood", "max-softmax", 0.6),
+        ("Mean OOD Brier at most 60", "brier_ood", "max-softmax", 0.6),
+        ("Mean OOD Brier at most .66", "brier_ood", "temperature", 0.66),
         ("Mean ID Brier", "brier_id", "max-softmax", 1.02),
         ("Mean NLL", "nll", "temperature", 1.03),
     ],

@@ -12,6 +12,7 @@ from dipedl_bench import load_rows, load_suite
 from dipedl_bench.datasets import load_known_truth
 from dipedl_bench.datasets.splits import make_splits
 from dipedl_bench.report.page import render
+from dipedl_bench.results.known_truth import BY_CONFIDENCE, BY_DENSITY
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.methods import run_methods
 from dipedl_bench.running.training import train_part
@@ -24,6 +25,7 @@ from dipedl_bench.tables.pairs import (
     interval_frame,
     methods_with_intervals,
     problem_frame,
+    uncovered_frame,
 )
 from dipedl_bench.tables.table import bench_table
 
@@ -185,6 +187,13 @@ def test_tables_and_report_say_what_the_rows_say(stored):
         for method, end in (("edl", ""), ("default", ", ours there")):
             number = float(by_error[title + end])
             assert number == pytest.approx(value["network", method, name], abs=6e-4)
+    third = uncovered_frame(found)
+    for n, name in enumerate((*BY_DENSITY, *BY_CONFIDENCE)):
+        for end, rows_of in (("", "test rows"), ("/far", "far rows")):
+            shares = {kind: value[kind, "default", f"coverage_95_{name}{end}"] for kind in kinds}
+            low = {f"gaussians-3-200, {k} {of:.3f}" for k, of in shares.items() if of < 0.8}
+            assert set(filter(None, third[rows_of][n].split("; "))) == low
+    assert third["far rows"].any()
     was, now = (value["logistic", method, "coverage_95"] for method in ("evidence", "default"))
     text = f"{was:.2f} → {now:.2f}"
     by_line = problem_frame(found).set_index("data")

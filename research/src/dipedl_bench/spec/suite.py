@@ -193,8 +193,9 @@ class MeasureEntry(Frozen):
     #: Bounds of what is good.
     least: float | None = None
     most: float | None = None
-    #: Met if this share of the lines is good, or if the mean is: of shares, mean over mean.
-    judged: Literal["each", "mean"] = "each"
+    #: Met if this share of the lines is good, or if their mean or median is; the mean of shares is
+    #: mean over mean.
+    judged: Literal["each", "mean", "median"] = "each"
     good_share: float = Field(default=1.0, gt=0, le=1)
     #: Only lines with timid classifiers, which temperature scaling sharpens to T < 0.8, or those
     #: with all others; or only data sets that an earlier default was measured on.

@@ -31,6 +31,7 @@ from .pairs import (
     problem_frame,
     regret_frame,
     summary_frame,
+    uncovered_frame,
 )
 from .table import OF_OOD, BenchTable, Line
 
@@ -190,6 +191,10 @@ def interval_blocks(table: BenchTable) -> Iterator[Block]:
     """Yield coverage of intervals by method and by line; nothing where no probability is known."""
     if len(by_method := interval_frame(table)):
         yield "Intervals: share of the true class probabilities that they hold", by_method
+        yield (
+            "Lines on which 95 % intervals, by default, hold less than .80 of a third of the rows",
+            uncovered_frame(table),
+        )
         yield (
             "Squared error of the class probabilities, and its correlation with epistemic",
             error_frame(table),

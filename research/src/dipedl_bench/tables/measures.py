@@ -66,9 +66,10 @@ def evaluate(entry: MeasureEntry, table: BenchTable) -> Measure:
             beside = both(pairs, entry.metric, table.ours, entry.beside).mean(axis=1).tolist()
             numbers["beside"] = share(*beside)
     text = entry.found.format(**numbers)
-    if entry.judged == "mean":
-        of_mean = numbers["ratio" if entry.by == "share" else "mean"]
-        return Measure(entry.statement, text, entry.good(of_mean))
+    if entry.judged != "each":
+        of_shares = entry.judged == "mean" and entry.by == "share"
+        number = numbers["ratio" if of_shares else entry.judged]
+        return Measure(entry.statement, text, entry.good(number))
     misses = tuple(
         f"{place}: {entry.miss.format(value=value)}{note}"
         for place, value, note in judged

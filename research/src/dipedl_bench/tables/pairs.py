@@ -22,6 +22,15 @@ Pair = tuple[str, str, str]
 
 #: A third of the rows counts as covered from here on.
 _COVERED = 0.8
+#: Thirds of the rows, as the tables call them.
+_THIRDS = {
+    "densest": "nearest to the training rows",
+    "middle": "in the middle",
+    "sparsest": "furthest from them",
+    "unsure": "least sure answers",
+    "between": "between",
+    "surest": "surest answers",
+}
 #: Metrics of a pair and of a classifier, and how they are called.
 PAIR_TITLES = {
     "auroc": "AUROC",
@@ -301,6 +310,25 @@ def interval_frame(table: BenchTable) -> DataFrame:
         }
 
     return DataFrame(map(of_method, methods_with_intervals(table)))
+
+
+def uncovered_frame(table: BenchTable) -> DataFrame:
+    """Return by third the lines on which our 95 % intervals hold too little, the lowest first."""
+    from pandas import DataFrame
+
+    def lines(metric: str) -> str:
+        shares = values(table.pairs, metric, table.ours).sort_values()
+        low = shares[shares < _COVERED].items()
+        return "; ".join(f"{data}, {kind} {three_decimals(of)}" for (data, _, kind), of in low)
+
+    return DataFrame(
+        {
+            "third of the rows": title,
+            "test rows": lines(f"coverage_95_{name}"),
+            "far rows": lines(f"coverage_95_{name}/far"),
+        }
+        for name, title in _THIRDS.items()
+    )
 
 
 def error_frame(table: BenchTable) -> DataFrame:
