@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from dipedl_bench import Store
 from dipedl_bench.commands.run import bench as app
 from dipedl_bench.report.page import render
+from dipedl_bench.spec.suite import load_suite
 from dipedl_bench.tables.pairs import pair_title, values
 from dipedl_bench.tables.table import bench_table
 
@@ -58,7 +59,7 @@ def test_the_page_holds_every_pair_and_loads_nothing(tmp_path):
 
 def test_measures_and_one_table_of_all_methods():
     listed, _, parts, counted, table, _, choices = measures_and_summary(bench_table(invented()))
-    assert listed.count("- **") == 15 and "**not run**" in listed
+    assert listed.count("- **") == len(load_suite("defaults").measures) and "**not run**" in listed
     assert parts.splitlines()[-1].startswith("| all | 5 | ")  # data sets of no part
     assert counted.startswith("All methods over ") and counted.endswith(" 3 seeds:")
     assert table.startswith("| method | lines | AUROC |") and "| Temperature |" in table
