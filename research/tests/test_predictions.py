@@ -109,6 +109,18 @@ def test_all_methods_of_the_network_alone_are_scored_and_kept(published, tmp_pat
     assert bench("table", "mnist", "--out", tmp_path, "--no-trivial").exit_code == 0
 
 
+def test_published_rows_stand_beside_with_the_seeds_that_are_scored(published, tmp_path):
+    root = shutil.copytree(published, tmp_path / "more")
+    store = Store(root, "mnist", "smoke")
+    for row in store.rows():
+        metrics = dict.fromkeys(row["metrics"], 0.0)
+        store.append({**row, "seed": 20, "metrics": metrics})
+    options = ["--profile", "smoke", "--published"]
+    name = ["score", "mnist", "--method", "energy"]
+    shown, expected = (bench(*name, *options, of).stdout for of in (root, published))
+    assert shown == expected and "Seeds 10.\n" in shown
+
+
 def test_a_density_informed_method_can_be_scored_by_name(published):
     (row,) = rows_of(published, methods=["dip-edl-features"])
     assert row["metrics"]["brier_id"] > 0 and row["config"]["below"]["density"]
@@ -292,6 +304,7 @@ def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):
     options = ["--suite", "mnist", "--profile", "smoke", "--published", published]
     done = bench("import", tmp_path / "mine.npz", "--title", "Mine", *options, "--out", tmp_path)
     assert done.exit_code == 0, done.stderr
+    assert "Seeds 10, but seeds 0 of mine.\n" in done.stdout
     assert re.search(r"→ +\d+  mine ", done.stdout) and " max-softmax " in done.stdout
     (row,) = load_rows("mnist", out=tmp_path)
     (bare,) = (r for r in load_rows("mnist", out=published) if r["method"] == "max-softmax")
@@ -427,7 +440,10 @@ HOLE, LONG = np.full((60, 3), np.nan), np.full((60, 3), 0.5)
         ({"logits": np.array([["a"] * 3] * 60)}, "logits must be numbers with 2 axes"),
         ({"labels": np.array(["a"] * 60)}, r"labels must be class numbers, .*column.*<U1"),
         ({"features": np.zeros((50, 5))}, "features has 50 rows"),
-        ({"features": None, "head_weight": None}, "^arrays: features is missing, for .*_features"),
+        (
+            {"features": None, "head_weight": None, "head_bias": None},
+            "^arrays: features is missing, for .*_features",
+        ),
         ({"ood_far_features": None}, "ood_far_features is missing, for features is there"),
         ({"ood_far_logits": np.zeros((40, 2))}, "ood_far_logits has 2 columns, logits 3"),
         ({"ood_test_logits": HOLE}, "an OOD set may not have the name of known rows"),
@@ -436,12 +452,37 @@ HOLE, LONG = np.full((60, 3), np.nan), np.full((60, 3), 0.5)
         ({"calibration_labels": None}, "calibration_labels is missing, to fit methods on"),
         ({"uncertainty": np.zeros(60)}, "ood_far_uncertainty is missing"),
         ({"head_weight": np.zeros((5, 3))}, "head_weight and head_bias must have the shapes"),
+        ({"head_weight": None}, "head_weight is missing, for head_bias is there"),
+        ({"head_weight": 2 * np.eye(5)[:3]}, "head_weight and head_bias must .* makes logits of"),
+        ({"head_bias": np.ones(3)}, "head_bias must be the layer .* but differ by up to 1; pass"),
+        ({"ood_far_logits": np.ones((40, 3))}, "makes ood_far_logits of ood_far_features"),
         ({"seed": 1.5}, "seed must be an integer >= 0"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         score(changed(**changes))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_a_last_layer_may_be_rounded_and_stand_beside_probabilities(rng, kind):
+    arrays = small(rng, p=64)
+    weight, bias = rng.normal(size=(3, 64)), 10 * rng.normal(size=3)
+    for start in ("", "calibration_", "ood_far_"):
+        features = arrays[f"{start}features"] = 10 * rng.normal(
+            size=(40 if start[:3] == "ood" else 60, 64)
+        )
+        arrays[f"{start}logits"] = features @ weight.T + bias
+    arrays |= {"head_weight": weight, "head_bias": bias}
+    rounded = {k: of if "labels" in k else of.astype(kind) for k, of in arrays.items()}
+    assert Predictions.from_arrays(rounded).head[0].shape == (3, 64)
+    proba = {
+        k.replace("logits", "proba"): softmax(of, axis=1) if "logits" in k else of
+        for k, of in arrays.items()
+    }
+    assert Predictions.from_arrays(proba).head[1] == pytest.approx(bias)
+    with pytest.raises(ValueError, match="makes proba of features"):
+        Predictions.from_arrays(proba | {"head_bias": -bias})
 
 
 def test_probabilities_that_do_not_sum_to_one_are_refused():

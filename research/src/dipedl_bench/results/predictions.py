@@ -46,8 +46,9 @@ _SINGLE = ("head_weight", "head_bias", "seed")
 _PACKED = ("about", "features_mean", "features_basis")
 #: OOD sets may not have the names of known rows.
 _KNOWN_SETS = ("train", "calibration", "validation", "test")
-#: How far a row of probabilities may sum from one.
-_SUM_TOLERANCE = 1e-3
+#: How far a row of probabilities may sum from one, and how far outputs may be from those of the
+#: last layer, which half precision moves, relative to their size and standard deviation.
+_SUM_TOLERANCE, _HEAD_TOLERANCE = 1e-3, 1e-2
 #: Types in a file: logits as the network gave them, so that scores of them are those of the rows.
 _TYPES = {"logits": np.float32, "probabilities": np.float32, "uncertainty": np.float64}
 #: Step of packed features, in standard deviations; the smallest of those, as a share of the
@@ -95,7 +96,8 @@ class Predictions:
         ------
         ValueError
             If a name is unknown, an array is missing, shapes disagree, numbers are not finite,
-            labels are out of range, or probabilities do not sum to one; the error names the array.
+            labels are out of range, probabilities do not sum to one, or the outputs are not those
+            of the last layer; the error names the array.
         """
         named = {key: np.asarray(value) for key, value in arrays.items()}
         splits: Arrays = {}
@@ -108,11 +110,14 @@ class Predictions:
         codes = {split: of.pop("codes") for split, of in splits.items() if "codes" in of}
         for split, of in splits.items():
             _check_split(of, split, where)
+        given = {split: dict(of) for split, of in splits.items()}
         head = _read_head(named, splits["test"], where)
         for split, packed in codes.items():  # of a published file
             logits = splits[split]["logits"]
             splits[split]["features"] = unpack_features(named, packed, logits, head)
         _check_together(splits, where)
+        if head is not None:
+            _check_head(given, head, where)
         order = ("test", CALIBRATION, *sorted(splits))
         seed = named.get("seed", np.array(0))
         if seed.shape != () or seed.dtype.kind not in "iu" or seed < 0:
@@ -262,6 +267,8 @@ def unpack_features(
 
 def _read_head(named: Mapping[str, Any], test: Mapping[str, Any], where: str) -> Head | None:
     if "head_weight" not in named:
+        if "head_bias" in named:
+            raise ValueError(f"{where}: head_weight is missing, for head_bias is there; pass both")
         return None
     weight = named["head_weight"].astype(np.float64)
     bias = named.get("head_bias", np.zeros(len(weight))).astype(np.float64)
@@ -273,6 +280,24 @@ def _read_head(named: Mapping[str, Any], test: Mapping[str, Any], where: str) ->
             f"columns of logits and features; got {weight.shape} and {bias.shape}"
         )
     return weight, bias
+
+
+def _check_head(splits: Arrays, head: Head, where: str) -> None:
+    """Check that the last layer gives the outputs that were passed; packed features always do."""
+    weight, bias = head
+    for split, named in splits.items():
+        if "features" not in named:
+            continue
+        name = "logits" if "logits" in named else "probabilities"
+        given, outputs = named[name], named["features"] @ weight.T + bias
+        gap = np.abs((outputs if name == "logits" else softmax(outputs, axis=1)) - given)
+        if (gap > _HEAD_TOLERANCE * (np.abs(given) + given.std())).any():
+            raise ValueError(
+                f"{where}: head_weight and head_bias must be the layer that makes "
+                f"{_key_of(split, name)} of {_key_of(split, 'features')} by features @ "
+                f"head_weight.T + head_bias, but differ by up to {gap.max():.3g}; pass both of the "
+                "layer that takes these features, or neither"
+            )
 
 
 def _place_of(key: str, where: str) -> tuple[str, str]:

@@ -56,7 +56,8 @@ class OwnScore(ClassifierMixin, BaseEstimator):
         )
         self.score_ = deepcopy(self.score)
         features, logits = self._outputs(X)
-        rows = {"features": features, "logits": logits, "labels": np.searchsorted(self.classes_, y)}
+        labels = np.searchsorted(self.classes_, y)
+        rows: dict[str, Any] = {"features": features, "logits": logits, "labels": labels}
         if "head" in inspect.signature(self.score_.fit).parameters:
             head = self.estimator_.linear_head()
             rows["head"] = tuple(np.array(of, dtype=np.float64) for of in head)

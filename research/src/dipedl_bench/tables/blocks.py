@@ -132,7 +132,8 @@ def _by_set(table: BenchTable) -> Iterator[Block]:
 def ranking(table: BenchTable, mine: Iterable[str] = ()) -> str:
     """Return the methods of a suite by AUROC, those of `mine` marked, to read in a terminal.
 
-    Metrics of OOD sets are means over all sets.
+    Metrics of OOD sets are means over all sets. Below the title stand the seeds of most methods,
+    and those of any others.
     """
     mine, lines = set(mine), []
     for line in table.lines:
@@ -159,7 +160,19 @@ def ranking(table: BenchTable, mine: Iterable[str] = ()) -> str:
         "  ".join(text.ljust(n) if i == 2 else text.rjust(n) for i, (text, n) in enumerate(row))
         for row in (zip(of, width, strict=True) for of in rows)
     )
-    return "\n".join([title, "", *texts]) + "\n"
+    return "\n".join([title, _seeds_of(table.lines), "", *texts]) + "\n"
+
+
+def _seeds_of(lines: Sequence[Line]) -> str:
+    """Return the seeds of most methods, and those of any others with their names."""
+    names: dict[str, list[str]] = {}
+    for line in lines:
+        names.setdefault(", ".join(map(str, line.seeds)), []).append(line.name)
+    most, *others = sorted(names, key=lambda seeds: len(names[seeds]), reverse=True)
+    if not others:
+        return f"Seeds {most}."
+    told = "; ".join(f"seeds {seeds} of {', '.join(names[seeds])}" for seeds in others)
+    return f"Seeds {most}, but {told}."
 
 
 def _by_pair(table: BenchTable) -> Iterator[Block]:
