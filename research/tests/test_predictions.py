@@ -122,7 +122,7 @@ def test_published_rows_stand_beside_with_the_seeds_that_are_scored(published, t
 
 
 def test_a_density_informed_method_can_be_scored_by_name(published):
-    (row,) = rows_of(published, methods=["dip-edl-features"])
+    (row,) = rows_of(published, methods="dip-edl-features")
     assert row["metrics"]["brier_id"] > 0 and row["config"]["below"]["density"]
 
 
@@ -320,6 +320,11 @@ def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             score(arrays | change, suite="mnist", profile="smoke", published=published)
+    with pytest.warns(UserWarning, match="labels were not compared with those of 'mnist', for no"):
+        score(arrays, suite="mnist", profile="smoke", published=tmp_path / "empty")
+    many = {"labels": np.arange(10_000) % 10, "logits": np.zeros((10_000, 10))}
+    with pytest.raises(ValueError, match=r"suite 'cifar10-resnet' 5000; pass .*halve_test_rows"):
+        score(many, suite="cifar10-resnet")
     with pytest.raises(ValueError, match="suite 'defaults' crosses data sets"):
         score(arrays, suite="defaults")
     named = arrays | {"ood_mnist_logits": arrays["logits"]}

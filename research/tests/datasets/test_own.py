@@ -7,7 +7,7 @@ pytest.importorskip("pydantic")
 Image = pytest.importorskip("PIL.Image")
 
 from dipedl_bench.datasets.own import load_own, own_digest, own_ood_sets  # noqa: E402
-from dipedl_bench.datasets.splits import make_splits  # noqa: E402
+from dipedl_bench.datasets.splits import halve_test_rows, make_splits  # noqa: E402
 
 CONFIG = {"ood": ["noise"], "validation_fraction": 0.2}
 LIMIT = dict.fromkeys(("train", "validation", "test", "ood"))
@@ -75,6 +75,9 @@ def test_half_of_the_test_rows_calibrate(here, rng):
         np.testing.assert_array_equal(made.X["test"], splits[0].X["test"])
         both = np.concatenate([made.X["validation"], made.X["test"]])
         np.testing.assert_array_equal(np.unique(both, axis=0), np.unique(data.X_test, axis=0))
+        held, judged = halve_test_rows(len(data.X_test))
+        np.testing.assert_array_equal(made.X["test"], data.X_test[np.sort(judged)])
+        np.testing.assert_array_equal(made.y["validation"], data.y_test[held])
         assert len(made.X["validation"]) == 3 and len(made.X["train"]) == len(data.X_train)
     plain = make_splits(config, 1)
     assert len(plain.X["validation"]) == 2 and len(plain.X["test"]) == 6

@@ -81,6 +81,15 @@ class Splits:
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
+def halve_test_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers of official test rows that calibrate and that judge, drawn once.
+
+    Those that judge are all of the test rows of a suite with ``calibration = "test"``, sorted.
+    """
+    drawn = np.random.default_rng(_FIXED_SEED).permutation(n)
+    return drawn[: n // 2], drawn[n // 2 :]
+
+
 def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) -> Splits:
     """Rows of every split.
 
@@ -116,8 +125,7 @@ def make_splits(config: Mapping[str, Any], seed: int, keep: Path | None = None) 
     X = {split: data.X_train[rows] for split, rows in rows_of.items()}
     y = {split: data.y_train[rows] for split, rows in rows_of.items()}
     if of_test:
-        drawn = np.random.default_rng(_FIXED_SEED).permutation(len(data.X_test))
-        held, test = np.split(drawn, [len(drawn) // 2])
+        held, test = halve_test_rows(len(data.X_test))
         held, test = held[: limit["validation"]], np.sort(test[: limit["test"]])
         X["validation"], y["validation"] = data.X_test[held], data.y_test[held]
     X["test"] = data.X_test[test]
