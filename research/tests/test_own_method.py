@@ -58,6 +58,11 @@ class Whole:
         return self.scale * (1 - self.predict_proba(X).max(axis=1))
 
 
+class Turned(Whole):
+    def uncertainty(self, X):
+        return -super().uncertainty(X)
+
+
 class Crash(Length):
     def uncertainty(self, features, logits):
         return {}["absent"]
@@ -74,6 +79,11 @@ title = "Whole"
 estimator = "own_scores:Whole"
 classifier = "net"
 scale = 2.0
+
+[methods.turned]
+title = "Turned"
+estimator = "own_scores:Turned"
+classifier = "net"
 
 [methods.crash]
 title = "Crash"
@@ -95,11 +105,12 @@ def module(tmp_path, monkeypatch):
 
 def test_methods_outside_the_package_have_rows(module, tmp_path):
     suite = parse_suite(TINY + METHODS, "tiny.toml")
-    store, names = Store(tmp_path, "tiny", "smoke"), ["length", "whole", "crash"]
+    store, names = Store(tmp_path, "tiny", "smoke"), ["length", "whole", "turned", "crash"]
+    said = {}
     for cell in plan(suite, "smoke", "tiny.toml", methods=names, seeds=[1]):
         for part in cell.parts:
             if part.name != "crash":
-                make_part(cell, part, store, None, print)
+                make_part(cell, part, store, None, said.setdefault(part.name, []).append)
                 continue
             with pytest.raises(KeyError) as raised:
                 make_part(cell, part, store, None, print)
@@ -107,6 +118,8 @@ def test_methods_outside_the_package_have_rows(module, tmp_path):
             text = describe_failure(raised.value, "own_scores:Crash")
             assert text == f"KeyError: absent (line {line} of {module})"
     rows = {row["method"]: row for row in store.rows()}
+    assert "lower for wrong predictions than for right ones" in " ".join(said["turned"])
+    assert said["whole"] == []
     assert rows["length"]["config"]["arguments"] == {"power": 2.0}
     assert rows["whole"]["config"]["arguments"] == {"scale": 2.0}
     features = store.arrays_of(rows["length"], "classifier")

@@ -38,7 +38,7 @@ from ..spec.plan import Part, data_config, make_method_part, method_parts
 from ..spec.suite import Method, Suite, load_suite, suite_names
 from .cached import CachedClassifier, HeadClassifier, head_of, row_numbers, stack
 from .memo import Seconds, as_seconds
-from .training import describe_failure, make_row, method_arrays, peak_memory
+from .training import describe_direction, describe_failure, make_row, method_arrays, peak_memory
 
 __all__ = ["score"]
 
@@ -487,12 +487,8 @@ def _imported_row(
     row = make_row(first, arrays, _cost(predictions, Seconds(), Seconds()), {}, 0)
     # what it cost is not known
     row |= {"seconds": {}, "cpu_seconds": {}}
-    if row["metrics"].get("error_auroc", 1.0) < 0.5:
-        warnings.warn(
-            f"{where}: the uncertainty is lower for wrong predictions than for right ones (AUROC "
-            f"{row['metrics']['error_auroc']:.2f}); higher must mean less sure",
-            stacklevel=4,
-        )
+    if problem := describe_direction(row):
+        warnings.warn(f"{where}: {problem}", stacklevel=4)
     return row
 
 

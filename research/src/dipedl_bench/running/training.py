@@ -68,7 +68,20 @@ def make_part(cell: Cell, part: Part, store: Store, deadline: float | None, say:
         cost = store.receipt(name, digest, seed)
         receipts[one.role] = {"name": name, "config_hash": digest, **cost}
     own, arrays = receipts.pop("method"), store.load(*cell.key(part))
-    store.append(make_row(cell.heads[0], arrays, own, receipts, cell.resamples))
+    row = make_row(cell.heads[0], arrays, own, receipts, cell.resamples)
+    if ":" in part.table["estimator"] and (problem := describe_direction(row)):
+        say(problem)
+    store.append(row)
+
+
+def describe_direction(row: Row) -> str:
+    """Return what is wrong with an uncertainty that looks turned round; "" of others."""
+    if (auroc := row["metrics"].get("error_auroc", 1.0)) >= 0.5:
+        return ""
+    return (
+        "the uncertainty is lower for wrong predictions than for right ones (AUROC "
+        f"{auroc:.2f}); higher must mean less sure"
+    )
 
 
 def describe_failure(error: BaseException, estimator: str) -> str:
