@@ -11,7 +11,7 @@ __all__ = ["ECOD"]
 
 
 class ECOD(BaseEstimator):
-    r"""Sum of the tail probabilities of each feature, in nats, with its sign turned.
+    r"""Negated outlier score from the tail probabilities of each feature, in nats.
 
     With the shares l_j(x) and r_j(x) of training rows whose feature j is at most, or at least, x_j
     (x itself counted among them), the outlier score is the largest of three sums over j:

@@ -103,7 +103,7 @@ BAD = {
     "no labels": ({"y_train": None}, ValueError, "y_train"),
     "an unknown array": ({"X_val": np.zeros((2, 3, 4, 5))}, ValueError, "X_val"),
     "another shape": ({"X_test": np.zeros((6, 3, 4, 4))}, ValueError, "X_test"),
-    "channels last": ({"X_train": np.zeros((12, 8, 5, 3))}, ValueError, "transpose"),
+    "channels last": ({"X_train": np.zeros((12, 8, 8, 3))}, ValueError, "transpose"),
     "another shape of an OOD set": ({"ood_noise": np.zeros((4, 60))}, ValueError, "ood_noise"),
     "not finite": ({"X_test": np.full((6, 3, 4, 5), np.nan)}, ValueError, "X_test"),
     "no pixels": ({"X_train": np.full((12, 3, 4, 5), 7.0)}, ValueError, "X_train"),

@@ -177,7 +177,7 @@ class Spread(BaseEstimator):
 
     @property
     def supported(self) -> bool:
-        """False if rows were too few, or of one class, and the strength is the lowest one."""
+        """Return whether the error could be estimated; else the strength is the lowest one."""
         return self.error_ != _UNKNOWN
 
     @property

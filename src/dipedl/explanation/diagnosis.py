@@ -902,7 +902,7 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
     estimated = (
         f"Intervals are those of {spread.strength_:.3g} labels where evidence is typical: the "
         f"probabilities are off by {np.sqrt(spread.error_):.3f} (root of the mean squared "
-        f"distance), estimated on {spread.n_:g} held-out rows."
+        f"distance), estimated on {spread.n_:g} held-out rows, or groups of them."
     )
     learned = has_learned_rows(held_out, clf)
     if learned:
@@ -949,10 +949,10 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
         yield Finding(
             "intervals_of_few_rows",
             "note",
-            f"The width of the intervals was estimated on {spread.n_:g} rows and may be off by a "
-            "factor of two.",
+            f"The width of the intervals was estimated on {spread.n_:g} rows, or groups of them, "
+            "and may be off by a factor of two.",
             rows,
-            f"Give at least {_FEW_ROWS} rows if widths matter.",
+            f"Give at least {_FEW_ROWS} rows, or groups, if widths matter.",
         )
     if not spread.refitted_:
         yield Finding(

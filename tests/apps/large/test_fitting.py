@@ -149,6 +149,15 @@ def test_of_a_rare_class_just_enough_rows_are_learned_from(frame):
     assert len(some.inputs) == some.learned and len(some.notes) == 0
 
 
+def test_the_prior_of_frequencies_is_that_of_all_rows(frame):
+    rare = frame["y"].eq("p") & (np.arange(ROWS) % 20 != 0)
+    rows = frame[~rare].reset_index(drop=True)
+    model = linear(GDADensity()).set_params(prior="empirical")
+    clf = fit(model, rows, "y", reservoir=60, calibration=100).classifier
+    shares = rows["y"].value_counts(normalize=True).sort_index()
+    np.testing.assert_allclose(clf.prior_, 1.5 * shares, rtol=1e-12)
+
+
 def test_many_whole_numbers_are_classes():
     many = pd.DataFrame({"a": np.arange(3600.0), "y": np.arange(3600) % 300})
 

@@ -85,14 +85,15 @@ def load_own(path: str) -> Dataset:
     FileNotFoundError
         If there is no such file or folder.
     ValueError
-        If an array is missing or has another shape than its counterpart, a number is not finite, a
+        If an array is missing or has another shape than its counterpart, square images have their
+        channels last, a number is not finite, a
         class of the test rows is no class of the training rows, an OOD set has the name of known
         rows, or pictures are not of one size; the error names the array or the picture.
     """
     arrays = _read_folder(Path(path)) if _find(path).is_dir() else _read_arrays(path)
     X = {key: _inputs(of, f"{path}: {key}") for key, of in arrays.items() if key[0] != "y"}
     shape = arrays["X_train"].shape[1:]
-    if len(shape) == 3 and shape[0] not in _CHANNELS and shape[2] in _CHANNELS:
+    if len(shape) == 3 and shape[0] == shape[1] not in _CHANNELS and shape[2] in _CHANNELS:
         raise ValueError(
             f"{path}: images must have the shape (n, channels, height, width), got "
             f"{arrays['X_train'].shape}, with the channels last: write X.transpose(0, 3, 1, 2)"

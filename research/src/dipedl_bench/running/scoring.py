@@ -333,7 +333,8 @@ def _check_names(parts: Iterable[Part], taken: Mapping[str, str]) -> None:
         if part.name in lines:
             raise ValueError(
                 f"methods must have different names, got {part.name!r} of {lines[part.name]} "
-                f"and of {of}; rename the class, or leave one of them out"
+                f"and of {of}; rename a class of your own, leave one of them out, or leave out "
+                "suite=, for a table of its own"
             )
         lines[part.name] = of
 
@@ -557,7 +558,7 @@ def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> R
     model = part.build(predictions.seed, **parts)
     scored = {s: rows for s, rows in X.items() if s not in (CALIBRATION, _SHUFFLED)}
     with _name_method(part, "fitted on the calibration rows"), fitting.count():
-        model.fit(X[CALIBRATION], y[CALIBRATION])
+        model.fit(X[CALIBRATION].copy(), y[CALIBRATION])
     with _name_method(part, "scored"):
         if own:
             _warn_of_direction(part.name, model, X)

@@ -171,8 +171,8 @@ def _seeds_of(lines: Sequence[Line]) -> str:
     most, *others = sorted(names, key=lambda seeds: len(names[seeds]), reverse=True)
     if not others:
         return f"Seeds {most}."
-    told = "; ".join(f"seeds {seeds} of {', '.join(names[seeds])}" for seeds in others)
-    return f"Seeds {most}, but {told}."
+    rest = "; ".join(f"seeds {seeds} of {', '.join(names[seeds])}" for seeds in others)
+    return f"Seeds {most}, but {rest}."
 
 
 def _by_pair(table: BenchTable) -> Iterator[Block]:

@@ -283,9 +283,10 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
         )
     if facts.get("prior") == "empirical":
         times = max(facts["classes"].values()) / min(facts["classes"].values())
+        unequal = f", of which one has {times:,.0f} times the rows of another" * (times >= 2)
         echo(
-            "Prior:    the frequencies of the classes, of which one has "
-            f"{times:,.0f} times the rows of another (--prior even: the same for each class)"
+            f"Prior:    the frequencies of the classes{unequal} (--prior even: the same for each "
+            "class)"
         )
     echo(_held_out(numbers, facts))
     echo(

@@ -35,7 +35,7 @@ from ...density.streaming import (
     row_keys,
 )
 from ...features.scaling import outside_of
-from ...inputs import compute_features
+from ...inputs import class_totals, compute_features, prior_vector
 from ...writing.files import secret_key, write_file
 from ...writing.spelling import spellings, versions
 from ..table.columns import (
@@ -225,7 +225,7 @@ def fit(
     clf.fit(X, y, calibration=tuple(held_out))
     unread = frozenset(part for part, _ in first.troubles)
     added = passes.run(SecondPass.of(reading, columns, first.rule, clf, X, y, classes, unread))
-    _with_all_rows(clf, added, classes, held_out, groups)
+    _with_all_rows(clf, added, classes, first.counts, held_out, groups)
     if _adds_up(clf):
         clf.stream_ = _stream(clf, first.held, columns, calibration)
     refused = first.refused + added.refused + unreadable
@@ -665,12 +665,16 @@ def _with_all_rows(
     clf: DIPClassifier,
     added: SecondResult,
     classes: np.ndarray,
+    counts: Mapping[str, int],
     held_out: list[Any],
     groups: np.ndarray | None,
 ) -> None:
     """Put sums of all rows in place of those of the reservoir; learn from `held_out` again."""
     evidence = copy(clf.evidence_)
     evidence.n_ = float(added.rows)
+    labels = _as_classes(np.array(list(counts)), classes)
+    totals = class_totals(labels, np.array(list(counts.values()), dtype=float), classes)
+    evidence.prior = prior_vector(clf.prior, len(classes), totals)
     if added.sums is not None:
         evidence.density_ = density = from_sums(evidence.density_, added.sums, classes)
         if isinstance(density, DensityEnsemble):
