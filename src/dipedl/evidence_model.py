@@ -621,18 +621,13 @@ def interval_caveat(spread: Spread | None, origin: Origin | None) -> Finding | N
     it is known.
     """
     if spread is not None:
-        return _fall_short(spread.shortfall) if spread.shortfall else None
+        if not spread.shortfall:
+            return None
+        text = f"These intervals may hold less than they promise: {spread.shortfall}."
+        remedy = "diagnose() of the classifier says what to do."
+        return Finding("intervals_fall_short", "warning", text, remedy=remedy)
     # The paper's preset is as published, and so are its intervals.
     return None if origin == "in-sample" else INTERVALS_OF_EVIDENCE
-
-
-def _fall_short(cause: str) -> Finding:
-    return Finding(
-        "intervals_fall_short",
-        "warning",
-        f"These intervals may hold less than they promise: {cause}.",
-        remedy="diagnose() of the classifier says what to do.",
-    )
 
 
 def sharpening_share(scores: Array, low: Any, high: Any) -> Array:
