@@ -217,6 +217,26 @@ def test_a_sum_of_two_has_seen_the_rows_of_both(data, new, density, tmp_path):
     assert_same(dipedl.load(tmp_path / "sum.dipedl") + a, (a + b) + a, new)
 
 
+def test_the_prior_of_frequencies_is_that_of_all_rows_of_all_batches(data, tmp_path):
+    X, y = data
+    rows = np.flatnonzero((y != "c") | (np.arange(900) % 50 == 0))
+    X, y = X[rows], y[rows]
+    blank = DIPClassifier(FrozenEstimator(clone(NB).fit(X, y)), prior="empirical")
+    cut, weights = np.array_split(np.arange(len(y)), 2), np.where(y == "a", 2.0, 1.0)
+    a, b = (clone(blank).partial_fit(X[i], y[i], sample_weight=weights[i]) for i in cut)
+    counts = np.array([weights[y == name].sum() for name in "abc"])
+    expected = 1.5 * counts / counts.sum()
+    a.save(tmp_path / "a.dipedl")
+    for both in (
+        a + b,
+        b + a,
+        dipedl.load(tmp_path / "a.dipedl").partial_fit(
+            X[cut[1]], y[cut[1]], sample_weight=weights[cut[1]]
+        ),
+    ):
+        np.testing.assert_allclose(both.prior_, expected, rtol=1e-12)
+
+
 def test_merges_that_are_refused_say_why(data):
     X, y = data
     frozen = FrozenEstimator(clone(NB).fit(X, y))
@@ -311,10 +331,11 @@ def test_a_merge_with_a_model_without_rows_in_its_density_changes_neither(rng):
         rows = {"Z": rng.normal(size=(2, 2)), "P": np.full((2, 2), 0.5)}
         return RowSample(np.array(keys, np.uint64), np.arange(2), np.ones(2), rows, most=2)
 
-    a = Stream(GDADensity().fit(Z, y), None, held(30, 40), 60.0, False)
-    b = Stream(GDADensity(), None, held(10, 20), 0.0, False)
+    a = Stream(GDADensity().fit(Z, y), None, held(30, 40), 60.0, np.array([31.0, 31.0]), False)
+    b = Stream(GDADensity(), None, held(10, 20), 0.0, np.array([1.0, 1.0]), False)
     before = a.density.score_samples(Z)
     both = a.merge(b, np.arange(2))
-    assert both.n == 62 and both.held.keys.tolist() == [10, 20]
+    assert both.n == 62 and both.totals.tolist() == [32, 32]
+    assert both.held.keys.tolist() == [10, 20]
     np.testing.assert_array_equal(a.density.score_samples(Z), before)
     assert not np.array_equal(both.density.score_samples(Z), before)

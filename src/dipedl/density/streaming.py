@@ -201,6 +201,8 @@ class Stream:
         the rows, also their numbers, "groups" (m, 1).
     n : float
         Rows in the density, or their weight.
+    totals : ndarray, shape (k,)
+        Rows of each class, or their weight: those in the density and those that are held out.
     standardised : bool
         Whether features are the inputs, standardised by the moments of all rows of the density.
     """
@@ -209,6 +211,7 @@ class Stream:
     features: Any
     held: RowSample
     n: float
+    totals: np.ndarray
     standardised: bool
 
     @property
@@ -242,7 +245,11 @@ class Stream:
         # A density of no rows adds nothing.
         densities = [stream.density for stream in (self, other) if stream.n] or [other.density]
         merged = replace(
-            self, density=reduce(merge_densities, densities), held=held, n=self.n + other.n
+            self,
+            density=reduce(merge_densities, densities),
+            held=held,
+            n=self.n + other.n,
+            totals=self.totals + other.totals,
         )
         if self.by_group:
             return merged
@@ -325,18 +332,22 @@ def merge(model: Any, other: Any) -> Any:
     blank = copy(model.evidence_)
     vars(merged).pop("evidence_", None)
     if "Z" in merged.stream_.held.rows:
+        blank.prior = _prior_of_all(merged)
         merged.evidence_ = blank.learn_stream(merged.stream_, model.fitted_classifier())
     return merged
 
 
 def learn_evidence(model: Any) -> Any:
     """Return what the held-out rows of a stream teach about its density."""
-    held, classes = model.stream_.held, model.classes_
-    totals = class_totals(held.labels, held.counts, classes)
-    blank = model.evidence_model(prior_vector(model.prior, len(classes), totals))
+    blank = model.evidence_model(_prior_of_all(model))
     names = getattr(model, "feature_names_in_", None)
     classifier = FittedClassifier(model.estimator_, model.classes_)
     return blank.learn_stream(model.stream_, classifier, names)
+
+
+def _prior_of_all(model: Any) -> np.ndarray:
+    """Prior (k,) by all rows that a model has seen."""
+    return prior_vector(model.prior, len(model.classes_), model.stream_.totals)
 
 
 def fit_batch(
@@ -388,7 +399,8 @@ def fit_batch(
     batch = RowSample(keys, labels, weights, parts, held.most, share=held.share)
     sample, freed = held.merge(batch.take(np.flatnonzero(candidates & counts)))
     fitted = batch.take(np.flatnonzero(~candidates & counts))
-    stream = replace(model.stream_, held=sample)
+    totals = model.stream_.totals + class_totals(labels, weights, model.classes_)
+    stream = replace(model.stream_, held=sample, totals=totals)
     if not isinstance(model.estimator_, FrozenEstimator):
         model.estimator_ = deepcopy(model.estimator_)
     for part in (freed, fitted) if names is None else (fitted,):
@@ -438,7 +450,8 @@ def _begin(model: Any, classes: np.ndarray, dtype: np.dtype[Any], by_group: bool
     share = 1.0 if by_group else HELD_SHARE
     held = RowSample.of(np.empty(0, np.uint64), model.classes_[:0], no_rows, HELD_MOST, share=share)
     features = model.features if frozen else None
-    model.stream_ = Stream(density, features, held, 0.0, model.features is None)
+    totals = np.zeros(len(model.classes_))
+    model.stream_ = Stream(density, features, held, 0.0, totals, model.features is None)
 
 
 def _teach(model: Any, rows: RowSample, X: Any) -> None:

@@ -104,6 +104,9 @@ def _sample_is_sorted(sample: Any, sizes: c.Sizes) -> None:
 
 def _inputs_fit(owner: Any, sizes: c.Sizes) -> None:
     """The evidence is about these classes and columns."""
+    stream = vars(owner).get("stream_")
+    fits = stream is None or np.shape(stream.totals) == (sizes["k"],)
+    c.need(fits, "have rows of other classes")
     if not hasattr(owner, "evidence_"):
         return
     columns, width = owner.evidence_.columns_, getattr(owner, "n_features_in_", None)
@@ -213,7 +216,8 @@ _MODELS: dict[str, Entry] = {
     ),
     "streaming.Stream": Entry(
         {"density": c.fitted(c.has("score_samples")), "features": c.maybe(_TRANSFORMER)}
-        | {"held": c.ours("streaming.RowSample"), "n": c.real(0), "standardised": c.flag},
+        | {"held": c.ours("streaming.RowSample"), "n": c.real(0), "standardised": c.flag}
+        | {"totals": c.floats("k", least=0)},
     ),
     "streaming.RowSample": Entry(
         {"keys": c.values("m", kinds="u"), "labels": c.values("m"), "counts": c.positive("m")}

@@ -77,6 +77,22 @@ def test_two_days_are_merged_and_answered(days, fitted, tmp_path):
     assert (np.array(labels) == truth).mean() > 0.75
 
 
+def test_a_merge_chooses_the_prior_by_the_rows_of_all(days, fitted, tmp_path):
+    rng, y = np.random.default_rng(0), (np.arange(6000) % 300 == 0).astype(int)
+    rare = pd.DataFrame({"a": rng.normal(size=6000) + 2 * y, "b": rng.normal(size=6000)})
+    rare = rare.assign(c=np.array(["x", "z"])[rng.integers(0, 2, 6000)], y=y)
+    (tmp_path / "two").mkdir()
+    rare.to_parquet(tmp_path / "two" / "0.parquet", index=False)
+    two, both = tmp_path / "two.dipedl", tmp_path / "both.dipedl"
+    np.testing.assert_array_equal(read_model(fitted).classifier.prior_, 0.5)
+    run("fit", tmp_path / "two", "--like", fitted, "--workers", "1", "--out", two, "-q")
+    assert "Prior:    the frequencies" in run("merge", fitted, two, "--out", both)
+    merged = read_model(both)
+    counts = np.array([merged.facts["classes"][name] for name in "01"])
+    assert counts[0] > 10 * counts[1]
+    np.testing.assert_allclose(merged.classifier.prior_, counts / counts.sum(), rtol=1e-12)
+
+
 def test_columns_and_classes_in_another_order_are_found_by_their_names(days, fitted, tmp_path):
     rows = pd.concat([pd.read_parquet(path) for path in sorted((days / "two").glob("*"))])
     ordered = rows.sort_values("y")

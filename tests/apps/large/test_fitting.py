@@ -564,3 +564,16 @@ def test_days_are_merged(frame, tmp_path):
     other = fit(linear(GDADensity()), two, "y", calibration=60).classifier
     with pytest.raises(ValueError, match="classifiers were fitted apart"):
         a + other
+
+
+def test_a_merge_takes_the_frequencies_of_the_rows_of_both(frame):
+    one, two = frame.iloc[:400], frame.iloc[400:]
+    two = two[two["y"].ne("p") | (two.index % 10 == 0)]
+    model = linear(GDADensity()).set_params(prior="empirical")
+    a = fit(model, one, "y", calibration=60).classifier
+    b = fit(like(a), two, "y", calibration=60).classifier
+    rows = pd.concat([one, two])
+    shares = rows["y"].value_counts(normalize=True).sort_index()
+    for both in (a + b, b + a):
+        np.testing.assert_allclose(both.prior_, 1.5 * shares, rtol=1e-12)
+    assert_same(a + b, fit(like(a), rows, "y", calibration=60).classifier, frame, 1e-9)

@@ -281,7 +281,7 @@ def _print(learned: FitResult, data: Path, out: Path, quiet: bool) -> None:
             f"Rows:     {facts['rows']:,} = {facts['learned']:,} learned + {held_out:,} held out + "
             f"{learned.refused_rows:,} refused"
         )
-    if facts.get("prior") == "empirical":
+    if model.classifier.prior == "empirical":
         times = max(facts["classes"].values()) / min(facts["classes"].values())
         unequal = f", of which one has {times:,.0f} times the rows of another" * (times >= 2)
         echo(

@@ -41,3 +41,7 @@ def merge(
         save_model(both, out)
         facts = both.facts
         echo(f"Merged:   {len(models)} models of {describe_rows_learned(facts)} into {out}")
+        if both.classifier.prior != given[0].classifier.prior:
+            frequencies = both.classifier.prior == "empirical"
+            prior = "the frequencies of the classes" if frequencies else "the same for each class"
+            echo(f"Prior:    {prior}, by the rows of all (--prior auto of {models[0]})")

@@ -225,9 +225,11 @@ def fit(
     clf.fit(X, y, calibration=tuple(held_out))
     unread = frozenset(part for part, _ in first.troubles)
     added = passes.run(SecondPass.of(reading, columns, first.rule, clf, X, y, classes, unread))
-    _with_all_rows(clf, added, classes, first.counts, held_out, groups)
+    labels, rows = np.array(list(first.counts)), np.array(list(first.counts.values()), dtype=float)
+    totals = class_totals(_as_classes(labels, classes), rows, classes)
+    _with_all_rows(clf, added, classes, totals, held_out, groups)
     if _adds_up(clf):
-        clf.stream_ = _stream(clf, first.held, columns, calibration)
+        clf.stream_ = _stream(clf, first.held, columns, calibration, totals)
     refused = first.refused + added.refused + unreadable
     return LargeFit(
         classifier=clf,
@@ -665,15 +667,13 @@ def _with_all_rows(
     clf: DIPClassifier,
     added: SecondResult,
     classes: np.ndarray,
-    counts: Mapping[str, int],
+    totals: np.ndarray,
     held_out: list[Any],
     groups: np.ndarray | None,
 ) -> None:
     """Put sums of all rows in place of those of the reservoir; learn from `held_out` again."""
     evidence = copy(clf.evidence_)
     evidence.n_ = float(added.rows)
-    labels = _as_classes(np.array(list(counts)), classes)
-    totals = class_totals(labels, np.array(list(counts.values()), dtype=float), classes)
     evidence.prior = prior_vector(clf.prior, len(classes), totals)
     if added.sums is not None:
         evidence.density_ = density = from_sums(evidence.density_, added.sums, classes)
@@ -691,7 +691,11 @@ def _adds_up(clf: DIPClassifier) -> bool:
 
 
 def _stream(
-    clf: DIPClassifier, held: FrameSample, columns: tuple[ColumnSpec, ...], most: int
+    clf: DIPClassifier,
+    held: FrameSample,
+    columns: tuple[ColumnSpec, ...],
+    most: int,
+    totals: np.ndarray,
 ) -> Stream:
     """Return the stream that a merge with another model needs."""
     evidence = clf.evidence_
@@ -703,7 +707,7 @@ def _stream(
         share, rows[GROUPS] = 1.0, held.rows[GROUPS][valid]
     parts = (held.keys[valid], labels, held.counts[valid], rows, most)
     sample = RowSample(*parts, share=share)
-    return Stream(evidence.density_, evidence.features_, sample, evidence.n_, False)
+    return Stream(evidence.density_, evidence.features_, sample, evidence.n_, totals, False)
 
 
 def _notes(clf: DIPClassifier, rare: list[str], n: int, rows: int) -> list[str]:

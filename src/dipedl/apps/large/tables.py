@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,15 +71,18 @@ def merge(a: TableModel, b: TableModel) -> TableModel:
     """The model that has seen the rows of both; UserError with the reason if there is none."""
     if a.target != b.target:
         raise UserError(f"they predict different columns, {a.target!r} and {b.target!r}")
+    classes = dict(Counter(a.facts["classes"]) + Counter(b.facts["classes"]))
+    first = copy(a.classifier)
+    first.prior = choose_prior(a.facts["prior"], classes)
     try:
-        both = a.classifier + b.classifier
+        both = first + b.classifier
     except ValueError as error:
         raise UserError(str(error)) from error
     facts = a.facts | {
         "file": f"{a.facts['file']} and {b.facts['file']}",
         "rows": a.facts["rows"] + b.facts["rows"],
         "learned": int(both.evidence_.n_),
-        "classes": dict(Counter(a.facts["classes"]) + Counter(b.facts["classes"])),
+        "classes": classes,
         "held_out": held_out_scores(both),
     }
     return replace(a, classifier=both, facts=facts)
@@ -100,8 +104,7 @@ def _model(order: OrderInParts) -> DIPClassifier | ModelOfRows:
         return like(order.like.classifier)
 
     def build(X: Any, rows: Mapping[str, int]) -> DIPClassifier:
-        request = replace(order, prior=choose_prior(order.prior, rows))
-        return build_classifier(request, X, _DENSITIES[order.density])
+        return build_classifier(order, X, rows, _DENSITIES[order.density])
 
     return build
 
@@ -128,9 +131,8 @@ def _facts(
         return known | own | {"classifier_rows": known.get("classifier_rows", known["learned"])}
     rest: dict[str, Any] = {"time_column": None, "gaps": [], "images": None, "images_sha256": ""}
     named = "the default density" if order.density == "default" else f"the density {order.density}"
-    rest["prior"] = choose_prior(order.prior, fitted.classes)
     rest |= {"model": order.model, "model_title": title(order.model), "density": named}
-    return own | rest
+    return own | rest | {"prior": order.prior}
 
 
 def _in_part(part: str, one: RejectedRow) -> RejectedRow:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,8 +47,8 @@ SCORED_AT_ONCE, _LONG = 20_000, 0.5
 _BY_TIME = 4
 #: Priors: the same for each class, or the frequencies, which "auto" takes where the largest class
 #: has so many times the rows of the smallest.
-EVEN, UNEQUAL = "even", 10
-PRIORS = ("auto", EVEN, EMPIRICAL)
+AUTO, UNEQUAL = "auto", 10
+PRIORS = (AUTO, "even", EMPIRICAL)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class FitRequest:
     rows: int | None = None
     false_alarms: float = 0.05
     caution: float = CAUTION
-    prior: str = "auto"
+    prior: str = AUTO
     seed: int = 0
     verbose: bool = False
     unknown: bool = False
@@ -150,8 +150,7 @@ def fit_table(
     if request.unknown:
         check_left_out(learned)
     pixels = table.format.kind == IMAGES and not table.format.packed
-    request = replace(request, prior=choose_prior(request.prior, Counter(y.tolist())))
-    clf = build_classifier(request, X, pixels=pixels)
+    clf = build_classifier(request, X, Counter(y.tolist()), pixels=pixels)
     fitted, caught, seconds = fit_with_warnings(lambda: clf.fit(X, y, groups=groups))
     held_out = held_out_scores(fitted)
     if request.unknown:
@@ -179,9 +178,8 @@ def rehearse_table(
     # Classes of few rows, and columns that cannot be read, are for `check_table` to name.
     learned = read_training_rows(table, request, problems=[])
     check_left_out(learned, classes)
-    request = replace(request, prior=choose_prior(request.prior, Counter(learned.y.tolist())))
     return rehearse_unknown(
-        build_classifier(request, learned.X),
+        build_classifier(request, learned.X, Counter(learned.y.tolist())),
         learned.X,
         learned.y,
         learned.groups,
@@ -224,24 +222,28 @@ def _by_time(values: pd.Series, rows: np.ndarray, name: str) -> np.ndarray:
     return np.asarray(when.argsort(kind="stable"))
 
 
-def choose_prior(prior: str, rows: Mapping[str, int]) -> str:
-    """Return "even" or "empirical", the prior that is asked for, or that rows of classes call for.
+def choose_prior(prior: str, rows: Mapping[str, int]) -> float | str:
+    """Return the `prior` of a model: the one that is asked for, or that rows of classes call for.
 
     `rows` is the number of rows of each class.
     """
     unequal = max(rows.values()) >= UNEQUAL * min(rows.values())
-    return (EMPIRICAL if unequal else EVEN) if prior == "auto" else prior
+    return EMPIRICAL if prior == EMPIRICAL or (prior == AUTO and unequal) else PRIOR
 
 
 def build_classifier(
-    request: FitRequest, X: pd.DataFrame, density: Any = None, pixels: bool = False
+    request: FitRequest,
+    X: pd.DataFrame,
+    rows: Mapping[str, int],
+    density: Any = None,
+    pixels: bool = False,
 ) -> DIPClassifier:
-    """Return the model that is requested, for inputs X (n, d)."""
+    """Return the model that is requested, for inputs X (n, d) and so many rows of each class."""
     return DIPClassifier(
         classifier(request.model, X, request.seed, pixels),
         density,
         cv="auto" if request.time_column is None else TimeSeriesSplit(_BY_TIME),
-        prior=EMPIRICAL if request.prior == EMPIRICAL else PRIOR,
+        prior=choose_prior(request.prior, rows),
         false_alarm_rate=request.false_alarms,
         caution=request.caution,
         random_state=request.seed,
@@ -383,7 +385,7 @@ MODELS: dict[str, tuple[str, Callable[[int], Any]]] = {
 }
 
 
-def check_model(name: str, prior: str = "auto") -> None:
+def check_model(name: str, prior: str = AUTO) -> None:
     """Refuse a name that is none of `MODELS` and no file of skops, and an unknown prior."""
     if prior not in PRIORS:
         raise UsageError(f"`prior` must be one of {list_names(PRIORS)}, got {prior!r}")
