@@ -208,14 +208,19 @@ class Heady(Margin):
         np.testing.assert_allclose(features @ head[0].T + head[1], logits, atol=1e-6)
 
 
-def test_classes_of_ones_own_are_scored_and_a_turned_one_is_told(published):
-    with pytest.warns(UserWarning, match=r"Turned.uncertainty looks turned round: AUROC 0\.\d\d"):
-        right, turned, heady = rows_of(published, methods=[Margin, Turned, Heady])
+@pytest.mark.filterwarnings("ignore:.* looks turned round:UserWarning")
+def test_classes_of_ones_own_are_scored(published):
+    right, turned, heady = rows_of(published, methods=[Margin, Turned, Heady])
     assert [row["method"] for row in (right, turned, heady)] == ["Margin", "Turned", "Heady"]
     assert heady["metrics"] == right["metrics"]
     for ood in OOD:
         both = right["metrics"][f"auroc/{ood}"] + turned["metrics"][f"auroc/{ood}"]
         assert both == pytest.approx(1)
+
+
+def test_a_score_that_is_turned_round_is_told(rng):
+    with pytest.warns(UserWarning, match=r"Turned.uncertainty looks turned round: AUROC 0\.\d\d"):
+        score(small(rng), methods=[Turned])
 
 
 class Length(Margin):
@@ -294,6 +299,20 @@ def test_arrays_of_ones_own_have_a_row(rng):
     u = np.concatenate([exact.uncertainty(arrays[name]) for name in names])
     assert ddu["metrics"]["auroc/far"] == pytest.approx(roc_auc_score(np.arange(100) >= 60, u))
     assert energy["metrics"]["accuracy"] == row["metrics"]["accuracy"]
+
+
+@pytest.mark.parametrize("option", ["name", "suite", "profile"])
+def test_rows_of_arrays_stay_below_the_folder_of_results(rng, tmp_path, option):
+    np.savez(tmp_path / "mine.npz", **small(rng))
+    with pytest.raises(ValueError, match=f"^{option} must be of letters"):
+        score(tmp_path / "mine.npz", **{"suite": "mine", option: "../x"}, out=tmp_path / "out")
+    for name in ("../x", "..", ""):
+        options = {"--suite": "mine", f"--{option}": name, "--out": tmp_path / "out"}
+        done = bench(
+            "import", tmp_path / "mine.npz", *(of for pair in options.items() for of in pair)
+        )
+        assert done.exit_code == 2 and option in done.stderr
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "mine.npz"]
 
 
 def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):

@@ -43,6 +43,12 @@ def test_rows_and_arrays_come_back(store, tmp_path):
     assert density["train"]["log_density"].shape == (60,)
 
 
+def test_sets_keep_their_names(store):
+    splits = {"test": {"y": np.arange(3)}, "ood/street__view": {"y": np.arange(2)}}
+    store.save_arrays("net", "0", 1, splits, {})
+    assert store.load("net", "0", 1).keys() == splits.keys()
+
+
 def test_rows_of_every_suite_are_one_frame():
     root = Path(__file__).parents[1] / "results" / "bench"
     rows = read_rows(root)
@@ -239,6 +245,6 @@ def test_rows_from_elsewhere_are_taken_once(store, tmp_path):
 @pytest.mark.parametrize("name", ["..", "a/b", "/tmp", "", 3, None])
 def test_merged_rows_stay_below_the_folder_of_results(store, tmp_path, name):
     (tmp_path / "rows.jsonl").write_bytes(as_line(row_of(store, suite=name)))
-    with pytest.raises(ValueError, match="whose suite is no name"):
+    with pytest.raises(ValueError, match="suite of each row must be of letters"):
         merge([tmp_path / "rows.jsonl"], tmp_path / "results")
     assert not (tmp_path / "results").exists()

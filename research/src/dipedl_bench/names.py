@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from importlib.resources import files
+from typing import Any
 
 
 def refuse_unknown(what: str, names: Iterable[str], known: Iterable[str], where: str = "") -> None:
@@ -26,9 +27,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f", did you mean {close[0]!r}?" if close else ""
 
 
-def is_folder_name(name: str) -> bool:
-    """Return whether a suite or profile may have this name, which is that of a folder."""
-    return re.fullmatch(r"[\w-][\w.-]*", name) is not None
+def check_folder_name(what: str, name: Any) -> None:
+    """Raise ValueError unless a name, such as that of a suite, can be that of a folder."""
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*", name):
+        raise ValueError(
+            f"{what} must be of letters, digits, '-', '_' and '.', for it names a folder, got "
+            f"{name!r}"
+        )
 
 
 def run_command(suite: str, profile: str, *options: str) -> str:

@@ -113,6 +113,7 @@ BAD = {
     "another class": ({"y_test": np.array(["a"] * 5 + ["z"])}, ValueError, "y_test"),
     "labels of other rows": ({"y_test": np.array(["a"] * 5)}, ValueError, "y_test"),
     "labels that are no labels": ({"y_test": np.full(6, 0.5)}, ValueError, "y_test"),
+    "an OOD set that names a folder": ({"ood_a/b": np.zeros((4, 3, 4, 5))}, ValueError, "'a/b'"),
     "an OOD set of a known name": ({"ood_test": np.zeros((4, 3, 4, 5))}, ValueError, "'test'"),
 }
 

@@ -143,10 +143,10 @@ def _read_arrays(path: str) -> dict[str, NDArray[Any]]:
 
 def _check_ood_names(names: Iterable[str], path: str) -> None:
     for name in names:
-        if not name or name in _KNOWN:
+        if not name or name in _KNOWN or "/" in name:
             raise ValueError(
-                f"{path}: an OOD set must have a name of its own, not that of known rows "
-                f"({', '.join(_KNOWN)}), got {name!r}"
+                f"{path}: an OOD set must have a name of its own, without '/' and not that of "
+                f"known rows ({', '.join(_KNOWN)}), got {name!r}"
             )
 
 

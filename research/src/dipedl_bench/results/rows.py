@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from dipedl.writing import plain, write_file
 
-from ..names import is_folder_name, run_command
+from ..names import check_folder_name, run_command
 from .receipt import CROSSED_FORMAT
 
 if TYPE_CHECKING:
@@ -298,10 +298,7 @@ def merge(
             )
         for row in rows:
             for key in ("suite", "profile"):  # else the row would lie in a folder elsewhere
-                if not isinstance(row[key], str) or not is_folder_name(row[key]):
-                    raise ValueError(
-                        f"{str(file)!r} has a row whose {key} is no name: {row[key]!r}"
-                    )
+                check_folder_name(f"{str(file)!r}: {key} of each row", row[key])
             make_root(root)
             added.append(append_row(root / row["suite"] / row["profile"] / "rows.jsonl", row))
     return sum(added), len(added) - sum(added)

@@ -182,7 +182,8 @@ class Store:
         files = sorted(folder.glob("*.npz"))
         if not files:
             raise FileNotFoundError(f"no arrays in {str(folder)!r}: rows alone make tables")
-        return {file.stem.replace("__", "/"): read_file(file) for file in files}
+        # the names of sets may hold "__" too
+        return {file.stem.replace("__", "/", 1): read_file(file) for file in files}
 
     def network(self, *key: str | int) -> dict[str, np.ndarray]:
         """Weights of a trained network by name."""

@@ -22,7 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from dipedl.metrics import ood_auroc
 
 from ..datasets.splits import OOD_SETS
-from ..names import is_folder_name, refuse_unknown, run_command
+from ..names import check_folder_name, refuse_unknown, run_command
 from ..results.predictions import (
     CALIBRATION,
     Predictions,
@@ -382,8 +382,9 @@ def _score_arrays(
     profile: str | None,
     published: str | os.PathLike[str] | None,
 ) -> list[Row]:
-    if not is_folder_name(name):
-        raise ValueError(f"name must be of letters, digits, '-', '_' and '.', got {name!r}")
+    for argument, text in {"name": name, "suite": suite, "profile": profile}.items():
+        if text is not None:
+            check_folder_name(argument, text)
     if isinstance(source, Mapping):
         predictions, where = Predictions.from_arrays(source), "arrays"
     else:

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from ..datasets.own import is_own
 from ..datasets.spectra_splits import SPECTRA
 from ..datasets.splits import OOD_SETS, ood_sets, shifted_sets
-from ..names import is_folder_name, refuse_unknown
+from ..names import check_folder_name, refuse_unknown
 from .toml import Frozen, read_model, read_tables
 
 __all__ = [
@@ -426,13 +426,10 @@ def _extend_each(
 
 def _check_names(suite: Suite, where: str) -> None:
     """Every name that a suite uses: of folders, data sets, classifiers, methods."""
-    for key, names in (("suite.name", [suite.name]), ("profiles", suite.profiles)):
-        for name in names:
-            if not is_folder_name(name):
-                raise ValueError(
-                    f"{where}: {key}: must be of letters, digits, '-', '_' and '.', for it names a "
-                    f"folder, got {name!r}"
-                )
+    check_folder_name(f"{where}: suite.name:", suite.name)
+    for section in ("profiles", "datasets", "classifiers", "densities", "methods"):
+        for name in getattr(suite, section):
+            check_folder_name(f"{where}: {section}: each name", name)
     _check_near_and_far(suite, where)
     stand_in = [suite.predictions] if suite.predictions else []
     refuse_unknown("suite", stand_in, suite_names(), f"{where}: predictions")
