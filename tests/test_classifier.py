@@ -107,6 +107,15 @@ def test_an_empirical_prior_is_the_frequencies_times_half_of_k(iris):
     np.testing.assert_allclose(batches.prior_, 0.5)
 
 
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_class_that_weighs_less_than_a_row_in_an_empirical_prior_is_named(iris, batches):
+    X, y = iris
+    clf = DIPClassifier(GaussianNB(), GDADensity(), prior="empirical")
+    fit = clf.partial_fit if batches else clf.fit
+    with pytest.warns(UserWarning, match=r"class \[2\].*sample_weight"):
+        fit(X, y, sample_weight=np.where(y == 2, 1e-9, 1.0)).predict(X)
+
+
 def test_an_empirical_prior_keeps_the_base_rate_of_a_rare_class():
     ratios = []
     for seed in range(4):

@@ -30,7 +30,7 @@ from .inputs import (
     class_totals,
     clone_classifier,
     known_classes,
-    prior_vector,
+    prior_of_rows,
     validate_calibration_rows,
     validate_groups,
     validate_inputs,
@@ -234,7 +234,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         """
         self.evidence_model().check_parameters()
         if np.ndim(self.prior) == 0:  # of one with a number for each class, fit knows the length
-            prior_vector(self.prior, 2, np.ones(2))
+            prior_of_rows(self.prior, np.arange(2), np.ones(2))
 
     @atomic
     def fit(
@@ -276,7 +276,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         totals = class_totals(y, weights, classes)
-        evidence = self.evidence_model(prior_vector(self.prior, len(classes), totals))
+        evidence = self.evidence_model(prior_of_rows(self.prior, classes, totals))
         held_out = calibration
         if held_out is not None:
             held_out = validate_calibration_rows(self, held_out, classes)

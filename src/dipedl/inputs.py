@@ -59,6 +59,7 @@ from .maths.arrays import (
 )
 from .maths.seeds import clone_with_seed
 from .protocols import optional
+from .writing.finding import warn_caller
 from .writing.numbers import number_text
 
 #: A row that counts more often leaves nothing of the others: float64 counts no further.
@@ -1447,7 +1448,7 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
     if len(Z) == 0 or Z.shape[1] == 0:
         raise ValueError(
             f"X must give {len(Z)} sample(s) and {Z.shape[1]} feature(s) (shape={Z.shape}) "
-            "while a minimum of 1 is required; X is empty, or features, or the steps of the "
+            "while a minimum of 1 is required; X is empty, or features, or the steps of "
             "pipeline given as estimator, keep no column: have them keep one"
         )
     bad = ~np.isfinite(Z)
@@ -1479,26 +1480,44 @@ def transform_rows(features: Any, X: Any) -> Any:
         return features.transform(X)
 
 
-def prior_vector(prior: Any, k: int, class_weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the prior concentration as a (k,) array, checked.
+def prior_of_rows(prior: Any, classes: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Return the prior concentration of a fit as a (k,) array, checked.
 
-    `class_weights` (k,) are the rows of each class (sums of their weights): "empirical" stands for
-    their shares of k / 2.
+    `totals` (k,) are the rows of each of the `classes` (sums of their weights): "empirical" stands
+    for their shares of k / 2.
     """
+    if not is_empirical(prior):
+        return prior_vector(prior, len(classes))
+    if not (totals > 0).all():
+        raise ValueError(
+            f"prior={EMPIRICAL!r} needs rows of every class, and {(totals <= 0).sum()} of "
+            f"{len(classes)} classes have none, or weight zero alone: give prior a number for each "
+            "class"
+        )
+    shares = totals / totals.sum()
+    if (few := totals < 1).any():
+        warn_caller(
+            f"prior={EMPIRICAL!r} gives class {classes[few].tolist()} probability "
+            f"{shares[few].min():.1g} where nothing is known, as its rows weigh "
+            f"{totals[few].min():.1g} in all. sample_weight counts rows: give each class 1 in all at least, or prior a number for "
+            "each class"
+        )
+    return np.asarray(len(classes) * PRIOR * shares)
+
+
+def is_empirical(prior: Any) -> bool:
+    """Return whether a prior stands for the frequencies of the classes."""
+    return isinstance(prior, str) and prior == EMPIRICAL
+
+
+def prior_vector(prior: Any, k: int) -> np.ndarray:
+    """Return the prior concentration, numbers, as a (k,) array, checked."""
     prior = drop_mask("prior", prior)
-    if isinstance(prior, str) and prior == EMPIRICAL:
-        if class_weights is None:
-            raise ValueError(
-                f"prior={EMPIRICAL!r} needs the rows of a fit, and none come in here: give a "
-                "number for each class"
-            )
-        if not (class_weights > 0).all():
-            raise ValueError(
-                f"prior={EMPIRICAL!r} needs rows of every class, and "
-                f"{(class_weights <= 0).sum()} of {k} classes have none, or weight zero alone: "
-                "give prior a number for each class"
-            )
-        return np.asarray(k * PRIOR * class_weights / class_weights.sum())
+    if is_empirical(prior):
+        raise ValueError(
+            f"prior={EMPIRICAL!r} needs the rows of a fit, and none come in here: give a "
+            "number for each class"
+        )
     try:
         vector = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -31,7 +31,7 @@ from ..inputs import (
     compute_features,
     group_names,
     known_classes,
-    prior_vector,
+    prior_of_rows,
     require_proba,
     rows_in_form_of,
     validate_fit_features,
@@ -347,7 +347,7 @@ def learn_evidence(model: Any) -> Any:
 
 def _prior_of_all(model: Any) -> np.ndarray:
     """Prior (k,) by all rows that a model has seen."""
-    return prior_vector(model.prior, len(model.classes_), model.stream_.totals)
+    return prior_of_rows(model.prior, model.classes_, model.stream_.totals)
 
 
 def fit_batch(

@@ -35,7 +35,7 @@ from ...density.streaming import (
     row_keys,
 )
 from ...features.scaling import outside_of
-from ...inputs import class_totals, compute_features, prior_vector
+from ...inputs import class_totals, compute_features, prior_of_rows
 from ...writing.files import secret_key, write_file
 from ...writing.spelling import spellings, versions
 from ..table.columns import (
@@ -674,7 +674,7 @@ def _with_all_rows(
     """Put sums of all rows in place of those of the reservoir; learn from `held_out` again."""
     evidence = copy(clf.evidence_)
     evidence.n_ = float(added.rows)
-    evidence.prior = prior_vector(clf.prior, len(classes), totals)
+    evidence.prior = prior_of_rows(clf.prior, classes, totals)
     if added.sums is not None:
         evidence.density_ = density = from_sums(evidence.density_, added.sums, classes)
         if isinstance(density, DensityEnsemble):
