@@ -1499,8 +1499,8 @@ def prior_of_rows(prior: Any, classes: np.ndarray, totals: np.ndarray) -> np.nda
         warn_caller(
             f"prior={EMPIRICAL!r} gives class {classes[few].tolist()} probability "
             f"{shares[few].min():.1g} where nothing is known, as its rows weigh "
-            f"{totals[few].min():.1g} in all. sample_weight counts rows: give each class 1 in all at least, or prior a number for "
-            "each class"
+            f"{totals[few].min():.1g} in all. sample_weight counts rows: give each class 1 in all "
+            "at least, or prior a number for each class"
         )
     return np.asarray(len(classes) * PRIOR * shares)
 
