@@ -219,8 +219,10 @@ def test_classes_of_ones_own_are_scored(published):
 
 
 def test_a_score_that_is_turned_round_is_told(rng):
-    with pytest.warns(UserWarning, match=r"Turned.uncertainty looks turned round: AUROC 0\.\d\d"):
+    message = r"Turned.uncertainty looks turned round: AUROC 0\.\d\d"
+    with pytest.warns(UserWarning, match=message) as told:
         score(small(rng), methods=[Turned])
+    assert {warning.filename for warning in told} == {__file__}
 
 
 class Length(Margin):

@@ -90,8 +90,9 @@ def test_a_torn_last_line_is_named_left_out_and_repaired(store, cut):
     rows = store.rows()
     whole = store.rows_file.read_bytes()
     store.rows_file.write_bytes(whole[:-cut])
-    with pytest.warns(UserWarning, match="line 4, is damaged"):
-        assert store.rows() == rows[:-1]
+    with pytest.warns(UserWarning, match="line 4, is damaged") as told:
+        assert store.rows() == rows[:-1] == load_rows("mnist", out=store.root)
+    assert {warning.filename for warning in told} == {__file__}
     assert store.append(rows[-1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -135,8 +135,9 @@ def test_xgboost_with_categories_is_told_of_in_save_and_loads_with_trust(tmp_pat
     X = pd.DataFrame({"size": np.arange(60.0), "kind": pd.Categorical(list("uvw") * 20)})
     booster = XGBClassifier(n_estimators=2, enable_categorical=True)
     model = DIPClassifier(booster, GDADensity()).fit(X, np.arange(60) % 3 == 0)
-    with pytest.warns(UserWarning, match=r"trusted=\['xgboost.core.Booster'\]"):
+    with pytest.warns(UserWarning, match=r"trusted=\['xgboost.core.Booster'\]") as told:
         model.save(tmp_path / "model.dipedl")
+    assert {warning.filename for warning in told} == {__file__}
     with pytest.raises(UntrustedTypesError):
         load(tmp_path / "model.dipedl")
     same = load(tmp_path / "model.dipedl", trusted=["xgboost.core.Booster"])

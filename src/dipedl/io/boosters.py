@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from typing import Any
 
 import numpy as np
 
+from ..writing.finding import warn_caller
 from .checks import LARGEST, need
 
 # LightGBM: lines of names and numbers
@@ -174,11 +174,9 @@ class _XGBoost:
         try:
             check_model(json.loads(text))
         except ValueError as error:
-            warnings.warn(
+            warn_caller(
                 f"this XGBoost model cannot be checked ({error}): dipedl.load refuses the file "
-                "unless you give trusted=['xgboost.core.Booster']",
-                UserWarning,
-                stacklevel=2,
+                "unless you give trusted=['xgboost.core.Booster']"
             )
             raise
         return {"json": np.frombuffer(text, np.uint8)}

@@ -7,11 +7,12 @@ import hashlib
 import os
 import secrets
 import stat
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NoReturn
+
+from .finding import warn_caller
 
 #: Tests of the mode of what is no ordinary file, and what to call it.
 _NO_FILES = {
@@ -164,10 +165,9 @@ def secret_key() -> bytes:
             _make_key(path)
         return path.read_bytes()
     except (OSError, RuntimeError) as error:
-        warnings.warn(
+        warn_caller(
             f"no key can be kept for this user ({error}), so that what is kept of this run cannot "
-            "be checked later, and will be done again; set XDG_STATE_HOME to a folder of yours",
-            stacklevel=2,
+            "be checked later, and will be done again; set XDG_STATE_HOME to a folder of yours"
         )
         return secrets.token_bytes(_KEY_BYTES)
 

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 #: Packages between a line of the user and a warning: this one, and those that call it.
-_PASSED_THROUGH = {"dipedl", "sklearn", "joblib"}
+_PASSED_THROUGH = {"dipedl", "dipedl_bench", "sklearn", "joblib"}
 Number = float | int | str
 #: In the order in which a reader wants them.
 _SEVERITIES = ("warning", "note", "ok")
@@ -65,7 +65,7 @@ class FindingWarning(UserWarning):
 
 
 def warn_caller(message: str | UserWarning) -> None:
-    """Warn in the name of the first line on the way here that is not of this package."""
+    """Warn in the name of the first line on the way here that is of none of these packages."""
     frame, level = sys._getframe(1), 2
     while (
         frame.f_back is not None

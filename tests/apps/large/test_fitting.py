@@ -415,8 +415,9 @@ def test_a_key_that_others_know_is_no_key(stopped, tmp_path, monkeypatch):
     key.write_bytes(b"")
     assert again()[1] == 8
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
-    with pytest.warns(UserWarning, match="XDG_STATE_HOME"):
+    with pytest.warns(UserWarning, match="XDG_STATE_HOME") as told:
         assert again()[1] == 8
+    assert {of.filename for of in told if "XDG_STATE_HOME" in str(of.message)} == {__file__}
 
 
 def test_other_rows_of_the_same_size_and_time_are_learned_from(frame, stopped):

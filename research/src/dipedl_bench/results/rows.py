@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import warnings
 from collections.abc import Container, Iterable, Mapping
 from itertools import compress
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from dipedl.writing import plain, write_file
+from dipedl.writing import plain, warn_caller, write_file
 
 from ..names import check_folder_name, run_command
 from .receipt import CROSSED_FORMAT
@@ -180,10 +179,9 @@ def rows_in(folder: Path) -> list[Row]:
     path = folder / "rows.jsonl"
     rows, damaged = parse_rows(path)
     for number, why in damaged.items():
-        warnings.warn(
+        warn_caller(
             f"{str(path)!r}, line {number}, is damaged ({why}); it is left out, and the next run "
-            "makes this row again, and no other",
-            stacklevel=3,
+            "makes this row again, and no other"
         )
     for row in rows:
         if (row["suite"], row["profile"]) != (folder.parent.name, folder.name):

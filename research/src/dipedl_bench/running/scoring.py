@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
 from dipedl.metrics import ood_auroc
+from dipedl.writing import warn_caller
 
 from ..datasets.splits import OOD_SETS
 from ..names import check_folder_name, refuse_unknown, run_command
@@ -147,10 +147,9 @@ def _keep(row: Row, out: str | os.PathLike[str]) -> None:
         )
     replaced = store.replace(row)
     if any(old["metrics"] != row["metrics"] for old in replaced):
-        warnings.warn(
+        warn_caller(
             f"the row of {row['method']!r}, seed {row['seed']}, that was in {str(out)!r} had other "
-            "numbers, and is replaced",
-            stacklevel=3,
+            "numbers, and is replaced"
         )
 
 
@@ -193,10 +192,8 @@ def find_predictions(
     folder = Store(published or published_root(), suite, profile).folder
     files = {int(f.stem.rpartition("-")[2]): f for f in sorted(folder.glob("predictions/*.npz"))}
     if not files and loaded.predictions and asked is None:
-        warnings.warn(
-            f"no predictions of {suite!r} are published; those of {loaded.predictions!r} are "
-            "scored",
-            stacklevel=4,
+        warn_caller(
+            f"no predictions of {suite!r} are published; those of {loaded.predictions!r} are scored"
         )
         return find_predictions(loaded.predictions, None, seeds, published)
     if not files:
@@ -453,11 +450,10 @@ def _check_joins(
             )
     files = sorted(folder.glob("predictions/*.npz"))[:1]
     if not files:
-        warnings.warn(
+        warn_caller(
             f"{where}: labels were not compared with those of {suite!r}, for no predictions of "
             f"profile {profile!r} are published: the row counts only if all rows stand in the "
-            "order of the official files",
-            stacklevel=4,
+            "order of the official files"
         )
     for file in files:
         theirs, y = Predictions.read(file).arrays["test"]["y"], predictions.arrays["test"]["y"]
@@ -490,7 +486,7 @@ def _imported_row(
     # what it cost is not known
     row |= {"seconds": {}, "cpu_seconds": {}}
     if problem := describe_direction(row):
-        warnings.warn(f"{where}: {problem}", stacklevel=4)
+        warn_caller(f"{where}: {problem}")
     return row
 
 
@@ -607,8 +603,7 @@ def _cost(predictions: Predictions, fitting: Seconds, scoring: Seconds) -> dict[
 def _warn_of_direction(name: str, model: Any, X: Mapping[str, np.ndarray]) -> None:
     known, mixed = (np.asarray(model.uncertainty(X[s])) for s in (CALIBRATION, _SHUFFLED))
     if (auroc := ood_auroc(known, mixed)) < 0.5:
-        warnings.warn(
+        warn_caller(
             f"{name}.uncertainty looks turned round: AUROC {auroc:.3f} of calibration rows against "
-            "the same rows with shuffled features; it must be higher where the input is less known",
-            stacklevel=5,
+            "the same rows with shuffled features; it must be higher where the input is less known"
         )
