@@ -367,10 +367,13 @@ def test_the_error_on_groups_of_near_copies_is_that_on_new_rows(groups_truth, ne
     forest = RandomForestClassifier(20, random_state=0)
     blind, seeing = (default(X, y, estimator=forest, **given) for given in ({}, {"groups": groups}))
     assert (blind.spread_.n_, seeing.spread_.n_) == (len(X), GROUPS)
-    gap = seeing.predict_dirichlet(groups_truth.X_test).mean - groups_truth.truth["test"]
+    truth = groups_truth.truth["test"]
+    gap = seeing.predict_dirichlet(groups_truth.X_test).mean - truth
     error = (gap**2).sum(axis=1).mean()
     # Folds that part copies see a classifier that knows the held-out rows.
     assert blind.spread_.error_ < 0.2 * error
+    low, high = blind.predict_dirichlet(groups_truth.X_test).credible_interval()
+    assert ((low <= truth) & (truth <= high)).mean() < 0.8  # of 0.95
     assert 0.7 * error < seeing.spread_.error_ < 2 * error
 
 
