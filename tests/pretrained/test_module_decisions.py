@@ -144,6 +144,9 @@ def test_a_state_without_its_rows_is_refused_or_says_what_it_lacks(module):
     with pytest.raises(ValueError, match=r"no held-out rows.*module\.calibrate\(loader\)"):
         other.p_value(X)
     assert other.calibrate([blobs(100, seed=4)]).p_value(X).shape == (5,)
+    other.load_state_dict(module.state_dict() | {"held_out.source": torch.empty(0)})
+    with pytest.raises(ValueError, match=r"where they come from.*module\.calibrate\(loader\)"):
+        other.p_value(X)
 
 
 def test_calibrate_is_the_fit_with_calibration_data():

@@ -578,8 +578,6 @@ class DIPModule(Decisions, nn.Module):
         """The evidence side as `dipedl.DIPClassifier` has it, on the host and in float64."""
         self._check_fitted()
         rows = self.held_out
-        if not len(rows.scores):
-            raise ValueError(f"this DIPModule holds no held-out rows; {self.calibration_remedy()}")
         if rows.model is None:
             n, k, numbers = self.n_, len(self.head.prior), rows.evidence.numpy()
             model = self.head.restore_evidence(rows.predictions(), numbers, n=n, k=k)

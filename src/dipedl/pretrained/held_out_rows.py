@@ -76,9 +76,19 @@ class HeldOutRows(nn.Module):
         return list(_SOURCES)[int(self.source)] if self.source.numel() else None
 
     def predictions(self) -> HeldOut:
-        """Return the rows as every model has them, with probabilities of the bare network."""
-        scores = to_numpy(self.scores)
-        origin: Any = self.origin
+        """Return the rows as every model has them, with probabilities of the bare network.
+
+        Raises
+        ------
+        ValueError
+            If there are none, or a state does not say where they come from.
+        """
+        scores, origin = to_numpy(self.scores), self.origin
+        if origin is None or not len(scores):
+            raise ValueError(
+                "this DIPModule holds no held-out rows, or not where they come from; give rows "
+                "that nothing has seen to module.calibrate(loader)"
+            )
         result = HeldOut(scores, f"{len(scores)} {_SOURCES[origin]}", origin=origin)
         if not len(self.labels):
             return result
