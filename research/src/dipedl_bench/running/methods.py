@@ -137,7 +137,7 @@ def _inputs_of(cell: Cell, store: Store, splits: Splits) -> MethodInputs:
     rows, labels = (np.concatenate([of[split] for split in both]) for of in (X, y))
     w = np.concatenate([splits.weights[split] for split in both]) if splits.weights else None
     estimator = SharedClassifier(recipe, memory)
-    fitted = FrozenEstimator(SharedClassifier(recipe, memory).fit(rows, labels, w))
+    fitted = FrozenEstimator(memory.fit(recipe, rows, labels, w))
     return MethodInputs(rows, labels, w, None, recipe, estimator, fitted, None, memory)
 
 
