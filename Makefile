@@ -38,7 +38,7 @@ test-min: .venv-min/.done ## scikit-learn's contract on the oldest versions the 
 	  tests/test_classifier_sklearn.py tests/test_classifier.py tests/density/test_conformance.py
 
 test-others: .venv-others/.done ## The page "Other libraries", with those of them that install
-	.venv-others/bin/python -m pytest -rs tests/apps/adapters
+	.venv-others/bin/python -m pytest -rs tests/apps/adapters research/tests/test_pytorch_ood.py
 
 mutants: .venv/.dev ## Plant mistakes: the tests must notice every one
 	$(BIN)/python tests/mutants.py
@@ -146,7 +146,7 @@ fuzz: .venv/.dev ## Ten minutes of hostile files and inputs; counts go to resear
 	$(PYTHON) -m venv .venv-others
 	.venv-others/bin/python -m pip install -q --upgrade "pip>=25.1"
 	.venv-others/bin/python -m pip install -q -c constraints.txt torch
-	.venv-others/bin/python -m pip install -q -c constraints.txt -e ".[tables,torch]" --group test --group others
+	.venv-others/bin/python -m pip install -q -c constraints.txt -e ".[tables,torch]" -e research --group test --group others
 	touch $@
 
 .venv-release/.done: pyproject.toml
