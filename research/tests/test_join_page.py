@@ -39,7 +39,7 @@ def test_from_an_empty_file_to_a_row(tmp_path, monkeypatch):
                 assert done.exit_code == 0, done.output
                 assert "Warning" not in done.output and "turned round" not in done.output
                 printed.append(done.stdout)
-    scored, imported, table, ran, own = printed
+    scored, imported, table, ran, own, _, margin = printed
     lines = [line.split() for line in scored.splitlines()]
     marked = {line[2] for line in lines if "→" in line}
     assert marked == {"Margin", "max-softmax-calibration", "ddu-calibration"}
@@ -48,6 +48,7 @@ def test_from_an_empty_file_to_a_row(tmp_path, monkeypatch):
     assert aurocs == sorted(aurocs, reverse=True) and len(aurocs) == 2
     assert "→  1  mine" in imported and "| My model |" in table
     assert "3 new rows" in ran and "| kNN distance |" in own
+    assert re.search(r"→ +\d  Margin ", margin) and " dip-edl-default " in margin
     rows = {row["method"]: row["metrics"] for row in load_rows("own", out="results")}
     assert rows["max-softmax"]["accuracy"] > 0.9 and rows["knn"]["auroc/bright"] > 0.9
     suite = load_suite("mine.toml")

@@ -186,6 +186,48 @@ def test_what_cannot_be_scored_is_refused(published, options, error, message):
         score("mnist", **{"profile": "smoke", "published": published, **options})
 
 
+OWN = """
+[suite]
+name = "own"
+title = "A suite of one's own"
+extends = "mnist"
+only = ["max-softmax", "energy"]
+ood = ["kmnist"]
+seeds = [10]
+
+[profiles.smoke]
+extends = "smoke"
+"""
+
+
+def test_the_network_of_a_suite_of_ones_own_is_scored_beside_its_rows(tmp_path, monkeypatch):
+    file, root = tmp_path / "own.toml", tmp_path / "results"
+    file.write_text(OWN)
+    options = ["--published", root, "--method", "energy"]
+    done = bench("score", file, *options)
+    assert done.exit_code == 2 and f"export-predictions {file} --profile smoke" in done.stderr
+    store = Store(root, "own", "smoke")
+    for cell in plan(load_suite(file), "smoke", "own.toml"):
+        for part in cell.parts:
+            make_part(cell, part, store, None, lambda text: None)
+    assert bench("export-predictions", file, "--out", root).exit_code == 0
+    done = bench("score", file, *options)
+    assert done.exit_code == 0, done.stderr
+    assert re.search(r"→ +\d+  energy-calibration ", done.stdout) and " max-softmax " in done.stdout
+    run = {row["method"]: row for row in store.rows()}
+    monkeypatch.setenv("DIPEDL_BENCH", str(root))  # where its results are by default
+    scored = {row["method"]: row for row in score(file, out=tmp_path / "more")}
+    assert scored.keys() >= {"max-softmax-calibration", "energy-calibration"}
+    for name, row in run.items():
+        again = scored[f"{name}-calibration"]
+        assert again["metrics"] == pytest.approx(row["metrics"], abs=1e-6)
+        assert (again["suite"], again["profile"]) == ("own", "smoke")
+    with pytest.raises(
+        ValueError, match=r"^seeds: of 'own' there are predictions of \[10\], got 4"
+    ):
+        score(str(file), seeds=[4])
+
+
 # ------------------------------------------------------------------------------- own methods
 
 
@@ -301,6 +343,73 @@ def test_arrays_of_ones_own_have_a_row(rng):
     u = np.concatenate([exact.uncertainty(arrays[name]) for name in names])
     assert ddu["metrics"]["auroc/far"] == pytest.approx(roc_auc_score(np.arange(100) >= 60, u))
     assert energy["metrics"]["accuracy"] == row["metrics"]["accuracy"]
+
+
+def test_rows_of_the_same_arrays_have_the_same_hash(published, rng, tmp_path):
+    arrays = small(rng)
+    np.savez(tmp_path / "mine.npz", **arrays)
+    rows = [*score(arrays), *score(tmp_path / "mine.npz", methods=["Energy", Margin], name="b")]
+    assert len({row["sha256"] for row in rows}) == 1
+    others = [{"ood_far_logits": arrays["ood_far_logits"] + 1}, {"seed": 1}]
+    others += [{"calibration_labels": arrays["calibration_labels"][::-1]}]
+    for change in others:
+        arrays = {**arrays, "head_weight": None, "head_bias": None, **change}
+        (row,) = score(
+            {key: of for key, of in arrays.items() if of is not None}, methods=["Energy"]
+        )
+        rows.append(row)
+    assert len({row["sha256"] for row in rows}) == 4
+    (file,) = scoring.find_predictions("mnist", "smoke", None, published)
+    rows = [*rows_of(published, methods=["energy"]), *score(file, methods=["Energy"])]
+    assert rows[0]["sha256"] == rows[1]["sha256"]
+
+
+ARRAYS = small(np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "error", "argument"),
+    [
+        (ARRAYS, {"seeds": [99]}, ValueError, "seeds"),
+        (ARRAYS, {"profile": "gpu"}, ValueError, "profile"),
+        (ARRAYS, {"suite": "mine", "published": "there"}, ValueError, "published"),
+        (ARRAYS, {"suite": "own.toml"}, ValueError, "suite"),
+        ("mnist", {"name": "mine"}, ValueError, "name"),
+        ("mnist", {"title": "Mine"}, ValueError, "title"),
+        ("mnist", {"suite": "mnist"}, ValueError, "suite"),
+        (ARRAYS, {"title": "Mine", "methods": "energy"}, ValueError, "title"),
+        ("mnist", {"methods": []}, ValueError, "methods"),
+        ("mnist", {"methods": 5}, ValueError, "methods"),
+        ("mnist", {"seeds": 10}, TypeError, "seeds"),
+        ("mnist", {"seeds": "10"}, TypeError, "seeds"),
+        ("mnist", {"profile": 5}, TypeError, "profile"),
+        ("mnist", {"published": 5}, TypeError, "published"),
+        ("mnist", {"out": 5}, TypeError, "out"),
+        (ARRAYS, {"name": 5}, TypeError, "name"),
+        (ARRAYS, {"title": 5}, TypeError, "title"),
+        (ARRAYS, {"suite": 5}, TypeError, "suite"),
+        (5, {}, TypeError, "source"),
+        ({**ARRAYS, 5: 1}, {}, TypeError, "arrays: names"),
+        ({**ARRAYS, "codes": np.zeros((60, 5))}, {}, ValueError, "arrays: codes"),
+        ({**ARRAYS, "ood_far_codes": np.zeros(40)}, {}, ValueError, "arrays: ood_far_codes"),
+        ({**ARRAYS, "logits": [[1.0, 2.0], [1.0]]}, {}, ValueError, "arrays: logits"),
+        ({**ARRAYS, "logits": None}, {}, ValueError, "arrays: logits"),
+    ],
+)
+def test_an_argument_without_meaning_is_refused_by_name(source, options, error, argument):
+    with pytest.raises(error, match=f"^{argument} "):
+        score(source, **options)
+
+
+def test_options_without_meaning_are_refused_before_anything_is_scored(rng, tmp_path):
+    np.savez(tmp_path / "mine.npz", **small(rng))
+    for option in (["--seeds", 99], ["--profile", "gpu"], ["--published", tmp_path]):
+        done = bench("score", tmp_path / "mine.npz", "--method", "energy", *option)
+        assert done.exit_code == 2 and option[0][2:] in done.stderr and not done.stdout
+    done = bench("score", "mnist", tmp_path / "mine.npz", "--name", "other")
+    assert done.exit_code == 2 and "name" in done.stderr and not done.stdout
+    done = bench("import", "mnist", "--out", tmp_path)
+    assert done.exit_code == 2 and "'mnist'" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["name", "suite", "profile"])
@@ -429,8 +538,10 @@ def test_no_method_takes_the_line_of_another(published, rng, monkeypatch, source
         monkeypatch.setitem(sys.modules, "elsewhere", None)
         options = {**options, "methods": [*others, named(last)]}
     arrays = {k: of for k, of in small(rng).items() if "far" not in k}
+    if source or "suite" in options:
+        options = {"profile": "smoke", "published": published, **options}
     with pytest.raises(ValueError, match=message):
-        score(source or arrays, **{"profile": "smoke", "published": published, **options})
+        score(source or arrays, **options)
 
 
 def test_rows_of_a_run_are_not_replaced(published, rng, tmp_path):

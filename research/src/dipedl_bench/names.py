@@ -39,5 +39,5 @@ def check_folder_name(what: str, name: Any) -> None:
 def run_command(suite: str, profile: str, *options: str) -> str:
     """Return the command that runs a suite; of one of your own it names any file."""
     known = files(__package__) / "spec" / "suites" / f"{suite}.toml"
-    name = suite if known.is_file() else "FILE.toml"
+    name = suite if known.is_file() or suite.endswith(".toml") else "FILE.toml"
     return " ".join(["dipedl-bench run", name, "--profile", profile, *options])

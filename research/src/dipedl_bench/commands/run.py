@@ -348,7 +348,11 @@ Published = Annotated[
 @bench.command("score")
 def score_methods(
     suites: Annotated[
-        list[str], typer.Argument(help="Suites with published predictions, or a .npz file.")
+        list[str],
+        typer.Argument(
+            help="Suites with published predictions, TOML files of your own whose predictions were "
+            "exported, or a .npz file."
+        ),
     ],
     method: Annotated[
         list[str] | None,
@@ -359,8 +363,9 @@ def score_methods(
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option(help="Of the table of a .npz file, as `import` has it.")
-    ] = "mine",
+        str | None,
+        typer.Option(help="Of the table of a .npz file, as `import` has it; default: mine."),
+    ] = None,
     seeds: Seeds = None,
     profile: ProfileName = None,
     published: Published = None,
@@ -376,26 +381,25 @@ def score_methods(
         from ..tables.table import bench_table
 
         own = bool(method) and all(":" in name for name in method or ())
-        for suite in suites:
-            if not suite.endswith(".npz"):  # before the first is scored, in minutes
-                scoring.find_predictions(suite, profile, _seeds(seeds), published)
+        options: dict[str, Any] = {
+            "profile": profile,
+            "seeds": _seeds(seeds),
+            "published": published,
+        }
+        for suite in suites:  # before the first is scored, in minutes
+            scoring.check_arguments(suite, name=name, **options)
+            if scoring.is_suite(suite):
+                scoring.find_predictions(suite, **options)
         for suite in suites:
             rows = []
             # beside methods of one's own, those of the suite on the same network and rows
             for methods in [method, None] if own else [method or None]:
-                rows += scoring.score(
-                    suite,
-                    methods=methods,
-                    name=name,
-                    profile=profile,
-                    seeds=_seeds(seeds),
-                    published=published,
-                    out=out,
-                )
+                rows += scoring.score(suite, methods=methods, name=name, out=out, **options)
             mine = [of["method"] for of in rows if not own or ":" in of["config"]["estimator"]]
             # one seed more or less moves a mean by more than methods differ
             scored = {of["seed"] for of in rows}
-            beside = [of for of in _published_rows(rows, published) if of["seed"] in scored]
+            published_rows = _published_rows(rows, suite, published)
+            beside = [of for of in published_rows if of["seed"] in scored]
             typer.echo(ranking(bench_table([*beside, *rows]), mine if method else ()))
         typer.echo(f"dipedl-bench: {_ON_CALIBRATION}; {_MORE}", err=True)
 
@@ -419,7 +423,7 @@ def import_arrays(
         from ..tables.table import bench_table
 
         rows = scoring.score(
-            str(arrays),
+            arrays,
             name=name,
             title=title,
             suite=suite,
@@ -427,7 +431,7 @@ def import_arrays(
             published=published,
             out=out or default_root(),
         )
-        table = bench_table([*_published_rows(rows, published), *rows])
+        table = bench_table([*_published_rows(rows, "", published), *rows])
         typer.echo(ranking(table, [name]), nl=False)
     typer.echo(f"dipedl-bench: {_MORE}", err=True)
 
@@ -449,20 +453,22 @@ def export_predictions(
         from ..running import scoring
 
         root = out or default_root()
-        profile = profile or scoring.default_profile(load_suite(suite).name)
+        profile = profile or scoring.default_profile(load_suite(suite), root)
         for file in scoring.export(suite, profile, classifier=classifier, out=root, to=to):
             typer.echo(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 
-def _published_rows(rows: list[dict[str, Any]], published: Path | None) -> list[dict[str, Any]]:
-    """Published rows of the suite and profile of other rows; none of a suite of your own."""
+def _published_rows(
+    rows: list[dict[str, Any]], source: str, published: Path | None
+) -> list[dict[str, Any]]:
+    """Published rows of the suite and profile of other rows; none of arrays that join no suite."""
     from ..running.scoring import published_root
     from ..studies.comparison import complete_rows
 
     suite, profile = rows[0]["suite"], rows[0]["profile"]
-    if suite not in suite_names():
+    if suite not in suite_names() and not source.endswith(".toml"):
         return []
-    store = Store(published or published_root(), suite, profile)
+    store = Store(published or published_root(suite), suite, profile)
     return complete_rows(store, store.rows())
 
 

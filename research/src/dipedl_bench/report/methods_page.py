@@ -224,7 +224,9 @@ def _commands(line: Line, row: Row, seeds: Sequence[str]) -> tuple[str, str]:
     if estimator == "arrays":
         return f"dipedl-bench import FILE.npz --name {method} --out FOLDER", ""
     if "fitted_on" in row["config"]:
-        source = suite if suite in suite_names() else f"FILE.npz --name {suite}"
+        is_of_arrays = "arrays" in row["config"]["data"]
+        own = f"FILE.npz --name {suite}" if is_of_arrays else "FILE.toml"
+        source = suite if suite in suite_names() else own
         name = estimator if ":" in estimator else method.removesuffix("-calibration")
         return f"dipedl-bench score {source} --method {name} --out FOLDER", ""
     place = ["--datasets", line.dataset, "--classifiers", line.classifier] if line.dataset else []

@@ -6,6 +6,7 @@ Published predictions and arrays of one's own have the same form: a ``.npz`` fil
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -68,12 +69,14 @@ class Predictions:
     (n,) if all have them; labelled ones "y" (n,), class numbers. `head` are weight (k, p) and bias
     (k,) of the last layer. `about` says of published predictions what they are of: "suite",
     "profile", "classifier" (name and config) and "receipt" (what the training cost).
+    `sha256` is the hash of the arrays as they were passed.
     """
 
     arrays: Arrays
     seed: int = 0
     head: Head | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str = ""
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], where: str = "arrays") -> Predictions:
@@ -99,7 +102,7 @@ class Predictions:
             labels are out of range, probabilities do not sum to one, or the outputs are not those
             of the last layer; the error names the array.
         """
-        named = {key: np.asarray(value) for key, value in arrays.items()}
+        named = {key: _as_array(key, value, where) for key, value in arrays.items()}
         splits: Arrays = {}
         for key in named:
             if key not in (*_SINGLE, *_PACKED):
@@ -108,6 +111,11 @@ class Predictions:
         if "test" not in splits or "y" not in splits["test"]:
             raise ValueError(f"{where}: labels is missing: the class numbers of the test rows")
         codes = {split: of.pop("codes") for split, of in splits.items() if "codes" in of}
+        if codes and not {*_PACKED, *(_key_of(split, "logits") for split in codes)} <= named.keys():
+            raise ValueError(
+                f"{where}: {_key_of(next(iter(codes)), 'codes')} is of files that "
+                "Predictions.write makes; pass features instead"
+            )
         for split, of in splits.items():
             _check_split(of, split, where)
         given = {split: dict(of) for split, of in splits.items()}
@@ -124,7 +132,7 @@ class Predictions:
             raise ValueError(f"{where}: seed must be an integer >= 0, got {seed!r}")
         about = json.loads(str(named["about"])) if "about" in named else {}
         checked = {split: splits[split] for split in dict.fromkeys(order) if split in splits}
-        return cls(checked, int(seed), head, about)
+        return cls(checked, int(seed), head, about, _digest(named))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Predictions:
@@ -265,6 +273,23 @@ def unpack_features(
 # -------------------------------------------------------------------------------------- checks
 
 
+def _as_array(key: Any, value: Any, where: str) -> np.ndarray:
+    if not isinstance(key, str):
+        raise TypeError(f"{where}: names of arrays must be text, got {key!r}")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{where}: {key} must be an array of numbers: {error}") from error
+
+
+def _digest(named: Mapping[str, np.ndarray]) -> str:
+    """Return twelve hex digits of the SHA-256 of arrays, with their names, types and shapes."""
+    digest = hashlib.sha256()
+    for key, array in sorted(named.items()):
+        digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
+    return digest.hexdigest()[:12]
+
+
 def _read_head(named: Mapping[str, Any], test: Mapping[str, Any], where: str) -> Head | None:
     if "head_weight" not in named:
         if "head_bias" in named:
@@ -340,9 +365,9 @@ def _check_split(named: dict[str, np.ndarray], split: str, where: str) -> None:
     if ("logits" in named) == ("probabilities" in named):
         both = "both are there" if "logits" in named else "neither is"
         raise ValueError(f"{where}: {logits} or {proba} must be there, one of them; {both}")
-    n = len(named["logits" if "logits" in named else "probabilities"])
-    for name, array in list(named.items()):
-        key = _key_of(split, name)
+    outputs = "logits" if "logits" in named else "probabilities"
+    for name in sorted(named, key=lambda name: name != outputs):
+        array, key = named[name], _key_of(split, name)
         rank = 1 if name in ("y", "uncertainty") else 2
         if array.ndim != rank or array.dtype.kind not in "iufb" or not array.size:
             form = "class numbers, for each row the column of its class in the outputs, with 1 axis"
@@ -351,7 +376,7 @@ def _check_split(named: dict[str, np.ndarray], split: str, where: str) -> None:
                 f"{where}: {key} must be {form} and at least one row, got {array.dtype} of shape "
                 f"{array.shape}"
             )
-        if len(array) != n:
+        if len(array) != (n := len(named[outputs])):
             raise ValueError(f"{where}: {key} has {len(array)} rows, the outputs of the set {n}")
         if name != "y":
             named[name] = array = array.astype(np.float64)

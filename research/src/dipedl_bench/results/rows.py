@@ -210,7 +210,8 @@ def load_rows(
         "baselines" (name to the AUPR of guessing), "n" (rows of each split), "seconds" ({"train",
         "score"}, with all parts below the method), "cpu_seconds", "peak_memory_mb",
         "forward_passes", "n_parameters", "parts" (name, hash and cost of each trained part), and
-        the receipt: "versions", "commit", "device", "instructions", "blas", "threads", "time". The
+        the receipt: "versions", "commit", "device", "instructions", "blas", "threads", "time"; of
+        rows from predictions "sha256", the hash of the arrays that they were scored on. The
         latest config of a (method, seed) comes last.
     """
     folder = Path(out or default_root()) / suite

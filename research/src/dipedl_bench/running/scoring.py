@@ -6,11 +6,11 @@ rows are fitted on its training rows: a method without anything to fit gets the 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,8 @@ from ..results.predictions import (
     predictions_file,
 )
 from ..results.receipt import FORMAT, config_hash
-from ..results.rows import Row, line_of, parse_rows
-from ..results.store import Arrays, Store
+from ..results.rows import Row, default_root, line_of, parse_rows
+from ..results.store import Store
 from ..spec.build import accepts, find_class
 from ..spec.captions import captions_of
 from ..spec.plan import Part, data_config, make_method_part, method_parts
@@ -58,7 +58,7 @@ def score(
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
     methods: str | type | Iterable[str | type] | None = None,
-    name: str = "mine",
+    name: str | None = None,
     title: str | None = None,
     suite: str | None = None,
     profile: str | None = None,
@@ -71,8 +71,9 @@ def score(
     Parameters
     ----------
     source : str, path-like or mapping
-        A suite with published predictions, such as "mnist"; or a ``.npz`` file, or arrays by name,
-        see `dipedl_bench.results.predictions.Predictions.from_arrays`.
+        A suite with published predictions, such as "mnist", or the TOML file of your own, whose
+        predictions were exported; or a ``.npz`` file, or arrays by name, see
+        `dipedl_bench.results.predictions.Predictions.from_arrays`.
     methods : str, class or iterable of these, optional
         Classes, ``"package.module:Class"``, or names of methods: of the suite, or for arrays those
         of cifar10-resnet that need the outputs of a network alone. A class has
@@ -82,27 +83,33 @@ def score(
         the outputs of the network alone; of arrays, their own uncertainty, or else one minus the
         largest probability.
     name, title : str, optional
-        Of the row of arrays of your own.
+        Of the row of arrays of your own; default: "mine", and `name`.
     suite, profile : str, optional
         Whose table a row of arrays joins; default: a suite of their own, called `name`. With a
-        suite as the source, `profile` is by default the first of its page of results.
+        suite as the source, `profile` is by default the first of its page of results, or the only
+        one of your own.
     seeds : iterable of int, optional
-        Of the published predictions; default: all.
+        Of the published predictions of a suite; default: all.
     published : path-like, optional
-        Root of the published results; default: ``research/results/bench`` of this clone.
+        Root of the published results of a suite; default: ``research/results/bench`` of this clone,
+        for a suite of your own ``DIPEDL_BENCH``, else ``./bench-results``.
     out : path-like, optional
         Root of results to which the rows are added, in place of those of the same method and seed.
 
     Returns
     -------
     list of dict
-        Rows as of `dipedl_bench.load_rows`, without intervals.
+        Rows as of `dipedl_bench.load_rows`, without intervals; "sha256" is the same in all rows of
+        the same arrays.
 
     Raises
     ------
     ValueError
-        If a name is unknown, arrays do not fit together, a class cannot be imported, what a
-        method returns is no uncertainty, or a method raises an error, which is the cause.
+        If a name is unknown, an argument has no meaning for this source, arrays do not fit
+        together, a class cannot be imported, what a method returns is no uncertainty, or a method
+        raises an error, which is the cause.
+    TypeError
+        If an argument is of another type.
     FileNotFoundError
         If there are no published predictions of the suite.
 
@@ -126,15 +133,63 @@ def score(
     """
     asked: list[str | type] | None = None
     if methods is not None:
-        asked = [methods] if isinstance(methods, str | type) else list(methods)
-    if isinstance(source, str) and not source.endswith(".npz"):
-        rows = _score_suite(source, asked, profile, seeds, published)
+        several = isinstance(methods, Iterable) and not isinstance(methods, str | type)
+        asked = list(methods) if several else [methods]  # type: ignore[arg-type, list-item]
+        if not asked:
+            raise ValueError("methods must be at least one; leave the argument out for the default")
+    seeds = list(seeds) if isinstance(seeds, Iterator) else seeds
+    of_arrays = {"name": name, "title": title, "suite": suite}
+    of_suites = {"profile": profile, "seeds": seeds, "published": published}
+    check_arguments(source, **of_arrays, **of_suites, out=out)
+    if isinstance(source, Mapping) or not is_suite(source):
+        rows = _score_arrays(
+            source, asked, "mine" if name is None else name, title, suite, profile, published
+        )
     else:
-        rows = _score_arrays(source, asked, name, title, suite, profile, published)
+        rows = _score_suite(source, asked, profile, seeds, published)
     if out is not None:
         for row in rows:
             _keep(row, out)
     return rows
+
+
+def is_suite(source: str | os.PathLike[str]) -> bool:
+    """Return whether a source is a suite, or the file of one, and no file of arrays."""
+    is_name = isinstance(source, str) and not source.endswith(".npz")
+    return is_name or Path(source).suffix == ".toml"
+
+
+def check_arguments(source: Any, **arguments: Any) -> None:
+    """Raise an error that names an argument of `score` which this source cannot have.
+
+    ValueError if it has no meaning for it, TypeError if it is of another type.
+    """
+    if not isinstance(source, str | os.PathLike | Mapping):
+        raise TypeError(
+            f"source must be a suite, a .npz file or arrays by name, got {type(source).__name__}"
+        )
+    given = {argument: value for argument, value in arguments.items() if value is not None}
+    for argument, value in given.items():
+        if argument == "seeds":
+            is_right = isinstance(value, Iterable) and all(isinstance(s, Integral) for s in value)
+            form = "integers, such as [10, 20]"
+        else:
+            is_path = argument in ("published", "out")
+            is_right = isinstance(value, str | os.PathLike if is_path else str)
+            form = "a path" if is_path else "text"
+        if not is_right:
+            raise TypeError(f"{argument} must be {form}, got {value!r}")
+    if isinstance(source, Mapping) or not is_suite(source):
+        useless = {"seeds": "is of a suite, and arrays have one seed, under the key 'seed'"}
+        if "suite" not in given:
+            useless["profile"] = "is of the suite that a row of arrays joins, and none is named"
+        if given.get("suite") not in suite_names():
+            useless["published"] = "is of a suite of the package that a row of arrays joins"
+    else:
+        why = f"is of arrays of your own, and {str(source)!r} is a suite"
+        useless = dict.fromkeys(("name", "title", "suite"), why)
+    for argument in useless.keys() & given.keys():
+        raise ValueError(f"{argument} {useless[argument]}; leave it out, got {given[argument]!r}")
 
 
 def _keep(row: Row, out: str | os.PathLike[str]) -> None:
@@ -161,8 +216,10 @@ def _is_scored(row: Row) -> bool:
 # ---------------------------------------------------------------------- published predictions
 
 
-def published_root() -> Path:
-    """Root of the published results in this clone."""
+def published_root(suite: str) -> Path:
+    """Root of the published results: in this clone; of a suite of one's own that of its runs."""
+    if suite not in suite_names():
+        return default_root()
     root = Path(__file__).parents[3] / "results" / "bench"
     if not root.is_dir():
         raise FileNotFoundError(
@@ -172,44 +229,50 @@ def published_root() -> Path:
     return root
 
 
-def default_profile(suite: str) -> str:
-    """Return the profile of a suite of the package whose rows are published first."""
-    page = captions_of(suite).page
-    return page.profiles[0] if page else "cpu"
+def default_profile(suite: Suite, root: str | os.PathLike[str]) -> str:
+    """Return the profile whose rows are published first, or the only one with results."""
+    if page := captions_of(suite.name).page:
+        return page.profiles[0]
+    there = [name for name in suite.profiles if (Path(root) / suite.name / name).is_dir()]
+    known = there or list(suite.profiles)
+    if len(known) > 1:
+        raise ValueError(f"profile must be named for suite {suite.name!r}, one of {known}")
+    return known[0]
 
 
 def find_predictions(
-    suite: str,
+    suite: str | os.PathLike[str],
     profile: str | None = None,
     seeds: Iterable[int] | None = None,
     published: str | os.PathLike[str] | None = None,
 ) -> list[Path]:
     """Return the files of published predictions of a suite, in the order of the seeds."""
-    refuse_unknown("suite", [suite], suite_names())
     loaded, asked = load_suite(suite), profile
-    profile = asked or default_profile(suite)
+    name, root = loaded.name, published or published_root(loaded.name)
+    profile = asked or default_profile(loaded, root)
     loaded.profile(profile)
-    folder = Store(published or published_root(), suite, profile).folder
+    folder = Store(root, name, profile).folder
     files = {int(f.stem.rpartition("-")[2]): f for f in sorted(folder.glob("predictions/*.npz"))}
     if not files and loaded.predictions and asked is None:
         warn_caller(
-            f"no predictions of {suite!r} are published; those of {loaded.predictions!r} are scored"
+            f"no predictions of {name!r} are published; those of {loaded.predictions!r} are scored"
         )
         return find_predictions(loaded.predictions, None, seeds, published)
     if not files:
         there = {f.parts[-4:-2] for f in folder.parents[1].glob("*/*/predictions/*.npz")}
-        others = ", ".join(f"{name} (profile {of})" for name, of in sorted(there))
+        others = ", ".join(f"{other} (profile {of})" for other, of in sorted(there))
         raise FileNotFoundError(
             f"no published predictions in {str(folder / 'predictions')!r}, but of: "
             f"{others or 'none'}; make some: "
-            f"{run_command(suite, profile, '--out', 'FOLDER')}, then dipedl-bench "
-            f"export-predictions {suite} --profile {profile} --out FOLDER"
+            f"{run_command(str(suite), profile, '--out', 'FOLDER')}, then dipedl-bench "
+            f"export-predictions {suite} --profile {profile} --out FOLDER, and name FOLDER as "
+            "published"
         )
     chosen = sorted(files) if seeds is None else list(dict.fromkeys(seeds))
     for seed in chosen:
         if seed not in files:
             raise ValueError(
-                f"seeds: of {suite!r} there are predictions of {sorted(files)}, got {seed}"
+                f"seeds: of {name!r} there are predictions of {sorted(files)}, got {seed}"
             )
     return [files[seed] for seed in chosen]
 
@@ -241,7 +304,7 @@ def export(
     if not files:
         raise LookupError(
             f"no outputs of the classifier {name!r} in {str(store.folder)!r}; make some: "
-            f"{run_command(loaded.name, profile, '--out', str(out))}"
+            f"{run_command(suite, profile, '--out', str(out))}"
         )
     return files
 
@@ -279,29 +342,31 @@ def _predictions_of(store: Store, part: Part, name: str, digest: str, seed: int)
 
 
 def _score_suite(
-    suite: str,
+    suite: str | os.PathLike[str],
     methods: list[str | type] | None,
     profile: str | None,
     seeds: Iterable[int] | None,
     published: str | os.PathLike[str] | None,
 ) -> list[Row]:
-    rows = []
+    rows, loaded = [], load_suite(suite)
     for file in find_predictions(suite, profile, seeds, published):
         predictions = Predictions.read(file)
         network = predictions.about["classifier"]
         below = Part("classifier", network["name"], str(file), {}, network["config"], {})
         head = {key: predictions.about[key] for key in ("suite", "profile")}
+        # those of another suite may stand in
+        of = loaded if loaded.name == head["suite"] else load_suite(head["suite"])
         frozen = _freeze(predictions, below)
-        for part, own in _choose_parts(methods, below, **head):
+        for part, own in _choose_parts(methods, below, of, head["profile"]):
             rows.append(_row(frozen, part, head, own))
     return rows
 
 
 def _choose_parts(
-    asked: list[str | type] | None, below: Part, suite: str, profile: str
+    asked: list[str | type] | None, below: Part, suite: Suite, profile: str
 ) -> list[tuple[Part, bool]]:
     """Return the methods to score, and whether each is of the user."""
-    known = {part.name: part for part in _post_hoc_parts(load_suite(suite), profile, below)}
+    known = {part.name: part for part in _post_hoc_parts(suite, profile, below)}
     chosen = []
     # all but those that take minutes, which fit densities again and again
     post_hoc = [n for n, part in known.items() if not part.sees_pixels and len(part.below) == 1]
@@ -316,10 +381,10 @@ def _choose_parts(
     return chosen
 
 
-def _taken(suite: str) -> dict[str, str]:
-    """Return the names of lines that a suite of the package has, and whose they are."""
-    names = load_suite(suite).methods if suite in suite_names() else ()
-    return {f"{n}{end}": f"method {n!r} of suite {suite!r}" for n in names for end in ("", _SUFFIX)}
+def _taken(suite: Suite) -> dict[str, str]:
+    """Return the names of lines that a suite has, and whose they are."""
+    of = f"of suite {suite.name!r}"
+    return {f"{n}{end}": f"method {n!r} {of}" for n in suite.methods for end in ("", _SUFFIX)}
 
 
 def _check_names(parts: Iterable[Part], taken: Mapping[str, str]) -> None:
@@ -382,18 +447,25 @@ def _score_arrays(
     for argument, text in {"name": name, "suite": suite, "profile": profile}.items():
         if text is not None:
             check_folder_name(argument, text)
+    if suite is not None and suite.endswith(".toml"):
+        raise ValueError(f"suite must be the name that stands in the file, got {suite!r}")
     if isinstance(source, Mapping):
         predictions, where = Predictions.from_arrays(source), "arrays"
     else:
         predictions, where = Predictions.read(source), str(source)
     data: dict[str, Any] = {"arrays": name, "ood": list(predictions.ood)}
-    suite = suite or name
-    if name in (taken := _taken(suite)):
-        raise ValueError(f"name {name!r} is that of {taken[name]}; choose another name")
+    suite, taken = suite or name, dict[str, str]()
     if suite in suite_names():
-        profile = profile or default_profile(suite)
-        data = _check_joins(predictions, suite, profile, published, where)
+        loaded, root = load_suite(suite), published or published_root(suite)
+        if name in (taken := _taken(loaded)):
+            raise ValueError(f"name {name!r} is that of {taken[name]}; choose another name")
+        profile = profile or default_profile(loaded, root)
+        data = _check_joins(predictions, loaded, Store(root, suite, profile), where)
     head = {"suite": suite, "profile": profile or IMPORTED}
+    if methods is not None and title is not None:
+        raise ValueError(
+            f"title is of the row of the arrays themselves; leave it out, got {title!r}"
+        )
     if methods is None:
         return [_imported_row(predictions, head, name, title or name, data, where)]
     below = Part("classifier", name, where, {}, {"format": FORMAT, "data": data}, {})
@@ -418,22 +490,17 @@ def _part_of_arrays(method: str | type, data: Mapping[str, Any], below: Mapping[
 
 
 def _check_joins(
-    predictions: Predictions,
-    suite: str,
-    profile: str,
-    published: str | os.PathLike[str] | None,
-    where: str,
+    predictions: Predictions, suite: Suite, published: Store, where: str
 ) -> dict[str, Any]:
     """Return the data of a suite whose table the rows may join: their sets are its sets."""
-    loaded = load_suite(suite)
-    if loaded.crossed:
+    name, profile, folder = suite.name, published.profile, published.folder
+    if suite.crossed:
         raise ValueError(
-            f"suite {suite!r} crosses data sets with classifiers, and has no table for one set of "
+            f"suite {name!r} crosses data sets with classifiers, and has no table for one set of "
             "arrays; take a suite such as mnist, or one of your own"
         )
-    setting = loaded.profile(profile)
+    setting = suite.profile(profile)
     check_suite(predictions, OOD_SETS[setting.dataset], setting.dataset, where)
-    folder = Store(published or published_root(), suite, profile).folder
     rows = parse_rows(folder / "rows.jsonl")[0]
     for split, n in predictions.sizes.items() if rows else ():
         expected = rows[0]["n"].get(split, n)
@@ -445,13 +512,13 @@ def _check_joins(
                     "their number, from dipedl_bench.datasets.splits: the others calibrate"
                 )
             raise ValueError(
-                f"{where}: {split} has {n} rows, the rows of suite {suite!r} {expected}; pass "
+                f"{where}: {split} has {n} rows, the rows of suite {name!r} {expected}; pass "
                 f"{rows_of}, or take a suite of your own"
             )
     files = sorted(folder.glob("predictions/*.npz"))[:1]
     if not files:
         warn_caller(
-            f"{where}: labels were not compared with those of {suite!r}, for no predictions of "
+            f"{where}: labels were not compared with those of {name!r}, for no predictions of "
             f"profile {profile!r} are published: the row counts only if all rows stand in the "
             "order of the official files"
         )
@@ -459,10 +526,10 @@ def _check_joins(
         theirs, y = Predictions.read(file).arrays["test"]["y"], predictions.arrays["test"]["y"]
         if (differ := np.flatnonzero(theirs != y)).size:
             raise ValueError(
-                f"{where}: labels must be those of the test rows of {suite!r} in their official "
+                f"{where}: labels must be those of the test rows of {name!r} in their official "
                 f"order; row {differ[0]} has {theirs[differ[0]]}, got {y[differ[0]]}"
             )
-    return data_config(loaded, setting)
+    return data_config(suite, setting)
 
 
 def _imported_row(
@@ -481,22 +548,13 @@ def _imported_row(
     config = {"format": FORMAT, "data": dict(data), "estimator": _ARRAYS, "arguments": {}}
     # the digest is no part of the config, which all seeds share
     first = {**head, "method": name, "title": title, "seed": predictions.seed}
-    first |= {"config": config, "config_hash": config_hash(config), "sha256": _digest(arrays)}
+    first |= {"config": config, "config_hash": config_hash(config), "sha256": predictions.sha256}
     row = make_row(first, arrays, _cost(predictions, Seconds(), Seconds()), {}, 0)
     # what it cost is not known
     row |= {"seconds": {}, "cpu_seconds": {}}
     if problem := describe_direction(row):
         warn_caller(f"{where}: {problem}")
     return row
-
-
-def _digest(arrays: Arrays) -> str:
-    """Return the hash of the numbers, which says of which arrays a row is."""
-    digest = hashlib.sha256()
-    for named in arrays.values():
-        for name in sorted(named):
-            digest.update(np.ascontiguousarray(named[name]).tobytes())
-    return digest.hexdigest()[:12]
 
 
 # --------------------------------------------------------------------------------------- a row
@@ -571,6 +629,7 @@ def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> R
         "seed": predictions.seed,
         "config": config,
         "config_hash": config_hash(config),
+        "sha256": predictions.sha256,
     }
     own_cost = _cost(predictions, fitting, scoring)
     receipt = predictions.about.get("receipt")
