@@ -28,6 +28,7 @@ from dipedl_bench.studies.comparison import (
     write_latex,
     write_markdown,
 )
+from dipedl_bench.tables.blocks import ranking
 from dipedl_bench.tables.table import bench_table
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "bench"
@@ -179,6 +180,22 @@ def test_bold_cells_are_bold_in_text(store, form):
         assert [mark in cell for cell in cells[1:]] == [made.bold(name, m) for m in made.metrics]
         assert f"{made.cells[name, 'auroc/kmnist'].mean:.4f}" in cells[1]
         assert f"{1000 * made.cells[name, 'aurc'].mean:.3f}" in cells[2]
+
+
+def test_every_table_has_areas_of_risk_times_1000(store):
+    table = bench_table(store.rows())
+    plain = run("mnist", "--no-trivial", "--out", store.root)
+    for name in ("aurc", "augrc"):
+        assert f" {name.upper()} × 1000 |" in plain
+        assert f"| {name.upper()} |" not in plain
+    shown, paper = ranking(table), run("mnist", "--markdown", "--out", store.root)
+    assert " AURC × 1000 " in shown and "| AURC × 1000 ↓ |" in paper
+    for line in table.lines:
+        cell = line.cells["aurc"]
+        text = f"{1000 * cell.mean:.3f}"
+        assert f"| {text} ±{1000 * cell.sd:.3f} |" in plain
+        assert re.search(rf" {line.name} .* {re.escape(text)} ", shown)
+        assert re.search(rf"{re.escape(line.title)} \|.*{re.escape(text)}", paper)
 
 
 def test_latex_has_no_bare_special_letter(store):

@@ -26,7 +26,7 @@ from ..results.scores import SHIFTED_PREFIX
 from ..results.store import Store
 from ..spec.suite import load_suite, suite_names
 from ..studies.comparison import complete_rows
-from ..tables.formatting import metric_title, set_title
+from ..tables.formatting import column_title, scale_of, set_title
 from ..tables.table import OF_OOD, BenchTable, Line, bench_table, is_higher_better, keep_latest
 
 __all__ = ["KINDS", "kind_of", "render_methods"]
@@ -163,7 +163,7 @@ def _columns(table: BenchTable) -> Iterator[dict[str, Any]]:
 
     def of_group(group: str, names: Iterable[str]) -> Iterator[dict[str, Any]]:
         for name in names:
-            title = _TITLES.get(name.partition("/")[0]) or metric_title(name)
+            title = _TITLES.get(name.partition("/")[0]) or column_title(name)
             yield {"key": name, "title": title, "group": group, "up": is_higher_better(name)}
 
     if table.crossed:
@@ -196,7 +196,8 @@ def _numbers(line: Line, name: str, crossed: bool) -> tuple[float | None, float 
     cell = line.cells.get(name)
     if cell is None or not np.isfinite(cell.mean):
         return None, None
-    return _short(cell.mean), _short(cell.sd) if len(cell.values) > 1 else None
+    scale = scale_of(name)
+    return _short(scale * cell.mean), _short(scale * cell.sd) if len(cell.values) > 1 else None
 
 
 def _short(value: float) -> float:

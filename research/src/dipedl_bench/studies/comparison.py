@@ -29,7 +29,7 @@ from ..results.significance import (
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
 from ..spec.suite import load_suite, suite_names
-from ..tables.formatting import escape, group_sets, metric_title, number
+from ..tables.formatting import column_title, escape, group_sets, metric_number, metric_title
 from ..tables.pairs import drop_repeats
 from ..tables.table import OF_OOD, BenchTable, Line, is_higher_better
 from .sweeps import parts_file, parts_of
@@ -53,9 +53,11 @@ Row = Mapping[str, Any]
 _FEWEST_SEEDS = 3
 #: Means that agree in so many decimals tie: sums of floats depend on the order.
 _DIGITS = 12
-_AREAS = ("aurc", "augrc")
 #: Columns where none are chosen; those of OOD sets for near and far ones, else for each.
-_KNOWN, _RANKED = ("accuracy", "ece", "nll", "brier_id", *_AREAS), ("auroc", "fpr95", "aupr")
+_KNOWN, _RANKED = (
+    ("accuracy", "ece", "nll", "brier_id", "aurc", "augrc"),
+    ("auroc", "fpr95", "aupr"),
+)
 _CROSSED = ("auroc", "fpr95", "aupr", "accuracy", "ece", "nll", "brier_id")
 _TESTS = {
     "seeds": "Student's paired test over seeds",
@@ -189,8 +191,7 @@ class Comparison:
 
     def head(self, metric: str) -> str:
         """Return the title of a column, with an arrow in the direction of better."""
-        title = metric_title(metric, with_set=True, suite=self.suite)
-        title += " × 1000" * metric.startswith(_AREAS)
+        title = column_title(metric, with_set=True, suite=self.suite)
         return f"{title} {'↑' if is_higher_better(metric) else '↓'}"
 
 
@@ -547,14 +548,9 @@ def _texts(made: Comparison, method: str) -> Iterator[tuple[list[str], bool]]:
         if cell is None:
             yield [""], False
             continue
-        text = _in_thousandths if metric.startswith(_AREAS) else number
-        beside = [] if cell.sd is None else [f"±{text(cell.sd)}"]
+        beside = [] if cell.sd is None else [f"±{metric_number(metric, cell.sd)}"]
         beside += [] if cell.rank is None else [f"({cell.rank:.1f})"]
-        yield [text(cell.mean), *beside], made.bold(method, metric)
-
-
-def _in_thousandths(value: float) -> str:
-    return f"{1000 * value:.3f}"
+        yield [metric_number(metric, cell.mean), *beside], made.bold(method, metric)
 
 
 def _latex(text: str) -> str:

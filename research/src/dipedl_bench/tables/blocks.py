@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from .formatting import (
     cells_frame,
+    column_title,
     differences,
     duration,
     escape,
     grid,
     group_sets,
+    metric_number,
     metric_title,
     no_price,
-    number,
     our_text,
     set_heading,
     set_title,
@@ -144,23 +145,21 @@ def ranking(table: BenchTable, mine: Iterable[str] = ()) -> str:
                 means[kind] = fmean(cell.mean for cell in of_sets if cell)
         lines.append((line.name, means))
     lines.sort(key=lambda line: line[1].get("auroc", -1.0), reverse=True)
-    titles = [("1000 " if of == "aurc" else "") + metric_title(of) for of in _RANKING]
-    rows = [("", "", "method", *titles)]
+    rows = [("", "", "method", *map(column_title, _RANKING))]
     for place, (name, means) in enumerate(lines, start=1):
-        if "aurc" in means:
-            means["aurc"] *= 1000
         mark = "→" if name in mine else ""
-        rows.append((mark, str(place), name, *(number(means.get(of)) for of in _RANKING)))
+        texts = (metric_number(of, means.get(of)) for of in _RANKING)
+        rows.append((mark, str(place), name, *texts))
     width = [max(map(len, column)) for column in zip(*rows, strict=True)]
     title = f"{table.suite}, profile {table.profile}"
     if table.ood:
         sets = ", ".join(set_title(name, table.suite) for name in table.ood)
         title += f"; means over the OOD sets {sets}"
-    texts = (
+    aligned = (
         "  ".join(text.ljust(n) if i == 2 else text.rjust(n) for i, (text, n) in enumerate(row))
         for row in (zip(of, width, strict=True) for of in rows)
     )
-    return "\n".join([title, _seeds_of(table.lines), "", *texts]) + "\n"
+    return "\n".join([title, _seeds_of(table.lines), "", *aligned]) + "\n"
 
 
 def _seeds_of(lines: Sequence[Line]) -> str:

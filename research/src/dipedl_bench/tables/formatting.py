@@ -53,6 +53,16 @@ def metric_title(
     return f"{title}, {set_title(split, suite)}" if with_set and split else title
 
 
+def column_title(name: str, **titles: Any) -> str:
+    """Return the title of a metric above numbers as `metric_number` writes them."""
+    return metric_title(name, **titles) + (f" × {scale}" if (scale := scale_of(name)) != 1 else "")
+
+
+def scale_of(name: str) -> int:
+    """Return by how much a metric is multiplied in tables: areas of risk by 1000, as elsewhere."""
+    return 1000 if name.startswith(("aurc", "augrc")) else 1
+
+
 def metric_list(names: Iterable[str], suite: str = "", classes: Sequence[str] = ()) -> str:
     """Return titles of metrics, by set, as ``accuracy, Brier; on K-MNIST AUROC, AUPR``."""
     by_set: dict[str, list[str]] = {}
@@ -94,6 +104,12 @@ def number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.4f}" if np.isfinite(value) else str(value)
+
+
+def metric_number(name: str, value: float | None) -> str:
+    """Return a value of a metric below its `column_title`, or nothing."""
+    scale = scale_of(name)
+    return number(value) if value is None or scale == 1 else f"{scale * value:.3f}"
 
 
 def three_decimals(value: float) -> str:
@@ -145,8 +161,8 @@ def our_text(cell: Estimate | None) -> str:
         return ""
     if cell.metric == "price":
         return price_text(cell.mean)
-    spread = f" ±{number(cell.sd)}" if len(cell.values) > 1 else ""
-    return number(cell.mean) + spread + (" *" if cell.differs else "")
+    spread = f" ±{metric_number(cell.metric, cell.sd)}" if len(cell.values) > 1 else ""
+    return metric_number(cell.metric, cell.mean) + spread + (" *" if cell.differs else "")
 
 
 def paper_text(cell: Estimate | None) -> str:
@@ -178,7 +194,11 @@ def both_texts(cell: Estimate | None) -> str:
 def interval_text(cell: Estimate | None) -> str:
     """Return both 95 % intervals of a cell: over seeds, and over the rows of its set."""
     ends = {"seeds": cell.ci95_seeds, "rows": cell.ci95_images} if cell else {}
-    return "; ".join(f"{of} {number(e[0])}–{number(e[1])}" for of, e in ends.items() if e)
+    return "; ".join(
+        f"{of} {'–'.join(metric_number(cell.metric, end) for end in e)}"
+        for of, e in ends.items()
+        if cell and e
+    )
 
 
 def duration(seconds: float) -> str:
@@ -206,11 +226,11 @@ def cells_frame(
     head: str = "method",
     **titles: Any,
 ) -> DataFrame:
-    """Return the cells of lines as text, a column for each metric; `titles` as `metric_title`."""
+    """Return the cells of lines as text, a column for each metric; `titles` as `column_title`."""
     from pandas import DataFrame
 
     rows = [[line.title, *(text(line.cells.get(name)) for name in names)] for line in lines]
-    return DataFrame(rows, columns=[head, *(metric_title(name, **titles) for name in names)])
+    return DataFrame(rows, columns=[head, *(column_title(name, **titles) for name in names)])
 
 
 def grid(frame: DataFrame) -> str:

@@ -16,7 +16,7 @@ function node(tag, attributes = {}, ...children) {
   return made;
 }
 const mark = (kind) => node("svg", { class: `mark-${kind}`, viewBox: "-8 -8 16 16", "aria-label": kinds[kind], role: "img" }, node("use", { href: `#shape-${kind}` }));
-const decimals = (column) => (/^(aurc|augrc)/.test(column.key) ? 5 : column.group === "Cost" ? 1 : 4);
+const decimals = (column) => (/^(aurc|augrc)/.test(column.key) ? 3 : column.group === "Cost" ? 1 : 4);
 function text(value, column) {
   if (value === null || value === undefined) return "";
   if (column.key === "forward_passes") return String(Math.round(value));
