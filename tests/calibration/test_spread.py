@@ -157,8 +157,7 @@ def test_rows_between_two_are_of_their_kind():
     )
     mixed = rows_between(one, two)
     assert mixed.iloc[0].tolist() == [0.0, "b", 1.0] and mixed.dtypes.equals(one.dtypes)
-    with pytest.raises(TypeError):
-        rows_between(np.array(["a text"]), np.array(["another"]))
+    assert rows_between(np.array(["a text"]), np.array(["another"])) is None
 
 
 def test_a_classifier_that_refuses_what_lies_between_is_asked_at_the_rows():
@@ -171,6 +170,19 @@ def test_a_classifier_that_refuses_what_lies_between_is_asked_at_the_rows():
 
     rows = Jackknife(X, X, None, proba).X
     assert len(np.setdiff1d(rows, X)) == 0 and len(rows) == 50
+
+
+@pytest.mark.parametrize("error", [MemoryError, OSError])
+def test_an_error_of_the_machine_between_rows_is_no_refusal(error):
+    class Tired(GaussianNB):
+        def predict_proba(self, X):
+            if len(np.setdiff1d(X, rows)):
+                raise error("of the machine")
+            return super().predict_proba(X)
+
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.raises(error, match="of the machine"):
+        DIPClassifier(Tired(), GDADensity(), cv=2).fit(rows, np.arange(100) % 2)
 
 
 class Counted(GaussianNB):

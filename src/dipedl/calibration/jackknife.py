@@ -51,15 +51,22 @@ class Jackknife:
         some = some[self._counts[some] > 0][:_AMONG]
         rows = some[:_ROWS]
         self._weights = self._counts[rows]
-        try:
-            neighbors = NearestNeighbors(n_neighbors=2).fit(Z[some])
-            other = some[neighbors.kneighbors(Z[rows], return_distance=False)]
-            near = np.where(other[:, 0] == rows, other[:, 1], other[:, 0])
-            self.X = rows_between(_safe_indexing(X, rows), _safe_indexing(X, near))
-            try_rows(self.X)
-        except Exception:
-            # Between two codes of a category there may be no third.
-            self.X = _safe_indexing(X, rows)
+        neighbors = NearestNeighbors(n_neighbors=min(2, len(some))).fit(Z[some])
+        other = some[neighbors.kneighbors(Z[rows], return_distance=False)]
+        near = np.where(other[:, 0] == rows, other[:, -1], other[:, 0])
+        self.X = _safe_indexing(X, rows)
+        between = rows_between(self.X, _safe_indexing(X, near))
+        if between is not None:
+            try:
+                try_rows(between)
+            except (MemoryError, OSError):
+                raise
+            except Exception:
+                # Between two codes of a category there may be no third, and classifiers of others
+                # refuse rows by errors of any type.
+                pass
+            else:
+                self.X = between
         self._fits: list[np.ndarray] = []
         self._left_out: list[float] = []
 
@@ -92,11 +99,14 @@ class Jackknife:
 
 
 def rows_between(first: Any, second: Any) -> Any:
-    """Return rows (m, d) between two: half-way, or of a table every other column of the second."""
+    """Return rows (m, d) between two: half-way, or of a table every other column of the second.
+
+    None for arrays that are sparse or hold texts.
+    """
     if not is_frame(first):
         a, b = as_numbers(first), as_numbers(second)
         if a is None or b is None:
-            raise TypeError("there is nothing between two texts")
+            return None
         return rows_in_form_of(first, (a + b) / 2)
     columns = {j: column(second, j) for j in range(1, first.shape[1], 2)}
     if is_pandas(first):
