@@ -349,9 +349,9 @@ class EvidenceModel(BaseEstimator):
         self._normalize(held_out, price)
         if type(self.calibrator_) is Temperature and price is not None and self._caution > 0:
             # Doubt flattens too: the mean gets the temperature that it needs, then what is left.
-            own, self.temperature_ = self.temperature_, self._temperature_of_mean(held_out)
-            if self._full_loss(held_out)[0] > price.allowed:
-                self.temperature_ = own
+            temperature = self._temperature_of_mean(held_out)
+            if self._sharpened_loss(held_out, self.sharpening_, temperature) <= price.allowed:
+                self.temperature_ = temperature
             self._normalize(held_out, price)
         return self
 
@@ -376,19 +376,24 @@ class EvidenceModel(BaseEstimator):
         free, ranks = lowest, sharpening_ranks(held_out, self.offset_)
         if self._caution and len(ranks):
             # The classifier that sharpens no flagged input, and all others in full.
-            never = copy(self)
-            never.temperature_ = getattr(self.calibrator_, "temperature_", None)
-            never.sharpening_ = sharpening_range(held_out.scores, ranks[0], ranks[0])
-            free = max(lowest, never._full_loss(held_out)[0])
+            never = sharpening_range(held_out.scores, ranks[0], ranks[0])
+            own = getattr(self.calibrator_, "temperature_", None)
+            free = max(lowest, self._sharpened_loss(held_out, never, own))
         return Price(lowest, free, free + self._caution * unit, unit)
 
-    def _full_loss(self, held_out: HeldOut, proba: np.ndarray | None = None) -> tuple[float, float]:
+    def _sharpened_loss(
+        self, held_out: HeldOut, sharpening: tuple[float, float], temperature: float | None
+    ) -> float:
+        """Return the mean Brier score of labelled rows at full evidence, sharpened in this way."""
+        share = sharpening_share(held_out.scores, *sharpening)
+        proba = calibrate_in_share(self.calibrator_, held_out.proba, share, temperature)
+        return self._full_loss(held_out, proba)[0]
+
+    def _full_loss(self, held_out: HeldOut, proba: np.ndarray) -> tuple[float, float]:
         """Return the mean Brier score of labelled rows at full evidence, and the unit of a price.
 
-        `proba` (m, k) are their probabilities; default: by the present sharpening.
+        `proba` (m, k) are their probabilities.
         """
-        if proba is None:
-            proba = self.calibrate_proba(held_out.proba, held_out.scores)
         loss = brier_loss(proba, held_out.labels, self._prior_mean)
         bare = loss(self._full_vacuity)
         unit = held_out.average(price_unit(bare, loss(1.0), held_out.counts))
@@ -404,8 +409,8 @@ class EvidenceModel(BaseEstimator):
             return lowest - _APART * max(1.0, abs(lowest)), lowest
 
         def loss(end: int) -> float:
-            self.sharpening_ = sharpening_range(scores, ranks[0], end)
-            return self._full_loss(held_out)[0]
+            sharpening = sharpening_range(scores, ranks[0], end)
+            return self._sharpened_loss(held_out, sharpening, self.temperature_)
 
         end = ranks[-1]
         if price is not None and loss(end) > (allowed := price.allowed + _ROUNDING):
@@ -563,8 +568,6 @@ class EvidenceModel(BaseEstimator):
         Where the calibrator makes them surer it does so in the share that the score allows: not at
         all up to the alarm threshold.
         """
-        if self.calibrator_ is None:
-            return proba
         share = sharpening_share(scores, *self.sharpening_)
         return calibrate_in_share(self.calibrator_, proba, share, self.temperature_)
 
@@ -646,8 +649,10 @@ def calibrate_in_share(
 
     Surer are a larger largest probability or a smaller entropy. A `Temperature` applies in that
     share of its inverse, at `temperature` in place of its own; what any other calibrator gives is
-    mixed with `proba`.
+    mixed with `proba`. None leaves `proba` as they are.
     """
+    if calibrator is None:
+        return proba
     if type(calibrator) is Temperature:
         if temperature == 1:
             return proba
