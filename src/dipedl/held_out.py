@@ -718,7 +718,7 @@ def held_out_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
                 "that of a new one: prediction sets may cover some percentage points less than "
                 "they state.",
                 {"share": share},
-                _hold_out_remedy(clf),
+                f"Call {clf.calibrated_by} with rows that nothing was fitted on.",
             )
 
 

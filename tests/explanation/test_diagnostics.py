@@ -19,6 +19,7 @@ from sklearn.metrics import roc_auc_score
 from dipedl import DIPClassifier
 from dipedl.apps.cli.terminal import diagnosis_in_shell
 from dipedl.apps.table.advice import error_ranking
+from dipedl.calibration import Spread
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget, alarm_threshold
 from dipedl.evidence_model import EvidenceModel
@@ -172,7 +173,30 @@ GDA = {"name": "gda", "errors": float("nan"), "pseudo_outliers": 0.97}
 KNN = {"name": "knn", "errors": 0.7, "pseudo_outliers": 0.96, "failed": None}
 KDE = {"name": "kde", "failed": "features [3] are constant"}
 FLOW = {"name": "flow", "failed": "torch is missing"}
+
+
 #: What is planted, the finding, its severity, and what some text must name.
+def copied(c):
+    clf = model(c)
+    clf.evidence_.row_hashes_ = np.zeros(len(c), np.uint64)
+    return clf
+
+
+def interval(origin="left out", **numbers):
+    """A strength that was learned, with `numbers` in place of harmless ones."""
+    usual = {"strength_": 20.0, "error_": 0.01, "variance_": 0.005, "log_evidence_": 5.0, "n_": N}
+
+    def plant(c):
+        clf = model(replace(c, origin=origin))
+        clf.evidence_.spread_ = spread = Spread()
+        learned = usual | {"rarest_": 1.0, "confidence_": 0.9, "refitted_": True} | numbers
+        for name, value in learned.items():
+            setattr(spread, name, value)
+        return clf
+
+    return plant
+
+
 PLANTS = [
     (
         lambda c: model(replace(c, origin="in-sample")).set_params(cv="in-sample"),
@@ -215,6 +239,14 @@ PLANTS = [
     (hardly_any_bee, "class_with_few_rows", "note", "'bee'"),
     (rare_cat, "class_drives_alarms", "note", "'cat'"),
     (one_part, "one_part_drives_alarms", "note", "'gauss'"),
+    (copied, "calibration_copies", "warning", "100%"),
+    (interval(error_=1.0), "intervals_unsupported", "warning", ""),
+    (interval("given twice"), "intervals_of_seen_rows", "warning", ""),
+    (interval(rarest_=0.01), "intervals_of_a_rare_class", "note", "1.0%"),
+    (interval(strength_=2.0), "intervals_of_few_labels", "note", ""),
+    (interval(confidence_=0.99), "intervals_without_noise", "note", "0.990"),
+    (interval(n_=60.0), "intervals_of_few_rows", "note", "60"),
+    (interval(refitted_=False), "intervals_of_frozen_classifier", "note", ""),
     (chosen(GDA, KNN, KDE), "candidates_failed", "note", "features [3] are constant"),
     (chosen(GDA, KNN, KDE), "candidates_failed", "note", "runner-up is 'knn'"),
     (chosen(KNN, FLOW, KDE), "candidates_failed", "warning", "torch is missing"),

@@ -924,7 +924,7 @@ def interval_findings(held_out: HeldOut, clf: Any) -> Iterator[Finding]:
             f"probability well below 1 / {spread.strength_:.3g} may lie outside of its interval: "
             "one strength is given for all classes of an input.",
             {"share": spread.rarest_, "strength": spread.strength_},
-            "Give more rows of it, weighted by sample_weight, or read its intervals with care.",
+            "Give more rows of it, or read its intervals with care.",
         )
     if not learned and spread.strength_ < LOW:
         yield Finding(

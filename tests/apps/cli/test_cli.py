@@ -1,6 +1,7 @@
 import re
 import sys
 
+import numpy as np
 import pytest
 
 pytest.importorskip("typer")
@@ -67,3 +68,18 @@ def test_main_in_this_process(monkeypatch, capsys):
         told = capsys.readouterr().err
         assert end.value.code == 2 and told.count("\n") == 1
         assert f"needs the package '{name[:4]}" in told and "pip install 'dipedl[cli]'" in told
+
+
+def test_no_note_of_a_fit_advises_what_tables_do_not_have(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    rows = pd.DataFrame(np.vstack([X, X[:20]]), columns=["a", "b"])
+    rows.assign(y=np.where(np.arange(120) % 2, "p", "q")).to_csv(
+        tmp_path / "copies.csv", index=False
+    )
+    words = ("--target", "y", "--model", "linear", "--false-alarms", "0.001")
+    said = invoke("fit", tmp_path / "copies.csv", *words, "--out", tmp_path / "model.dipedl")
+    assert said.exit_code == 0 and "drop duplicates" in said.output
+    assert "needs at least 999 held-out inputs" in said.output
+    assert not re.search(r"sample_weight|\bcv\b|false_alarm_rate", said.output)

@@ -197,7 +197,11 @@ _OPTIONS = {
     ),
     r"\bfit the second with FrozenEstimator of the first one's( estimator_)?": f"fit {_SECOND}",
     r"\bdensity=GDADensity\(\)": "--density gaussians",
+    r"\bfalse_alarm_rate=": "--false-alarms ",
     r"\bbegin a new monitor\b": "begin anew with a --state that is not there",
+    # A table has no weights, and says by --time-column alone what is held out.
+    r", or count them by sample_weight\b| \(sample_weight counts rows: [^)]*\)": "",
+    r"\bleave cv at its default or give a splitter that keeps copies together; ": "",
 }
 
 
@@ -215,6 +219,7 @@ REMEDIES = {
     "calibration_in_sample": "{learn} more rows.",
     "density_frozen": _UNFITTED,
     "classifier_frozen": _UNFITTED,
+    "calibration_copies": f"{_OTHER_COLUMNS} Until then ask for sets of a higher --coverage.",
     "calibration_given_to_fit": "Give score and report rows that the fit has not seen.",
     "calibration_too_few": f"{_MORE}, or with a higher --false-alarms than {{false_alarm_rate:g}}.",
     "calibration_small": f"{_MORE}, if the rates matter.",
@@ -240,6 +245,10 @@ REMEDIES = {
     "class_with_few_rows": "{learn} more rows of such a class.",
     "class_drives_alarms": "The rate of false alarms holds over all rows, not within each class. "
     "More rows of that class even it out.",
+    "intervals_unsupported": "{learn} more rows of every class.",
+    "intervals_of_seen_rows": _UNFITTED,
+    "intervals_of_few_labels": _HONEST,
+    "intervals_of_frozen_classifier": _UNFITTED,
     "density_features": "Leave these columns out by --drop, or make something of them that comes "
     "again.",
     "unknown_classes": "In Python: {remedy}",
