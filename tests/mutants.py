@@ -47,6 +47,13 @@ MUTANTS = [
         "tests/apps/large/test_fitting.py::test_classes_do_not_depend_on_the_types_of_the_files",
     ),
     Mutant(
+        "merge: the prior of frequencies is that of the first model",
+        "src/dipedl/density/streaming.py",
+        "totals=self.totals + other.totals,",
+        "totals=self.totals,",
+        "tests/streaming/test_partial_fit.py::test_the_prior_of_frequencies_is_that_of_all_rows_of_all_batches",
+    ),
+    Mutant(
         "adapters: a table is read by position, not by name",
         "src/dipedl/apps/adapters/table_answers.py",
         "X = frame[list(self.kinds)]",
