@@ -50,7 +50,7 @@ def holm(p):
 
 def test_over_seeds_by_scipy(store):
     table = bench_table(store.rows())
-    made = compare_methods(table, None, metrics=["nll", "auroc/kmnist"])
+    made = compare_methods(table, metrics=["nll", "auroc/kmnist"])
     assert set(made.tests.values()) == {"seeds"}
     for metric, sign in (("nll", 1), ("auroc/kmnist", -1)):
         values = {line.name: line.cells[metric].values for line in table.lines}
@@ -120,6 +120,21 @@ def test_a_method_with_few_seeds_is_not_tested(tmp_path):
     tested = {name: made.cells[name, "nll"].p_value for name in METHODS if name != "energy"}
     assert None not in tested.values() and max(tested.values()) == 1.0
     assert "fewer than 3 seeds" in made.caption and "ENERGY: 10, 20" in made.caption
+
+
+def test_seeds_that_no_other_method_has_are_not_tested(tmp_path):
+    store = write_synthetic_store(tmp_path, methods=METHODS, seeds=SEEDS, n_resamples=0)
+    alone = compare_methods(bench_table(r for r in store.rows() if r["method"] != "energy"))
+    rows = store.rows()
+    for row in (row for row in rows if row["method"] == "energy"):
+        row["seed"] += 1
+        row["metrics"]["nll"] -= 9
+    made = compare_methods(bench_table(rows), metrics=["nll"])
+    assert made.cells["energy", "nll"].best
+    for name in ("edl", "dip-edl", "max-softmax"):
+        first = alone.cells[name, "nll"]
+        assert made.cells[name, "nll"].p_value == (1.0 if first.best else first.p_value)
+    assert "fewer than 3 seeds in common" in made.caption
 
 
 def test_published_predictions_give_the_published_rows():

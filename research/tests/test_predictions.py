@@ -1,6 +1,8 @@
 """Rows from predictions alone: published ones and arrays of one's own, and what is refused."""
 
+import csv
 import importlib
+import io
 import json
 import re
 import shutil
@@ -439,6 +441,16 @@ def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):
     (row,) = load_rows("mnist", out=tmp_path)
     (bare,) = (r for r in load_rows("mnist", out=published) if r["method"] == "max-softmax")
     assert row["metrics"] == pytest.approx(bare["metrics"], abs=1e-6)
+    beside = ["table", "mnist", "--out", tmp_path, "--published", published]
+    lines = [*csv.DictReader(io.StringIO(bench(*beside, "--csv").stdout))]
+    aurocs = {of["method"]: of["mean"] for of in lines if of["metric"] == "auroc"}
+    assert {"mine", "max-softmax", "ddu"} <= aurocs.keys()
+    assert float(aurocs["mine"]) == pytest.approx(float(aurocs["max-softmax"]), abs=1e-6)
+    for form in ("--latex", "--markdown", "--no-trivial"):
+        done = bench(*beside, form)
+        assert "Mine" in done.stdout and "Max softmax" in done.stdout, done.stderr
+    done = bench(*beside[:-1], tmp_path / "empty", "--csv")
+    assert done.exit_code == 2 and str(tmp_path / "empty") in done.stderr
     rows = Store(published, "mnist", "smoke").rows_file
     assert bench("merge", rows, "--out", tmp_path).exit_code == 0
     table = bench("table", "mnist", "--out", tmp_path, "--no-trivial", "--json")

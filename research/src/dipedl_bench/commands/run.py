@@ -59,7 +59,10 @@ _ON_CALIBRATION = (
     "network has not seen; published rows are fitted on its training rows, and may be of another "
     "training"
 )
-_MORE = "`dipedl-bench table` prints every metric and set of the rows in a folder --out"
+_MORE = (
+    "`dipedl-bench table` prints every metric and set of the rows in a folder --out, with "
+    "--published beside those that are published"
+)
 #: So many rows that a budget left are named.
 _NAMED = 12
 _COMPARED = "A table for a paper, best and not significantly worse in bold, "
@@ -168,6 +171,13 @@ def table(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="The same, a line for each method and metric.")
     ] = False,
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            help="Root of published results, such as research/results/bench, whose rows of the "
+            "suite and profile stand beside."
+        ),
+    ] = None,
     methods: Annotated[str, typer.Option(help="Of a table for a paper: all, or names.")] = "all",
     metrics: Annotated[
         str | None, typer.Option(help="Of a table for a paper, such as accuracy,auroc/kmnist.")
@@ -205,10 +215,15 @@ def table(
             raise ValueError("--methods and --metrics are of --latex, --markdown or --csv")
         store, missing = _store(suite, profile, out), ""
         own = load_suite(suite) if suite.endswith(".toml") else None
-        made = bench_table(complete_rows(store, store.rows()), own)
+        stores = [store]
+        if published is not None:
+            load_rows(store.suite, store.profile, published)  # names the folder if there are none
+            stores = [Store(published, store.suite, store.profile), store]
+        rows = (row for of in stores for row in complete_rows(of, of.rows()))
+        made = bench_table(rows, own)
         if writers:
             columns = None if metrics is None else _names(metrics)
-            compared = compare_methods(made, store, methods=_names(methods), metrics=columns)
+            compared = compare_methods(made, *stores, methods=_names(methods), metrics=columns)
             typer.echo(writers[0](compared), nl=False)
             return
         if trivial and not made.crossed:

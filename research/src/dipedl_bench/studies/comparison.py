@@ -197,16 +197,15 @@ class Comparison:
 
 def compare_methods(
     table: BenchTable,
-    store: Store | None = None,
-    *,
+    *stores: Store,
     methods: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     level: float = 0.05,
 ) -> Comparison:
     """Return the comparison of the methods of a table, all by default.
 
-    `store` is where predictions are looked for; None tests over seeds alone. ValueError if a method
-    or a metric has no number.
+    `stores` are where predictions are looked for; none tests over seeds alone. ValueError if a
+    method or a metric has no number.
     """
     there = dict.fromkeys(name for line in table.lines for name in line.cells)
     if methods is not None:
@@ -222,7 +221,7 @@ def compare_methods(
         sets = tuple(table.groups) or table.ood
         metrics = [*_KNOWN, *(f"{kind}/{split}" for split in sets for kind in _RANKED)]
         metrics = [name for name in metrics if all(name in line.cells for line in lines)]
-    predictions = {} if store is None else _load_predictions(store, table, lines)
+    predictions = _load_predictions(stores, lines)
     cells: dict[tuple[str, str], ComparedCell] = {}
     tests = {}
     for metric in metrics:
@@ -263,8 +262,14 @@ def _best(lines: Sequence[Line], metric: str) -> Line:
 
 def _testable(lines: Sequence[Line], over: str) -> Sequence[Line]:
     """Return the lines that others can be compared with: of few seeds only where there is none."""
-    enough = [line for line in lines if over == "rows" or len(line.seeds) >= _FEWEST_SEEDS]
+    enough = [ln for ln in lines if over == "rows" or _n_common(ln, lines) >= _FEWEST_SEEDS]
     return enough or lines
+
+
+def _n_common(line: Line, lines: Iterable[Line]) -> int:
+    """Return how many seeds a line shares with that other line with which it shares most."""
+    others = (other for other in lines if other is not line)
+    return max((len({*line.seeds} & {*of.seeds}) for of in others), default=len(line.seeds))
 
 
 def _compare_seeds(metric: str, first: Line, second: Line) -> float | None:
@@ -282,12 +287,17 @@ def _compare_seeds(metric: str, first: Line, second: Line) -> float | None:
 Predictions = Mapping[tuple[str, int], Arrays]
 
 
-def _load_predictions(store: Store, table: BenchTable, lines: Iterable[Line]) -> Predictions:
+def _load_predictions(stores: Iterable[Store], lines: Iterable[Line]) -> Predictions:
     """Labels and uncertainties, or their ranks, of every line and seed that has any."""
     names = {line.name for line in lines}
-    latest = {(row["method"], row["seed"]): row for row in store.rows() if row["method"] in names}
+    latest = {
+        (row["method"], row["seed"]): (store, row)
+        for store in stores
+        for row in store.rows()
+        if row["method"] in names
+    }
     found = {}
-    for key, row in latest.items():
+    for key, (store, row) in latest.items():
         ranks = ranks_file(store.folder, row)
         found[key] = read_ranks(ranks) if ranks.exists() else predictions_of(store, row)
     return {key: arrays for key, arrays in found.items() if arrays is not None}
@@ -434,11 +444,11 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
     sentences = [text + (f" ({'; '.join(others)})." if others else ".")]
     over = {kind: [m for m, of in made.tests.items() if of == kind] for kind in ("rows", "seeds")}
     tested = [f"{_TESTS[kind]} ({_metric_names(of)})" for kind, of in over.items() if of]
-    n_seeds = [len(line.seeds) for line in lines]
+    n_seeds = [_n_common(line, lines) for line in lines]
     if not over["rows"] and max(n_seeds) < _FEWEST_SEEDS:
         sentences.append(
-            f"Bold: the best of a column; fewer than {_FEWEST_SEEDS} seeds are not enough to test "
-            "differences."
+            f"Bold: the best of a column; fewer than {_FEWEST_SEEDS} seeds in common are not "
+            "enough to test differences."
         )
     else:
         sentences.append(
@@ -448,8 +458,9 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
         )
     if over["seeds"] and min(n_seeds) < _FEWEST_SEEDS <= max(n_seeds):
         sentences.append(
-            f"Methods with fewer than {_FEWEST_SEEDS} seeds are not tested over seeds, and bold "
-            "where they are the best alone; all others are tested against the best of the others."
+            f"Methods with fewer than {_FEWEST_SEEDS} seeds in common with others are not tested "
+            "over seeds, and bold where they are the best alone; all others are tested against the "
+            "best of the others."
         )
     if over["rows"]:
         sentences.append(f"A test over {rows} says nothing of other seeds.")
