@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import MinMaxScaler
 from torch import nn
 
 from dipedl import DIPClassifier, DIPModule, OODDetector
@@ -126,8 +127,9 @@ def gaussian_weighted():
 
 
 def mixture():
-    density = GaussianMixtureDensity(3, random_state=0)
-    return classifier(DIGITS, forest(), density, features=PCA(6), random_state=0)
+    # no product of matrices before it: the rows behind the strength are picked by the bits of features
+    density, scaled = GaussianMixtureDensity(2, random_state=0), MinMaxScaler()
+    return classifier(IRIS, forest(), density, features=scaled, random_state=0)
 
 
 def kernel():
