@@ -123,6 +123,17 @@ def test_published_rows_stand_beside_with_the_seeds_that_are_scored(published, t
     assert shown == expected and "Seeds 10.\n" in shown
 
 
+def test_methods_that_are_published_in_another_profile_alone_are_named(published, tmp_path):
+    root = shutil.copytree(published, tmp_path / "more")
+    other = Store(root, "mnist", "gpu")
+    for row in Store(root, "mnist", "smoke").rows():
+        other.append({**row, "profile": "gpu", "method": "i-edl", "title": "I-EDL"})
+    name = ["score", "mnist", "--method", "energy", "--profile", "smoke", "--published"]
+    told = bench(*name, root).stderr
+    assert "in profile gpu alone: I-EDL;" in told and f"--profile gpu --out {root}" in told
+    assert "alone" not in bench(*name, published).stderr
+
+
 def test_a_density_informed_method_can_be_scored_by_name(published):
     (row,) = rows_of(published, methods="dip-edl-features")
     assert row["metrics"]["brier_id"] > 0 and row["config"]["below"]["density"]

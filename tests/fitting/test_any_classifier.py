@@ -1,5 +1,7 @@
 """Classifiers that take one dtype, whole numbers or known levels only are given nothing else."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -583,7 +585,8 @@ def test_an_error_of_a_fit_to_a_fold_says_so_and_what_to_do(parameters):
     with pytest.raises(ValueError, match="5-fold") as caught:
         DIPClassifier(inner, BLANK, **parameters).fit(IRIS[:105], FIVE)
     (note,) = caught.value.__notes__
-    assert "70 of 105 rows, 4 of class 2" in note and "calibration=" in note
+    # which of the folds fails first is a matter of processes
+    assert re.search("70 of 105 rows, [34] of class 2", note) and "calibration=" in note
     # The two remedies.
     few = {**parameters, "n_jobs": None}
     DIPClassifier(CalibratedClassifierCV(LAST, cv=2), BLANK, **few).fit(IRIS[:105], FIVE)

@@ -127,7 +127,7 @@ def gaussian_weighted():
 
 
 def mixture():
-    # no product of matrices before it: the rows behind the strength are picked by the bits of features
+    # no product of matrices before it: the bits of features pick the rows behind the strength
     density, scaled = GaussianMixtureDensity(2, random_state=0), MinMaxScaler()
     return classifier(IRIS, forest(), density, features=scaled, random_state=0)
 

@@ -416,6 +416,8 @@ def score_methods(
             published_rows = _published_rows(rows, suite, published)
             beside = [of for of in published_rows if of["seed"] in scored]
             typer.echo(ranking(bench_table([*beside, *rows]), mine if method else ()))
+            for line in _elsewhere([*beside, *rows], published):
+                typer.echo(f"dipedl-bench: {line}", err=True)
         typer.echo(f"dipedl-bench: {_ON_CALIBRATION}; {_MORE}", err=True)
 
 
@@ -485,6 +487,21 @@ def _published_rows(
         return []
     store = Store(published or published_root(suite), suite, profile)
     return complete_rows(store, store.rows())
+
+
+def _elsewhere(rows: list[dict[str, Any]], published: Path | None) -> Iterator[str]:
+    """Say which methods have published rows in other profiles of the suite of `rows` alone."""
+    from ..running.scoring import published_root
+
+    suite, here = rows[0]["suite"], {of["method"] for of in rows}
+    root = published or published_root(suite)
+    for profile in load_suite(suite).profiles if suite in suite_names() else ():
+        others = Store(root, suite, profile).rows() if profile != rows[0]["profile"] else []
+        if titles := {of["method"]: of["title"] for of in others if of["method"] not in here}:
+            yield (
+                f"published in profile {profile} alone: {', '.join(titles.values())}; "
+                f"dipedl-bench table {suite} --profile {profile} --out {root}"
+            )
 
 
 @bench.command()
