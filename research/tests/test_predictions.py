@@ -190,6 +190,7 @@ def test_predictions_are_read_as_they_were_written(rng, tmp_path):
         ({"methods": [3]}, ValueError, "methods must be classes, or texts such as"),
         ({"profile": "cqu"}, ValueError, "unknown profile 'cqu', did you mean 'cpu'"),
         ({"methods": ["margin"]}, ValueError, "^methods: unknown method .*'my.module:Class'"),
+        ({"methods": ["my.scores.Margin"]}, ValueError, "^methods: .*'my.scores:Margin'"),
         ({"profile": "paper"}, FileNotFoundError, "export-predictions mnist --profile paper"),
         ({"profile": "cpu"}, FileNotFoundError, r"but of: mnist \(profile smoke\)"),
     ],
@@ -271,6 +272,22 @@ def test_classes_of_ones_own_are_scored(published):
     for ood in OOD:
         both = right["metrics"][f"auroc/{ood}"] + turned["metrics"][f"auroc/{ood}"]
         assert both == pytest.approx(1)
+
+
+class FeatureNorm(Margin):
+    def uncertainty(self, features, logits):
+        return -np.linalg.norm(features, axis=1)
+
+
+def test_a_score_of_logits_alone_needs_no_features(rng):
+    arrays = small(rng)
+    (full,) = score(arrays, methods=[Margin])
+    bare = {k: of for k, of in arrays.items() if "features" not in k and "head" not in k}
+    (row,) = score(bare, methods=[Margin])
+    assert row["metrics"] == pytest.approx(full["metrics"], abs=1e-12)
+    message = r"'FeatureNorm' cannot be scored: .*line \d+ of .*; features are None.*pass features"
+    with pytest.raises(ValueError, match=message):
+        score(bare, methods=[FeatureNorm])
 
 
 def test_a_score_that_is_turned_round_is_told(rng):
@@ -439,7 +456,7 @@ def test_rows_of_arrays_stay_below_the_folder_of_results(rng, tmp_path, option):
     assert sorted(tmp_path.rglob("*")) == [tmp_path / "mine.npz"]
 
 
-def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):
+def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path, monkeypatch):
     theirs = Predictions.read(scoring.find_predictions("mnist", "smoke", None, published)[0])
     arrays = {"logits": theirs.arrays["test"]["logits"], "labels": theirs.arrays["test"]["y"]}
     arrays |= {f"ood_{o}_logits": theirs.arrays[f"ood/{o}"]["logits"] for o in OOD}
@@ -460,6 +477,12 @@ def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):
     for form in ("--latex", "--markdown", "--no-trivial"):
         done = bench(*beside, form)
         assert "Mine" in done.stdout and "Max softmax" in done.stdout, done.stderr
+    monkeypatch.delenv("DIPEDL_BENCH", raising=False)
+    monkeypatch.chdir(tmp_path)  # where no results are by default
+    alone = ["table", "mnist", "--no-trivial"]
+    expected = bench(*alone, "--out", published)
+    done = bench(*alone, "--published", published)
+    assert done.exit_code == 0 and done.stdout == expected.stdout != "", done.stderr
     done = bench(*beside[:-1], tmp_path / "empty", "--csv")
     assert done.exit_code == 2 and str(tmp_path / "empty") in done.stderr
     rows = Store(published, "mnist", "smoke").rows_file
@@ -473,6 +496,15 @@ def test_the_arrays_of_a_file_join_the_table_of_a_suite(published, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             score(arrays | change, suite="mnist", profile="smoke", published=published)
+    fewer = {key: of for key, of in arrays.items() if "inverted" not in key}
+    with pytest.warns(UserWarning, match=r"OOD sets \['omniglot_inverted'\] of suite 'mnist' are"):
+        (row,) = score(fewer, suite="mnist", profile="smoke", published=published)
+    (line,) = (
+        of
+        for of in bench_table([*load_rows("mnist", out=published), row]).lines
+        if of.name == "mine"
+    )
+    assert "auroc/far_ood" in line.cells and "auroc/near_ood" not in line.cells
     with pytest.warns(UserWarning, match="labels were not compared with those of 'mnist', for no"):
         score(arrays, suite="mnist", profile="smoke", published=tmp_path / "empty")
     many = {"labels": np.arange(10_000) % 10, "logits": np.zeros((10_000, 10))}

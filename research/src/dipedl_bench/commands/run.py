@@ -175,7 +175,7 @@ def table(
         Path | None,
         typer.Option(
             help="Root of published results, such as research/results/bench, whose rows of the "
-            "suite and profile stand beside."
+            "suite and profile stand beside, or alone if there are no others."
         ),
     ] = None,
     methods: Annotated[str, typer.Option(help="Of a table for a paper: all, or names.")] = "all",
@@ -213,10 +213,14 @@ def table(
             raise ValueError("choose one of --json, --latex, --markdown and --csv")
         if not writers and (methods != "all" or metrics):
             raise ValueError("--methods and --metrics are of --latex, --markdown or --csv")
-        store, missing = _store(suite, profile, out), ""
-        own = load_suite(suite) if suite.endswith(".toml") else None
+        own, missing = load_suite(suite) if suite.endswith(".toml") else None, ""
+        name = own.name if own else suite
+        # without rows of one's own the published ones stand alone
+        is_alone = published is not None and out is None
+        is_alone &= not any(default_root().glob(f"{name}/{profile or '*'}/rows.jsonl"))
+        store = _store(suite, profile, published if is_alone else out)
         stores = [store]
-        if published is not None:
+        if published is not None and not is_alone:
             load_rows(store.suite, store.profile, published)  # names the folder if there are none
             stores = [Store(published, store.suite, store.profile), store]
         rows = (row for of in stores for row in complete_rows(of, of.rows()))

@@ -96,6 +96,11 @@ class CachedClassifier(ClassifierMixin, _Stored):
         self.classes = self.classes_ = classes
         self.head = head
 
+    @property
+    def has_features(self) -> bool:
+        """Return whether there are features."""
+        return "features" in self.stored
+
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return class probabilities."""
         return self._of("probabilities", X)

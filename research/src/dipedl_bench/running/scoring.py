@@ -34,6 +34,7 @@ from ..results.rows import Row, default_root, line_of, parse_rows
 from ..results.store import Store
 from ..spec.build import accepts, find_class
 from ..spec.captions import captions_of
+from ..spec.own_score import OwnScore
 from ..spec.plan import Part, data_config, make_method_part, method_parts
 from ..spec.suite import Method, Suite, load_suite, suite_names
 from .cached import CachedClassifier, HeadClassifier, head_of, row_numbers, stack
@@ -78,10 +79,10 @@ def score(
         Classes, ``"package.module:Class"``, or names of methods: of the suite, or for arrays those
         of cifar10-resnet that need the outputs of a network alone. A class has
         ``fit(features, logits, labels)`` and ``uncertainty(features, logits)``, higher where the
-        input is less known, or is an `dipedl.protocols.UncertaintyClassifier` whose constructor
-        takes a frozen classifier as `estimator`. Default: of a suite, all its methods that need
-        the outputs of the network alone; of arrays, their own uncertainty, or else one minus the
-        largest probability.
+        input is less known (features are None where arrays have none), or is an
+        `dipedl.protocols.UncertaintyClassifier` whose constructor takes a frozen classifier as
+        `estimator`. Default: of a suite, all its methods that need the outputs of the network
+        alone; of arrays, their own uncertainty, or else one minus the largest probability.
     name, title : str, optional
         Of the row of arrays of your own; default: "mine", and `name`.
     suite, profile : str, optional
@@ -372,7 +373,7 @@ def _choose_parts(
     post_hoc = [n for n, part in known.items() if not part.sees_pixels and len(part.below) == 1]
     for method in post_hoc if asked is None else asked:
         if isinstance(method, str) and ":" not in method:
-            refuse_unknown("method", [method], [*known, _OWN], "methods")
+            _refuse_unknown_method(method, known)
             chosen.append((known[method], False))
         else:
             chosen.append((_own_part(method, below.config["data"], {"classifier": below}), True))
@@ -418,6 +419,17 @@ def _post_hoc_parts(suite: Suite, profile: str, below: Part) -> list[Part]:
             f"{where}: the settings of its network are not today's; export predictions again"
         )
     return found
+
+
+def _refuse_unknown_method(name: str, known: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a method is known; of a class with a dot, write the colon."""
+    module, dot, own = name.rpartition(".")
+    if dot and name not in known and name.replace(".", "").isidentifier():
+        raise ValueError(
+            f"methods: unknown method {name!r}; a class of your own is module:Class, such as "
+            f"{f'{module}:{own}'!r}"
+        )
+    refuse_unknown("method", [name], [*known, _OWN], "methods")
 
 
 def _own_part(method: str | type, data: Mapping[str, Any], below: Mapping[str, Part]) -> Part:
@@ -483,7 +495,7 @@ def _part_of_arrays(method: str | type, data: Mapping[str, Any], below: Mapping[
     known = {n: of for n, of in tables.items() if set(of) <= {"title", "note", *_ON_NETWORK}}
     of_class = {of["estimator"]: name for name, of in known.items()}
     name = of_class.get(method, method)
-    refuse_unknown("method", [name], [*known, _OWN], "methods")
+    _refuse_unknown_method(name, known)
     title, estimator = known[name]["title"], known[name]["estimator"]
     part = make_method_part(name, estimator, dict(data), below)
     return replace(part, spec=Method(title=title, estimator=estimator))
@@ -529,6 +541,12 @@ def _check_joins(
                 f"{where}: labels must be those of the test rows of {name!r} in their official "
                 f"order; row {differ[0]} has {theirs[differ[0]]}, got {y[differ[0]]}"
             )
+    if missing := [ood for ood in suite.ood_of(setting) if ood not in predictions.ood]:
+        warn_caller(
+            f"{where}: the OOD sets {missing} of suite {name!r} are missing; beside published rows "
+            "means over near, far or all sets that take them in have no number: pass "
+            f"{', '.join(f'ood_{ood}_logits' for ood in missing)}"
+        )
     return data_config(suite, setting)
 
 
@@ -612,9 +630,12 @@ def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> R
         parts["density"] = part.below["density"].build(predictions.seed)
     model = part.build(predictions.seed, **parts)
     scored = {s: rows for s, rows in X.items() if s not in (CALIBRATION, _SHUFFLED)}
-    with _name_method(part, "fitted on the calibration rows"), fitting.count():
+    note = ""
+    if isinstance(model, OwnScore) and not predictions.has("features"):
+        note = "; features are None: if the method needs features, pass features for all sets"
+    with _name_method(part, "fitted on the calibration rows", note), fitting.count():
         model.fit(X[CALIBRATION].copy(), y[CALIBRATION])
-    with _name_method(part, "scored"):
+    with _name_method(part, "scored", note):
         if own:
             _warn_of_direction(part.name, model, X)
         arrays = method_arrays(model, scored, scoring, *part.spec.kinds if part.spec else ())
@@ -638,13 +659,13 @@ def _row(network: _Network, part: Part, head: Mapping[str, Any], own: bool) -> R
 
 
 @contextmanager
-def _name_method(part: Part, task: str) -> Iterator[None]:
-    """Raise as ValueError what a method raises, named; of one's own with the line."""
+def _name_method(part: Part, task: str, note: str) -> Iterator[None]:
+    """Raise as ValueError what a method raises, named, and a note; of one's own with the line."""
     try:
         yield
     except Exception as error:  # a class of the user's may raise anything
         text = describe_failure(error, part.table["estimator"])
-        raise ValueError(f"method {part.name!r} cannot be {task}: {text}") from error
+        raise ValueError(f"method {part.name!r} cannot be {task}: {text}{note}") from error
 
 
 def _cost(predictions: Predictions, fitting: Seconds, scoring: Seconds) -> dict[str, Any]:

@@ -33,8 +33,8 @@ class OwnScore(ClassifierMixin, BaseEstimator):
     score : object
         ``fit(features, logits, labels)`` gets features (n, p) and logits (n, k) in float64, and
         labels (n,) out of 0..k-1; ``uncertainty(features, logits)`` gives (n,) numbers, higher
-        where the input is less known. A ``fit`` with an argument ``head`` gets the weights (k, p)
-        and the bias (k,) of the last layer too.
+        where the input is less known. Features are None where there are none. A ``fit`` with an
+        argument ``head`` gets the weights (k, p) and the bias (k,) of the last layer too.
     arguments : mapping
         What the score was made with, for the config of a row.
     """
@@ -90,8 +90,9 @@ class OwnScore(ClassifierMixin, BaseEstimator):
             )
         return found
 
-    def _outputs(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Features (n, p) and logits (n, k), as copies that a score may change in place."""
-        named = (self.estimator_.transform(X), self.estimator_.logits(X))
-        features, logits = (np.array(of, dtype=np.float64) for of in named)
-        return features, logits
+    def _outputs(self, X: Any) -> tuple[np.ndarray | None, np.ndarray]:
+        """Features (n, p) if any and logits (n, k), as copies that a score may change in place."""
+        network, features = self.estimator_, None
+        if getattr(network, "has_features", True):  # arrays of one's own may have none
+            features = np.array(network.transform(X), dtype=np.float64)
+        return features, np.array(network.logits(X), dtype=np.float64)
