@@ -122,19 +122,39 @@ def test_a_method_with_few_seeds_is_not_tested(tmp_path):
     assert "fewer than 3 seeds" in made.caption and "ENERGY: 10, 20" in made.caption
 
 
-def test_seeds_that_no_other_method_has_are_not_tested(tmp_path):
+@pytest.mark.parametrize("moved", [("energy",), ("energy", "max-softmax")])
+def test_methods_without_the_seeds_of_most_are_not_tested(tmp_path, moved):
     store = write_synthetic_store(tmp_path, methods=METHODS, seeds=SEEDS, n_resamples=0)
-    alone = compare_methods(bench_table(r for r in store.rows() if r["method"] != "energy"))
+    alone = compare_methods(bench_table(r for r in store.rows() if r["method"] not in moved))
     rows = store.rows()
-    for row in (row for row in rows if row["method"] == "energy"):
+    for row in (row for row in rows if row["method"] in moved):
         row["seed"] += 1
         row["metrics"]["nll"] -= 9
     made = compare_methods(bench_table(rows), metrics=["nll"])
-    assert made.cells["energy", "nll"].best
-    for name in ("edl", "dip-edl", "max-softmax"):
-        first = alone.cells[name, "nll"]
-        assert made.cells[name, "nll"].p_value == (1.0 if first.best else first.p_value)
-    assert "fewer than 3 seeds in common" in made.caption
+    assert [made.cells[name, "nll"].p_value for name in moved] == [None] * len(moved)
+    assert sum(made.cells[name, "nll"].best for name in moved) == 1
+    for (name, metric), first in alone.cells.items():
+        if metric == "nll":
+            assert made.cells[name, "nll"].p_value == (1.0 if first.best else first.p_value)
+    assert "fewer than 3 seeds" in made.caption
+
+
+def test_all_that_equal_the_best_are_bold(tmp_path):
+    store = write_synthetic_store(tmp_path, methods=METHODS, seeds=SEEDS[:1], n_resamples=0)
+    rows = store.rows()
+    for row in rows:
+        row["metrics"]["accuracy"] = 0.5 if row["method"] == "edl" else 0.75
+    made = compare_methods(bench_table(rows), metrics=["accuracy"])
+    bold = {name for name, metric in made.cells if made.bold(name, metric)}
+    assert bold == {*METHODS} - {"edl"}
+
+
+def test_a_metric_that_no_chosen_method_has_in_all_seeds_is_named(tmp_path):
+    store = write_synthetic_store(tmp_path, methods=METHODS, seeds=SEEDS, n_resamples=0)
+    rows = store.rows()
+    del next(row for row in rows if row["method"] == "edl")["metrics"]["nll"]
+    with pytest.raises(ValueError, match=r"^metrics: .*'nll'"):
+        compare_methods(bench_table(rows), methods=["edl"], metrics=["nll"])
 
 
 def test_published_predictions_give_the_published_rows():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -221,13 +222,18 @@ def compare_methods(
         sets = tuple(table.groups) or table.ood
         metrics = [*_KNOWN, *(f"{kind}/{split}" for split in sets for kind in _RANKED)]
         metrics = [name for name in metrics if all(name in line.cells for line in lines)]
-    predictions = _load_predictions(stores, lines)
+    predictions, seeds = _load_predictions(stores, lines), _seeds_of_most(lines)
     cells: dict[tuple[str, str], ComparedCell] = {}
     tests = {}
     for metric in metrics:
         of_metric = [line for line in lines if metric in line.cells]
+        if not of_metric:
+            raise ValueError(
+                f"metrics: none of the methods has {metric!r} in all of its seeds; leave it out"
+            )
         tests[metric] = over = "rows" if _has_scores(metric, of_metric, predictions) else "seeds"
-        best, first = (_best(of, metric) for of in (of_metric, _testable(of_metric, over)))
+        enough = [ln for ln in of_metric if over == "rows" or _is_testable(ln, seeds)]
+        best, first = (_best(of, metric) for of in (of_metric, enough or of_metric))
         p_values = {}
         for second in of_metric:
             if second is not first:
@@ -247,7 +253,7 @@ def compare_methods(
                 cell.mean,
                 cell.sd if len(cell.values) > 1 else None,
                 len(cell.values),
-                line is best,
+                cell.mean == best.cells[metric].mean,
                 None if line is best else adjusted.get(line.name),
             )
     titles = {line.name: line.title for line in lines}
@@ -260,16 +266,14 @@ def _best(lines: Sequence[Line], metric: str) -> Line:
     return max(lines, key=lambda line: sign * line.cells[metric].mean)
 
 
-def _testable(lines: Sequence[Line], over: str) -> Sequence[Line]:
-    """Return the lines that others can be compared with: of few seeds only where there is none."""
-    enough = [ln for ln in lines if over == "rows" or _n_common(ln, lines) >= _FEWEST_SEEDS]
-    return enough or lines
+def _seeds_of_most(lines: Iterable[Line]) -> tuple[int, ...]:
+    """Return the seeds that most lines have."""
+    return Counter(line.seeds for line in lines).most_common(1)[0][0]
 
 
-def _n_common(line: Line, lines: Iterable[Line]) -> int:
-    """Return how many seeds a line shares with that other line with which it shares most."""
-    others = (other for other in lines if other is not line)
-    return max((len({*line.seeds} & {*of.seeds}) for of in others), default=len(line.seeds))
+def _is_testable(line: Line, seeds: Iterable[int]) -> bool:
+    """Return whether a line has enough of the seeds that most have."""
+    return len({*line.seeds} & {*seeds}) >= _FEWEST_SEEDS
 
 
 def _compare_seeds(metric: str, first: Line, second: Line) -> float | None:
@@ -432,7 +436,7 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
     by_seeds: dict[tuple[int, ...], list[str]] = {}
     for line in lines:
         by_seeds.setdefault(line.seeds, []).append(line.title)
-    most = max(by_seeds, key=lambda seeds: len(by_seeds[seeds]))
+    most = _seeds_of_most(lines)
     seeds = f"seed{'s' * (len(most) > 1)} {', '.join(map(str, most))}"
     others = [
         f"{', '.join(titles)}: {', '.join(map(str, of))}"
@@ -444,8 +448,8 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
     sentences = [text + (f" ({'; '.join(others)})." if others else ".")]
     over = {kind: [m for m, of in made.tests.items() if of == kind] for kind in ("rows", "seeds")}
     tested = [f"{_TESTS[kind]} ({_metric_names(of)})" for kind, of in over.items() if of]
-    n_seeds = [_n_common(line, lines) for line in lines]
-    if not over["rows"] and max(n_seeds) < _FEWEST_SEEDS:
+    testable = sum(_is_testable(line, most) for line in lines)
+    if not over["rows"] and testable < 2:
         sentences.append(
             f"Bold: the best of a column; fewer than {_FEWEST_SEEDS} seeds in common are not "
             "enough to test differences."
@@ -456,9 +460,9 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
             f"{made.level:g} by {' or '.join(tested)}, two-sided, with Holm's correction for the "
             "column."
         )
-    if over["seeds"] and min(n_seeds) < _FEWEST_SEEDS <= max(n_seeds):
+    if over["seeds"] and 2 <= testable < len(lines):
         sentences.append(
-            f"Methods with fewer than {_FEWEST_SEEDS} seeds in common with others are not tested "
+            f"Methods with fewer than {_FEWEST_SEEDS} seeds of those that most have are not tested "
             "over seeds, and bold where they are the best alone; all others are tested against the "
             "best of the others."
         )
