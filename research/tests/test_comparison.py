@@ -119,7 +119,7 @@ def test_a_method_with_few_seeds_is_not_tested(tmp_path):
     assert made.cells["energy", "nll"].best and made.cells["energy", "nll"].n == 2
     tested = {name: made.cells[name, "nll"].p_value for name in METHODS if name != "energy"}
     assert None not in tested.values() and max(tested.values()) == 1.0
-    assert "fewer than 3 seeds" in made.caption and "ENERGY: 10, 20" in made.caption
+    assert "fewer than 3 of the seeds" in made.caption and "ENERGY: 10, 20" in made.caption
 
 
 @pytest.mark.parametrize("moved", [("energy",), ("energy", "max-softmax")])
@@ -136,7 +136,19 @@ def test_methods_without_the_seeds_of_most_are_not_tested(tmp_path, moved):
     for (name, metric), first in alone.cells.items():
         if metric == "nll":
             assert made.cells[name, "nll"].p_value == (1.0 if first.best else first.p_value)
-    assert "fewer than 3 seeds" in made.caption
+    assert "fewer than 3 of the seeds 10, 20, 30, 40 are not tested" in made.caption
+
+
+def test_methods_with_enough_seeds_are_tested_where_most_have_fewer(tmp_path):
+    rows = write_synthetic_store(tmp_path, methods=METHODS, seeds=SEEDS, n_resamples=0).rows()
+    few = {"energy", "edl"}
+    some = [row for row in rows if row["method"] not in few or row["seed"] <= 20]
+    some += [{**row, "method": f"{row['method']}-2"} for row in some if row["method"] in few]
+    made = compare_methods(bench_table(some))
+    alone = compare_methods(bench_table(row for row in rows if row["method"] not in few))
+    for (name, metric), cell in alone.cells.items():
+        assert made.cells[name, metric].p_value in (cell.p_value, 1.0 if cell.best else None)
+    assert {made.cells[name, "nll"].p_value for name in few} == {None}
 
 
 def test_all_that_equal_the_best_are_bold(tmp_path):

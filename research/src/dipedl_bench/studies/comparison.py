@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -157,7 +156,7 @@ class ComparedCell:
     """Mean and population sd of n values, and how it compares with the best of its column.
 
     `p_value` is that of a difference from the best, corrected for the comparisons of the column;
-    None for the best, and where nothing was tested. `rank` is the average over data sets.
+    None for the one that others are tested against, and where nothing was tested. `rank` is the average over data sets.
     """
 
     mean: float
@@ -222,7 +221,7 @@ def compare_methods(
         sets = tuple(table.groups) or table.ood
         metrics = [*_KNOWN, *(f"{kind}/{split}" for split in sets for kind in _RANKED)]
         metrics = [name for name in metrics if all(name in line.cells for line in lines)]
-    predictions, seeds = _load_predictions(stores, lines), _seeds_of_most(lines)
+    predictions, seeds = _load_predictions(stores, lines), _tested_seeds(lines)
     cells: dict[tuple[str, str], ComparedCell] = {}
     tests = {}
     for metric in metrics:
@@ -236,7 +235,7 @@ def compare_methods(
         best, first = (_best(of, metric) for of in (of_metric, enough or of_metric))
         p_values = {}
         for second in of_metric:
-            if second is not first:
+            if second is not first and (over == "rows" or second in enough):
                 p = (
                     _compare_rows(metric, first, second, predictions, table)
                     if over == "rows"
@@ -266,13 +265,16 @@ def _best(lines: Sequence[Line], metric: str) -> Line:
     return max(lines, key=lambda line: sign * line.cells[metric].mean)
 
 
-def _seeds_of_most(lines: Iterable[Line]) -> tuple[int, ...]:
-    """Return the seeds that most lines have."""
-    return Counter(line.seeds for line in lines).most_common(1)[0][0]
+def _tested_seeds(lines: Sequence[Line]) -> tuple[int, ...]:
+    """Return the seeds of one line, of which most lines have enough to be tested."""
+    return max(
+        (line.seeds for line in lines),
+        key=lambda seeds: sum(_is_testable(line, seeds) for line in lines),
+    )
 
 
 def _is_testable(line: Line, seeds: Iterable[int]) -> bool:
-    """Return whether a line has enough of the seeds that most have."""
+    """Return whether a line has enough of these seeds to be tested over them."""
     return len({*line.seeds} & {*seeds}) >= _FEWEST_SEEDS
 
 
@@ -436,7 +438,7 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
     by_seeds: dict[tuple[int, ...], list[str]] = {}
     for line in lines:
         by_seeds.setdefault(line.seeds, []).append(line.title)
-    most = _seeds_of_most(lines)
+    most = max(by_seeds, key=lambda seeds: len(by_seeds[seeds]))
     seeds = f"seed{'s' * (len(most) > 1)} {', '.join(map(str, most))}"
     others = [
         f"{', '.join(titles)}: {', '.join(map(str, of))}"
@@ -448,7 +450,8 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
     sentences = [text + (f" ({'; '.join(others)})." if others else ".")]
     over = {kind: [m for m, of in made.tests.items() if of == kind] for kind in ("rows", "seeds")}
     tested = [f"{_TESTS[kind]} ({_metric_names(of)})" for kind, of in over.items() if of]
-    testable = sum(_is_testable(line, most) for line in lines)
+    reference = _tested_seeds(lines)
+    testable = sum(_is_testable(line, reference) for line in lines)
     if not over["rows"] and testable < 2:
         sentences.append(
             f"Bold: the best of a column; fewer than {_FEWEST_SEEDS} seeds in common are not "
@@ -462,9 +465,9 @@ def _caption(made: Comparison, table: BenchTable, lines: Sequence[Line]) -> str:
         )
     if over["seeds"] and 2 <= testable < len(lines):
         sentences.append(
-            f"Methods with fewer than {_FEWEST_SEEDS} seeds of those that most have are not tested "
-            "over seeds, and bold where they are the best alone; all others are tested against the "
-            "best of the others."
+            f"Methods with fewer than {_FEWEST_SEEDS} of the seeds "
+            f"{', '.join(map(str, reference))} are not tested over seeds, and bold where they are "
+            "the best alone; all others are tested against the best of the others."
         )
     if over["rows"]:
         sentences.append(f"A test over {rows} says nothing of other seeds.")
