@@ -1448,7 +1448,7 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
     if len(Z) == 0 or Z.shape[1] == 0:
         raise ValueError(
             f"X must give {len(Z)} sample(s) and {Z.shape[1]} feature(s) (shape={Z.shape}) "
-            "while a minimum of 1 is required; X is empty, or features, or the steps of "
+            "while a minimum of 1 is required; X is empty, or features, or the steps of the "
             "pipeline given as estimator, keep no column: have them keep one"
         )
     bad = ~np.isfinite(Z)
