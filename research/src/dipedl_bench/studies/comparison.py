@@ -156,7 +156,8 @@ class ComparedCell:
     """Mean and population sd of n values, and how it compares with the best of its column.
 
     `p_value` is that of a difference from the best, corrected for the comparisons of the column;
-    None for the one that others are tested against, and where nothing was tested. `rank` is the average over data sets.
+    None for the one that others are tested against, and where nothing was tested.
+    `rank` is the average over data sets.
     """
 
     mean: float
