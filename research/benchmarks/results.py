@@ -27,6 +27,7 @@ from dipedl_bench.report.figures import (
 )
 from dipedl_bench.results.files import read_file
 from dipedl_bench.results.paper import published_price
+from dipedl_bench.results.rows import line_of
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import Section, captions_of
 from dipedl_bench.spec.suite import load_suite
@@ -54,6 +55,7 @@ from dipedl_bench.tables.formatting import (
 )
 from dipedl_bench.tables.measures import measures, pairs_of
 from dipedl_bench.tables.pairs import (
+    SUMMARY,
     both,
     choice_frame,
     drop_repeats,
@@ -67,10 +69,10 @@ from dipedl_bench.tables.provenance import (
     machines,
     receipts,
 )
-from dipedl_bench.tables.table import BenchTable, Estimate, bench_table
+from dipedl_bench.tables.table import BenchTable, Estimate, bench_table, keep_latest
 from dipedl_bench.tables.trivial import load_trivial_lines
 
-__all__ = ["draw", "measures_and_summary", "page_of"]
+__all__ = ["by_seed", "draw", "measures_and_summary", "page_of"]
 
 Blocks = Iterator[str]
 #: Costs of a line in the units of prose: minutes, millions.
@@ -528,6 +530,33 @@ def measures_and_summary(table: BenchTable) -> Blocks:
         yield grid(choices)
 
 
+def by_seed(rows: Iterable[dict[str, Any]]) -> Blocks:
+    """Means of a crossed suite seed by seed, over the lines on which a method has every seed."""
+    latest = keep_latest(rows)
+    seeds = sorted({row["seed"] for row in latest})
+    found: dict[tuple[str, ...], list[int]] = {}
+    for row in latest:
+        found.setdefault(line_of(row), []).append(row["seed"])
+    whole = [row for row in latest if found[line_of(row)] == seeds]
+    if len(seeds) == 1 or not whole:
+        return
+    tables = {s: bench_table(row for row in whole if row["seed"] == s) for s in seeds}
+    first = tables[seeds[0]]
+    parts = [values(table.pairs, "auroc", first.ours) for table in tables.values()]
+    ours = DataFrame(dict(zip(seeds, parts, strict=True)))
+    of_line, of_mean = map(three_decimals, (ours.std(axis=1).median(), ours.mean().std()))
+    yield (
+        f"Seed by seed, of the methods and lines that have seeds {', '.join(map(str, seeds))}. The "
+        f"AUROC of our default on a single line varies by {of_line} (standard deviation over "
+        f"seeds, the median over lines), its mean over the lines by {of_mean}:"
+    )
+    summaries = {s: summary_frame(table, SUMMARY) for s, table in tables.items()}
+    frame = summaries[seeds[0]][["method", "group", "lines"]]
+    for head in ("AUROC", "caught at 5 %"):
+        frame = frame.assign(**{f"{head}, seed {s}": of[head] for s, of in summaries.items()})
+    yield grid(frame[frame.pop("group").isin(["bare", "ours", "baseline"])])
+
+
 def compare_pairs(table: BenchTable, part: DataFrame) -> Iterator[tuple[str, str]]:
     """Yield the number of pairs, means of another method and ours, and where ours is worse."""
     yield "lines", str(len(part))
@@ -555,6 +584,12 @@ def compared(source: Source, section: Section, profile: str) -> Blocks:
         ).strip()
 
 
+def measures_of(source: Source, section: Section, profile: str) -> Blocks:
+    """Measures and summary of a crossed suite, then its means seed by seed."""
+    yield from measures_and_summary(source.tables[profile])
+    yield from by_seed(source.rows[profile])
+
+
 #: Kind of a section -> what it computes; the profiles are those that have rows.
 KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "text": lambda source, section, profiles: iter(()),
@@ -566,7 +601,7 @@ KINDS: dict[str, Callable[[Source, Section, Sequence[str]], Blocks]] = {
     "collapse": collapse,
     "time": of_each(cost),
     "shortfalls": where_worse,
-    "measures": of_each(lambda source, _, profile: measures_and_summary(source.tables[profile])),
+    "measures": of_each(measures_of),
     "intervals": of_each(intervals),
     "compared": of_each(compared),
 }

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -24,7 +25,7 @@ from dipedl_bench.tables.table import bench_table
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
-from results import measures_and_summary
+from results import by_seed, measures_and_summary
 
 
 def dipedl(*arguments):
@@ -82,3 +83,20 @@ def test_rows_without_the_bare_method_make_no_table(tmp_path, options):
     result = dipedl("table", "defaults", "--profile", "smoke", "--out", tmp_path, *options)
     assert result.exit_code == 2 and "no method of group 'bare'" in result.stderr
     assert not result.stdout
+
+
+def test_means_of_every_seed_stand_beside_one_another():
+    rows = invented()
+    rows = [r for r in rows if r["seed"] == 1 or r["method"] in ("max-softmax", "default")]
+    (said, table) = by_seed(rows)
+    assert "seeds 1, 2, 3" in said
+    cells = [line.split("|")[1:-1] for line in table.splitlines()]
+    assert [line[0].strip() for line in cells[2:]] == ["Max-Softmax", "Default"]
+    for column, seed in zip((2, 3, 4), (1, 2, 3), strict=True):
+        of_seed = [r for r in rows if r["seed"] == seed and r["method"] == "default"]
+        aurocs = [v for r in of_seed for name, v in r["metrics"].items() if "auroc/" in name]
+        assert float(cells[3][column]) == pytest.approx(mean(aurocs), abs=5.1e-4)
+
+
+def test_of_one_seed_there_is_nothing_seed_by_seed():
+    assert not list(by_seed(invented(seeds=(1,))))

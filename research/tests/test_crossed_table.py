@@ -288,3 +288,14 @@ def test_refusals_are_shown_and_count_nowhere():
     text = markdown(table)
     assert "| a, forest | energy | it has no \\| logits |" in text
     assert "| refused |" in text
+
+
+def test_means_are_over_the_seeds_that_all_methods_of_a_place_share():
+    rows = invented()
+    fewer = [r for r in rows if r["seed"] == 2 or r["method"] != "energy" or r["dataset"] == "b"]
+    lines = {(ln.dataset, ln.classifier, ln.name): ln.seeds for ln in bench_table(fewer).lines}
+    assert lines["a", "net", "default"] == lines["a", "net", "energy"] == (2,)
+    assert lines["b", "net", "default"] == (1, 2, 3)
+    # with none in common, each has its own
+    apart = [r for r in rows if (r["seed"] == 2) == (r["method"] == "energy")]
+    assert {ln.seeds for ln in bench_table(apart).lines} == {(1, 3), (2,)}

@@ -353,8 +353,10 @@ class BenchTable:
 def bench_table(rows: Iterable[Row], suite: Suite | None = None) -> BenchTable:
     """Return the table out of rows of one suite and one profile.
 
-    Of every method only rows of its latest configuration count. `suite` says which OOD sets are
-    near and far; by default the suite of the package that the rows name.
+    Of every method only rows of its latest configuration count, and where several data sets are
+    crossed with classifiers, only the seeds that all methods there share, if they share any: a
+    difference of two means is one of the methods. `suite` says which OOD sets are near and far; by
+    default the suite of the package that the rows name.
     """
     rows = list(rows)
     kinds = sorted({(row["suite"], row["profile"]) for row in rows})
@@ -364,7 +366,7 @@ def bench_table(rows: Iterable[Row], suite: Suite | None = None) -> BenchTable:
             "name the profile, or run the suite first"
         )
     methods: dict[tuple[str, ...], list[Row]] = {}
-    for row in (latest := keep_latest(rows)):
+    for row in (latest := keep_shared_seeds(keep_latest(rows))):
         methods.setdefault(line_of(row), []).append(row)
     bare = bare_scores(latest)
     ood = _names_with(latest[0].get("n", {}), OOD_PREFIX)
@@ -402,6 +404,22 @@ def keep_latest(rows: Iterable[Row]) -> list[Row]:
     order = {key: i for i, key in enumerate(newest)}
     latest = [row for row in unique.values() if newest[line_of(row)] == row["config_hash"]]
     return sorted(latest, key=lambda row: (order[line_of(row)], row["seed"]))
+
+
+def keep_shared_seeds(rows: list[Row]) -> list[Row]:
+    """Return rows of the seeds that all methods on a data set and a classifier share, if any."""
+    seeds: dict[tuple[str, str], dict[str, set[int]]] = {}
+    for row in rows:
+        if row.get("group") and not row.get("refused"):
+            of_place = seeds.setdefault((row["dataset"], row["classifier"]), {})
+            of_place.setdefault(row["method"], set()).add(row["seed"])
+    shared = {place: set.intersection(*of.values()) for place, of in seeds.items()}
+
+    def counts(row: Row) -> bool:
+        of_place = shared.get((row.get("dataset", ""), row.get("classifier", "")))
+        return not of_place or row["seed"] in of_place or bool(row.get("refused"))
+
+    return [row for row in rows if counts(row)]
 
 
 def paper_suite(rows: Iterable[Row]) -> str:
