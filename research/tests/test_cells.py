@@ -149,3 +149,10 @@ def test_data_that_cannot_be_had_stops_the_run(path, tmp_path):
     path.write_text(path.read_text().replace('ood = ["versicolor"]', 'ood = ["versicolour"]'))
     with pytest.raises(StoppedError, match="did you mean 'versicolor'"):
         run(path, datasets=["flowers"], seeds=[1], out=tmp_path / "out")
+
+
+def test_data_that_cannot_be_had_leave_the_other_data_sets(path, tmp_path):
+    path.write_text(path.read_text().replace('ood = ["versicolor"]', 'ood = ["versicolour"]'))
+    result = run(path, methods=["max-softmax"], seeds=[1], out=tmp_path / "out")
+    assert {row["dataset"] for row in result.rows} == {"wines"}
+    assert result.failed and all("did you mean 'versicolor'" in w for w in result.failed.values())

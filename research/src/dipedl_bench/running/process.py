@@ -20,8 +20,6 @@ from .training import DataError, Say, describe_failure, make_part
 #: with a checkpoint to go on from; "failed" or "killed"; "data" or "space".
 Outcome = tuple[str, str]
 PAUSED = "paused"
-#: Kinds of failure after which no other part can succeed either.
-FATAL = ("data", "space")
 #: Imported once by the server that processes are forked from; those not installed are left out.
 _PRELOADED = ("sklearn.ensemble", "sklearn.mixture", "sklearn.neighbors", __name__, "torch")
 

@@ -16,7 +16,7 @@ from ..results.rows import Row, default_root, key_of, make_root, method_of
 from ..results.store import Store
 from ..spec.plan import Cell, Part, plan
 from ..spec.suite import file_of, load_suite
-from .process import FATAL, PAUSED, Outcome, run_in_process
+from .process import PAUSED, Outcome, run_in_process
 from .training import DataError, Say, check_data_there
 
 __all__ = ["RunResult", "StoppedError", "run", "run_cells"]
@@ -99,7 +99,8 @@ def run(
     ImportError
         If the package of a method is missing.
     StoppedError
-        If data is missing, or no space is left.
+        If no space is left, or the data of a run are missing that has one data set; of several,
+        the methods on a missing one fail.
     """
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be > 0 seconds, got {budget!r}")
@@ -131,8 +132,11 @@ class _Run:
     say: Say
     #: How a part failed, by its key.
     broken: dict[Key, Outcome] = field(default_factory=dict)
+    #: Whether a data set that is missing leaves others.
+    others: bool = False
 
     def go(self, cells: list[Cell]) -> RunResult:
+        self.others = len({cell.heads[0].get("dataset") for cell in cells}) > 1
         self._forget_damaged(cells)
         todo = [cell for cell in cells if self._missing(cell)]
         missing = sum(len(self._missing(cell)) for cell in todo)
@@ -238,7 +242,7 @@ class _Run:
         try:
             check_data_there(part)
         except DataError as error:
-            raise StoppedError(str(error)) from error
+            return self._failed(label, "data", str(error))
         start = last = time.monotonic()
 
         def progress(text: str) -> None:
@@ -248,10 +252,17 @@ class _Run:
                 self.say(f"{label}: {text}")
 
         kind, message = run_in_process(cell, part, self.store, self.deadline, progress)
-        if kind in FATAL:
-            raise StoppedError(message)
+        if kind not in ("done", PAUSED):
+            return self._failed(label, kind, message)
         took = f"{time.monotonic() - start:.1f} s"
-        self.say(f"{label}: { ({'done': took, PAUSED: message}.get(kind, f'FAILED: {message}')) }")
+        self.say(f"{label}: {took if kind == 'done' else message}")
+        return kind, message
+
+    def _failed(self, label: str, kind: str, message: str) -> Outcome:
+        """Say that a part failed; StoppedError if nothing else can be made either."""
+        if kind == "space" or (kind == "data" and not self.others):
+            raise StoppedError(message)
+        self.say(f"{label}: FAILED: {message}")
         return kind, message
 
     @contextmanager
