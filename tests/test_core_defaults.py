@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from dipedl import DIPClassifier, OODDetector
+from dipedl.baselines import MaxSoftmax
 from dipedl.calibration import crossfit
 from dipedl.calibration.temperature import Temperature
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity, RelativeDensity
@@ -319,6 +320,19 @@ def test_a_classifier_with_its_own_order_of_classes():
     assert list(other.estimator_.classes_) == sorted(set(NAMES))[::-1]
     assert list(other.classes_) == sorted(set(NAMES))
     np.testing.assert_allclose(other.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
+
+
+def test_a_baseline_calibrates_by_the_labels_whatever_the_order_of_classes():
+    plain, other = (
+        MaxSoftmax(of).fit(X, NAMES).calibrate(X, NAMES) for of in (GaussianNB(), Own())
+    )
+    assert list(other.classes_) == list(plain.classes_[::-1])
+    np.testing.assert_array_equal(other.predict_set(X)[:, ::-1], plain.predict_set(X))
+
+
+def test_a_number_of_folds_may_be_one_of_numpy():
+    plain, other = (quick(cv=cv).fit(X, Y) for cv in (3, np.int64(3)))
+    np.testing.assert_array_equal(other.p_value(X), plain.p_value(X))
 
 
 def test_a_class_that_a_fold_has_not_seen():

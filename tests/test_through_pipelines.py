@@ -11,6 +11,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import dipedl
 from dipedl import DIPClassifier
+from dipedl.baselines import MaxSoftmax
 from dipedl.density import GDADensity
 
 X, Y = load_iris(return_X_y=True)
@@ -46,6 +47,12 @@ def test_answers_are_those_of_the_last_step(prepared, name):
     for outer in wrapped(pipeline):
         np.testing.assert_array_equal(getattr(dipedl, name)(outer, X, **QUESTIONS[name]), expected)
     np.testing.assert_array_equal(getattr(dipedl, name)(clf, Z, **QUESTIONS[name]), expected)
+
+
+def test_the_uncertainty_of_a_baseline_is_its_own():
+    pipeline = make_pipeline(StandardScaler(), MaxSoftmax()).fit(X, Y)
+    expected = 1 - pipeline.predict_proba(X).max(axis=1)
+    np.testing.assert_allclose(dipedl.uncertainty(pipeline, X), expected, atol=1e-12)
 
 
 def test_distributions_rejections_cards_and_diagnoses(prepared):

@@ -366,7 +366,7 @@ def fit_folds(
     if is_frozen(evidence.density):
         source = f"the {len(y)} inputs given to fit, by a density that was fitted before"
         return [whole], whole, source, "frozen density"
-    by_content = pairs is None and isinstance(evidence.cv, str | int)
+    by_content = pairs is None and isinstance(evidence.cv, str | Integral)
     many_copies = warn_of_copies(whole.X, whole.Z, by_content=by_content)
     if pairs is None:
         number = seed(evidence.random_state)

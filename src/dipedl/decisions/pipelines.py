@@ -34,9 +34,13 @@ def predict_dirichlet(model: Any, X: Any) -> Dirichlet:
     return answer
 
 
-def uncertainty(model: Any, X: Any, kind: str = "vacuity") -> np.ndarray:
-    """Uncertainty of each input, shape (n,); see `DIPClassifier.uncertainty`."""
-    return np.asarray(_of_last_step(model, "uncertainty", X, kind))
+def uncertainty(model: Any, X: Any, kind: str | None = None) -> np.ndarray:
+    """Uncertainty of each input, shape (n,), by default of the model's own kind.
+
+    The kinds are those of the model: see `DIPClassifier.uncertainty`; some baselines have one only.
+    """
+    kinds = () if kind is None else (kind,)
+    return np.asarray(_of_last_step(model, "uncertainty", X, *kinds))
 
 
 def p_value(model: Any, X: Any, *, by_class: bool = False) -> np.ndarray:
