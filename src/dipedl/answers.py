@@ -182,7 +182,7 @@ class Decisions:
         indices = None if labels is None else FittedClassifier(None, self.classes_).indices(labels)
         source = f"{X.shape[0]} held-out inputs"
         weights = check_weights(sample_weight, X)
-        groups = validate_groups(groups, np.empty(X.shape[0]))
+        groups = validate_groups(groups, X.shape[0])
         held_out = HeldOut(scores, source, weights, P, indices, origin="given")
         if groups is not None:
             held_out = held_out.in_groups(groups, self.false_alarm_rate)
@@ -442,38 +442,6 @@ class Decisions:
         held_out_decision : the same of the held-out rows.
         dipedl.decisions.unknown_probability : how probable it is that an input is unknown.
         """
-        return self._decide(
-            X,
-            cost_error=cost_error,
-            cost_reject=cost_reject,
-            cost_unknown=cost_unknown,
-            costs=costs,
-            unknown=unknown,
-            caught=caught,
-            alpha=alpha,
-        )
-
-    @on_snapshot
-    def held_out_decision(self, **costs: Any) -> Decision:
-        """Return the decisions about the N held-out inputs, in the order of ``held_out_``.
-
-        Arguments as of `decide`, but for X.
-        """
-        return self._decide(None, **costs)
-
-    def _decide(
-        self,
-        X: Any,
-        *,
-        cost_error: float | None = None,
-        cost_reject: float,
-        cost_unknown: float | None = None,
-        costs: Any = None,
-        unknown: float = 0.0,
-        caught: float | None = None,
-        alpha: float | None = None,
-    ) -> Decision:
-        """Decide about inputs X (n, d), or, for None, about the held-out rows."""
         matrix = cost_matrix(len(self.classes_), cost_error, costs)
         reject = check_cost("cost_reject", cost_reject)
         cost = float(matrix.max())
@@ -486,7 +454,7 @@ class Decisions:
             if rehearsed is not None:
                 caught, rate = float(rehearsed.mean[0]), rehearsed.false_alarm_rate
         held_out, labels = self.held_out_rows(), self._held_out_labels("decide")
-        known = held_out.proba if held_out.bare_proba is None else held_out.bare_proba
+        known = held_out.before_calibration().proba
         if X is None:
             P, scores = known, held_out.scores
         elif self.has_evidence:
@@ -498,7 +466,7 @@ class Decisions:
         shares = {"unknown": unknown, "caught": caught, "rate": rate}
         held = held_out.scores, held_out.weights
 
-        def decide(P: Any, scores: Any) -> tuple[np.ndarray, ...]:
+        def answer(P: Any, scores: Any) -> tuple[np.ndarray, ...]:
             """Answers, their expected costs, whether they are given; P(unknown)."""
             q = unknown_probability(conformal_p_values(scores, *held), **shares)
             risks = expected_costs(P, matrix)
@@ -506,8 +474,8 @@ class Decisions:
             risk = (1 - q) * least + q * cost
             return answers, risk, (risk <= reject) & (np.asarray(scores) >= threshold), q
 
-        answers, risks, accepted, q = decide(P, scores)
-        own, _, answered, _ = decide(known, held_out.scores)
+        answers, risks, accepted, q = answer(P, scores)
+        own, _, answered, _ = answer(known, held_out.scores)
         paid = np.where(answered, matrix[labels, own], reject)
         return Decision(
             np.asarray(self.classes_[answers]),
@@ -520,6 +488,14 @@ class Decisions:
             cost,
             q,
         )
+
+    @on_snapshot
+    def held_out_decision(self, **costs: Any) -> Decision:
+        """Return the decisions about the N held-out inputs, in the order of ``held_out_``.
+
+        Arguments as of `decide`, but for X.
+        """
+        return Decisions.decide(self, None, **costs)  # a module makes a call of its inputs
 
     @on_snapshot
     def reject_curve(self, kind: str | None = None, confidence: float = 0.9) -> RejectCurve:

@@ -272,28 +272,27 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             )
         labels = y
         X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
-        groups = validate_groups(groups, labels, rows)
+        groups = validate_groups(groups, len(labels), rows)
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         totals = class_totals(y, weights, classes)
         evidence = self.evidence_model(prior_of_rows(self.prior, classes, totals))
-        held_out = calibration
-        if held_out is not None:
-            held_out = validate_calibration_rows(self, held_out, classes)
+        if calibration is not None:
+            calibration = validate_calibration_rows(self, calibration, classes)
         # Features first: where an entry is not finite, their error names its row and column.
         Z = evidence.fit_features(X, y, weights, estimator=template)
         watch = Stopwatch(self.verbose)
         classifier = FittedClassifier.fit(template, classes, X, y, weights)
         watch.say(f"classifier fitted on {len(y)} rows")
         evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
-        if held_out is None:
+        if calibration is None:
             pairs = splitter_pairs(self.cv, y, rows, groups)
             evidence.cross_fit(
                 Z, y, weights, X=X, classifier=classifier, pairs=pairs, groups=groups
             )
             evidence.memorised_ = has_memorised(classifier, X, classifier.indices(y), Z)
         else:
-            evidence.calibrate(*held_out, classifier=classifier)
+            evidence.calibrate(*calibration, classifier=classifier)
         self.estimator_, self.evidence_, self.classes_ = classifier.estimator, evidence, classes
         self.__dict__.pop("stream_", None)
         warn_of_held_out_rows(evidence.held_out_, self, after_fit=True)
@@ -324,7 +323,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
         weights = check_weights(sample_weight, X)
-        groups = validate_groups(groups, np.empty(X.shape[0]))
+        groups = validate_groups(groups, X.shape[0])
         evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
         self.evidence_ = evidence
         warn_of_held_out_rows(evidence.held_out_, self)

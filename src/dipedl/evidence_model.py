@@ -307,7 +307,6 @@ class EvidenceModel(BaseEstimator):
             Rows that made the density; default: those of `fit_density`.
         """
         self.n_ = self.n_ if n is None else n
-        self.spread_ = getattr(self, "spread_", None)
         held_out = replace(held_out, Z=None).sort()
         self.offset_ = held_out.threshold(self.false_alarm_rate)
         # Without labels the calibrator of an earlier fit stays.

@@ -417,7 +417,8 @@ def _fit_fold(
             Z, Z_held = compute_features(features, X), compute_features(features, X_held)
         classifier = whole.classifier
         if classifier is not None:
-            classifier = classifier.refit(X, y[train], w_train)
+            template, classes = classifier.template, classifier.classes
+            classifier = FittedClassifier.fit(template, classes, X, y[train], w_train)
             watch.say(f"fold: classifier fitted on {len(train)} rows")
         # Settings that were selected on all classes fit a fold only if it has all classes.
         complete = len(np.unique(y[train])) == len(np.unique(y))
@@ -480,11 +481,11 @@ def predict_held_out(
     density, parts, pseudo_outliers, outliers = whole.density, [], None, None
     ensemble = isinstance(density, DensityEnsemble)
     for fold in folds:
-        P, score = fold.proba(fold.X), fold.density
+        P, fitted = fold.proba(fold.X), fold.density
         if ensemble and pseudo_outliers is None:
             pseudo_outliers, outlier_proba = fold.score_pseudo_outliers(random_state)
-        scored = score.component_scores(fold.Z, P) if ensemble else log_density(score, fold.Z, P)
-        parts.append((scored, getattr(score, "failed_", {}), P, fold.y, fold.w, fold.rows))
+        scored = fitted.component_scores(fold.Z, P) if ensemble else log_density(fitted, fold.Z, P)
+        parts.append((scored, getattr(fitted, "failed_", {}), P, fold.y, fold.w, fold.rows))
     scores: Any
     scores, failed, *others = zip(*parts, strict=True)
     proba, labels, weights, rows = (

@@ -321,14 +321,14 @@ def validate_training_rows(
     return X, y, weights, rows
 
 
-def validate_groups(groups: Any, y: Any, rows: np.ndarray | None = None) -> np.ndarray | None:
-    """Return a number for the group of each row of labels y (n,), or of some; None for None.
+def validate_groups(groups: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
+    """Return a number for the group of each of n rows, or of some; None for None.
 
     The numbers follow the sorted names of the groups, not the order of the rows.
     """
     if groups is None:
         return None
-    names = group_names(groups, np.shape(y)[0])
+    names = group_names(groups, n)
     distinct, numbers = np.unique(names if rows is None else names[rows], return_inverse=True)
     if not 1 < len(distinct) < len(numbers):
         what = "one group" if len(distinct) == 1 else "a group of its own for each"
@@ -1170,10 +1170,8 @@ def check_class_counts(y: np.ndarray) -> None:
         )
 
 
-def weight_argument(estimator: Any, weights: np.ndarray | None) -> dict[str, np.ndarray]:
+def weight_argument(estimator: Any, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Return the keyword that passes weights to ``estimator.fit``, within `route_weights`."""
-    if weights is None or isinstance(estimator, FrozenEstimator):
-        return {}
     prefix = ""
     while not _requests_weights(estimator):
         if isinstance(estimator, Pipeline):
@@ -1239,12 +1237,6 @@ class FittedClassifier:
         estimator, known = fit_classifier(template, X, y, keywords)
         return cls(estimator, classes, template, known, categories(X))
 
-    def refit(self, X: Any, y: np.ndarray, w: np.ndarray | None) -> FittedClassifier:
-        """Return the classifier fitted to these rows; itself if it is frozen."""
-        if isinstance(self.template, FrozenEstimator):
-            return self
-        return FittedClassifier.fit(self.template, self.classes, X, y, w)
-
     def proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), shape (n, k); zero for a class it has not seen."""
         P, none = self._estimator_proba(X)
@@ -1266,7 +1258,7 @@ class FittedClassifier:
 
         And the rows (n,) of them that are no probability vectors.
         """
-        X = with_categories(X, self.categories) if self.categories else X
+        X = with_categories(X, self.categories)
         # A row whose numbers overflow is answered as unknown, without a warning.
         with np.errstate(over="ignore", invalid="ignore"):
             with add_remedies(self.estimator, X), one_thread(X):
@@ -1364,7 +1356,7 @@ def _add_remedy(error: Exception, template: Any, X: Any) -> Exception:
     name = type(template).__name__
     parts = named_columns(X)
     levels = [name for name, part in parts if LEVEL in _kinds_of(part) or is_category(part)]
-    empty = [column for column, values in named_columns(X) if missing_entries(values).all()]
+    empty = [name for name, part in parts if missing_entries(part).all()]
     refuse_dates(error, X)
     refuse_infinity(error, X)
     unset = isinstance(error, UnsetMetadataPassedError)
@@ -1470,7 +1462,7 @@ def transform_rows(features: Any, X: Any) -> Any:
     These take longer than a row's prediction.
     """
     if type(features) is StandardScaler and features.with_mean and features.with_std:
-        values = X if isinstance(X, np.ndarray) or not is_frame(X) else X.to_numpy()
+        values = X.to_numpy() if is_frame(X) else X
         plain = type(values) is np.ndarray and values.dtype == np.float64 and len(values) > 0
         if plain and values.shape[1:] == (features.n_features_in_,):
             with np.errstate(over="ignore", invalid="ignore"):

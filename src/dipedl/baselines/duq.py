@@ -96,11 +96,6 @@ class DUQ(Decisions, TorchEstimator):
             raise ValueError("training must have compile=False for DUQ, got compile=True")
         super().check_parameters()
 
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
-        """Check settings and data of a fit."""
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
-        return super().validate_fit(X, y, validation)
-
     def build_network(self, n_outputs: int, seed: int) -> Any:
         """Return an untrained backbone with a kernel per class."""
         generator = torch.Generator("cpu").manual_seed(seed)

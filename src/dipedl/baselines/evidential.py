@@ -119,8 +119,3 @@ class Evidential:
         else:
             check_integer("annealing_epochs", length, 0)
         check_number("lambda2", self.lambda2, "> 0", lambda x: x > 0)
-
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
-        """Check settings and data of a fit."""
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
-        return super().validate_fit(X, y, validation)  # type: ignore[misc]

@@ -96,11 +96,6 @@ class FEDL(Decisions, TorchEstimator):
         check_integer("n_layers", self.n_layers)
         super().check_parameters()
 
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
-        """Check settings and data of a fit."""
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
-        return super().validate_fit(X, y, validation)
-
     def build_network(self, n_outputs: int, seed: int) -> Network:
         """Return an untrained network with three heads on the features of the backbone."""
         generator = torch.Generator("cpu").manual_seed(seed)

@@ -137,12 +137,12 @@ class GEN(Decisions, PostHoc):
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Generalised entropy of the prediction for each input X (n, d), >= 0, shape (n,)."""
-        P = self.predict_proba(X)
-        others = 1 - np.sort(P, axis=1)[:, ::-1]
+        P = np.sort(self.predict_proba(X), axis=1)[:, ::-1]
+        others = 1 - P
         # as a difference from one, what the largest leaves would be 0 for every confident row
         others[:, 0] = max_prob(P)
-        P = np.sort(P, axis=1)[:, ::-1][:, : self.n_largest]
-        return np.asarray(((P * others[:, : self.n_largest]) ** self.gamma).sum(axis=1))
+        terms = (P * others)[:, : self.n_largest]
+        return np.asarray((terms**self.gamma).sum(axis=1))
 
 
 class KLMatching(Decisions, PostHoc):

@@ -100,8 +100,7 @@ class SNGP(Decisions, TorchEstimator):
 
     def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
         """Check settings and data of a fit."""
-        for name in ("held_out_", "factor_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("factor_", None)  # of an earlier fit
         return super().validate_fit(X, y, validation)
 
     def build_network(self, n_outputs: int, seed: int) -> Network:

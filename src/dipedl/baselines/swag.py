@@ -102,11 +102,6 @@ class SWAG(Decisions, TorchEstimator):
             raise ValueError("iterates must have at least 2 epochs, for a variance; got 1")
         super().check_parameters()
 
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Check settings and data of a fit."""
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
-        return super().validate_fit(X, y, validation)
-
     def _iterates(self) -> Training:
         if self.iterates is not None and not isinstance(self.iterates, Training):
             raise TypeError(f"iterates must be None or a Training, got {self.iterates!r}")

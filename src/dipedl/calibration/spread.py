@@ -61,8 +61,9 @@ class Spread(BaseEstimator):
       counts.
     - What cannot, because it changes from row to row: the variance of the probabilities over
       training sets, by the delete-d jackknife over the fits of the folds
-      (`dipedl.calibration.Jackknife`). Of a classifier that was not fitted again, the variance that
-      a Gaussian process has when it learns the labels of the held-out rows stands for it.
+      (`dipedl.calibration.jackknife.Jackknife`). Of a classifier that was not fitted again, the
+      variance that a Gaussian process has when it learns the labels of the held-out rows stands
+      for it.
     - The error of a fit of ten parameters to as many rows, which counts where these are few.
 
     Attributes

@@ -125,7 +125,9 @@ class Temperature(BaseEstimator):
         """Class probabilities (n, k) at `temperature_`, of probabilities (n, k)."""
         check_is_fitted(self, "temperature_")
         log_p = log_probabilities(proba)
-        return np.asarray(proba) if self.temperature_ == 1 else _temper(log_p, self.temperature_)
+        if self.temperature_ == 1:
+            return np.asarray(proba)
+        return np.asarray(special.softmax(log_p / self.temperature_, axis=1))
 
 
 class TemperatureFit(NamedTuple):
@@ -185,10 +187,6 @@ def inverse_temperature(temperature: Any, share: Array) -> Array:
     """``1 + share (1 / T - 1)`` where ``T < 1``, for a share of sharpening (n,); else ``1 / T``."""
     xp = namespace(share)
     return 1 + xp.where(temperature < 1, share, 1.0) * (1 / temperature - 1)
-
-
-def _temper(log_p: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
-    return np.asarray(special.softmax(log_p / temperature, axis=1))
 
 
 def _minimum(f: Callable[[float], float], low: float, high: float) -> tuple[float, float]:

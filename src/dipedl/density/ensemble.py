@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..calibration.crossfit import content_folds, fold_pairs
 from ..calibration.pseudo_outliers import draw_pseudo_outliers
 from ..dirichlet import confidence
-from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
+from ..evidence.normalizers import BaseNormalizer, RankNormal, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..inputs import require_fitted, validate_features
 from ..maths.arrays import (
@@ -251,7 +251,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         names = [name for name in scores[0] if name in self.estimators_ or name == CLASSIFIER]
         return {name: np.concatenate([s[name] for s in scores]) for name in names}
 
-    def drop_unsteady(self, folds: Sequence[Mapping[str, Rows]]) -> Self:
+    def drop_unsteady(self, folds: Sequence[Mapping[str, Rows]]) -> None:
         """Drop the candidates whose held-out scores shift from fold to fold by their own spread.
 
         An alarm threshold from the scores of one fold means nothing for another fold, nor for the
@@ -268,7 +268,6 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
                     "fold to fold: a few rows far from all others, or features that repeat one "
                     "another",
                 )
-        return self
 
     def _drop(self, name: str, why: str) -> None:
         del self.estimators_[name]
@@ -442,7 +441,6 @@ class FusedDensity(DensityEnsemble):
                 self.failed_[name] = str(error)
         if not set(self.normal_scores_) - {CLASSIFIER}:
             self._require_an_estimator()
-            raise ValueError(f"no candidate density gives a usable score: {self.failed_}")
         self.with_classifier_ = CLASSIFIER in scores
         self.component_names_ = tuple(self.normal_scores_)
         self.pseudo_outlier_auroc_ = {
@@ -690,11 +688,7 @@ class NormalScores(BaseNormalizer):
         self.knots_, self.normal_scores_, _ = rank_table(scores, weights, name)
         self.scale_ = lower_tail_unit(scores, weights, name)
 
-    def transform(self, log_density: np.ndarray) -> np.ndarray:
-        """Return the normal scores of scores (n,), shape (n,); strictly increasing."""
-        inside = np.minimum(np.maximum(log_density, self.knots_[0]), self.knots_[-1])
-        beyond = (log_density - inside) / self.scale_
-        return np.asarray(np.interp(inside, self.knots_, self.normal_scores_) + beyond)
+    _apply = RankNormal._apply
 
     def leave_one_out(self, scores: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return normal scores of the rows of the fit, shape (m,), each by the ranks of all others.

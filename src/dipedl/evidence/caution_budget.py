@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -266,11 +267,7 @@ class CautionBudget(BaseNormalizer):
                 doubt = np.exp(t - self.log_odds_ - x)
             return loss(1 / (1 + ratio / (1 + doubt)))
 
-        total = weights.sum()
-
-        def average(values: np.ndarray) -> float:
-            return float((values * weights).sum() / total)
-
+        average = partial(_average, weights=weights)
         confidence = float(self.confidence)
         bare = loss(1 / (1 + ratio))
         full_loss = average(bare)
@@ -281,7 +278,7 @@ class CautionBudget(BaseNormalizer):
             # Rounding of a mean must not make free what is not, nor costly what is free.
             cost = now - best - self.budget * share
             mean = average(cost)
-            error = np.sqrt(average((cost - mean) ** 2) / total)
+            error = np.sqrt(average((cost - mean) ** 2) / weights.sum())
             return bool(mean + special.ndtri(confidence) * error <= 1e-12 * unit)
 
         best, lowest, last = bare, full_loss, -np.inf
@@ -323,15 +320,15 @@ def price_unit(bare: np.ndarray, by_prior: np.ndarray, weights: np.ndarray) -> n
     The loss of the bare classifier, or its gain over the prior's loss if that is less; at least the
     cost of answering one row by the prior.
     """
-    total = weights.sum()
-
-    def average(values: np.ndarray) -> float:
-        return float((values * weights).sum() / total)
-
+    average = partial(_average, weights=weights)
     gain = by_prior - bare
-    per_row = average(by_prior) / max(total, 1.0)
+    per_row = average(by_prior) / max(weights.sum(), 1.0)
     share = bare if average(bare) <= average(gain) else gain
     return share if average(share) >= per_row else np.full_like(bare, per_row)
+
+
+def _average(values: np.ndarray, weights: np.ndarray) -> float:
+    return float((values * weights).sum() / weights.sum())
 
 
 def log_loss(proba: np.ndarray, y: np.ndarray, base: np.ndarray) -> Loss:

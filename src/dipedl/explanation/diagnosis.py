@@ -192,7 +192,7 @@ def _another_density(clf: Any) -> str:
 def _compare_scores(held_out: HeldOut, clf: Any) -> Finding:
     """Compare how the score, the classifier and both together rank the held-out errors."""
     # The classifier's own doubt: after a temperature it depends on the score.
-    doubt = max_prob(held_out.proba if held_out.bare_proba is None else held_out.bare_proba)
+    doubt = max_prob(held_out.before_calibration().proba)
     rank = float(stats.spearmanr(-held_out.scores, doubt).statistic) if np.ptp(doubt) > 0 else 0.0
     errors = int(held_out.wrong.sum())
     numbers: Numbers = {"rank_correlation": rank, "errors": errors}

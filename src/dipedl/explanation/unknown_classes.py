@@ -400,9 +400,8 @@ def rehearse_unknown(
     clf, before = last_step(clf)
     _refuse_frozen(clf)
     X = encode_table_rows(clf, X if before is None else before.transform(X))
-    given = y
     X, y, *_ = validate_training_rows(clone(clf), X, y, None)
-    groups = validate_groups(groups, given)
+    groups = validate_groups(groups, len(y))
     if max_rows is not None and check_integer("max_rows", max_rows) < _FEWEST_ROWS:
         raise ValueError(f"max_rows must be at least {_FEWEST_ROWS}, got {max_rows}")
     left_out = _classes_to_leave_out(y, classes)
@@ -558,7 +557,7 @@ def _flag_left_out(
                        "rehearse_unknown")  # fmt: skip
         raise
     held_out, rate = model.evidence_.held_out_, float(clf.false_alarm_rate)
-    bare = held_out.proba if held_out.bare_proba is None else held_out.bare_proba
+    bare = held_out.before_calibration().proba
     doubtful = P.max(axis=1) < alarm_threshold(bare.max(axis=1), rate, held_out.weights)
     flagged = dict(zip(METHODS, (scores < model.offset_, doubtful), strict=False))
     spaces = [(learned, Z)]

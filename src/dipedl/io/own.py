@@ -191,7 +191,7 @@ _MODELS: dict[str, Entry] = {
         _BOUNDED | {"exhausted_": c.flag, "full_loss_ lowest_loss_ loss_ allowed_loss_": c.real()},
         parameters={
             "budget": c.SHARE,
-            "measure": c.one_of("brier", "nll", "accuracy"),
+            "measure": c.one_of("brier", "nll"),
             "slope": c.SIZE,
             "confidence": c.number(0.5, 1),
         },

@@ -251,6 +251,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: Any, validation: Any
     ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
         """Inputs in float32 and class numbers; sets `classes_` and the shapes."""
+        self.__dict__.pop("held_out_", None)  # of an earlier fit
         self.check_parameters()
         X, y = float32_rows(self, X, y)
         check_classification_targets(y)
