@@ -16,7 +16,7 @@ from harness import RESULTS
 from jinja2 import Template
 from matplotlib.figure import Figure
 from pandas import DataFrame
-from write_pages import CLASSIFIERS, verify_metrics
+from write_pages import CLASSIFIERS, looked_at, verify_metrics
 
 from dipedl_bench.report.figures import (
     arrays_from_parts,
@@ -257,6 +257,7 @@ def page_of(suite: str, root: Path) -> str:
     again = {row["method"] for path in receipts_of_suite for row in read_file(path)}
     lines = [line for table in source.tables.values() for line in table.lines]
     known: dict[str, Any] = {"m": source.mean, "value": source.value, "of": source.lines}
+    known["looked_at"] = looked_at(suite)
     known |= {"with_standard_z": source.with_standard_z, "seconds": source.seconds}
     known |= {"images": IMAGES, "cpu_flops": CPU_FLOPS, "gpu_flops": GPU_FLOPS, "augment": AUGMENT}
     known["again"] = ", ".join(sorted({line.title for line in lines if line.name in again}))
@@ -305,7 +306,7 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
         columns.insert(columns.index("brier_id") + 1, "price")
     frame = cells_frame(lines, columns, cell_with_paper, **titles(source.suite))
     for head in {h for h in frame.columns if h.startswith(metric_title("caught_5"))}:
-        frame[head] = frame[head].replace("", NOT_RUN.strip("()"))
+        frame[head] = frame[head].replace("", "not kept")
     frame.insert(1, "seeds", [str(len(line.seeds) or "") for line in lines])
     title = load_suite(source.suite).profile(profile).title
     yield f"Profile `{profile}` ({title}), on {machines(source.rows[profile])}:"
@@ -357,7 +358,7 @@ def sweep(source: Source, section: Section, profile: str) -> Blocks:
         frame[metric_title(metric, **named)] = [sweep_cell(of, metric) for of in lines]
     yield grid(frame)
     seeds, hashes = (", ".join(map(str, derived[key])) for key in ("seeds", "hashes"))
-    yield f"Means over seeds {seeds}, configuration {hashes}."
+    yield f"Profile `{profile}`: means over seeds {seeds}, configuration {hashes}."
     if section.kind == "ablation":
         aurocs = [metric for metric in section.columns if metric.startswith("auroc/")]
         texts = (
@@ -397,7 +398,8 @@ def fusion(source: Source, section: Section, profile: str) -> Blocks:
 
 def histograms(source: Source, section: Section, profile: str) -> Blocks:
     if seeds := ", ".join(map(str, source.parts(profile))):
-        what = f"Shares of images by confidence and by vacuity, DIP-EDL, seed {seeds}"
+        what = "Shares of images by confidence and by vacuity, DIP-EDL"
+        what += f", profile {profile}, seeds {seeds}"
         yield f"![{what}](images/{source.suite}_{profile}_confidence.png)"
 
 
@@ -506,9 +508,9 @@ def measures_and_summary(table: BenchTable) -> Blocks:
         "sets were looked at; and on how many lines the OOD Brier score is worse than the bare "
         "classifier's, with timid classifiers and with others:"
     )
-    datasets, rows = load_suite(table.suite).datasets, []
+    by_look, rows = looked_at(table.suite), []
     for when, title in [*PARTS.items(), ("", "all")]:
-        names = [name for name, data in datasets.items() if data.looked_at == when]
+        names = by_look.get(when, ())
         part = table.pairs[table.pairs.index.isin(names, level="dataset") | (when == "")]
         if len(part):
             rows.append({"pairs": title, **dict(compare_pairs(table, part))})

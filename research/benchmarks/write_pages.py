@@ -20,11 +20,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pandas import DataFrame
 
 from dipedl.writing import write_file
-from dipedl_bench import read_rows
+from dipedl_bench import load_suite, read_rows
 from dipedl_bench.results.files import read_file
 from dipedl_bench.running.verify import ACROSS, EXACT
 from dipedl_bench.studies.toys import load_toys
 from dipedl_bench.tables.provenance import receipts
+from dipedl_bench.tables.table import keep_latest, keep_shared_seeds
 
 DOCS, FOR_USERS = ROOT / "docs", ROOT.parent / "docs"
 #: Pages by template.
@@ -79,6 +80,7 @@ def page(template: str, **values: Any) -> str:
         },
         **{
             "classifiers": CLASSIFIERS,
+            "looked_at": looked_at("defaults"),
             "calls": calls,
             "label": label,
             "verdict": verdict,
@@ -99,10 +101,21 @@ def page_of_toys(root: Path) -> str:
 
 
 @cache
+def looked_at(suite: str) -> dict[str, list[str]]:
+    """Return names of data sets by when their OOD sets were looked at."""
+    found: dict[str, list[str]] = {}
+    for name, data in load_suite(suite).datasets.items():
+        found.setdefault(data.looked_at, []).append(name)
+    return found
+
+
+@cache
 def metrics_of(suite: str) -> DataFrame:
     """Return metrics of networks that two cores can train, by method, classifier and data set."""
     profile = {"spectra": "scarce", "mnist": "gpu"}.get(suite, "cpu")
     rows = read_rows(RESULTS / "bench" / suite / profile)
+    shared = {id(row) for row in keep_shared_seeds(keep_latest(rows["row"]))}
+    rows = rows[rows["row"].map(id).isin(shared)]
     rows = rows.assign(dataset=rows.get("dataset", ""))
     return rows.set_index(["method", "classifier", "dataset"]).filter(regex=r"^metrics\.")
 

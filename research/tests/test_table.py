@@ -76,10 +76,10 @@ def test_only_the_latest_configuration_counts():
     ]
 
 
-def test_order_is_the_paper_s_then_as_run():
-    names = ["energy", "dip-edl-lenet", "dip-edl", "mc-dropout", "edl-published", "edl", "entropy"]
-    table = bench_table([row(name) for name in names])
-    ordered = "edl-published edl mc-dropout dip-edl-lenet dip-edl energy entropy"
+def test_order_is_the_paper_s_then_the_suite_s_then_as_run():
+    names = ["mine", "energy", "dip-edl-lenet", "dip-edl", "mc-dropout", "edl-published", "edl"]
+    table = bench_table([row(name) for name in [*names, "entropy", "another"]])
+    ordered = "edl edl-published mc-dropout dip-edl dip-edl-lenet entropy energy mine another"
     assert [line.name for line in table.lines] == ordered.split()
 
 

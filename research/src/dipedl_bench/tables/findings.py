@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from ..results.scores import SHIFTED_PREFIX
 from ..spec.captions import captions_of
 from .formatting import (
-    duration,
     metric_list,
     paper_text,
     set_title,
@@ -52,10 +51,6 @@ def _beside_paper(line: Line, table: BenchTable) -> Iterator[str]:
         )
     elif cells:
         yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} metrics that it has."
-    if line.cost is not None:  # over all cores: this hardly depends on the number of threads
-        value, unit = duration(line.cost["train_cpu_seconds"]).split()
-        took = f"{float(value):.0f} CPU minutes" if unit == "min" else f"{value} {unit} of CPU time"
-        yield f"One seed trains in {took}, classifier and density together."
     for ood in table.ood:
         name = f"auroc/{ood}"
         if above := lines_above(table, line, name):

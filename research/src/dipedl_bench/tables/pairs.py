@@ -139,7 +139,7 @@ def summary(table: BenchTable) -> DataFrame:
 SUMMARY: dict[str, Callable[..., str]] = {
     "lines": lambda s: str(s.lines),
     "AUROC": lambda s: three_decimals(s.auroc),
-    "caught at 5 %": lambda s: three_decimals(s.caught) if np.isfinite(s.caught) else "not yet run",
+    "caught at 5 %": lambda s: three_decimals(s.caught) if np.isfinite(s.caught) else "not kept",
     "bare AUROC there": lambda s: three_decimals(s.auroc_bare),
     "difference": lambda s: with_sign(s.auroc - s.auroc_bare),
     "worst line": lambda s: with_sign(s.worst),

@@ -215,8 +215,8 @@ class BenchTable:
 
     `n` is the number of rows of each split: "validation", "test", "ood/<name>", "shifted/<name>";
     of several data sets, those of the first row. `lines` are the paper's methods in its order, then
-    the others as they were run; `trivial` the detectors that need no model. `shifted` are sets of
-    labelled rows from elsewhere. `note` says what the data are, if they resemble other data.
+    the others as the suite names them; `trivial` the detectors that need no model. `shifted` are
+    sets of labelled rows from elsewhere. `note` says what the data are, if they resemble others.
     `groups` are the OOD sets behind "near_ood" and "far_ood", means over sets; empty where the
     suite does not say which are near.
     """
@@ -375,14 +375,20 @@ def bench_table(rows: Iterable[Row], suite: Suite | None = None) -> BenchTable:
     groups = {"near_ood": suite.near, "far_ood": suite.far} if suite else {}
     groups = {g: there for g, of in groups.items() if (there := tuple(s for s in of if s in ood))}
     lines = [_line(of_method, bare, groups) for of_method in methods.values()]
-    order = list(_names_of_paper(kinds[0][0]))
-    lines.sort(key=lambda line: order.index(line.paper) if line.paper else len(order))
+    order, named = list(_names_of_paper(kinds[0][0])), list(suite.methods) if suite else []
+
+    def place(line: Line) -> tuple[int, int]:
+        """Methods of the paper in its order, then the others as the suite names them."""
+        of_paper = order.index(line.paper) if line.paper else len(order)
+        return of_paper, named.index(line.name) if line.name in named else len(named)
+
+    lines.sort(key=place)
     sizes = latest[0].get("n", {})
     # as the suite names the sets, as far as the row knows; files lie in another order
-    named = list(latest[0].get("config", {}).get("data", {}).get("ood", ()))
+    sets = list(latest[0].get("config", {}).get("data", {}).get("ood", ()))
     return BenchTable(
         *kinds[0],
-        ood=tuple(sorted(ood, key=lambda s: named.index(s) if s in named else len(named))),
+        ood=tuple(sorted(ood, key=lambda s: sets.index(s) if s in sets else len(sets))),
         n=sizes,
         lines=tuple(lines),
         shifted=_names_with(sizes, SHIFTED_PREFIX),
