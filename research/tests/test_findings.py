@@ -59,7 +59,7 @@ def test_who_ranks_better_is_named_with_numbers(table):
     assert not [s for s in shortfalls(made) if "single pass" in s]
     cells |= {"dip_edl_default": all_at(0.9), "edl": all_at(0.95), "max_softmax": all_at(0.99)}
     made = with_cells(table, **cells | {"deep_ensemble": all_at(0.8)})
-    assert "these are above: MAX-SOFTMAX (0.9900), EDL (0.9500)." in findings(made)[0]
+    assert "these have a higher mean: MAX-SOFTMAX (0.9900), EDL (0.9500)." in findings(made)[0]
     (short,) = (s for s in shortfalls(made) if "single pass" in s)
     assert short.count("2 rank better, by up to 0.0900") == 3
 

@@ -100,7 +100,7 @@ def _rank_sentence(table: BenchTable, line: Line, ood: str) -> str:
     single = [_with_number(other, name) for other in above if other.passes == 1]
     several = [_with_number(other, name) for other in above if other.passes > 1]
     text += (
-        f". Of the methods with a single pass these are above: {_first_names(single)}."
+        f". Of the methods with a single pass these have a higher mean: {_first_names(single)}."
         if single
         else ". No other method with a single pass ranks it better."
     )
