@@ -182,7 +182,7 @@ class Decisions:
         indices = None if labels is None else FittedClassifier(None, self.classes_).indices(labels)
         source = f"{X.shape[0]} held-out inputs"
         weights = check_weights(sample_weight, X)
-        groups = validate_groups(groups, X.shape[0])
+        groups = validate_groups(groups, np.empty(X.shape[0]))
         held_out = HeldOut(scores, source, weights, P, indices, origin="given")
         if groups is not None:
             held_out = held_out.in_groups(groups, self.false_alarm_rate)

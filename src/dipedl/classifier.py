@@ -272,7 +272,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             )
         labels = y
         X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
-        groups = validate_groups(groups, len(labels), rows)
+        groups = validate_groups(groups, labels, rows)
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         totals = class_totals(y, weights, classes)
@@ -323,7 +323,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
         weights = check_weights(sample_weight, X)
-        groups = validate_groups(groups, X.shape[0])
+        groups = validate_groups(groups, np.empty(X.shape[0]))
         evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
         self.evidence_ = evidence
         warn_of_held_out_rows(evidence.held_out_, self)

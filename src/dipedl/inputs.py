@@ -321,14 +321,14 @@ def validate_training_rows(
     return X, y, weights, rows
 
 
-def validate_groups(groups: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
-    """Return a number for the group of each of n rows, or of some; None for None.
+def validate_groups(groups: Any, y: Any, rows: np.ndarray | None = None) -> np.ndarray | None:
+    """Return a number for the group of each row of labels y (n,), or of some; None for None.
 
     The numbers follow the sorted names of the groups, not the order of the rows.
     """
     if groups is None:
         return None
-    names = group_names(groups, n)
+    names = group_names(groups, np.shape(y)[0])
     distinct, numbers = np.unique(names if rows is None else names[rows], return_inverse=True)
     if not 1 < len(distinct) < len(numbers):
         what = "one group" if len(distinct) == 1 else "a group of its own for each"

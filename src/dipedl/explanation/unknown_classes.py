@@ -401,7 +401,7 @@ def rehearse_unknown(
     _refuse_frozen(clf)
     X = encode_table_rows(clf, X if before is None else before.transform(X))
     X, y, *_ = validate_training_rows(clone(clf), X, y, None)
-    groups = validate_groups(groups, len(y))
+    groups = validate_groups(groups, y)
     if max_rows is not None and check_integer("max_rows", max_rows) < _FEWEST_ROWS:
         raise ValueError(f"max_rows must be at least {_FEWEST_ROWS}, got {max_rows}")
     left_out = _classes_to_leave_out(y, classes)
