@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..calibration.crossfit import content_folds, fold_pairs
 from ..calibration.pseudo_outliers import draw_pseudo_outliers
 from ..dirichlet import confidence
-from ..evidence.normalizers import BaseNormalizer, RankNormal, lower_tail_unit, rank_table
+from ..evidence.normalizers import BaseNormalizer, lower_tail_unit, rank_table
 from ..features.scaling import FEW, RANGES, limits, outside_of
 from ..inputs import require_fitted, validate_features
 from ..maths.arrays import (
@@ -688,7 +688,11 @@ class NormalScores(BaseNormalizer):
         self.knots_, self.normal_scores_, _ = rank_table(scores, weights, name)
         self.scale_ = lower_tail_unit(scores, weights, name)
 
-    _apply = RankNormal._apply
+    def transform(self, log_density: np.ndarray) -> np.ndarray:
+        """Return the normal scores of scores (n,), shape (n,); strictly increasing."""
+        inside = np.minimum(np.maximum(log_density, self.knots_[0]), self.knots_[-1])
+        beyond = (log_density - inside) / self.scale_
+        return np.asarray(np.interp(inside, self.knots_, self.normal_scores_) + beyond)
 
     def leave_one_out(self, scores: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return normal scores of the rows of the fit, shape (m,), each by the ranks of all others.

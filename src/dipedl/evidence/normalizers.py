@@ -9,7 +9,7 @@ from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs import check_weights, prior_vector, require_fitted
+from ..inputs import check_weights, prior_vector
 from ..maths.arrays import Array, check_positive_number, check_rate, float_array, namespace
 from ..protocols import atomic
 
@@ -107,7 +107,8 @@ class BaseNormalizer(BaseEstimator):
 
     def transform(self, log_density: np.ndarray) -> np.ndarray:
         """Normalised log-density z, shape (n,); strictly increasing in `log_density`."""
-        require_fitted(self, "source_")
+        if not hasattr(self, "source_"):
+            check_is_fitted(self, "source_")
         return self._apply(np.asarray(log_density, dtype=np.float64))
 
     def _learn(self, scores: np.ndarray, weights: np.ndarray) -> None:
