@@ -123,30 +123,29 @@ class NotComputableError(ValueError):
     """A part of a model cannot compute with the numbers of a row."""
 
 
-def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+def check_weights(sample_weight: Any, X: Any, name: str = "sample_weight") -> np.ndarray | None:
     """Return weights (n,) as float64, 0 <= w <= 2**53 with a positive sum; None for None."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, str):
         raise ValueError(
-            f"sample_weight must hold a number for each row, got {sample_weight!r}; weights by "
-            "class are class_weight of the classifier"
+            f"{name} must hold a number for each row, got {sample_weight!r}; weights by class are "
+            "class_weight of the classifier"
         )
-    numbers = float_array("sample_weight", sample_weight)
+    numbers = float_array(name, sample_weight)
     weights = np.full(X.shape[:1], numbers) if numbers.ndim == 0 else numbers
     if weights.shape != X.shape[:1]:
         raise ValueError(
-            f"sample_weight must have a number for each row, shape {X.shape[:1]}, got "
-            f"{weights.shape}"
+            f"{name} must have a number for each row, shape {X.shape[:1]}, got {weights.shape}"
         )
     bad = np.flatnonzero(~((weights >= 0) & (weights <= _MOST_COPIES)))
     if len(bad):
         raise ValueError(
-            f"sample_weight must be >= 0 and at most 2**53, got {float(weights[bad[0]])!r} at row "
+            f"{name} must be >= 0 and at most 2**53, got {float(weights[bad[0]])!r} at row "
             f"{bad[0]}: a weight counts its row that often; divide all weights by one number"
         )
     if not weights.sum() > 0:
-        raise ValueError("sample_weight must have a positive sum, got all zeros")
+        raise ValueError(f"{name} must have a positive sum, got all zeros")
     return weights
 
 
@@ -405,6 +404,18 @@ def validate_calibration_rows(
         return X, None
     _refuse_other_labels("y of the calibration rows", y, "fit", classes)
     return X, y
+
+
+def validate_counts(
+    X: Any, y: np.ndarray | None, sample_weight: Any, groups: Any
+) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """Return held-out inputs, labels, weights and groups, checked, of the rows that count."""
+    weights, rows = check_weights(sample_weight, X), None
+    n = X.shape[0]
+    if weights is not None and (weights == 0).any():
+        rows = np.flatnonzero(weights > 0)
+        X, y, weights = _safe_indexing(X, rows), None if y is None else y[rows], weights[rows]
+    return X, y, weights, validate_groups(groups, np.empty(n), rows)
 
 
 def encode_table_rows(model: Any, X: Any) -> Any:

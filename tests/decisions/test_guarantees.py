@@ -8,9 +8,11 @@ from dipedl.decisions import (
     Rejection,
     conformal_p_values,
     conformal_quantile,
+    expected_costs,
     prediction_sets,
     reject_curve,
     risk_upper_bound,
+    unknown_probability,
 )
 from dipedl.evidence import alarm_threshold
 
@@ -29,6 +31,29 @@ def test_a_weight_counts_a_row_that_often(rng):
     w = rng.integers(0, 4, 30)
     expected = conformal_p_values(new, np.repeat(held, w))
     np.testing.assert_allclose(conformal_p_values(new, held, w), expected, rtol=1e-14)
+
+
+def test_a_class_whose_rows_weigh_nothing_is_one_without_rows(rng):
+    held, y, P = rng.normal(size=30), np.arange(30) % 3, rng.dirichlet(np.ones(3), 30)
+    w = np.where(y == 1, 0.0, 2.0)
+    some, counted = w > 0, {"weights": w[w > 0]}
+    np.testing.assert_array_equal(
+        conformal_p_values(held, held, w, labels=y),
+        conformal_p_values(held, held[some], labels=y[some], **counted),
+    )
+    sets = prediction_sets(P, P, y, coverage=0.7, weights=w, by_class=True)
+    of_some = prediction_sets(P, P[some], y[some], coverage=0.7, by_class=True, **counted)
+    np.testing.assert_array_equal(sets, of_some)
+    assert sets[:, 1].all() and not sets.all()
+
+
+def test_the_probability_of_an_unknown_input_at_the_ends():
+    p = np.array([0.0, 1e-300, 0.5, 1.0])
+    q = unknown_probability(p, 0.1, 0.6)
+    law = stats.beta(np.log(0.6) / np.log(0.05), 1)
+    expected = 0.1 * law.pdf(p[1:]) / (0.1 * law.pdf(p[1:]) + 0.9)
+    np.testing.assert_allclose(q, [1.0, *expected], rtol=1e-12)
+    assert (unknown_probability(p, 0.0) == 0).all()
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])
@@ -357,6 +382,10 @@ def test_filled_puts_a_marker_of_any_type():
     numbers = Rejection(np.array([3, 4]), accepted, 0.1, "total", risk=0.05)
     assert numbers.fill(-1).tolist() == [3, -1] and numbers.fill(-1).dtype.kind == "i"
     assert numbers.fill(None).tolist() == [3, None]
+    for dtype in (np.int8, np.uint8, np.int16):  # a marker that these cannot hold
+        small = Rejection(np.array([3, 4], dtype), accepted, 0.1, "total", risk=0.05)
+        assert small.fill(-99_999).tolist() == [3, -99_999]
+        assert small.fill(70_000).tolist() == [3, 70_000]
     words = Rejection(np.array(["cat", "dog"]), accepted, 0.1, "total", coverage=0.9)
     assert words.fill("unknown").tolist() == ["cat", "unknown"]
     assert words.fill(-1).tolist() == ["cat", -1]
@@ -383,17 +412,24 @@ CASES = [
     (conformal_p_values, ([NAN], [0.0]), "scores must not hold NaN, got it at row 0"),
     (conformal_p_values, ([0.0], [1.0, NAN]), "held_out must not hold NaN, got it at row 1"),
     (conformal_p_values, ([[0.0]], [0.0]), r"scores must hold one number a row.*\(1, 1\)"),
-    (conformal_p_values, ([0.0], [0.0, 1.0], [1.0, -1.0]), "sample_weight must be >= 0"),
+    (conformal_p_values, ([0.0], [0.0, 1.0], [1.0, -1.0]), "^weights must be >= 0"),
     (
         lambda: conformal_p_values([0.0], [0.0, 1.0], labels=[1]),
         (),
         r"labels must hold a class for each held-out score, shape \(2,\), got shape \(1,\)",
     ),
+    (lambda: conformal_p_values([0.0], [0.0, 1.0], labels=[1, NAN]), (), "^labels must .*gaps"),
+    (unknown_probability, ([-0.1], 0.5), r"p_values must lie in \[0, 1\], got -0.1"),
+    (unknown_probability, ([NAN], 0.5), "p_values must not hold NaN"),
+    (expected_costs, ([[0.5, 0.5]], np.eye(3)), r"costs must have shape \(2, 2\)"),
+    (expected_costs, ([0.5, 0.5], np.eye(2)), r"proba must have shape \(n, k\)"),
+    (conformal_quantile, ([0.0, 1.0], 0.5, [0.0, 0.0]), "^weights must have a positive sum"),
+    (prediction_sets, {"weights": [1.0]}, "^weights must have"),
     (prediction_sets, {"coverage": 1.0}, "coverage must be strictly .*got 1.0"),
     (prediction_sets, {"method": "raps"}, r"method must be one of \['aps', 'lac'\], got 'raps'"),
-    (prediction_sets, {"held_out_labels": [0, 1, 2]}, r"y must hold .*0\.\.1, got 0\.\.2"),
-    (prediction_sets, {"held_out_labels": [0, 1]}, "y must hold 3 integer class indices"),
-    (prediction_sets, {"held_out_labels": [0.0, 1.0, 1.0]}, "y must hold 3 integer class"),
+    (prediction_sets, {"held_out_labels": [0, 1, 2]}, r"^held_out_labels must .*0\.\.1, got 0\.\.2"),
+    (prediction_sets, {"held_out_labels": [0, 1]}, "^held_out_labels must hold 3 integer"),
+    (prediction_sets, {"held_out_labels": [0.0, 1.0, 1.0]}, "^held_out_labels must hold 3"),
     (prediction_sets, {"proba": [[0.2, 0.3, 0.5]]}, "the same classes, got 3 and 2 columns"),
     (prediction_sets, {"proba": [[3.0, -1.0]]}, "proba must hold finite probabilities >= 0"),
     (prediction_sets, {"held_out_proba": [[2.0, 1.0]] * 3}, "rows of held_out_proba must sum to 1"),

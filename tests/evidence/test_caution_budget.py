@@ -147,6 +147,12 @@ def test_a_weight_repeats_a_row_and_zero_removes_it(measure, rng):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-9)
 
 
+def test_one_weight_is_that_of_every_row(rng):
+    rows = held_out(rng, 150)
+    one, each = (fitted(CautionBudget(0.05), *rows, weights=w) for w in (2.0, np.full(150, 2.0)))
+    assert one.loss_ == each.loss_ and one.n_ == 300
+
+
 @pytest.mark.parametrize("measure", list(MEASURES))
 def test_a_budget_of_zero_spends_nothing(measure, rng):
     s, proba, y = held_out(rng, 1000)

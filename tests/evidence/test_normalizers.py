@@ -264,6 +264,18 @@ CASES = [
         ValueError,
         "scores must hold a finite number",
     ),
+    (lambda: alarm_threshold(np.array([1.0, NAN]), 0.5), ValueError, "log_density.*NaN.*row 1"),
+    (lambda: weighted_quantile(np.array([NAN, 1.0]), 0.5), ValueError, "values.*NaN.*row 0"),
+    *(
+        (lambda f=f, w=w: f(np.array([1.0, 2.0]), 0.5, w), ValueError, f"^weights must {message}")
+        for f in (alarm_threshold, weighted_quantile)
+        for w, message in (
+            ([1.0, -1.0], "be >= 0"),
+            ([1.0, NAN], "be >= 0"),
+            ([0.0, 0.0], "have a positive sum"),
+            ([1.0], r"have .*\(2,\)"),
+        )
+    ),
 ]
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..maths.arrays import check_number, check_rate, float_array
+from ..maths.arrays import check_number, check_proba, check_rate, float_array
+from .p_values import score_array
+from .rejection import fill_labels
 
 __all__ = ["Decision", "cost_matrix", "expected_costs", "unknown_probability"]
 
@@ -64,9 +66,7 @@ class Decision:
 
     def fill(self, marker: Any) -> np.ndarray:
         """The labels with `marker` in place of those not to give, shape (n,)."""
-        same = np.asarray(marker).dtype.kind == self.labels.dtype.kind
-        labels = self.labels if same else self.labels.astype(object)
-        return np.where(self.accepted, labels, marker)
+        return fill_labels(self.labels, self.accepted, marker)
 
     def expected_cost(self, unknown: float = 0.0, caught: float = 0.0) -> float:
         """Return the mean cost of inputs of which a share is unknown, and a share of that caught.
@@ -160,7 +160,8 @@ def expected_costs(proba: npt.ArrayLike, costs: npt.ArrayLike) -> np.ndarray:
     >>> expected_costs([[0.75, 0.25]], [[0, 5], [20, 0]])
     array([[5.  , 3.75]])
     """
-    return np.asarray(np.asarray(proba, float) @ np.asarray(costs, float))
+    P = check_proba("proba", proba)
+    return np.asarray(P @ cost_matrix(P.shape[1], costs=costs))
 
 
 def unknown_probability(
@@ -172,13 +173,13 @@ def unknown_probability(
     :math:`\kappa p^{\kappa - 1}`, the calibrator of p-values to Bayes factors, with :math:`\kappa`
     such that a share `caught` lies below `rate`.
 
-    .. math:: q(p) = \frac{\pi \kappa p^{\kappa - 1}}{\pi \kappa p^{\kappa - 1} + 1 - \pi},
+    .. math:: q(p) = \frac{\pi \kappa}{\pi \kappa + (1 - \pi) p^{1 - \kappa}},
               \qquad \kappa = \min(1, \log(\text{caught}) / \log(\text{rate}))
 
     Parameters
     ----------
     p_values : array-like, shape (n,)
-        As `conformal_p_values` gives them.
+        As `conformal_p_values` gives them, in [0, 1].
     unknown : float
         Share of unknown inputs, pi, in [0, 1).
     caught : float, default=0.5
@@ -200,8 +201,14 @@ def unknown_probability(
     """
     share = check_number("unknown", unknown, "finite and in [0, 1)", lambda value: 0 <= value < 1)
     power = check_number("caught", caught, "finite and in [0, 1]", lambda value: 0 <= value <= 1)
-    level = check_rate(rate, "rate")
+    level, p = check_rate(rate, "rate"), score_array("p_values", p_values)
+    if ((p < 0) | (p > 1)).any():
+        raise ValueError(
+            f"p_values must lie in [0, 1], got {p.min():g} to {p.max():g}; give those of "
+            "conformal_p_values, not scores"
+        )
     # A flag that catches no more than it does of known inputs says nothing.
     exponent = np.log(power) / np.log(level) if power > level else 1.0
-    density = exponent * np.asarray(p_values, dtype=np.float64) ** (exponent - 1)
-    return np.asarray(share * density / (share * density + 1 - share))
+    known = (1 - share) * p ** (1 - exponent)
+    total = share * exponent + known
+    return np.divide(share * exponent, total, out=np.zeros(len(p)), where=total > 0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..inputs import check_weights
+from ..inputs import check_weights, missing_entries
 from ..maths.arrays import float_array
 from ..maths.scores import round_down, round_up
 from ..maths.seeds import check_seed
@@ -77,12 +77,13 @@ def conformal_p_values(
     w = weights_or_ones(weights, reference)
     if labels is not None:
         classes = np.asarray(labels)
-        if classes.shape != reference.shape:
+        gaps = classes.shape == reference.shape and missing_entries(classes).any()
+        if classes.shape != reference.shape or gaps:
             raise ValueError(
                 f"labels must hold a class for each held-out score, shape {reference.shape}, got "
-                f"shape {classes.shape}"
+                f"shape {classes.shape}{' with gaps; leave such rows out' * bool(gaps)}"
             )
-        parts = (classes == c for c in np.unique(classes))
+        parts = (classes == c for c in np.unique(classes[w > 0]))
         own = [conformal_p_values(new, reference[c], w[c], random_state) for c in parts]
         return np.asarray(np.max(own, axis=0))
     order = np.argsort(reference, kind="stable")
@@ -116,5 +117,5 @@ def held_out_array(name: str, values: Any) -> np.ndarray:
 
 def weights_or_ones(weights: Any, rows: np.ndarray) -> np.ndarray:
     """Return how many inputs each row stands for, shape (n,)."""
-    checked = check_weights(weights, rows)
+    checked = check_weights(weights, rows, "weights")
     return np.ones(len(rows)) if checked is None else checked

@@ -97,9 +97,15 @@ class Rejection:
 
     def fill(self, marker: Any) -> np.ndarray:
         """The labels with `marker` in place of those rejected, shape (n,)."""
-        same = np.asarray(marker).dtype.kind == self.labels.dtype.kind
-        labels = self.labels if same else self.labels.astype(object)
-        return np.where(self.accepted, labels, marker)
+        return fill_labels(self.labels, self.accepted, marker)
+
+
+def fill_labels(labels: np.ndarray, accepted: np.ndarray, marker: Any) -> np.ndarray:
+    """Return labels (n,), and the marker where they are not accepted; objects if kinds differ."""
+    # As an array it has a dtype of its own: labels of int8 would make 25 of -999.
+    mark = np.asarray(marker)
+    same = mark.dtype.kind == labels.dtype.kind
+    return np.where(accepted, labels if same else labels.astype(object), mark)
 
 
 def risk_upper_bound(errors: npt.ArrayLike, n: npt.ArrayLike, confidence: float) -> np.ndarray:

@@ -150,13 +150,15 @@ def prediction_sets(
             f"{held_out.shape[1]} columns"
         )
     check_choice("method", method, _SCORES)
-    score, labels = _SCORES[method], class_indices(held_out_labels, *held_out.shape)
+    score, labels = _SCORES[method], class_indices(
+        held_out_labels, *held_out.shape, "held_out_labels"
+    )
     of_label = score(held_out)[np.arange(len(held_out)), labels]
     threshold: Any
     if by_class:
         w, own = weights_or_ones(weights, of_label), labels == np.arange(P.shape[1])[:, None]
         threshold = np.array(
-            [conformal_quantile(of_label[c], coverage, w[c]) if c.any() else np.inf for c in own]
+            [conformal_quantile(of_label[c], coverage, w[c]) if w[c].any() else np.inf for c in own]
         )
     else:
         threshold = conformal_quantile(of_label, coverage, weights)

@@ -449,22 +449,18 @@ def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None =
         raise ValueError("values must not be empty")
     if not 0 < q <= 1:
         raise ValueError(f"q must lie in (0, 1], got {q!r}")
-    ascending, cumulative = _ascending(np.asarray(values), weights)
+    ascending, cumulative = _ascending("values", np.asarray(values), weights)
     # A hair below: q * total must not jump to the next element by the last bit of the sum.
     position = np.searchsorted(cumulative, q * cumulative[-1] * (1 - 1e-12), side="left")
     return float(ascending[min(position, len(values) - 1)])
 
 
-def _ascending(values: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+def _ascending(name: str, values: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return values (n,) in ascending order, and the sum of the weights up to each."""
-    w = np.ones(len(values)) if weights is None else weights
-    if type(w) is not np.ndarray or w.dtype != np.float64:
-        w = float_array("weights", w)
-    if w.shape != values.shape:
-        raise ValueError(
-            f"weights must have a number for each score, shape {values.shape}, got {w.shape}; "
-            "leave them out if each counts once"
-        )
+    if np.isnan(values).any():
+        raise ValueError(f"{name} must not hold NaN, got it at row {np.isnan(values).argmax()}")
+    checked = check_weights(weights, values, "weights")
+    w = np.ones(len(values)) if checked is None else checked
     order = np.argsort(values, kind="stable")
     return values[order], np.cumsum(w[order])
 
@@ -496,7 +492,7 @@ def alarm_threshold(
     values = np.asarray(log_density)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"log_density must be a non-empty 1-d array, got shape {values.shape}")
-    ascending, cumulative = _ascending(values, weights)
+    ascending, cumulative = _ascending("log_density", values, weights)
     allowed = rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1
     if allowed < 0:
         return -np.inf

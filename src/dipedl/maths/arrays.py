@@ -134,17 +134,17 @@ def counts_like(counts: Array, like: Array) -> Array:
     return counts
 
 
-def class_indices(y: Array, n: int, k: int) -> np.ndarray:
+def class_indices(y: Array, n: int, k: int, name: str = "y") -> np.ndarray:
     """Labels as n class indices 0..k-1, checked."""
-    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else drop_mask("y", y))
+    y = np.asarray(y.detach().cpu().numpy() if is_tensor(y) else drop_mask(name, y))
     if y.shape != (n,) or y.dtype.kind not in "iu":
         raise ValueError(
-            f"y must hold {n} integer class indices, got shape {y.shape} of dtype {y.dtype}; "
+            f"{name} must hold {n} integer class indices, got shape {y.shape} of dtype {y.dtype}; "
             "map labels with np.searchsorted(classes, labels)"
         )
     if n and (y.min() < 0 or y.max() >= k):
         raise ValueError(
-            f"y must hold class indices 0..{k - 1}, got {y.min()}..{y.max()}: labels of no known "
+            f"{name} must hold class indices 0..{k - 1}, got {y.min()}..{y.max()}: labels of no known "
             "class; number the classes from 0"
         )
     return np.asarray(y)
