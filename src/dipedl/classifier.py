@@ -26,12 +26,12 @@ from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
     PRIOR,
     FittedClassifier,
-    check_weights,
     class_totals,
     clone_classifier,
     known_classes,
     prior_of_rows,
     validate_calibration_rows,
+    validate_counts,
     validate_groups,
     validate_inputs,
     validate_training_rows,
@@ -322,8 +322,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         X, labels = validate_calibration_rows(self, (X, y), self.classes_)
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
-        weights = check_weights(sample_weight, X)
-        groups = validate_groups(groups, np.empty(X.shape[0]))
+        X, labels, weights, groups = validate_counts(X, labels, sample_weight, groups)
         evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
         self.evidence_ = evidence
         warn_of_held_out_rows(evidence.held_out_, self)

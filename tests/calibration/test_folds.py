@@ -1,6 +1,7 @@
 """Folds, hashes of rows, copies: what is held out of a fit, and what in-sample statistics do."""
 
 import warnings
+from copy import copy
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -9,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs, make_classification
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -21,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
 from dipedl import DIPClassifier
+from dipedl.baselines import MaxSoftmax
 from dipedl.calibration.crossfit import content_folds, row_hash
 from dipedl.density import GDADensity, KNNDensity
 from dipedl.density.base import leave_one_out
@@ -37,6 +40,11 @@ def test_equal_rows_have_equal_hashes_whatever_their_place(rng):
     order = rng.permutation(3000)
     np.testing.assert_array_equal(row_hash(X[order]), h[order])
     np.testing.assert_array_equal(row_hash(np.array([[0.0]])), row_hash(np.array([[-0.0]])))
+    for row in (lambda gap: np.array([[gap, 1.0]]), lambda gap: sparse.csr_matrix([[gap, 1.0]])):
+        gaps = [row_hash(row(gap)) for gap in (np.nan, -np.nan, np.inf - np.inf)]
+        assert len(np.unique(gaps)) == 1
+    text = [row_hash(np.array([["a", gap]], object)) for gap in (None, np.nan, -np.nan)]
+    assert len(np.unique(text)) == 1
     assert (row_hash(X, 1) != h).any()
 
 
@@ -458,6 +466,26 @@ def test_calibration_rows_that_were_given_to_fit_are_warned_of(tmp_path):
     half = [np.concatenate([a[:250], b[:250]]) for a, b in zip(seen, new, strict=True)]
     (text,) = said(lambda: clf.calibrate(*half))
     assert "50% of them given to fit too" in text
+
+
+@pytest.mark.parametrize("by_group", [False, True])
+@pytest.mark.parametrize("model", [DIPClassifier(GaussianNB(), GDADensity()), MaxSoftmax()])
+def test_calibration_rows_of_weight_zero_are_as_if_not_given(model, by_group):
+    """Also rows of the fit: what is in no statistic was not seen before."""
+    (X, y), (new, y_new) = noisy(0)
+    model = clone(model).fit(X, y)
+    both, labels = np.r_[X, new], np.r_[y, y_new]
+    w = np.r_[np.zeros(len(X)), np.tile([1.0, 2.0], len(new) // 2)]
+    groups = np.arange(len(both)) // 5 if by_group else None
+    one, other = copy(model), copy(model)
+    assert said(lambda: one.calibrate(both, labels, w, groups=groups)) == []
+    other.calibrate(new, y_new, w[len(X) :], groups=groups[len(X) :] if by_group else None)
+    found, expected = one.held_out_rows(), other.held_out_rows()
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    assert (found.source, found.origin) == (expected.source, expected.origin)
+    assert found.design_effect == expected.design_effect
+    if model.has_evidence:
+        assert one.spread_.strength_ == other.spread_.strength_
 
 
 def test_new_rows_of_a_few_categories_repeat_old_ones_by_chance(rng):

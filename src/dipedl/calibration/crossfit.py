@@ -70,8 +70,10 @@ def _sparse_sums(X: Any, factors: np.ndarray) -> np.ndarray:
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
-    # + 0.0 turns -0.0 into 0.0.
-    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)
+    # + 0.0 turns -0.0 into 0.0, and is a copy; the NaN of log(-1) has other bits than np.nan.
+    values = np.ascontiguousarray(values + 0.0)
+    values[np.isnan(values)] = np.nan
+    bits = values.view(np.uint64)
     return np.asarray(bits ^ (bits >> np.uint64(32)))
 
 
