@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -67,6 +68,17 @@ def test_distributions_rejections_cards_and_diagnoses(prepared):
     )
     assert dipedl.diagnose(pipeline).to_dict() == clf.diagnose().to_dict()
     assert dipedl.explain(pipeline, X[:1])[0].label == clf.explain(Z[:1])[0].label
+
+
+@pytest.mark.parametrize("settings", [{}, {"refit": False}])
+def test_a_search_without_a_best_model_says_so(settings):
+    search = GridSearchCV(model(), {"gamma": [1.0]}, cv=2, **settings)
+    search = search.fit(X, Y) if settings else search
+    for ask in (dipedl.p_value, dipedl.explain):
+        with pytest.raises(NotFittedError, match=r"GridSearchCV.*refit=True"):
+            ask(search, X)
+    with pytest.raises(NotFittedError, match=r"GridSearchCV.*refit=True"):
+        dipedl.diagnose(search)
 
 
 def test_another_model_is_refused():

@@ -427,7 +427,11 @@ CASES = [
     (prediction_sets, {"weights": [1.0]}, "^weights must have"),
     (prediction_sets, {"coverage": 1.0}, "coverage must be strictly .*got 1.0"),
     (prediction_sets, {"method": "raps"}, r"method must be one of \['aps', 'lac'\], got 'raps'"),
-    (prediction_sets, {"held_out_labels": [0, 1, 2]}, r"^held_out_labels must .*0\.\.1, got 0\.\.2"),
+    (
+        prediction_sets,
+        {"held_out_labels": [0, 1, 2]},
+        r"^held_out_labels must .*0\.\.1, got 0\.\.2",
+    ),
     (prediction_sets, {"held_out_labels": [0, 1]}, "^held_out_labels must hold 3 integer"),
     (prediction_sets, {"held_out_labels": [0.0, 1.0, 1.0]}, "^held_out_labels must hold 3"),
     (prediction_sets, {"proba": [[0.2, 0.3, 0.5]]}, "the same classes, got 3 and 2 columns"),

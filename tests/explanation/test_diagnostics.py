@@ -232,6 +232,10 @@ PLANTS = [
     (calibrated(0.2), "temperature_far_from_one", "note", ""),
     (lambda c: answered(c, c.proba**4), "classifier_overconfident", "warning", ""),
     (lambda c: answered(c, 0.6 * c.proba + 0.4 / K), "classifier_timid", "note", ""),
+    (
+        lambda c: answered(c, np.where(np.eye(K)[c.labels] > 0, 0.75, 0.125)),
+        *("classifier_timid", "note", "25.0% ± 0.0%"),
+    ),
     (lambda c: answered(c, c.proba * [1, 0, 1]), "class_never_predicted", "warning", "'bee'"),
     (lambda c: answered(c, 0.1 * c.proba + [0, 0, 0.9]), "one_class_takes_all", "warning", ""),
     (bee_often_missed, "class_nearly_lost", "note", "'bee'"),

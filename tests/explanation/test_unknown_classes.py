@@ -245,6 +245,7 @@ REFUSED = {
         "classes must leave two",
     ),
     "a text": (fast(), (IRIS, KINDS), {"classes": "0"}, TypeError, "classes must be a list"),
+    "a number": (fast(), (IRIS, KINDS), {"classes": 0}, TypeError, "classes must be a list"),
     "few rows": (fast(), (IRIS, KINDS), {"max_rows": 10}, ValueError, "max_rows must be"),
     "half a row": (fast(), (IRIS, KINDS), {"max_rows": 200.5}, TypeError, "max_rows"),
     "a choice by one class": (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
@@ -94,6 +95,10 @@ def last_step(model: Any) -> tuple[Any, Any]:
     if isinstance(model, FrozenEstimator):
         return last_step(model.estimator)
     if isinstance(model, BaseSearchCV):
+        if not hasattr(model, "best_estimator_"):
+            raise NotFittedError(
+                f"this {type(model).__name__} has no best_estimator_: call fit, with refit=True"
+            )
         return last_step(model.best_estimator_)
     if not isinstance(model, Pipeline):
         return model, None

@@ -591,8 +591,8 @@ def _confidence(held_out: HeldOut, clf: Any) -> Finding:
     return Finding(
         f"classifier_{code}",
         severity,
-        f"{claim} The gap is {abs(mean) / sd:.0f} standard deviations wide; a density does not "
-        "repair confidence on known data.",
+        f"{claim} The gap is {abs(mean):.1%} ± {sd:.1%} (one standard deviation); a density does "
+        "not repair confidence on known data.",
         numbers,
         _honest_confidence(clf, timid=mean < 0),
     )

@@ -485,7 +485,7 @@ def _classes_to_leave_out(y: np.ndarray, classes: Any) -> dict[str, list[Any]]:
         )
     if classes is None:
         return dict(zip(map(str, plain_labels(known)), ([c] for c in known.tolist()), strict=True))
-    if isinstance(classes, str):
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise TypeError(f"classes must be a list of labels or a dict of lists, got {classes!r}")
     named = classes if isinstance(classes, Mapping) else {str(c): [c] for c in classes}
     places = {label: label for label in known.tolist()}
