@@ -144,8 +144,8 @@ def class_indices(y: Array, n: int, k: int, name: str = "y") -> np.ndarray:
         )
     if n and (y.min() < 0 or y.max() >= k):
         raise ValueError(
-            f"{name} must hold class indices 0..{k - 1}, got {y.min()}..{y.max()}: labels of no known "
-            "class; number the classes from 0"
+            f"{name} must hold class indices 0..{k - 1}, got {y.min()}..{y.max()}: labels of no "
+            "known class; number the classes from 0"
         )
     return np.asarray(y)
 

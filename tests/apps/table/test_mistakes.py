@@ -108,6 +108,7 @@ FIT = {
     "an empty file": (text(""), "", 1, "data.csv is empty; give a table"),
     "blank lines only": (text("\n\n  \n"), "", 1, "data.csv is empty"),
     "a line of names only": (text("survived,age\n"), "", 1, "no rows below them"),
+    "names without an end of line": (text("survived,age"), "", 1, "no rows below them"),
     "all rows of another width": (text("survived,age\nyes\nno\n"), "", 1, "where the first line"),
     "two columns of one name": (text("survived,age,age\nyes,1,2\n"), "", 1, "two columns named"),
     "a column without a name": (text("survived,,age\nyes,1,2\n"), "", 1, "no name for column 2"),
@@ -135,6 +136,7 @@ FIT = {
     "half of a gz": (truncated_gz, "", 1, "cannot be unpacked (gzip)"),
     "half of a Parquet file": (truncated_parquet, "", 1, "cannot be read"),
     "arrays of unequal length": (arrays(X=np.ones((3, 2)), y=[1, 2]), "", 1, "arrays of 2, 3 rows"),
+    "arrays of one name": (arrays(X=np.ones((2, 2)), X0=[1, 2]), "", 1, "a column 'X0', and"),
     "arrays of three axes": (arrays(X=np.ones((3, 2, 2))), "", 1, "of shape (3, 2, 2): give rows"),
     "arrays of objects": (arrays(X=np.array([{}, {}], dtype=object)), "", 1, "Object arrays"),
     "another encoding further down": (
@@ -334,6 +336,7 @@ SCORE = {
         1,
         "--columns label",
     ),
+    "a column to copy twice": (csv(), "MODEL data.csv --columns name,name", 1, "'name' twice"),
     "an ending without a format": (csv(), "MODEL data.csv --out a.xlsx", 2, "must end in .csv"),
     "a coverage of more than all": (csv(), "MODEL data.csv --coverage 1.2", 2, "--coverage must"),
     "reasons of another kind": (csv(), "MODEL data.csv --reasons some", 2, "--reasons must be one"),

@@ -130,6 +130,7 @@ def test_one_object_over_several_lines_is_a_row(tmp_path):
         (["Yes", "no"], "boolean"),
         (["2020-01-31", "2021-12-01"], "date"),
         (["2020-01-31T12:30:00", "2021-12-01T00:00:00"], "date"),
+        (["2020-01-31T12:30:00+01:00", "2020-07-31T12:30:00+02:00"], "date"),  # summer time
         (["31.01.2020", "01.12.2021"], "date"),
         (["12/31/2020", "01/02/2021"], "date"),
         (["red", "blue", "red", "blue"], "category"),
@@ -247,6 +248,18 @@ def test_what_is_written_is_read_again(ending, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+def test_lists_and_infinite_numbers_beside_answers_are_written(tmp_path):
+    made = pd.DataFrame({"n": [np.inf, np.nan], "tags": [["a", 1], {"b": "2"}]})
+    for ending in (".csv", ".jsonl"):
+        with writing.table_writer(tmp_path / f"a{ending}") as write:
+            write(made)
+    again = sample_rows(open_table(tmp_path / "a.csv")).frame
+    assert again["tags"].tolist() == ["['a', 1]", "{'b': '2'}"]
+    written = (tmp_path / "a.jsonl").read_text().splitlines()
+    strict = [json.loads(line, parse_constant=pytest.fail) for line in written]
+    assert strict == [{"n": "inf", "tags": ["a", 1]}, {"n": None, "tags": {"b": "2"}}]
+
+
 @pytest.mark.parametrize("dress", ["plain", "gz", "UTF-16", "lines"])
 def test_progress_is_of_the_rows_that_were_given(dress, tmp_path, monkeypatch):
     made, path = passengers(3000), tmp_path / "data"
@@ -292,6 +305,17 @@ def test_a_quote_that_is_never_closed_is_told_with_the_lines_it_takes(encoding, 
 def test_a_text_of_two_lines_at_the_end_is_no_open_quote(tmp_path):
     (tmp_path / "data.csv").write_bytes(with_a_quote("5,5,x") + b'1,2,"two\nlines"\n')
     assert sample_rows(open_table(tmp_path / "data.csv")).frame["c"].iloc[-1] == "two\nlines"
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0b", "\x0c"])
+def test_what_ends_a_line_elsewhere_is_text_in_a_csv_file(mark, tmp_path):
+    """U+2028 and others end lines of `str.splitlines`, but none of a file."""
+    path = tmp_path / "data.csv"
+    path.write_bytes(with_a_quote("5,5,x,") + f"1,2,two{mark}lines".encode())
+    some = sample_rows(open_table(path))
+    assert some.frame["c"].iloc[-1] == f"two{mark}lines" and len(some.rows) == 10
+    path.write_bytes(with_a_quote(f'5,5"{mark},x,y'))
+    assert "4 fields, where" in sample_rows(open_table(path)).refused[0].reason
 
 
 def test_a_quote_that_is_never_closed_in_a_large_file(tmp_path, monkeypatch):

@@ -358,10 +358,7 @@ def date_format(levels: pd.Series) -> str:
     some = levels.head(200)
     if not some.map(lambda text: bool(_MAYBE_DATE.match(text))).all():
         return ""
-    fitting = (
-        f for f in DATE_FORMATS if pd.to_datetime(some, format=f, errors="coerce").notna().all()
-    )
-    return next(fitting, "")
+    return next((f for f in DATE_FORMATS if read_dates(some, f).notna().all()), "")
 
 
 _WRITE_PLAIN = "write plain numbers, such as -1234.5"

@@ -508,6 +508,8 @@ def _csv_pieces(table: Table) -> Iterator[Piece]:
     with open_text(table.path, table.format) as stream:
         lines = csv.reader(stream, delimiter=table.format.delimiter)
         blank, names = next((i, line) for i, line in enumerate(lines) if line)
+        if not stream.read(1):
+            return
     names = [name.strip() for name in names]
     expected = _rows_expected(table)
     reasons: dict[int, str] = {}
@@ -586,7 +588,7 @@ def _csv_batches(
 def _reason(row: Any, delimiter: str) -> str:
     """Return why a row is refused, with the number of lines that an open quote takes with it."""
     text = str(row.text)
-    below = len(text.splitlines()) - 1
+    below = _lines_below(text)
     if below and text.count('"') % 2:
         return f"a quote opens in this row and is never closed: the next {below:,} {_SWALLOWED}"
     found = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
@@ -595,10 +597,16 @@ def _reason(row: Any, delimiter: str) -> str:
     return f"{fields}: {text[:60]!r}{_ENDS if ends else ''}"
 
 
+def _lines_below(text: str) -> int:
+    """Return how many lines of a file follow the first one in a text; U+2028 ends none."""
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return plain.count("\n") - plain.endswith("\n")
+
+
 def _check_closed(table: Table, last: str, row: int) -> None:
     """Refuse a file whose last field, that of a `row`, has run to its end."""
-    below = len(last.splitlines()) - 1
-    if below <= 0:
+    below = _lines_below(last)
+    if not below:
         return
     end = b""
     with open_bytes(table.path, table.format.packed) as stream:
@@ -798,14 +806,20 @@ def _npz_frame(path: Path) -> pd.DataFrame:
         for name in arrays.files:
             array = arrays[name]
             if array.ndim == 1:
-                columns[name] = array
+                more = {name: array}
             elif array.ndim == 2:
-                columns |= {f"{name}{j}": column for j, column in enumerate(array.T)}
+                more = {f"{name}{j}": column for j, column in enumerate(array.T)}
             else:
                 raise UserError(
                     f"{path} holds the array {name!r} of shape {array.shape}: "
                     "give rows by columns, (n, d)"
                 )
+            for twice in columns.keys() & more.keys():
+                raise UserError(
+                    f"{path}: the array {name!r} makes a column {twice!r}, and another array does "
+                    "too: rename one"
+                )
+            columns |= more
     n = sorted({len(column) for column in columns.values()})
     if len(n) > 1:
         raise UserError(f"{path} holds arrays of {list_names(n)} rows: all must have as many")

@@ -127,10 +127,12 @@ def score_table(
 
 
 def check_copied_columns(request: ScoreRequest, classes: Sequence[str]) -> None:
-    """Refuse a column to copy of a name that an answer has too."""
+    """Refuse a column to copy that comes twice, or of a name that an answer has too."""
     own = {"row", *request.fields, *probability_names(classes)} - {"probabilities"}
     own |= {"decision", "cost"} if request.costs else set()
     for name in request.columns:
+        if list(request.columns).count(name) > 1:
+            raise UserError(f"`columns` names {name!r} twice; name each column once")
         if name in own:
             raise UserError(f"`columns` {name}: an answer has a column of that name; rename yours")
 

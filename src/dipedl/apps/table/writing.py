@@ -17,6 +17,7 @@ import pyarrow.parquet
 
 from ...writing.cells import cell
 from ...writing.files import check_is_no_input, whole_file, writable_target
+from ...writing.numbers import plain
 from .errors import UsageError, UserError
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"
@@ -100,7 +101,8 @@ def _as_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _as_cell(value: Any) -> Any:
-    return cell(value) if isinstance(value, str) else value
+    # A list or an object of JSON has no column of Arrow that CSV takes.
+    return cell(str(value)) if isinstance(value, str | list | dict) else value
 
 
 @contextmanager
@@ -142,7 +144,8 @@ def _lines_writer(file: IO[bytes]) -> Iterator[Write]:
     def write(frame: pd.DataFrame) -> None:
         # pandas would round to 15 digits, and JSON has no word for a gap but null.
         for record in frame.astype(object).where(frame.notna(), None).to_dict("records"):
-            file.write((json.dumps(record, ensure_ascii=False, default=str) + "\n").encode())
+            text = json.dumps(plain(record), ensure_ascii=False, allow_nan=False, default=str)
+            file.write((text + "\n").encode())
 
     yield write
 
