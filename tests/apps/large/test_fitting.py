@@ -517,6 +517,9 @@ def test_files_that_differ_in_their_columns_are_refused(frame, tmp_path, change,
     ("data", "reason"),
     [
         (lambda f: f.assign(y=None), "no row with a class in 'y'"),
+        (lambda f: f.head(0), "no row with a class in 'y'"),
+        (lambda f: pd.concat([f, f[["c"]]], axis=1), "more than one column 'c'"),
+        (lambda f: pd.concat([f, f[["y"]]], axis=1), "more than one column 'y'"),
         (lambda f: f.assign(y="p"), "two classes are needed"),
         (lambda f: f.head(40), "give more rows"),
         (lambda f: pd.concat([f.head(20)] * 50), "a column that tells them apart"),
@@ -532,6 +535,20 @@ def test_rows_that_repeat_are_told_apart_by_a_key(frame):
     copies = pd.concat([frame.head(20)] * 50).assign(id=np.arange(1000))
     found = fit(linear(GDADensity()), copies, "y", key="id", calibration=60)
     assert found.held_out == 60 and list(found.classifier.feature_names_in_) == list("badc")
+
+
+def test_names_that_are_numbers_are_read_as_their_texts(frame):
+    """As of `pd.DataFrame(X)`, beside a target that has a name."""
+    texts = frame.set_axis([*"0123", "y"], axis=1)
+    named, numbered = (
+        fit(linear(GDADensity()), rows, "y", **SMALL)
+        for rows in (texts, texts.rename(columns=lambda name: int(name) if name != "y" else name))
+    )
+    assert list(numbered.classifier.feature_names_in_) == list("0123")
+    X = texts.drop(columns="y")
+    np.testing.assert_array_equal(
+        numbered.classifier.predict_proba(X), named.classifier.predict_proba(X)
+    )
 
 
 def test_a_column_that_is_all_null_does_no_harm(frame):

@@ -87,7 +87,7 @@ def test_arrays_and_frames_for_a_model_without_a_table(rng, tmp_path):
 
     clf = DIPClassifier(LogisticRegression(), density.GDADensity()).fit(X, y)
     np.save(tmp_path / "x.npy", X)
-    for held, out in ((X, "a"), (tmp_path / "x.npy", "b")):
+    for held, out in ((X, "a"), (tmp_path / "x.npy", "b"), (pd.DataFrame(X), "c")):
         assert score(clf, held, tmp_path / out, partitions=50).rows == 120
         found = pd.concat(pd.read_parquet(f) for f in sorted((tmp_path / out).glob("*.parquet")))
         np.testing.assert_allclose(found[["p_0", "p_1"]], clf.predict_proba(X), rtol=1e-12)

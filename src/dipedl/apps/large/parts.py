@@ -138,13 +138,20 @@ def parts_of(data: Any, partitions: int | str | None = None) -> list[Part]:
         return _of_files([file for path in data for file in files_of(str(path))], size)
     if hasattr(data, "to_pandas"):
         data = data.to_pandas()
+    if isinstance(data, pd.DataFrame):
+        # As in a file: a name is a text, and comes once.
+        data = data.rename(columns=str)
+        for name in data.columns[data.columns.duplicated()]:
+            raise UserError(
+                f"data has more than one column {name!r}: drop or rename all others of that name"
+            )
     if isinstance(data, pd.DataFrame | np.ndarray):
         origin, nbytes = f"in memory {joblib.hash(data)}", getattr(data, "nbytes", 0)
         if isinstance(data, pd.DataFrame):
             nbytes = int(data.memory_usage().sum())
         return [
             Part(f"rows-{i:05d}", n, first, origin, _InMemory(_some(data, first, n)))
-            for i, (*_, first, n, _) in enumerate(_cuts([Group(len(data), nbytes)], size))
+            for i, (*_, first, n, _) in enumerate(_pieces([Group(len(data), nbytes)], size))
         ]
     raise TypeError(
         f"data must be a path, frame or array, got {type(data).__name__}; batches that come one "
@@ -165,7 +172,7 @@ def _of_files(files: list[DataFile], size: Size) -> list[Part]:
 
 def _of_file(file: DataFile, size: Size) -> list[Part]:
     try:
-        cuts = list(_cuts(file.groups(), size)) or [_Cut(0, 0, 0, 0)]
+        cuts = _pieces(file.groups(), size)
     except (pa.ArrowException, OSError, ValueError) as error:
         return [Part(file.name, 0, 0, file.origin, file, _describe_trouble(file.path, error))]
     names = [file.name] if len(cuts) == 1 else [f"{file.name}-{i:05d}" for i in range(len(cuts))]
@@ -190,6 +197,11 @@ class _Cut(NamedTuple):
     first: int
     rows: int
     bytes: int = 0
+
+
+def _pieces(groups: Iterable[Group], size: Size) -> list[_Cut]:
+    """Return the cuts of groups; one without rows where there are none."""
+    return list(_cuts(groups, size)) or [_Cut(0, 0, 0, 0)]
 
 
 def _cuts(groups: Iterable[Group], size: Size) -> Iterator[_Cut]:

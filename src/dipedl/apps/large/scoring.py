@@ -209,9 +209,10 @@ class Scorer:
         return count
 
     def _frame(self, rows: Rows) -> pd.DataFrame:
-        if isinstance(rows, pd.DataFrame):
-            return rows
         names = [column.name for column in self.model.columns if column.used]
+        if isinstance(rows, pd.DataFrame):
+            numbered = list(rows.columns) == list(map(str, range(len(names))))
+            return rows.set_axis(names, axis=1) if numbered and not self.model.named else rows
         X = rows.reshape(len(rows), -1)
         if X.shape[1] != len(names):
             raise UserError(f"the rows have {X.shape[1]} columns, and the model knows {len(names)}")
