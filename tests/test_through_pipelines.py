@@ -72,7 +72,7 @@ def test_distributions_rejections_cards_and_diagnoses(prepared):
 
 @pytest.mark.parametrize("settings", [{}, {"refit": False}])
 def test_a_search_without_a_best_model_says_so(settings):
-    search = GridSearchCV(model(), {"gamma": [1.0]}, cv=2, **settings)
+    search = GridSearchCV(model(), {"gamma": [1.0]}, cv=5, **settings)
     search = search.fit(X, Y) if settings else search
     for ask in (dipedl.p_value, dipedl.explain):
         with pytest.raises(NotFittedError, match=r"GridSearchCV.*refit=True"):

@@ -150,10 +150,8 @@ def prediction_sets(
             f"{held_out.shape[1]} columns"
         )
     check_choice("method", method, _SCORES)
-    score, labels = (
-        _SCORES[method],
-        class_indices(held_out_labels, *held_out.shape, "held_out_labels"),
-    )
+    score, (n, k) = _SCORES[method], held_out.shape
+    labels = class_indices(held_out_labels, n, k, "held_out_labels")
     of_label = score(held_out)[np.arange(len(held_out)), labels]
     threshold: Any
     if by_class:

@@ -197,7 +197,7 @@ class CautionBudget(BaseNormalizer):
                 f"log_density must be finite to fit CautionBudget, or -inf for a few rows, got "
                 f"{got} from {source}; use a density with unbounded support"
             )
-        if np.ndim(sample_weight):
+        if sample_weight is not None and np.ndim(sample_weight):
             present = np.asarray(sample_weight) > 0
             P, labels = P[present], labels[present]
         if n is None or prior is None:
