@@ -144,6 +144,9 @@ def test_bad_files_and_folders(here, rng):
     save(image, "sizes/train/b/0.png")
     with pytest.raises(ValueError, match="one size"):
         load_own("sizes/")
+    Image.fromarray(np.full((4, 4), 9000, np.uint16)).save(here / "sizes/train/a/0.png")
+    with pytest.raises(ValueError, match="write them with 8 bits"):
+        load_own("sizes/")
     (here / "sizes/train/a/0.png").write_text("no picture")
     with pytest.raises(ValueError, match=r"0\.png"):
         load_own("sizes/")

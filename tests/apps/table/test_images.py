@@ -39,6 +39,25 @@ def test_images_become_rows_of_pixels(tmp_path):
     np.testing.assert_allclose(frame.iloc[0, 2:].to_numpy(float), grey.ravel(), atol=1e-6)
 
 
+def test_levels_of_16_bits_are_those_of_8_and_others_are_refused(tmp_path):
+    levels = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    for folder, name, pixels in (
+        ("a", "8.png", levels),
+        ("a", "16.png", levels * np.uint16(257)),
+        ("a", "16.tif", levels * np.uint16(257)),
+        ("b", "32.tif", levels.astype(np.int32)),
+        ("b", "real.tif", levels.astype(np.float32) / 255),
+    ):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        pillow.fromarray(pixels).save(tmp_path / folder / name)
+    some = sample_rows(open_images(tmp_path))
+    np.testing.assert_allclose(
+        some.frame.iloc[:, 2:].to_numpy(float), [levels.ravel() / 255] * 3, atol=1e-6
+    )
+    assert [one.row for one in some.refused] == [4, 5]
+    assert all("write them with 8 or 16 bits" in one.reason for one in some.refused)
+
+
 @pytest.mark.slow
 def test_images_from_the_shell(run, tmp_path):
     folder, new = drawn(tmp_path / "photos"), drawn(tmp_path / "new", n=4, seed=1)

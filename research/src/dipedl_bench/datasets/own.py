@@ -221,6 +221,8 @@ def _read_pictures(files: list[Path], mode: str = "") -> tuple[NDArray[np.uint8]
     for file in files:
         try:
             with Image.open(file) as picture:
+                if picture.mode[0] in "IF":  # Pillow would clip what is above 255
+                    raise OSError(f"its pixels are of mode {picture.mode}; write them with 8 bits")
                 mode = mode or ("L" if picture.mode in ("1", "L", "LA") else "RGB")
                 images.append(np.asarray(picture.convert(mode)))
         except OSError as error:

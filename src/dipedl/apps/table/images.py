@@ -187,4 +187,9 @@ def _resize(file: Path, mode: str, size: tuple[int, int]) -> np.ndarray:
     """Return the image as float32 in [0, 1]."""
     pillow: Any = optional("PIL.Image", "images")
     with pillow.open(file) as image:
+        if image.mode.startswith("I;16"):
+            # Of 16 bits Pillow would make all but the darkest 256 levels white.
+            image = pillow.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
+        if image.mode in ("I", "F"):
+            raise ValueError(f"its pixels are of mode {image.mode}; write them with 8 or 16 bits")
         return np.asarray(image.convert(mode).resize(size), np.float32) / 255
