@@ -152,6 +152,7 @@ MODELS = {
     "splitter": {"cv": ShuffleSplit(1, test_size=0.3, random_state=0)},
     "index pairs": {"cv": [(np.arange(0, 150, 2), np.arange(1, 150, 2))]},
     "prior vector": {"prior": [1, 2.0, np.float32(3)], "max_evidence": 1e3, "gamma": np.float64(2)},
+    "texts of a grid": {"density": density.GDADensity(np.array(["tied", "full"])[0])},
     "random state": {"random_state": np.random.RandomState(3)},
     "no alarm": {"false_alarm_rate": 1e-9},
 }

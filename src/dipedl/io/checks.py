@@ -288,7 +288,8 @@ def count(value: Any, sizes: Sizes, name: Shape = "*", least: int = 0) -> None:
 
 @word
 def one_of(value: Any, sizes: Sizes, *options: Any) -> None:
-    """One of a few plain values."""
+    """One of a few plain values; a text of NumPy, as a grid of parameters holds it, is a text."""
+    value = str(value) if type(value) is np.str_ else value
     hashable = value is None or isinstance(value, str | bool | int | float | tuple)
     # By type too: True is no 1.
     found = hashable and any(type(value) is type(o) and value == o for o in options)

@@ -531,6 +531,12 @@ def test_what_nothing_can_be_learned_from_is_refused(frame, data, reason):
         fit(linear(), data(frame), "y")
 
 
+@pytest.mark.parametrize("name", ["reservoir", "calibration"])
+def test_a_sample_of_too_few_rows_is_refused(frame, name):
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= 20, got 5"):
+        fit(linear(), frame, "y", **{**SMALL, name: 5})
+
+
 def test_rows_that_repeat_are_told_apart_by_a_key(frame):
     copies = pd.concat([frame.head(20)] * 50).assign(id=np.arange(1000))
     found = fit(linear(GDADensity()), copies, "y", key="id", calibration=60)

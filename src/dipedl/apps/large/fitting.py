@@ -36,6 +36,7 @@ from ...density.streaming import (
 )
 from ...features.scaling import outside_of
 from ...inputs import class_totals, compute_features, prior_of_rows
+from ...maths.arrays import check_integer
 from ...writing.files import secret_key, write_file
 from ...writing.spelling import spellings, versions
 from ..table.columns import (
@@ -185,7 +186,7 @@ def fit(
     columns : tuple of ColumnSpec, optional
         Kinds that are known already, in place of `types`.
     reservoir, calibration : int
-        Most rows of the two samples.
+        Most rows of the two samples, at least 20.
     engine : Engine, default=LocalEngine()
         Where the passes run.
     work : Path, optional
@@ -201,6 +202,8 @@ def fit(
         If the parts have no such target, differ in their columns, hold fewer than two classes, or
         too few different rows to hold some out.
     """
+    check_integer("reservoir", reservoir, _FEWEST)
+    check_integer("calibration", calibration, _FEWEST)
     engine = engine or LocalEngine()
     kinds, named = split_types(types or {}, target)
     parts = parts_of(data, partitions)
