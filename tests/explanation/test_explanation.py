@@ -71,6 +71,18 @@ def with_odd_dose(data, by=15.0):
     return X
 
 
+def test_a_class_whose_name_has_two_lines_changes_no_reason(data):
+    X, y = data
+    plain, broken = (
+        DIPClassifier(LogisticRegression(), GDADensity()).fit(
+            X, names[np.searchsorted(np.unique(y), y)]
+        )
+        for names in (np.array(["a", "b", "c"]), np.array(["a\nx", "b\u2028", "c"]))
+    )
+    assert reasons(plain, X[:20]) == reasons(broken, X[:20])
+    assert all(len(card.summary().splitlines()) == 3 for card in explain(broken, X[:20]))
+
+
 def test_a_card_says_what_the_methods_say(data, gaussian):
     X = data[0].iloc[:10]
     d, cards = gaussian.predict_dirichlet(X), explain(gaussian, X)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..dirichlet import Dirichlet, leading_classes, sum_other_classes
+from ..writing.cells import one_line
 from ..writing.notebook import bar, frame, probability, table
 from ..writing.numbers import number_text, plain
 
@@ -75,7 +76,8 @@ class AnswerCard:
 
         The classes have probabilities P (k,) and are named in this order.
         """
-        first = ", ".join(f"{self.class_names[c]} {P[c]:.1%}" for c in order[:_MOST_CLASSES])
+        named = ((one_line(self.class_names[c]), P[c]) for c in order[:_MOST_CLASSES])
+        first = ", ".join(f"{name} {share:.1%}" for name, share in named)
         verdict = "flagged as OOD" if self.flagged else "not flagged"
         fewer = self.p_value * (self.held_out + 1) - 1
         held_out = f"{self.held_out:,.0f} held-out inputs"
@@ -294,7 +296,7 @@ def _evidence(card: Card) -> str:
 
 def _details(card: Card) -> Iterator[str]:
     first = int(card.classifier_proba.argmax())
-    yield f"  classifier alone: {card.class_names[first]} {card.classifier_proba[first]:.1%}"
+    yield f"  classifier alone: {one_line(card.class_names[first])} {card.classifier_proba[first]:.1%}"
     if card.reason:
         yield _evidence(card)
     yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"
