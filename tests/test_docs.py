@@ -1,9 +1,11 @@
 """Each block of the README runs by itself, each page under docs top to bottom; links resolve."""
 
 import ast
+import doctest
 import re
 import sys
 import types
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,12 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     # Played by research/tests/test_join_page.py, which makes its files.
     *sorted(set((ROOT / "research/docs").glob("*.md")) - {ROOT / "research/docs/join.md"}),
+]
+#: Modules with examples but for `dipedl.metrics`, whose tests ask for some in each file.
+EXAMPLES = [
+    pytest.param(path, marks=pytest.mark.slow) if path.parent.name == "baselines" else path
+    for path in sorted((ROOT / "src/dipedl").rglob("*.py"))
+    if ">>> " in path.read_text("utf-8") and path.parent.name != "metrics"
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!http)([^)#]+)\)")
@@ -62,6 +70,13 @@ def test_code_of_a_page_runs_top_to_bottom(page, tmp_path, monkeypatch):
     # Other pages speak of files that are not there.
     shell = page.parent.name == "tutorials" or page.stem == "retrain"
     play(page.read_text(encoding="utf-8"), f"page_{page.stem}", monkeypatch, shell)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_examples_of_docstrings_run(path):
+    name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    assert doctest.testmod(import_module(name)).failed == 0
 
 
 def test_a_page_must_show_what_is_printed():

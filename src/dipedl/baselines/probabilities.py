@@ -178,8 +178,8 @@ class KLMatching(Decisions, PostHoc):
     >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import KLMatching
     >>> X, y = load_iris(return_X_y=True)
-    >>> KLMatching().fit(X, y).uncertainty(X[[0, 70]]).round(3)
-    array([0.001, 0.277])
+    >>> KLMatching().fit(X, y).uncertainty(X[[0, 70]]).round(2)
+    array([0.  , 0.28])
     """
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:

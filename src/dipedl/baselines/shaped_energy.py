@@ -131,8 +131,8 @@ class ASH(_Percentile, Decisions, LastLayer, PostHoc):
     >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import ASH
     >>> X, y = load_iris(return_X_y=True)
-    >>> ASH(percentile=50).fit(X, y).uncertainty([X[0], X[0] / 3]).round(1)
-    array([-13.9, -11.2])
+    >>> ASH(percentile=50).fit(X, y).uncertainty([X[0], X[0] / 3]).round()
+    array([-14., -11.])
     """
 
     percentile: float = 90.0
@@ -193,8 +193,8 @@ class SCALE(_Percentile, Decisions, LastLayer, PostHoc):
     >>> from sklearn.datasets import load_iris
     >>> from dipedl.baselines import SCALE
     >>> X, y = load_iris(return_X_y=True)
-    >>> SCALE(percentile=50).fit(X, y).uncertainty([X[0], X[0] / 3]).round(1)
-    array([-6. , -7.1])
+    >>> SCALE(percentile=50).fit(X, y).uncertainty([X[0], X[0] / 3]).round()
+    array([-6., -7.])
     """
 
     percentile: float = 85.0

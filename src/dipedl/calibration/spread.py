@@ -97,12 +97,13 @@ class Spread(BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_iris
     >>> from dipedl import DIPClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = DIPClassifier(random_state=0).fit(X[:, :2], y)
     >>> low, high = clf.predict_dirichlet(X[:, :2]).credible_interval(0.95)
-    >>> bool(clf.spread_.strength_ < clf.predict_dirichlet(X[:, :2]).evidence.max())
+    >>> bool(np.log(clf.spread_.strength_) < clf.predict_dirichlet(X[:, :2]).log_evidence.max())
     True
     """
 

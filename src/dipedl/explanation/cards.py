@@ -296,7 +296,8 @@ def _evidence(card: Card) -> str:
 
 def _details(card: Card) -> Iterator[str]:
     first = int(card.classifier_proba.argmax())
-    yield f"  classifier alone: {one_line(card.class_names[first])} {card.classifier_proba[first]:.1%}"
+    name, share = one_line(card.class_names[first]), card.classifier_proba[first]
+    yield f"  classifier alone: {name} {share:.1%}"
     if card.reason:
         yield _evidence(card)
     yield f"  score of the density {card.score:.4g}, typically {card.typical_score:.4g}"

@@ -105,7 +105,7 @@ class Training:
     20
     >>> Training(epochs=0)
     Traceback (most recent call last):
-    ValueError: epochs must be an integer >= 1, got 0
+    ValueError: epochs must be an integer >= 1, got 0; raise it
     """
 
     epochs: int = 10

@@ -114,8 +114,8 @@ def export_onnx(
     ...     export_onnx(clf, f"{folder}/iris.onnx")
     ...     session = onnxruntime.InferenceSession(f"{folder}/iris.onnx")
     >>> ood, vacuity = session.run(["ood", "vacuity"], {"X": [[5.0, 3.4, 1.5, 0.2], [50.0] * 4]})
-    >>> ood, vacuity.round(2)
-    (array([False,  True]), array([0.02, 1.  ]))
+    >>> ood, vacuity.round(1)
+    (array([False,  True]), array([0., 1.]))
     """
     writable_target(path)  # before the work starts
     model = unfrozen(model)
