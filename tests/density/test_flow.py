@@ -41,6 +41,10 @@ def density(flow=SMALL, training=QUICK, **arguments):
     return FlowDensity(flow, training=training, **arguments)
 
 
+def frame(names):
+    return pytest.importorskip("pandas").DataFrame(banana(60, 2), columns=list(names))
+
+
 def banana(n, d, seed=0):
     """Bent clouds in unlike units (n, d)."""
     z = np.random.default_rng(seed).normal(size=(n, d))
@@ -385,12 +389,23 @@ REFUSED = [
             ({"training": {"epochs": 3}}, TypeError, "training must be None or a Training"),
         )
     ),
-    (lambda: density().fit(ROWS, validation=banana(10, 3)), ValueError, "validation .*2 columns"),
+    (lambda: density().fit(ROWS, validation=banana(10, 3)), ValueError, "validation .*expecting 2"),
     (
         lambda: density().fit(ROWS, validation=np.full((3, 2), np.nan)),
         ValueError,
-        "validation contains NaN",
+        "validation must be as X: .*contains NaN",
     ),
+    (
+        lambda: density().fit(frame("ab"), validation=frame("ba")),
+        ValueError,
+        "validation must be as X: .*feature names",
+    ),
+    (
+        lambda: density(validation_fraction=0.9).fit(ROWS[:2]),
+        ValueError,
+        "validation_fraction=0.9 leaves none of 2 rows",
+    ),
+    (lambda: density().fit(ROWS).sample(2.0), TypeError, "n_samples must be an integer"),
     (lambda: density().fit(ROWS[:1]), ValueError, "minimum of 2 is required"),
     (
         lambda: density(training=Training(2, patience=2, n_jobs=1), validation_fraction=0).fit(

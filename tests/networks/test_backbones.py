@@ -93,7 +93,10 @@ def test_dropout_acts_after_the_features(backbone):
 ERRORS = [
     (partial(MLP, activation="gelu"), ValueError, "activation must be one of .*got 'gelu'"),
     (partial(MLP, ()), ValueError, r"hidden must hold integers >= 1, at least one, got \(\)"),
-    (partial(MLP, (4, 0)), ValueError, "hidden must hold integers"),
+    *(
+        (partial(MLP, hidden), ValueError, "hidden must hold integers")
+        for hidden in ((4, 0), 64, (64.5,), "64")
+    ),
     *(
         (partial(cls, dropout=bad), ValueError, rf"dropout must be in \[0, 1\), got {bad}")
         for cls in (MLP, LeNet5, FastCNN)

@@ -126,3 +126,12 @@ def test_as_features_of_a_dip_classifier(images, pooled):
     widths = layers.fit(X).widths_
     by_hand = make_pipeline(layers, BlockSumDensity(widths, GaussianDensity())).fit(X)
     np.testing.assert_allclose(total, by_hand.score_samples(X), rtol=1e-6)
+
+
+def test_a_fit_that_fails_leaves_the_fit_before(images):
+    X, y = images
+    features = LayerFeatures(TorchClassifier(MLP((4,)), QUICK), ["body"]).fit(X, y)
+    fitted = dict(vars(features))
+    with pytest.raises(ValueError, match="layers must name some of"):
+        features.set_params(layers=["tail"]).fit(X[:, :4], y)
+    assert vars(features) == fitted | {"layers": ["tail"]}

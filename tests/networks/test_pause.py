@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
 from test_checkpoint import SETTINGS, assert_same_run, mean_square, rows, run  # noqa: E402
 
-from dipedl.baselines import DAEDL, DeepEnsemble, MCDropout  # noqa: E402
+from dipedl.baselines import DAEDL, SNGP, SWAG, DeepEnsemble, MCDropout  # noqa: E402
 from dipedl.networks import (  # noqa: E402
     MLP,
     TorchClassifier,
@@ -154,6 +155,26 @@ def test_estimators_pause_and_go_on(tmp_path, monkeypatch, estimator):
             done.append(pause.epoch)
     assert {1, 2} & set(done)
     np.testing.assert_array_equal(estimator.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        *ESTIMATORS[:3],
+        SNGP(MLP((4,)), TRAINING, n_fourier=8),
+        SWAG(MLP((4,)), TRAINING, iterates=replace(TRAINING, epochs=2), n_samples=2),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_a_paused_fit_leaves_nothing_of_an_earlier_one(tmp_path, estimator):
+    """SWAG went on to predict by the networks of the fit before, for other classes."""
+    X, y = labelled()
+    arguments = {"checkpoint": tmp_path / "run.pt", "deadline": 0.0}
+    first, again = clone(estimator), clone(estimator).fit(X, y)
+    for model in (first, again):
+        with pytest.raises(TrainingPaused):
+            model.fit(X, np.array(["a", "b"])[y], **arguments)
+    assert vars(again).keys() == vars(first).keys()
 
 
 def test_bad_deadlines(tmp_path):

@@ -1,11 +1,13 @@
 import pickle
 import warnings
 from dataclasses import replace
+from operator import methodcaller
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
@@ -14,10 +16,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 from dipedl import DIPClassifier  # noqa: E402
+from dipedl.baselines import CEDL, DAEDL, EDL, SNGP, SWAG, DeepEnsemble, NNGuide  # noqa: E402
 from dipedl.density import GDADensity  # noqa: E402
 from dipedl.networks import (  # noqa: E402
     MLP,
     FastCNN,
+    LayerFeatures,
     TorchClassifier,
     Training,
 )
@@ -183,6 +187,8 @@ def test_inputs_that_are_no_images(rng):
     [
         ({"image_shape": (28, 28)}, r"X must have 1 \* 28 \* 28 = 784 columns.*got 64; pass the"),
         ({"image_shape": (8, 0)}, "image_shape must be .height, width. or .*got .8, 0."),
+        ({"image_shape": 8}, "image_shape must be .height, width. or .*got 8"),
+        ({"image_shape": (8.0, 8.0)}, "image_shape must be .height, width. or"),
         ({"image_shape": (2, 2, 4, 4)}, "image_shape must be"),
         ({"image_shape": (2, 32)}, "FastCNN needs images of at least 4 x 4 pixels.*use MLP"),
         ({"precision": "float16"}, r"precision must be one of \['float32', 'float64'\]"),
@@ -220,7 +226,7 @@ def test_refuses_odd_validation(rng):
     X, y = toy(rng)
     bad = {
         "y of validation holds the labels .'c'.*the classes are .'a', 'b'": (X[:2], ["a", "c"]),
-        "X of validation must have 64 columns as X, got 5": (X[:, :5], y),
+        "X of validation must be as X: X has 5 features.* expecting 64": (X[:, :5], y),
         r"X of validation must hold pixels in \[0, 1\]": (2 * X, y),
         "inconsistent numbers of samples": (X, y[1:]),
     }
@@ -281,3 +287,80 @@ def test_validation_chooses_the_epoch(rng):
     P = clf.predict_proba(X_new)[np.arange(30), [column[label] for label in y_new]]
     assert -np.log(P).mean() == pytest.approx(min(clf.history_.score), rel=1e-4)
     assert len(clf.history_.score) == 6
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        TorchClassifier(MLP((4,)), QUICK),
+        SNGP(MLP((4,)), QUICK, n_fourier=8),
+        DAEDL(MLP((4,)), QUICK),
+        CEDL(EDL(MLP((4,)), QUICK)),
+        LayerFeatures(TorchClassifier(MLP((4,)), QUICK), ["body"]),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_tables_are_taken_as_arrays_are_and_without_a_warning(rng, estimator, library):
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    frame = pytest.importorskip(library).DataFrame(dict(zip("abc", X.T, strict=True)))
+    answer = "predict_proba" if hasattr(estimator, "predict_proba") else "transform"
+    expected = getattr(clone(estimator).fit(X, y), answer)(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        found = getattr(estimator.fit(frame, y), answer)(frame)
+    np.testing.assert_array_equal(found, expected)
+    if isinstance(estimator, TorchClassifier):
+        with pytest.raises(ValueError, match=r"X of validation must be as X: .*feature names"):
+            estimator.fit(frame, y, validation=(frame[["c", "b", "a"]], y))
+
+
+def test_views_of_truth_values_are_those_of_numbers(rng):
+    X, y = rng.normal(size=(40, 3)) > 0, np.arange(40) % 2
+    by_numbers, by_truth = (CEDL(EDL(MLP((4,)), QUICK)).fit(Z, y) for Z in (1.0 * X, X))
+    np.testing.assert_array_equal(by_truth.predict_proba(X), by_numbers.predict_proba(1.0 * X))
+
+
+@pytest.mark.parametrize("cls", [TorchClassifier, DAEDL])
+def test_labels_are_those_of_the_other_classifiers(rng, cls):
+    """Nullable whole numbers came back as floats, and a column was refused after the training."""
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    expected = cls(MLP((4,)), QUICK).fit(X, y).predict(X)
+    nullable = pytest.importorskip("pandas").Series(y, dtype="Int64")
+    found = cls(MLP((4,)), QUICK).fit(X, nullable).predict(X)
+    assert found.dtype.kind == "i"
+    np.testing.assert_array_equal(found, expected)
+    with pytest.warns(UserWarning, match="column-vector"):
+        found = cls(MLP((4,)), QUICK).fit(X, y[:, None]).predict(X)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match=r"y must hold a label for each row.*first at row 0"):
+        cls(MLP((4,)), QUICK).fit(X, np.where(y == 0, None, "b"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: TorchClassifier(MLP((4,)), QUICK, random_state=seed),
+        lambda seed: DeepEnsemble(ExtraTreesClassifier(2, max_depth=1), 2, random_state=seed),
+        lambda seed: NNGuide(n_neighbors=2, random_state=seed),
+        lambda seed: CEDL(EDL(MLP((4,)), QUICK), random_state=seed),
+    ],
+    ids=["TorchClassifier", "DeepEnsemble", "NNGuide", "CEDL"],
+)
+def test_a_generator_is_a_seed_here_too(rng, make):
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    drawn = int(np.random.default_rng(3).integers(2**31))
+    ask = methodcaller("uncertainty" if hasattr(make(0), "uncertainty") else "predict_proba", X)
+    answers = [ask(make(seed).fit(X, y)) for seed in (np.random.default_rng(3), drawn)]
+    np.testing.assert_array_equal(*answers)
+    with pytest.raises(TypeError, match="random_state must be None, an int, a RandomState or"):
+        make("3").fit(X, y)
+
+
+def test_a_fit_leaves_the_generators_of_gpus_alone(rng, monkeypatch):
+    """SWAG seeded the global generator of every GPU with zero."""
+    seeds = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    SWAG(MLP((4,)), QUICK, iterates=replace(QUICK, epochs=2), n_samples=2).fit(X, y)
+    assert seeds == []

@@ -319,6 +319,7 @@ def test_a_gpu_that_is_not_there():
         ValueError, match=r"device='cuda:1' was asked for.*sees no CUDA device.*use"
     ):
         train(module, mean_square, data, fast(device="cuda:1"), seed=0)
+    assert fast(device=torch.device("cuda:1")) == fast(device="cuda:1")
     # "auto" is then the CPU, with bfloat16 as well
     assert train(module, mean_square, data, fast(device="auto", amp=True), seed=0).epochs == 3
 
@@ -344,6 +345,7 @@ def test_a_gpu_that_is_not_there():
         ({"amp": 1}, TypeError, "amp must be True or False, got 1"),
         ({"augment": 3}, TypeError, "augment must be None or a callable"),
         ({"device": "tpu"}, ValueError, "device must be 'auto', 'cpu'.*got 'tpu'"),
+        ({"device": torch.device("meta")}, ValueError, "device must be 'auto', 'cpu'.*meta"),
     ],
 )
 def test_settings_are_checked(changes, error, message):

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from scipy.ndimage import rotate
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
 from ..dirichlet import DIRICHLET_KINDS, Dirichlet, log_or_minus_inf
-from ..inputs import validate_inputs
+from ..inputs import is_frame, is_pandas, validate_inputs
 from ..maths.arrays import check_integer, check_number
+from ..maths.seeds import random_state_of
 from ..networks.backbones import MLP, image_shape
 from ..networks.training import Training
 from .edl import EDL
@@ -142,7 +142,7 @@ class CEDL(Decisions, PostHoc):
             image_shape(self.image_shape, self.n_features_in_)
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
-        rng, rows = check_random_state(self.random_state), np.asarray(X)
+        rng, rows = random_state_of(self.random_state), _as_floats(X)
         table = self.image_shape is None
         unit = np.ptp(rows, axis=0) if table else np.ptp(rows)
         self.pixels_ = None if table else (float(rows.min()), float(rows.max()))
@@ -165,9 +165,13 @@ class CEDL(Decisions, PostHoc):
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet of each of the n inputs X (n, d)."""
         check_is_fitted(self, "views_")
-        rows = np.asarray(validate_inputs(self, X))
-        first = self.estimator_.predict_dirichlet(rows)
-        views = (self.estimator_.predict_dirichlet(self._view(rows, *view)) for view in self.views_)
+        X = validate_inputs(self, X)
+        rows = _as_floats(X)
+        first = self.estimator_.predict_dirichlet(_named_as(X, rows))
+        views = (
+            self.estimator_.predict_dirichlet(_named_as(X, self._view(rows, *view)))
+            for view in self.views_
+        )
         evidence = np.stack([d.concentration - d.prior for d in (first, *views)])
         kept = np.exp(-self.delta * measure_conflict(evidence, self.beta))
         mean = evidence.mean(axis=0) * kept[:, None]
@@ -199,3 +203,15 @@ class CEDL(Decisions, PostHoc):
         """Arguments for the public conformance checks, whose classes have few rows."""
         training = Training(epochs=30, batch_size=16, learning_rate=0.02, n_jobs=1)
         return {"estimator": EDL(MLP((16,)), training)}
+
+
+def _as_floats(X: Any) -> np.ndarray:
+    rows = np.asarray(X)
+    return rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+
+
+def _named_as(X: Any, rows: np.ndarray) -> Any:
+    """Return rows (n, d) with the names of the columns of X, if it has any."""
+    if not is_frame(X):
+        return rows
+    return type(X)(rows, **{"columns" if is_pandas(X) else "schema": list(X.columns)})

@@ -93,18 +93,10 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
     kl_weight: float = 0.05
     density: Any = None
 
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
-        """Check settings and data of a fit."""
-        # An interrupted fit must not predict with the old density.
-        self.__dict__.pop("density_range_", None)
-        return super().validate_fit(X, y, validation)
-
     def _fit_head(self, X: Any, y: Any) -> None:
         features = self.transform(X)
         density = GDADensity() if self.density is None else self.density
-        self.density_ = fit_density(
-            as_density(density, self.random_state), features, np.asarray(y), None
-        )
+        self.density_ = fit_density(as_density(density, self.random_state), features, y, None)
         scores = log_density(self.density_, features)
         if np.isinf(scores).any():
             raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, _safe_indexing, check_random_state
+from sklearn.utils import Tags, _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
@@ -25,6 +25,7 @@ from ..inputs import (
 )
 from ..maths.arrays import check_flag, check_integer
 from ..maths.gamma import log_ratio
+from ..maths.seeds import random_state_of
 from ..protocols import atomic
 from ..writing.finding import warn_caller
 from .post_hoc import accepted_arguments, take_input_tags
@@ -172,7 +173,7 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         X, y = validate_inputs_and_labels(self, X, y)
         check_class_counts(y)
         template = _template(self.estimator, seeded=not self.bootstrap)
-        draw = check_random_state(self.random_state)
+        draw = random_state_of(self.random_state)
         self.member_seeds_ = draw.randint(2**31 - 1, size=self.n_members).tolist()
         members = []
         for i, seed in enumerate(self.member_seeds_):

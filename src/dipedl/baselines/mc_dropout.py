@@ -109,7 +109,6 @@ class MCDropout(Decisions, TorchEstimator):
         super().check_parameters()
 
     def _take_network(self, X: Any, y: Any) -> bool:
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
         self.check_parameters()
         seeds = np.random.SeedSequence(self.draw_seed()).generate_state(self.n_samples)
         self.sample_seeds_ = seeds.tolist()

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_random_state
 
 from ..answers import Decisions
 from ..density.knn import nearest_rows
 from ..inputs import one_thread
 from ..maths.arrays import check_integer, check_number
+from ..maths.seeds import random_state_of
 from .post_hoc import PostHoc, compute_logits, require_logits
 
 __all__ = ["KNNDistance", "NNGuide"]
@@ -192,7 +192,7 @@ class NNGuide(Decisions, PostHoc):
         Z = normalize(self._fit_features(self.features, X, y))
         logits = compute_logits(self.estimator_, X, (len(Z), len(self.classes_)))
         m = max(self.n_neighbors, round(self.bank * len(Z)))
-        rows = check_random_state(self.random_state).choice(len(Z), m, replace=False)
+        rows = random_state_of(self.random_state).choice(len(Z), m, replace=False)
         self.guides_ = Z[rows] * logsumexp(logits[rows], axis=1)[:, None]
 
     def uncertainty(self, X: Any) -> np.ndarray:

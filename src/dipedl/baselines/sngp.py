@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import logsumexp, softmax
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -98,11 +99,6 @@ class SNGP(Decisions, TorchEstimator):
         check_positive_number("ridge", self.ridge)
         super().check_parameters()
 
-    def validate_fit(self, X: Any, y: Any, validation: Any) -> Any:
-        """Check settings and data of a fit."""
-        self.__dict__.pop("factor_", None)  # of an earlier fit
-        return super().validate_fit(X, y, validation)
-
     def build_network(self, n_outputs: int, seed: int) -> Network:
         """Return an untrained backbone with random Fourier features before its last layer."""
         generator = torch.Generator("cpu").manual_seed(seed)
@@ -119,9 +115,9 @@ class SNGP(Decisions, TorchEstimator):
 
     def _fit_head(self, X: Any, y: Any) -> None:
         precision = np.eye(self.n_fourier)
-        rows = np.asarray(X)
-        for start in range(0, len(rows), _CHUNK):
-            phi = self.apply_network(rows[start : start + _CHUNK], _fourier_features)
+        for start in range(0, len(y), _CHUNK):
+            rows = _safe_indexing(X, slice(start, start + _CHUNK))
+            phi = self.apply_network(rows, _fourier_features)
             precision += phi.T @ phi / self.ridge
         self.factor_ = cholesky(precision, lower=True)
 

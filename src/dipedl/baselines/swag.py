@@ -17,7 +17,7 @@ from torch.optim.swa_utils import update_bn
 
 from ..answers import Decisions
 from ..maths.arrays import check_integer
-from ..networks.device import as_tensor
+from ..networks.device import as_tensor, seed_generators
 from ..networks.torch_classifier import Pair, TorchEstimator, on_device
 from ..networks.training import History, Training, train
 from .deep_ensemble import uncertainty_of_samples
@@ -173,7 +173,6 @@ def _with_weights(module: nn.Module, weights: np.ndarray, rows: Iterable[Tensor]
     """Return a copy with these weights (w,), and batch normalisation by chunks of rows (n, d)."""
     copy = deepcopy(module)
     vector_to_parameters(torch.from_numpy(weights).float(), copy.parameters())
-    with torch.random.fork_rng([]):  # dropout is on in that pass
-        torch.manual_seed(0)
+    with seed_generators(0, torch.device("cpu")):  # dropout is on in that pass
         update_bn(rows, copy)
     return copy

@@ -13,12 +13,12 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state
 from torch import Tensor, nn
 from zuko.lazy import LazyDistribution
 
 from ..inputs import require_fitted, validate_fit_features
-from ..maths.arrays import check_choice, check_number, drop_mask
+from ..maths.arrays import check_choice, check_integer, check_number
+from ..maths.seeds import random_state_of
 from ..networks.device import (
     as_tensor,
     limit_threads,
@@ -168,7 +168,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         """
         check_choice("dtype", self.dtype, _DTYPES)
         rows = as_tensor(validate_fit_features(self, X, ensure_min_samples=2))
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = int(random_state_of(self.random_state).randint(2**31))
         rows, held_out = self._split(rows, validation, seed)
         preprocessing = self._preprocessing().build(rows)
         module = _Module(_build(self.flow, rows.shape[1], seed))
@@ -202,9 +202,9 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
     def bits_per_dimension(self, X: Any, *, draws: int = 1, random_state: Any = 0) -> float:
         """Bits per dimension of images X (n, d), as the field reports them; lower is better.
 
-        ``-E_u log2 p(x + u) / d + log2 L`` with noise u that fills the cells of the L grey levels:
-        an upper bound on the bits that the flow needs for the grey levels themselves. It counts the
-        Jacobian, whatever `preprocessing` says.
+        ``-E_u log2 p(x + u) / d + log2 (L - 1)`` with noise u that fills the cells of the L grey
+        levels, which lie 1 / (L - 1) apart: an upper bound on the bits that the flow needs for the
+        grey levels themselves. It counts the Jacobian, whatever `preprocessing` says.
 
         Parameters
         ----------
@@ -226,9 +226,8 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "
                 f"got {self._preprocessing()!r}"
             )
-        generator = torch.Generator("cpu").manual_seed(
-            check_random_state(random_state).randint(2**31)
-        )
+        check_integer("draws", draws)
+        generator = torch.Generator("cpu").manual_seed(random_state_of(random_state).randint(2**31))
         noisy = (preprocessing.noise(rows, generator) for _ in range(draws))
         nats = [self._log_prob(sample, True).mean() for sample in noisy]
         cells = rows.shape[1] * preprocessing.log_cell()
@@ -240,8 +239,9 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         A masked autoregressive flow takes d passes through its networks.
         """
         require_fitted(self, "flow_")
+        check_integer("n_samples", n_samples, 0)
         device = self._device()
-        seed = int(check_random_state(random_state).randint(2**31))
+        seed = int(random_state_of(random_state).randint(2**31))
         n_jobs = self._settings(False).n_jobs
         with (
             torch.no_grad(),
@@ -292,20 +292,21 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
     def _split(self, rows: Tensor, validation: Any, seed: int) -> tuple[Tensor, Tensor | None]:
         """Return rows to train on and rows held out, a share `validation_fraction` if none are."""
         if validation is not None:
-            X = drop_mask(
-                "validation", validation[0] if isinstance(validation, tuple) else validation
-            )
-            held_out = as_tensor(check_array(X, dtype=np.float64, input_name="validation"))
-            if held_out.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"validation must have {self.n_features_in_} columns as X, got "
-                    f"{held_out.shape[1]}"
-                )
+            X = validation[0] if isinstance(validation, tuple) else validation
+            try:
+                held_out = as_tensor(validate_fit_features(self, X, reset=False))
+            except ValueError as error:
+                raise ValueError(f"validation must be as X: {error}") from error
             self._preprocessing().check("validation", held_out)
             return rows, held_out
         share = self.validation_fraction
         check_number("validation_fraction", share, "in [0, 1)", lambda x: 0 <= x < 1)
         n = math.ceil(share * len(rows))
+        if n >= len(rows):
+            raise ValueError(
+                f"validation_fraction={share:g} leaves none of {len(rows)} rows to train on; lower "
+                "it, or give rows as validation="
+            )
         generator = torch.Generator("cpu").manual_seed(seed)
         order = torch.randperm(len(rows), generator=generator, device="cpu")
         return (rows[order[n:]], rows[order[:n]]) if n else (rows, None)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
 
 
 def clone_with_seed(estimator: Any, random_state: Any) -> Any:
@@ -31,6 +32,15 @@ def seed(random_state: Any) -> int:
         return int(random_state)
     draw = getattr(random_state, "integers", getattr(random_state, "randint", None))
     return int(draw(2**31))  # type: ignore[misc]
+
+
+def random_state_of(random_state: Any) -> np.random.RandomState:
+    """Return scikit-learn's ``check_random_state``, for a Generator too, which draws its seed."""
+    check_seed(random_state)
+    if isinstance(random_state, np.random.Generator):
+        random_state = seed(random_state)
+    state: np.random.RandomState = check_random_state(random_state)
+    return state
 
 
 def check_seed(random_state: Any) -> None:

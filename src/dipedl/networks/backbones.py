@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from operator import index
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
@@ -98,14 +100,16 @@ class Architecture:
     def __post_init__(self) -> None:
         for setting in fields(self):  # type: ignore[arg-type]
             name, value = setting.name, getattr(self, setting.name)
-            if setting.type == "int":
+            if setting.type in ("int", int):
                 check_integer(name, value)
-            elif setting.type == "bool":
+            elif setting.type in ("bool", bool):
                 check_flag(name, value)
             elif name == "dropout":
                 check_number("dropout", value, "in [0, 1)", lambda x: 0 <= x < 1)
-            elif setting.type == "tuple[int, ...]" and (not value or min(value) < 1):
-                raise ValueError(f"{name} must hold integers >= 1, at least one, got {value!r}")
+            elif setting.type in ("tuple[int, ...]", tuple[int, ...]):
+                held = value if isinstance(value, tuple | list) else ()
+                if not held or not all(isinstance(n, int | np.integer) and n >= 1 for n in held):
+                    raise ValueError(f"{name} must hold integers >= 1, at least one, got {value!r}")
 
     def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
         """Return an untrained network; its weights come from `generator` alone."""
@@ -148,7 +152,10 @@ def image_shape(setting: Any, d: int) -> Shape:
     if setting is None:
         side = math.isqrt(d)
         return (1, side, side) if side * side == d else (1, 1, d)
-    shape = tuple(setting)
+    try:
+        shape = tuple(map(index, setting))
+    except TypeError:
+        shape = ()
     shape = (1, *shape) if len(shape) == 2 else shape
     if len(shape) != 3 or min(shape) < 1:
         raise ValueError(

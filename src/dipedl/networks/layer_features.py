@@ -12,10 +12,12 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from ..maths.arrays import check_choice
+from ..protocols import atomic
 from .backbones import Network
 from .torch_classifier import TorchEstimator
 
@@ -82,6 +84,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         self.layers = layers
         self.pool = pool
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train a copy on inputs X (n, d) and labels y (n,), unless it is frozen; find the layers.
 
@@ -95,7 +98,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         check_choice("pool", self.pool, POOLS)
         self.estimator_ = self._network(X, y)
         self.n_features_in_ = self.estimator_.n_features_in_
-        shapes = self._shapes(np.asarray(X)[:1])
+        shapes = self._shapes(_safe_indexing(X, slice(1)))
         self._check_layers(shapes)
         self.widths_ = [shapes[name][0] for name in self.layers]
         return self
@@ -135,7 +138,7 @@ class LayerFeatures(TransformerMixin, BaseEstimator):
         trained: TorchEstimator = clone(inner).fit(X, y)
         return trained
 
-    def _shapes(self, row: np.ndarray) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, row: Any) -> dict[str, tuple[int, ...]]:
         """Output shape of each layer for one input."""
         result: dict[str, tuple[int, ...]] = {}
 

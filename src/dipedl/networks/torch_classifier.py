@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parametrize
 
-from ..inputs import NotComputableError
+from ..inputs import NotComputableError, validate_labels
 from ..maths.arrays import check_choice, check_magnitude, check_number, drop_mask
+from ..maths.seeds import random_state_of
 from .backbones import MLP, Architecture, Network, Shape, image_shape
 from .checks import check_pixels
 from .device import as_tensor, limit_threads, plain_defaults, resolve_device
@@ -124,6 +124,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             of the end of the last whole epoch.
         """
         with _restore_on_error(self, FloatingPointError, TrainingPaused):
+            # What is left of an interrupted fit must not meet parts of an earlier one.
+            for name in [name for name in vars(self) if name.endswith("_")]:
+                delattr(self, name)
             if self._take_network(X, y):
                 return self
             data = self.validate_fit(X, y, validation)
@@ -132,7 +135,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 self.module_ = self.build_network(len(self.classes_), seed)
             run: Any = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
             self.history_ = self._train(self.module_, *data, seed=seed, **run)
-            self._fit_head(X, y)
+            self._fit_head(X, self.classes_[data[1]])
             return self
 
     def _take_network(self, X: Any, y: Any) -> bool:
@@ -140,7 +143,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         return False
 
     def _fit_head(self, X: Any, y: Any) -> None:
-        """Fit what predictions need besides the network, on the arguments of ``fit``."""
+        """Fit what predictions need besides the network, on X of ``fit`` and labels y (n,)."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input of X (n, d), shape (n,)."""
@@ -218,7 +221,7 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
     def draw_seed(self) -> int:
         """Return a seed from `random_state`."""
-        return int(check_random_state(self.random_state).randint(2**31))
+        return int(random_state_of(self.random_state).randint(2**31))
 
     def training_settings(self) -> Training:
         """Return the settings of the training, checked."""
@@ -251,7 +254,6 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         self, X: Any, y: Any, validation: Any
     ) -> tuple[np.ndarray, np.ndarray, Pair | None]:
         """Inputs in float32 and class numbers; sets `classes_` and the shapes."""
-        self.__dict__.pop("held_out_", None)  # of an earlier fit
         self.check_parameters()
         X, y = float32_rows(self, X, y)
         check_classification_targets(y)
@@ -267,12 +269,12 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     def _check_validation(self, validation: Any) -> Pair:
         if not (isinstance(validation, tuple | list) and len(validation) == 2):
             raise TypeError(f"validation must be a pair (X, y) or None, got {type(validation)}")
-        X, y = (drop_mask("validation", part) for part in validation)
-        X, y = check_X_y(X, y, dtype=np.float32)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X of validation must have {self.n_features_in_} columns as X, got {X.shape[1]}"
-            )
+        X, y = drop_mask("validation", validation[0]), validate_labels(validation[1])
+        try:
+            X = validate_data(self, X, dtype=np.float32, reset=False)
+        except ValueError as error:
+            raise ValueError(f"X of validation must be as X: {error}") from error
+        check_consistent_length(X, y)
         self._check_pixels("X of validation", X)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
@@ -344,9 +346,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
 
 def float32_rows(model: TorchEstimator, X: Any, y: Any) -> Pair:
     """Return X (n, d) in float32 and y (n,) to fit on; `model` learns the width."""
-    X, y = drop_mask("X", X), drop_mask("y", y)
+    X = drop_mask("X", X)
     check_magnitude("X", X)
-    X, y = validate_data(model, X, y, dtype=np.float32)
+    X, y = validate_data(model, X, None if y is None else validate_labels(y), dtype=np.float32)
     return X, y
 
 

@@ -154,6 +154,7 @@ class Training:
                 f"got {self.augment!r}"
             )
         device_type(self.device)
+        object.__setattr__(self, "device", str(self.device))  # of a torch.device too
 
 
 @dataclass
