@@ -364,6 +364,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             If the classifier or the density has no ``partial_fit``; a frozen classifier stays.
         ValueError
             If `features` would have to learn, or if a label is not among the classes.
+        TypeError
+            If `random_state` is no int: every batch holds out by the same seed.
 
         Notes
         -----

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -285,3 +286,16 @@ def test_a_frozen_part_is_the_same_in_every_fold(part):
     frozen = FrozenEstimator(GDADensity().fit(X, Y))
     model = RelativeDensity(**{part: frozen}).fit(X + 1, Y)
     assert getattr(model.clone_with_selected(), part).estimator is frozen.estimator
+
+
+def test_a_class_of_weight_zero_is_absent_and_its_column_of_probabilities_is_not(rng):
+    """Without its rows the columns were taken for those of the other classes, all of them wrong."""
+    y = np.arange(300) % 3
+    X, there = rng.normal(size=(300, 3)) + 0.7 * y[:, None], y > 0
+    P = np.zeros((300, 3))
+    P[:, 1:] = GaussianNB().fit(X[there], y[there]).predict_proba(X)
+    selector = DensitySelector([("gaussians", GDADensity())], fuse=False)
+    all_rows = clone(selector).fit(X, y, sample_weight=1.0 * there, proba=P)
+    without = selector.fit(X[there], y[there], sample_weight=np.ones(200), proba=P[there, 1:])
+    assert 0 < without.ranking_[0]["errors"] < 1
+    assert all_rows.ranking_[0]["errors"] == without.ranking_[0]["errors"]

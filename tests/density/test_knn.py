@@ -207,6 +207,13 @@ class TestRowsThatAreKept:
         gaps = X[:, None] - NORMAL[numbers]
         np.testing.assert_allclose(np.linalg.norm(gaps, axis=2), distances, rtol=1e-9)
 
+    def test_rows_of_the_fit_are_known_to_be_in_it_where_all_are_kept(self):
+        """Of nearly all rows k is that of all, and the others were scored with k + 1."""
+        for size, known in ((1450, False), (1500, True), (None, True)):
+            density = KNNDensity(max_rows=size).fit(NORMAL)
+            assert density.n_neighbors_ == 10
+            assert (density.leave_one_out(NORMAL, None, None) is not None) == known
+
     def test_all_rows_where_they_are_few_enough(self):
         X = RNG.normal(size=(20, 6))
         scores = [KNNDensity(max_rows=m).fit(NORMAL).score_samples(X) for m in (None, 1500)]

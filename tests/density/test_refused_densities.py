@@ -49,6 +49,7 @@ PARAMETERS = [
     (GDADensity("spherical"), ValueError, "covariance_type must be one of .*got 'spherical'"),
     (GDADensity(class_weights="prior"), ValueError, "class_weights must .*got 'prior'"),
     (GDADensity(shrinkage="none"), ValueError, "shrinkage must be None, a number .*'none'"),
+    (GDADensity(shrinkage=np.full(3, 0.1)), TypeError, "shrinkage of each class must be a tuple"),
     *(
         (cls(shrinkage=value), ValueError, rf"shrinkage must be in \[0, 1\], got {value}")
         for cls in (GaussianDensity, GDADensity)

@@ -190,6 +190,9 @@ def test_what_cannot_stream_says_what_to_give(data):
     assert_same(again, in_batches(DIPClassifier(NB), X, y, []), X)
     with pytest.raises(ValueError, match=r"\['c'\] where the classes are"):
         DIPClassifier(NB).partial_fit(X, y, classes=["a", "b"])
+    with pytest.raises(TypeError, match="random_state must be None or an int"):
+        # Of each batch it would draw another seed: a row held out of one is in the next.
+        DIPClassifier(NB, random_state=np.random.RandomState(0)).partial_fit(X, y)
     few = DIPClassifier(NB).partial_fit(X[:3], y[:3], classes=["a", "b", "c"])
     with pytest.raises(ValueError, match="too few rows came so far"):
         few.predict(X)

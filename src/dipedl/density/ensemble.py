@@ -144,9 +144,12 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             P = check_proba("proba", proba, len(X), len(np.unique(labels)))
             self.n_classes_ = P.shape[1]
         y = np.zeros(len(X), int) if labels is None else labels
+        # The columns of proba are the labels of all rows, also those of weight zero.
+        classes = np.unique(y, return_inverse=True)[1]
         if w is not None and (w == 0).any():
             # A row of weight zero is absent.
-            X, y, P, w = X[w > 0], y[w > 0], _take(P, w > 0), w[w > 0]
+            there = w > 0
+            X, y, classes, P, w = X[there], y[there], classes[there], _take(P, there), w[there]
         self.fit_estimators(X, y, w).find_blind(X)
         number = seed(self.random_state)
         pairs = list(fold_pairs(content_folds(X, y, _FOLDS, number, together=True)))
@@ -169,7 +172,6 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             made = draw_pseudo_outliers(X[first], y[first], _take(w, first), number)
         outliers = {kind: folds[0].component_scores(Z) for kind, Z in made.items()}
         rows = np.concatenate([held_out for _, held_out in pairs])
-        classes = np.unique(y, return_inverse=True)[1]
         wrong = None if P is None else P[rows].argmax(axis=1) != classes[rows]
         merged = self.merge_folds([fold.failed_ for fold in folds], scores)
         self.fit_combiner(merged, outliers, _take(w, rows), wrong)

@@ -327,6 +327,11 @@ class ClassConditionalGaussians(BaseEstimator):
         return tags
 
     def _check_parameters(self, y: Any) -> None:
+        if isinstance(self.shrinkage, np.ndarray | list):
+            raise TypeError(
+                f"shrinkage of each class must be a tuple, got {self.shrinkage!r}; give "
+                "tuple(shrinkage)"
+            )
         for name, allowed in _ALLOWED.items():
             if getattr(self, name, allowed[0]) not in allowed:
                 check_choice(name, getattr(self, name), allowed)

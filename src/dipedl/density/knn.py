@@ -191,8 +191,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
         Itself where a part of the rows is kept.
         """
-        k = self.n_neighbors_ + 1
-        if k <= self.n_neighbors or k > len(self.row_numbers_):
+        k, numbers = self.n_neighbors_ + 1, self.row_numbers_
+        # Of rows of which a part is kept the numbers have gaps.
+        if k > len(numbers) or numbers[-1] >= len(numbers) or k <= self.n_neighbors:
             return self
         density = copy(self)
         density.neighbors_ = copy(self.neighbors_).set_params(n_neighbors=k)

@@ -354,6 +354,11 @@ def fit_batch(
     model: Any, X: Any, y: Any, classes: Any, sample_weight: Any, groups: Any = None
 ) -> Any:
     """Add a batch to a `DIPClassifier`, replacing attributes and changing none in place."""
+    if not (model.random_state is None or isinstance(model.random_state, int | np.integer)):
+        raise TypeError(
+            "random_state must be None or an int for partial_fit, which holds rows out by the same "
+            f"seed in every batch, got {model.random_state!r}"
+        )
     first = not hasattr(model, "stream_")
     if not first and "Z" in model.stream_.held.rows:
         raise ValueError(
