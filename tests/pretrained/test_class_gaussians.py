@@ -320,6 +320,21 @@ def test_what_float32_cannot_hold_is_refused(rng):
     fitted(ClassGaussians(dtype=torch.float64), 1e-42 * X, y)
 
 
+@forms
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_finish_that_fails_leaves_what_scores(rng, covariance):
+    """Parts of the new factors stood beside the old ones."""
+    X, y = problem(rng)
+    density = fitted(ClassGaussians(covariance), X, y)
+    before = {name: value.clone() for name, value in density.state_dict().items()}
+    density.update(torch.full((1, X.shape[1]), 1e42, dtype=torch.float64), torch.tensor([0]), 3)
+    with pytest.raises(ValueError, match=r"overflows torch.float32"):
+        density.finish()
+    after = density.state_dict()
+    assert after.keys() == before.keys()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
 def test_moments_that_do_not_fit_are_refused():
     density = ClassGaussians()
     message = "'full' of 100 classes and 100000 features does not fit .* covariance='tied'"

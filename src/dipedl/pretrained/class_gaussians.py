@@ -135,7 +135,7 @@ class ClassGaussians(BufferedModule):
         self.covariance, self.coordinates = covariance, coordinates
         self.shrinkage, self.rank = shrinkage, rank
         self.class_weights, self.dtype = class_weights, dtype
-        self.distance: Any = _FORMS[covariance]()
+        self.distance = self._blank_distance()
         self._moments: Any = None
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
         self._waiting_bytes = 0
@@ -187,6 +187,9 @@ class ClassGaussians(BufferedModule):
         self._waiting_bytes += rows.nbytes
         if self._waiting_bytes >= _PENDING_BYTES:
             self._add_waiting()
+
+    def _blank_distance(self) -> Any:
+        return _FORMS[self.covariance]()
 
     def _blank_moments(self, k: int, p: int) -> Any:
         if self.covariance == "low-rank":
@@ -374,19 +377,26 @@ class ClassGaussians(BufferedModule):
         # Rounded to the type of scoring, so that features are centred by the very same point.
         centre = torch.from_numpy((origin + offset).mean(axis=0)).to(self._device, self.dtype)
         means = (origin - to_numpy(centre)) + offset
-        factors = moments.factors(self.shrinkage)
-        log_det = torch.from_numpy(np.array(self.distance.fill(factors, means, centre)))
+        factors, distance = moments.factors(self.shrinkage), self._blank_distance()
+        log_det = torch.from_numpy(np.array(distance.fill(factors, means, centre)))
         weights = np.ones_like(counts) if self.class_weights == "equal" else counts
-        self.log_constant = (-0.5 * (len(centre) * LOG_2PI + log_det)).to(centre)
-        self.log_weights = torch.from_numpy(np.log(weights / weights.sum())).to(centre)
-        self.origin, self.counts = centre, torch.from_numpy(counts).to(centre.device, torch.int64)
-        for name, buffer in self.named_buffers():
+        own = {
+            "origin": centre,
+            "log_constant": (-0.5 * (len(centre) * LOG_2PI + log_det)).to(centre),
+            "log_weights": torch.from_numpy(np.log(weights / weights.sum())).to(centre),
+            "counts": torch.from_numpy(counts).to(centre.device, torch.int64),
+        }
+        for name, buffer in (*own.items(), *distance.named_buffers("distance")):
             # aminmax, as isfinite would need as much memory again
             if not torch.stack(torch.aminmax(buffer)).isfinite().all():
                 raise ValueError(
                     f"{name} overflows {self.dtype}; rescale the features or use "
                     "dtype=torch.float64"
                 )
+        # After all that may fail: what scores stays as it was.
+        self.distance = distance
+        for name, buffer in own.items():
+            setattr(self, name, buffer)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or cast the buffers, but never below float32."""
