@@ -364,3 +364,16 @@ def test_a_fit_leaves_the_generators_of_gpus_alone(rng, monkeypatch):
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
     SWAG(MLP((4,)), QUICK, iterates=replace(QUICK, epochs=2), n_samples=2).fit(X, y)
     assert seeds == []
+
+
+def test_predictions_are_in_eval_mode_whatever_mode_the_network_is_in(rng):
+    """A callback that predicts after an epoch got an answer at random."""
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    clf, answers = TorchClassifier(MLP((8,), dropout=0.5), QUICK), []
+    clf.fit(X, y, progress=lambda report: answers.append([clf.logits(X), clf.logits(X)]))
+    assert len(answers) == QUICK.epochs
+    for pair in answers:
+        np.testing.assert_array_equal(*pair)
+    expected = clf.logits(X)
+    clf.module_.train()
+    np.testing.assert_array_equal(clf.logits(X), expected)

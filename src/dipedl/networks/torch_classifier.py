@@ -364,9 +364,13 @@ def _check_finite(outputs: np.ndarray, X: np.ndarray) -> None:
 
 
 def on_device(device: torch.device, module: nn.Module) -> nn.Module:
-    """Return the module on `device`: itself, or a copy, so that the model is not moved."""
+    """Return the module on `device`, in eval mode: itself, or a copy, so that it is not moved.
+
+    Between two epochs of a training, and where a user has trained it further, it may be in
+    training mode, in which dropout and batch normalisation answer at random.
+    """
     devices = {p.device.type for p in module.parameters()}
-    return module if devices <= {device.type} else deepcopy(module).to(device)
+    return (module if devices <= {device.type} else deepcopy(module).to(device)).eval()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
