@@ -448,7 +448,7 @@ MUTANTS = [
     Mutant(
         "a perfect classifier has nothing to spend",
         "src/dipedl/evidence/caution_budget.py",
-        "per_row = average(by_prior) / max(total, 1.0)",
+        "per_row = average(by_prior) / max(weights.sum(), 1.0)",
         "per_row = 0.0",
         "tests/evidence/test_caution_budget.py::test_a_perfect_classifier_is_charged_as_one_row_that_only_the_prior_answers",
     ),

@@ -662,8 +662,9 @@ def test_a_distance_that_overflows_is_infinite(rows):
         GaussianDensity(shrinkage=None),
         RelativeDensity(GDADensity("tied", shrinkage=None), GaussianDensity(shrinkage=None)),
         make_pipeline(Normalizer(), GDADensity("tied", shrinkage=0.3)),
+        GDADensity(shrinkage=None, class_weights="empirical"),
     ],
-    ids=["full", "tied", "one", "ratio", "unit length"],
+    ids=["full", "tied", "one", "ratio", "unit length", "frequencies"],
 )
 def test_scores_without_the_row_against_as_many_fits(rng, density, weighted):
     y = np.repeat([2, 5, 7], [30, 20, 10])

@@ -1,11 +1,17 @@
 """Kernel sums and mixtures against scipy, scikit-learn's own mixture and a naive double loop."""
 
+import warnings
+from operator import methodcaller
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
+from dipedl.baselines import CoRP
 from dipedl.density import GaussianMixtureDensity, KernelDensity
 
 
@@ -111,3 +117,21 @@ def test_unit_of_a_feature_is_only_a_jacobian(X):
     expected = GaussianMixtureDensity(3, random_state=0).fit(X).score_samples(X)
     got = GaussianMixtureDensity(3, random_state=0).fit(X * unit).score_samples(X * unit)
     np.testing.assert_allclose(got, expected - np.log(unit).sum(), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [KernelDensity(), GaussianMixtureDensity(2, random_state=0), CoRP(n_fourier=32)],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_output_that_scikit_learn_is_set_to_is_no_matter(rng, model):
+    """Frames of its scaler were kept, and the sampler of Fourier features gave read-only ones."""
+    pytest.importorskip("pandas")
+    X, y = rng.normal(size=(60, 4)), np.arange(60) % 2
+    ask = methodcaller("uncertainty" if hasattr(model, "uncertainty") else "score_samples", X)
+    expected = ask(clone(model).fit(X, y))
+    with config_context(transform_output="pandas"):
+        np.testing.assert_array_equal(ask(model.fit(X, y)), expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        np.testing.assert_array_equal(ask(model), expected)

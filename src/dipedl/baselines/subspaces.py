@@ -208,8 +208,7 @@ class _Reconstruction:
         return np.concatenate([self._error(part) for part in _chunks(self._features(X))])
 
     def _error(self, Z: np.ndarray) -> np.ndarray:
-        centred = self._map(Z)
-        centred -= self.mean_
+        centred = self._map(Z) - self.mean_
         # by Pythagoras: what is reconstructed and what is not are orthogonal
         squares = [np.einsum("ij,ij->i", of, of) for of in (centred, centred @ self.components_)]
         return np.asarray(np.sqrt(np.maximum(squares[0] - squares[1], 0.0)))

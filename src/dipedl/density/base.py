@@ -112,7 +112,8 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
     ----------
     model : object
         Has ``score_samples(X)`` or ``log_prob(X)`` giving log-densities in nats, shape (n,). If it
-        has ``fit`` a copy of it is fitted; else it is taken as fitted already.
+        has ``fit`` a copy of it is fitted; else it is taken as fitted already, a module of PyTorch
+        in the mode that it is in: call its ``eval()`` first.
     dtype : torch dtype, optional
         Give X to the model as a torch tensor of this dtype (no gradient is kept). Default: numpy
         float64.

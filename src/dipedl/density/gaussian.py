@@ -448,7 +448,14 @@ class GDADensity(LogDensityMixin, ClassConditionalGaussians):
             return None
         own = np.searchsorted(self.classes_, y)
         parts = self.factors_, self.moments_, self.shrinkage_
-        joint = leave_one_out_densities(*parts, Z, own, w) + self.log_weights_
+        joint = leave_one_out_densities(*parts, Z, own, w)
+        if self.class_weights == "equal":
+            joint += self.log_weights_
+        else:
+            left = np.tile(weights_of(self.moments_), (len(Z), 1))
+            left[np.arange(len(Z)), own] -= 1.0 if w is None else w
+            with np.errstate(divide="ignore"):  # of a row alone in its class
+                joint += np.log(left.clip(0.0) / left.sum(axis=1, keepdims=True))
         return np.asarray(special.logsumexp(joint, axis=1))
 
     @property

@@ -90,7 +90,7 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
             check_positive_number("bandwidth", h)
         self.bandwidth_ = _RULES[h](n, X.shape[1]) if isinstance(h, str) else float(h)
         self.scaler_ = fit_standard_scaler(X, weights)
-        self.rows_ = self.scaler_.transform(X)
+        self.rows_ = np.asarray(self.scaler_.transform(X))
         counts = np.ones(len(X)) if weights is None else weights
         self.log_weights_ = np.log(counts / counts.sum())
         return self
@@ -98,7 +98,7 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
         step = max(1, _CHUNK_BYTES // (8 * len(self.rows_)))
-        Y, parts = self.scaler_.transform(Z), []
+        Y, parts = np.asarray(self.scaler_.transform(Z)), []
         for start in range(0, len(Y), step):
             squared = cdist(Y[start : start + step], self.rows_, "sqeuclidean")
             # inf - inf is an overflow too.

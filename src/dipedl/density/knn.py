@@ -200,8 +200,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         return density
 
     def leave_one_out(self, Z: np.ndarray, y: Any, w: Any) -> np.ndarray | None:
-        """Return `log_density` of rows Z (n, p) of the fit, each by the fit to all others, (n,).
+        """Return `log_density` of rows Z (n, p) of the fit, by their neighbours among all others.
 
+        Shape (n,), with the constant of the fit to all, which is lower by ``log(n / (n - 1))``.
         None where a part of the rows is kept. Labels and weights are ignored.
         """
         density = self.exclude_self()

@@ -84,11 +84,11 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
             )
         self.scaler_ = fit_standard_scaler(X)
         mixture = GaussianMixture(**self.get_params(deep=False))
-        self.mixture_ = mixture.fit(self.scaler_.transform(X))
+        self.mixture_ = mixture.fit(np.asarray(self.scaler_.transform(X)))
         return self
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
-        score = self.mixture_.score_samples(self.scaler_.transform(Z))
+        score = self.mixture_.score_samples(np.asarray(self.scaler_.transform(Z)))
         score = np.where(np.isnan(score), -np.inf, score)
         return np.asarray(score - np.log(self.scaler_.scale_).sum())
