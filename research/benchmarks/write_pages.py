@@ -22,6 +22,7 @@ from pandas import DataFrame
 from dipedl.writing import write_file
 from dipedl_bench import load_suite, read_rows
 from dipedl_bench.results.files import read_file
+from dipedl_bench.results.paper import published_rows
 from dipedl_bench.running.verify import ACROSS, EXACT
 from dipedl_bench.studies.toys import load_toys
 from dipedl_bench.tables.provenance import receipts
@@ -75,6 +76,7 @@ def page(template: str, **values: Any) -> str:
             "shares_of": shares_of,
             "average": average,
             "error": error,
+            "published_rows": published_rows,
             "max": max,
             "chance": chance,
         },
