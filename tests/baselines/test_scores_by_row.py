@@ -7,6 +7,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.covariance import EmpiricalCovariance
+from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -262,6 +263,16 @@ def test_residual_and_virtual_logit(case, D):
     check(Residual(n_components=D), case, lambda z, f, p: norm(beyond @ (z - origin)))
     virtual = lambda z, f, p: alpha * norm(beyond @ (z - origin)) + energy(f)  # noqa: E731
     check(ViM(n_components=D), case, virtual)
+
+
+def test_the_origin_of_a_last_layer_whose_weights_sum_to_zero():
+    """Without one of its classes the layer says as much: rounding is not inverted."""
+    X, y = load_iris(return_X_y=True)
+    for order in (y, 2 - y, (y + 1) % 3):
+        fitted = Residual().fit(X, order)
+        W, b = fitted.head_.weight[:-1], fitted.head_.bias[:-1]
+        origin = np.linalg.lstsq(W, -b, rcond=None)[0]
+        np.testing.assert_allclose(fitted.origin_, origin, rtol=1e-6)
 
 
 def reconstruction(train, share):
