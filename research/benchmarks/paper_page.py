@@ -122,7 +122,7 @@ Prices = Mapping[tuple[str, str], Sequence[PricePoint]]
 
 @cache
 def priced(root: Path, shown_only: bool = False) -> Prices:
-    """Return the points of each suite and profile whose methods its page shows, by suite and title.
+    """Return the points of each suite and profile that its page shows and prices, by both titles.
 
     `shown_only` leaves out budgets that the page does not show; the figures draw them all.
     """
@@ -136,7 +136,10 @@ def priced(root: Path, shown_only: bool = False) -> Prices:
         for profile in (name for name in NEAREST_FIRST if name in shown & source.rows.keys()):
             parts = list(source.parts(profile).values())
             title = f"{load_suite(suite).title}, profile {profile}"
-            found[suite, title] = price_points(source.rows[profile], parts, sorted(budgets))
+            points = price_points(source.rows[profile], parts, sorted(budgets))
+            # Without a row of the bare network nothing has a price.
+            if any(point.price is not None for point in points):
+                found[suite, title] = points
     return found
 
 

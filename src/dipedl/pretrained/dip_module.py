@@ -174,11 +174,11 @@ class DIPModule(Decisions, nn.Module):
     >>> from dipedl.pretrained import DIPModule
     >>> X = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
     >>> y = (X[:, 0] > 0).long()
-    >>> network = torch.nn.Linear(2, 2)
+    >>> network = torch.nn.Linear(2, 2, bias=False)
     >>> _ = network.weight.data.copy_(torch.tensor([[-4.0, 0.0], [4.0, 0.0]]))
     >>> model = DIPModule(network).fit_density([(X, y)])
     >>> model(torch.tensor([[1.0, 0.0], [30.0, 0.0]])).vacuity.round(decimals=2)
-    tensor([0.0100, 1.0000])
+    tensor([0., 1.])
     >>> model.predict_ood(torch.tensor([[1.0, 0.0], [30.0, 0.0]]))
     tensor([ 1, -1])
     """
