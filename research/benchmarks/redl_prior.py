@@ -18,7 +18,10 @@ PRIORS = (0.1, 0.3, 1.0)
 
 
 def measure(out: str = "results/bench") -> harness.Values:
-    (folder,) = (Path(out) / "mnist" / "paper" / "arrays" / "r-edl").glob("*/10")
+    found = [*(Path(out) / "mnist" / "paper" / "arrays" / "r-edl").glob("*/10")]
+    if len(found) != 1:
+        raise SystemExit(f"{len(found)} runs of r-edl in {out!r}: give --out of one run")
+    folder = found[0]
     known = np.load(folder / "test.npz")
     unknown = {name: np.load(folder / f"ood__{name}.npz") for name in ("kmnist", "omniglot")}
     rows = {}
