@@ -322,8 +322,8 @@ MUTANTS = [
     Mutant(
         "class weights swapped",
         "src/dipedl/density/gaussian.py",
-        'if self.class_weights == "equal":',
-        'if self.class_weights == "empirical":',
+        'if self.class_weights == "equal":\n            return',
+        'if self.class_weights == "empirical":\n            return',
         "tests/density/test_gaussians.py::test_against_scipy",
     ),
     Mutant(
