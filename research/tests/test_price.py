@@ -10,8 +10,10 @@ pytest.importorskip("pydantic")
 
 from synthetic_store import write_synthetic_store
 
+from dipedl.dirichlet import Dirichlet
 from dipedl.metrics import brier_score
 from dipedl_bench.report.figures import budget_figure, price_figure
+from dipedl_bench.results.metrics import ood_brier
 from dipedl_bench.results.paper import published_price
 from dipedl_bench.studies.price import budget_sweep, price_points, temperature_scores
 from dipedl_bench.studies.sweeps import Parts, gamma_sweep
@@ -22,6 +24,7 @@ from dipedl_bench.tables.table import bench_table
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
+from answer_prior import answered, prior_of
 from paper_page import price_rows
 from results import page_of
 
@@ -141,6 +144,24 @@ def test_a_page_says_that_no_price_can_be_computed(tmp_path):
     # and the figures have no curve of them, nor a panel where nothing is published
     assert not price_figure({}, {}).axes
     assert len(budget_figure({"a network": unpriced}, {"kmnist": "K-MNIST"}).axes[1].lines) == 1
+
+
+@pytest.mark.parametrize("own", [0.1, 1.0])
+def test_the_same_evidence_with_another_prior(own):
+    rng = np.random.default_rng(0)
+    evidence = {"test": rng.exponential(20, (300, 4)), "brier_ood/far": rng.exponential(2, (50, 4))}
+    y = evidence["test"].argmax(axis=1)
+    run = {
+        name: {"concentration": own + of, "log_evidence": np.log(of.sum(axis=1)), "y": y}
+        for name, of in evidence.items()
+    }
+    assert prior_of(run["test"]) == pytest.approx(own)
+    for prior in (own, 5.0, 1e9):
+        proba = {n: Dirichlet(of + prior, prior=prior).mean for n, of in evidence.items()}
+        scores = answered(run, prior)
+        assert scores["brier_id"] == pytest.approx(brier_score(y, proba["test"]))
+        assert scores["brier_ood/far"] == pytest.approx(ood_brier(proba["brier_ood/far"]))
+    assert scores["brier_ood/far"] == pytest.approx(0, abs=1e-12)  # at last the uniform answer
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""Evidential networks answered with other priors than the one that they were trained with.
+
+A dial that costs no training: the same evidence with a larger prior doubts more. Asks at which ID
+Brier score it buys which OOD Brier score, and where the low one of R-EDL in the paper comes from.
+It reads the Dirichlets that ``dipedl-bench run SUITE --profile PROFILE --methods ...`` keeps in the
+folder `out`; methods without a run there are left out, and named.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+
+import harness
+import numpy as np
+
+from dipedl.metrics import brier_score
+from dipedl_bench import read_rows
+from dipedl_bench.results.metrics import ood_brier
+
+METHODS = {
+    "mnist/paper": ("edl-published", "r-edl", "re-edl", "daedl"),
+    "cifar10/cpu": ("edl", "r-edl", "re-edl", "daedl"),
+}
+PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+Run = Mapping[str, Mapping[str, np.ndarray]]
+
+
+def measure(out: str = "results/bench") -> harness.Values:
+    found: harness.Values = {where: {} for where in METHODS}
+    for where, methods in METHODS.items():
+        for method in methods:
+            folders = [*(Path(out) / where / "arrays" / method).glob("*/[0-9]*")]
+            if len({folder.parent for folder in folders}) > 1:
+                raise SystemExit(f"{method} of {where} has several configurations in {out!r}")
+            if folders:
+                runs = [load(folder) for folder in folders]
+                own = round(prior_of(runs[0]["test"]), 6)
+                each = {f"{p:g}": [answered(run, p) for run in runs] for p in (own, *PRIORS)}
+                rows = read_rows(Path(out) / where)
+                title = rows.title[rows.method == method].iloc[-1]
+                about = {"title": title, "seeds": len(runs), "trained_with": own}
+                scores = {prior: mean(of) for prior, of in each.items()}
+                found[where][method] = {**about, "priors": scores}
+            else:
+                print(f"{method} of {where} has no run in {out!r}: left out")
+    if not any(found.values()):
+        raise SystemExit(f"no run of an evidential network in {out!r}: give --out of such runs")
+    return harness.round_numbers(found)
+
+
+def load(folder: Path) -> Run:
+    """The arrays of test and OOD rows of one run, by name of the set."""
+    files = {"test": folder / "test.npz"} | {
+        f"brier_ood/{file.stem.removeprefix('ood__')}": file for file in folder.glob("ood__*.npz")
+    }
+    return {name: dict(np.load(file)) for name, file in files.items()}
+
+
+def prior_of(arrays: Mapping[str, np.ndarray]) -> float:
+    """The prior of a class: what the concentration has beside its evidence, where that is least.
+
+    DAEDL has none, its concentration is all evidence.
+    """
+    i = int(np.argmin(arrays["log_evidence"]))
+    alpha = arrays["concentration"][i]
+    return abs(float(alpha.sum() - np.exp(arrays["log_evidence"][i]))) / len(alpha)
+
+
+def answered(run: Run, prior: float) -> dict[str, float]:
+    """ID and OOD Brier scores of the same evidence and another prior."""
+    own = prior_of(run["test"])
+    alpha = {name: of["concentration"] - own + prior for name, of in run.items()}
+    proba = {name: of / of.sum(axis=1, keepdims=True) for name, of in alpha.items()}
+    known = brier_score(run["test"]["y"], proba.pop("test"))
+    return {"brier_id": known} | {name: ood_brier(of) for name, of in proba.items()}
+
+
+def mean(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {name: fmean(run[name] for run in runs) for name in runs[0]}
+
+
+if __name__ == "__main__":
+    harness.main(__file__, measure)
