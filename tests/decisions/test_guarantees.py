@@ -49,11 +49,30 @@ def test_a_class_whose_rows_weigh_nothing_is_one_without_rows(rng):
 
 def test_the_probability_of_an_unknown_input_at_the_ends():
     p = np.array([0.0, 1e-300, 0.5, 1.0])
-    q = unknown_probability(p, 0.1, 0.6)
-    law = stats.beta(np.log(0.6) / np.log(0.05), 1)
+    q = unknown_probability(p, 0.1, 0.4)
+    law = stats.beta(np.log(0.4) / np.log(0.05), 1)
     expected = 0.1 * law.pdf(p[1:]) / (0.1 * law.pdf(p[1:]) + 0.9)
     np.testing.assert_allclose(q, [1.0, *expected], rtol=1e-12)
     assert (unknown_probability(p, 0.0) == 0).all()
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.7])
+@pytest.mark.parametrize("caught", [0.3, 0.5, 0.8, 0.99, 1.0])
+def test_the_more_a_flag_catches_the_more_what_it_flags_is_unknown(caught, rate):
+    share, u = 1e-9, np.arange(0.5, 20_000) / 20_000
+    p, step = u**4, 4 * u**3 / len(u)
+
+    def bayes_factor(q):
+        return q * (1 - share) / (share * (1 - q))
+
+    factor = bayes_factor(unknown_probability(p, share, caught, rate))
+    assert step @ factor == pytest.approx(1, rel=0.001)  # a density
+    assert step @ (factor * (p <= rate)) == pytest.approx(max(caught, rate), rel=0.001)
+    assert (np.diff(factor) <= 1e-6 * factor[:-1]).all()
+    if caught > 0.5:
+        less = bayes_factor(unknown_probability(p, share, 0.5, rate))
+        assert (factor[p <= rate] >= less[p <= rate]).all()
+        assert (factor[p > rate] <= less[p > rate]).all()
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])

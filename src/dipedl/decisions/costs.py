@@ -170,11 +170,14 @@ def unknown_probability(
     r"""Return the probability that inputs are unknown, by their conformal p-values, shape (n,).
 
     p-values of known inputs are uniform, those of unknown ones small: of density
-    :math:`\kappa p^{\kappa - 1}`, the calibrator of p-values to Bayes factors, with :math:`\kappa`
-    such that a share `caught` lies below `rate`.
+    :math:`f(p) = \kappa p^{\kappa - 1}`, the calibrator of p-values to Bayes factors, with
+    :math:`\kappa` such that a share `caught` lies below `rate`.
 
-    .. math:: q(p) = \frac{\pi \kappa}{\pi \kappa + (1 - \pi) p^{1 - \kappa}},
+    .. math:: q(p) = \frac{\pi f(p)}{\pi f(p) + 1 - \pi},
               \qquad \kappa = \min(1, \log(\text{caught}) / \log(\text{rate}))
+
+    With `caught` above one half, f keeps the shape of one half below `rate`, scaled to the share: a
+    smaller :math:`\kappa` would put nearly all of it next to zero.
 
     Parameters
     ----------
@@ -208,7 +211,10 @@ def unknown_probability(
             "conformal_p_values, not scores"
         )
     # A flag that catches no more than it does of known inputs says nothing.
-    exponent = np.log(power) / np.log(level) if power > level else 1.0
-    known = (1 - share) * p ** (1 - exponent)
-    total = share * exponent + known
-    return np.divide(share * exponent, total, out=np.zeros(len(p)), where=total > 0)
+    power = max(power, level)
+    below = min(power, max(HALF, level))
+    shape = np.where(p <= level, below, power)
+    exponent = np.log(shape) / np.log(level)
+    weight = share * exponent * np.where(p <= level, power / below, 1.0)
+    total = weight + (1 - share) * p ** (1 - exponent)
+    return np.divide(weight, total, out=np.zeros(len(p)), where=total > 0)
