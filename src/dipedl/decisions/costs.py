@@ -217,4 +217,5 @@ def unknown_probability(
     exponent = np.log(shape) / np.log(level)
     weight = share * exponent * np.where(p <= level, power / below, 1.0)
     total = weight + (1 - share) * p ** (1 - exponent)
-    return np.divide(weight, total, out=np.zeros(len(p)), where=total > 0)
+    q: np.ndarray = np.divide(weight, total, out=np.zeros(len(p)), where=total > 0)
+    return q
