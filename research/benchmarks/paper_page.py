@@ -5,7 +5,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from harness import RESULTS
+from harness import RESULTS, receipt
 from results import NOT_RUN, Source
 from write_pages import page, verify_metrics
 
@@ -137,10 +137,19 @@ def priced(root: Path, shown_only: bool = False) -> Prices:
             parts = list(source.parts(profile).values())
             title = f"{load_suite(suite).title}, profile {profile}"
             points = price_points(source.rows[profile], parts, sorted(budgets))
-            # Without a row of the bare network nothing has a price.
-            if any(point.price is not None for point in points):
-                found[suite, title] = points
+            found[suite, title] = points + answered_points(suite, profile)
     return found
+
+
+def answered_points(suite: str, profile: str) -> list[PricePoint]:
+    """Return the evidential networks of the receipt "answer_prior" at each prior."""
+    points = []
+    for of in receipt("answer_prior")["values"].get(f"{suite}/{profile}", {}).values():
+        for prior, scores in sorted(of["priors"].items(), key=lambda item: float(item[0])):
+            ood, paid = {s: scores[f"brier_ood/{s}"] for s in PRICED[suite]}, scores["brier_id"]
+            point = PricePoint("prior", of["title"], float(prior), paid, None, ood, of["seeds"])
+            points.append(point)
+    return points
 
 
 def shown_budgets(suite: str) -> set[float]:

@@ -60,6 +60,8 @@ _SHAPES: dict[str, tuple[str, str]] = {
     "Deep Ensemble": ("h", COLORS[1]),
 }
 _OTHER = "darkgray"
+#: Curve of an evidential network, answered with several priors.
+_BY_PRIOR: dict[str, Any] = {"color": COLORS[3], "lw": 0.8, "marker": ".", "markersize": 3}
 _TEXT: dict[str, Any] = {"textcoords": "offset points", "color": COLORS[0]}
 _TITLES = {"auroc": "AUROC", "brier_id": "Brier, known classes", "brier_ood": "Brier, OOD sets"}
 
@@ -144,8 +146,9 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
 
     A panel for each title, on the OOD set of its title. Full marks are our rows, hollow ones of the
     same shape the paper's, dots our other rows but for those that answer as max softmax; lines are
-    our default over its budget, a budget on the density alone and on the softmax entropy, and the
-    published recipe over gamma, ours and the paper's.
+    our default over its budget, a budget on the density alone and on the softmax entropy, the
+    published recipe over gamma, ours and the paper's, and evidential networks over the prior that
+    they are answered with.
     """
     rows = max(1, (len(panels) + 1) // 2)
     figure = Figure(figsize=(9.4, 4.1 * rows + 0.8), layout="constrained")
@@ -156,6 +159,10 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
             curve = [(p.brier_id, p.brier_ood[sets[title]]) for p in there if p.kind == kind]
             if curve:
                 ax.plot(*zip(*curve, strict=True), **style)
+        for name in dict.fromkeys(p.title for p in there if p.kind == "prior"):
+            of = [p for p in there if p.kind == "prior" and p.title == name]
+            curve = [(p.brier_id, p.brier_ood[sets[title]]) for p in of]
+            ax.plot(*zip(*curve, strict=True), **_BY_PRIOR)
         for point in there:
             x, y = point.brier_id, point.brier_ood[sets[title]]
             if point.kind == "default":
@@ -183,6 +190,7 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
         for title, (marker, color) in _SHAPES.items()
     ]
     entries += [
+        Line2D([], [], label="an evidential network over its prior", **_BY_PRIOR),
         Line2D([], [], color=_OTHER, marker=".", ls="", label="other methods and variants"),
         Line2D([], [], color="black", marker="o", mfc="none", ls="", label="hollow: paper"),
     ]

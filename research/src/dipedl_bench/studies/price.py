@@ -39,10 +39,11 @@ class PricePoint(NamedTuple):
 
     `kind` is "method" for a row as it is, "default" for our default at the budget `setting`,
     "density" and "entropy" for a caution budget on published predictions (see `budget_sweep`),
-    "temperature" for max softmax with a temperature there,
-    "gamma" for the published recipe at the gamma `setting`, and "paper" and "paper gamma" for what
-    the paper prints. `price` is None where no row of max softmax tells the ID Brier score of the
-    bare network. `older` rows were made before the default changed its probabilities.
+    "temperature" for max softmax with a temperature there, "prior" for an evidential network
+    answered with the prior `setting`, "gamma" for the published recipe at the gamma `setting`, and
+    "paper" and "paper gamma" for what the paper prints. `price` is None where no row of max softmax
+    tells the ID Brier score of the bare network. `older` rows were made before the default changed
+    its probabilities.
     """
 
     kind: str
