@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..answers import Decisions
 from ..dirichlet import DIRICHLET_KINDS, Dirichlet, log_or_minus_inf
 from ..inputs import is_frame, is_pandas, validate_inputs
-from ..maths.arrays import check_integer, check_number
+from ..maths.arrays import check_choice, check_integer, check_number
 from ..maths.seeds import random_state_of
 from ..networks.backbones import MLP, image_shape
 from ..networks.training import Training
@@ -194,8 +194,7 @@ class CEDL(Decisions, PostHoc):
         The `kind` is one of the Dirichlet's: "differential_entropy", the authors' choice,
         "vacuity", "total", "aleatoric", "epistemic".
         """
-        if kind not in DIRICHLET_KINDS:
-            raise ValueError(f"kind must be one of {list(DIRICHLET_KINDS)}, got {kind!r}")
+        check_choice("kind", kind, DIRICHLET_KINDS)
         return np.asarray(getattr(self.predict_dirichlet(X), kind))
 
     @staticmethod

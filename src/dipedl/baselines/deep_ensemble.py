@@ -23,7 +23,7 @@ from ..inputs import (
     validate_inputs,
     validate_inputs_and_labels,
 )
-from ..maths.arrays import check_flag, check_integer
+from ..maths.arrays import check_choice, check_flag, check_integer
 from ..maths.gamma import log_ratio
 from ..maths.seeds import random_state_of
 from ..protocols import atomic
@@ -60,8 +60,7 @@ _KINDS: dict[str, Reduction] = {
 
 def uncertainty_of_samples(kind: str) -> Reduction:
     """Return the function of sampled probabilities (m, n, k) that gives an uncertainty (n,)."""
-    if kind not in _KINDS:
-        raise ValueError(f"kind must be one of {list(_KINDS)}, got {kind!r}")
+    check_choice("kind", kind, _KINDS)
     return _KINDS[kind]
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..answers import Decisions
 from ..dirichlet import DIRICHLET_KINDS, Dirichlet, concentration_of_samples
 from ..inputs import validate_inputs
+from ..maths.arrays import check_choice
 from .deep_ensemble import DeepEnsemble
 from .post_hoc import PostHoc
 
@@ -92,8 +93,7 @@ class EnsembleDirichlet(Decisions, PostHoc):
         The `kind` is one of the Dirichlet's: "epistemic", the mutual information of the label and
         its probabilities in nats, "vacuity", "total", "aleatoric", "differential_entropy".
         """
-        if kind not in DIRICHLET_KINDS:
-            raise ValueError(f"kind must be one of {list(DIRICHLET_KINDS)}, got {kind!r}")
+        check_choice("kind", kind, DIRICHLET_KINDS)
         return np.asarray(getattr(self.predict_dirichlet(X), kind))
 
     @staticmethod

@@ -72,9 +72,8 @@ class Evidential:
         """
         if kind == "log_evidence":
             return -self._log_evidence(X)
-        if kind in DIRICHLET_KINDS:
-            return np.asarray(getattr(self.predict_dirichlet(X), kind))
-        raise ValueError(f"kind must be one of {['log_evidence', *DIRICHLET_KINDS]}, got {kind!r}")
+        check_choice("kind", kind, ["log_evidence", *DIRICHLET_KINDS])
+        return np.asarray(getattr(self.predict_dirichlet(X), kind))
 
     def _log_evidence(self, X: Any) -> np.ndarray:
         return np.asarray(self.predict_dirichlet(X).log_evidence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from ..answers import Decisions
-from ..maths.arrays import check_integer
+from ..maths.arrays import check_choice, check_integer
 from ..networks.backbones import Network, blank_layer
 from ..networks.checks import label_mask
 from ..networks.evidential_losses import evidence_from_logits
@@ -139,14 +138,9 @@ class FEDL(Decisions, TorchEstimator):
         """
         mean, variance = self._moments(X)
         epistemic, total = variance.sum(axis=1), (mean * (1 - mean)).sum(axis=1)
-        kinds: dict[str, Callable[[], np.ndarray]] = {
-            "epistemic": lambda: epistemic,
-            "aleatoric": lambda: total - epistemic,
-            "total": lambda: total,
-        }
-        if kind not in kinds:
-            raise ValueError(f"kind must be one of {list(kinds)}, got {kind!r}")
-        return kinds[kind]()
+        kinds = {"epistemic": epistemic, "aleatoric": total - epistemic, "total": total}
+        check_choice("kind", kind, kinds)
+        return np.asarray(kinds[kind])
 
     def _moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         mean, variance, _ = moments_of_outputs(torch.from_numpy(self.logits(X)))

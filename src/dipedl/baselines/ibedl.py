@@ -106,10 +106,7 @@ class IBEDL(Evidential, Decisions, TorchEstimator):
         with np.errstate(divide="ignore"):  # no evidence
             return Dirichlet(1 + evidence, np.log(evidence.sum(axis=1)))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable label of each input of X (n, d), shape (n,)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+    predict = TorchEstimator.predict
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for a setting that no fit can take."""

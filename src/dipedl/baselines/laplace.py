@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from ..answers import Decisions
 from ..dirichlet import entropy, max_prob
-from ..maths.arrays import check_positive_number
+from ..maths.arrays import check_choice, check_positive_number
 from .post_hoc import LastLayer, PostHoc
 
 __all__ = ["LastLayerLaplace"]
@@ -131,8 +131,7 @@ class LastLayerLaplace(Decisions, LastLayer, PostHoc):
         kind : {"max_prob", "entropy"}, default="max_prob"
             Of the averaged probabilities: one minus the largest, or the entropy in nats.
         """
-        if kind not in _KINDS:
-            raise ValueError(f"kind must be one of {list(_KINDS)}, got {kind!r}")
+        check_choice("kind", kind, _KINDS)
         return _KINDS[kind](self.predict_proba(X))
 
     def _variances(self, Z: np.ndarray) -> np.ndarray:

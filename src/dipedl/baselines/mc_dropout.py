@@ -129,9 +129,6 @@ class MCDropout(Decisions, TorchEstimator):
         self.module_ = trained.module_
         return True
 
-    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        return self.cross_entropy(outputs, target)
-
     def predict_proba(self, X: Any) -> np.ndarray:
         """Mean class probabilities of inputs X (n, d) over the passes, shape (n, k)."""
         return self._reduce_samples(X, lambda samples: samples.mean(axis=0))

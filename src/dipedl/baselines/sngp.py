@@ -110,9 +110,6 @@ class SNGP(Decisions, TorchEstimator):
         network.head = nn.Sequential(fourier, layer)
         return network
 
-    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        return self.cross_entropy(outputs, target)
-
     def _fit_head(self, X: Any, y: Any) -> None:
         precision = np.eye(self.n_fourier)
         for start in range(0, len(y), _CHUNK):

@@ -208,13 +208,14 @@ class _Reconstruction:
 
     def uncertainty(self, X: Any) -> np.ndarray:
         """Error of reconstruction of each input X (n, d), in [0, 2], shape (n,)."""
-        return np.concatenate([self._error(part) for part in _chunks(self._features(X))])
-
-    def _error(self, Z: np.ndarray) -> np.ndarray:
-        centred = self._map(Z) - self.mean_
-        # by Pythagoras: what is reconstructed and what is not are orthogonal
-        squares = [np.einsum("ij,ij->i", of, of) for of in (centred, centred @ self.components_)]
-        return np.asarray(np.sqrt(np.maximum(squares[0] - squares[1], 0.0)))
+        errors = []
+        for part in _chunks(self._features(X)):
+            centred = self._map(part) - self.mean_
+            # by Pythagoras: what is reconstructed and what is not are orthogonal
+            both = (centred, centred @ self.components_)
+            squares = [np.einsum("ij,ij->i", of, of) for of in both]
+            errors.append(squares[0] - squares[1])
+        return np.asarray(np.sqrt(np.maximum(np.concatenate(errors), 0.0)))
 
 
 @dataclass(eq=False, repr=False)

@@ -107,9 +107,6 @@ class SWAG(Decisions, TorchEstimator):
             raise TypeError(f"iterates must be None or a Training, got {self.iterates!r}")
         return self.iterates or Training(epochs=20, optimizer="sgd", learning_rate=0.01)
 
-    def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
-        return self.cross_entropy(outputs, target)
-
     def _train(
         self, module: nn.Module, X: np.ndarray, y: np.ndarray, validation: Pair | None, **run: Any
     ) -> History:

@@ -69,8 +69,8 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier on a network; its parameters are the fields of a dataclass.
 
     A subclass has the parameters `backbone`, `training`, `image_shape`, `random_state` and
-    `class_weight` and its own. It defines ``_loss`` (and ``_score``, if the loss cannot choose an
-    epoch) and ``predict_proba``.
+    `class_weight` and its own. It defines ``predict_proba``, and ``_loss`` unless that is the
+    cross-entropy (and ``_score``, if the loss cannot choose an epoch).
     """
 
     #: Defaults of parameters that are None.
@@ -187,9 +187,9 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
             )
         return weight.numpy(), bias[0].numpy()
 
-    @abstractmethod
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         """Mean loss of a batch, by ``weighted_mean``; `target` (n,) holds class numbers."""
+        return self.cross_entropy(outputs, target)
 
     #: Validation score ``(outputs, target) -> mean, lower is better``; None: the loss.
     _score: ClassVar[Any] = None
