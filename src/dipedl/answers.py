@@ -28,7 +28,7 @@ from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
 from .held_out import HeldOut, warn_of_held_out_rows
 from .inputs import FittedClassifier, validate_calibration_rows, validate_counts
-from .maths.arrays import check_flag, check_rate
+from .maths.arrays import check_choice, check_flag, check_rate
 from .maths.scores import round_up
 from .writing.finding import warn_caller
 from .writing.numbers import plain_labels
@@ -686,8 +686,7 @@ class Decisions:
         self, kind: str, proba: Callable[[], np.ndarray], scores: np.ndarray
     ) -> np.ndarray:
         """Return an uncertainty (n,) by its name; asks for probabilities where it needs them."""
-        if kind not in self._kinds:
-            raise ValueError(f"kind must be one of {sorted({*self._kinds})}, got {kind!r}")
+        check_choice("kind", kind, {*self._kinds})
         if kind in DIRICHLET_KINDS:
             return np.asarray(getattr(self.dirichlet_of(proba(), scores), kind))
         return _OF_PROBA[kind](proba()) if kind in _OF_PROBA else -scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy, deepcopy
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -58,6 +59,7 @@ def _can_stream(model: Any) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     r"""A classifier that knows where it has seen data: density-informed pseudo-counts (DIP-EDL).
 
@@ -167,38 +169,22 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     array([ 1, -1])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        density: Any = None,
-        *,
-        prior: Any = PRIOR,
-        gamma: float = 1.0,
-        max_evidence: float | None = None,
-        caution: float | None = None,
-        normalizer: Any = None,
-        calibrator: Any = None,
-        spread: Any = AUTO,
-        features: Any = None,
-        cv: Any = AUTO,
-        false_alarm_rate: float = 0.05,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.density = density
-        self.prior = prior
-        self.gamma = gamma
-        self.max_evidence = max_evidence
-        self.caution = caution
-        self.normalizer = normalizer
-        self.calibrator = calibrator
-        self.spread = spread
-        self.features = features
-        self.cv = cv
-        self.false_alarm_rate, self.random_state = false_alarm_rate, random_state
-        self.n_jobs, self.verbose = n_jobs, verbose
+    estimator: Any = None
+    density: Any = None
+    _: KW_ONLY
+    prior: Any = PRIOR
+    gamma: float = 1.0
+    max_evidence: float | None = None
+    caution: float | None = None
+    normalizer: Any = None
+    calibrator: Any = None
+    spread: Any = AUTO
+    features: Any = None
+    cv: Any = AUTO
+    false_alarm_rate: float = 0.05
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @classmethod
     def paper(

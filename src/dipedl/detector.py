@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from .protocols import atomic
 __all__ = ["OODDetector"]
 
 
+@dataclass(eq=False, repr=False)
 class OODDetector(OutlierMixin, BaseEstimator):
     """Out-of-distribution detector: the density, features and threshold of a `DIPClassifier`.
 
@@ -54,11 +56,8 @@ class OODDetector(OutlierMixin, BaseEstimator):
     array([ 1, -1])
     """
 
-    def __init__(
-        self, estimator: DIPClassifier | None = None, false_alarm_rate: float | None = None
-    ) -> None:
-        self.estimator = estimator
-        self.false_alarm_rate = false_alarm_rate
+    estimator: DIPClassifier | None = None
+    false_alarm_rate: float | None = None
 
     @atomic
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:

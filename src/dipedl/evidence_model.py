@@ -6,7 +6,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -31,7 +31,7 @@ from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy, vacuity
 from .evidence import CautionBudget, check_increasing
 from .evidence.caution_budget import brier_loss, price_unit
-from .evidence.normalizers import cap_evidence
+from .evidence.normalizers import log_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
 from .held_out import (
@@ -93,6 +93,7 @@ class Price(NamedTuple):
     paid: float = np.nan
 
 
+@dataclass(eq=False, repr=False)
 class EvidenceModel(BaseEstimator):
     """Score of the features of an input, its log-evidence, and a threshold for alarms.
 
@@ -133,37 +134,20 @@ class EvidenceModel(BaseEstimator):
         Number of fitted samples (sum of their weights).
     """
 
-    def __init__(
-        self,
-        density: Any = None,
-        features: Any = None,
-        normalizer: Any = None,
-        calibrator: Any = None,
-        spread: Any = AUTO,
-        cv: Any = AUTO,
-        false_alarm_rate: float = 0.05,
-        random_state: Any = None,
-        prior: np.ndarray | None = None,
-        gamma: float = 1.0,
-        max_evidence: float | None = None,
-        caution: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.density = density
-        self.features = features
-        self.normalizer = normalizer
-        self.calibrator = calibrator
-        self.spread = spread
-        self.cv = cv
-        self.false_alarm_rate = false_alarm_rate
-        self.random_state = random_state
-        self.prior = prior
-        self.gamma = gamma
-        self.max_evidence = max_evidence
-        self.caution = caution
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    density: Any = None
+    features: Any = None
+    normalizer: Any = None
+    calibrator: Any = None
+    spread: Any = AUTO
+    cv: Any = AUTO
+    false_alarm_rate: float = 0.05
+    random_state: Any = None
+    prior: np.ndarray | None = None
+    gamma: float = 1.0
+    max_evidence: float | None = None
+    caution: float | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: np.ndarray, groups: np.ndarray | None = None, *, estimator: Any = None
@@ -587,8 +571,8 @@ class EvidenceModel(BaseEstimator):
 
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
-        z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
-        return np.asarray(cap_evidence(np.log(self.n_) + np.log(self.gamma) + z, self.max_evidence))
+        z = self.normalizer_.transform(scores)
+        return log_evidence(z, self.n_, self.gamma, self.max_evidence)
 
     def threshold(self, alpha: float | None = None) -> float:
         """Score below which at most a share `alpha` of ID inputs lies."""
@@ -748,9 +732,9 @@ def fit_normalizer(
             f"{held_out.source} have none; give calibrate(X, y), or fit with a normalizer that "
             "needs no labels, such as dipedl.evidence.QuantileEvidence()"
         )
-    offered = {"proba": held_out.proba, "y": held_out.labels, "n": n, "gamma": gamma}
-    if prior is not None:
-        offered["prior"] = prior
+    offered = {
+        "proba": held_out.proba, "y": held_out.labels, "n": n, "gamma": gamma, "prior": prior
+    }  # fmt: skip
     accepted = {k: v for k, v in offered.items() if has_fit_parameter(copy, k)}
     copy.fit(held_out.scores, held_out.weights, source=held_out.source, **accepted)
     check_increasing(copy, held_out.scores)

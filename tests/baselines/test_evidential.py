@@ -61,7 +61,7 @@ def test_answers_are_those_of_one_dirichlet(method, fitted, data):
     for kind in ("vacuity", "total", "epistemic"):
         np.testing.assert_array_equal(model.uncertainty(X, kind), getattr(d, kind))
     assert (d.vacuity > 0).all() and (d.vacuity <= 1).all()
-    with pytest.raises(ValueError, match=r"kind must be one of \['log_evidence', 'vacuity'.*'mi'"):
+    with pytest.raises(ValueError, match=r"kind must be one of .*'log_evidence'.*'mi'"):
         model.uncertainty(X, "mi")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = ["BlockSumDensity"]
 _ALIKE = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class BlockSumDensity(LogDensityMixin, BaseEstimator):
     """Sum over blocks of columns of the log-density of each block.
 
@@ -81,12 +83,9 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self, blocks: Sequence[int] | None = None, density: Any = None, cv: Any = None
-    ) -> None:
-        self.blocks = blocks
-        self.density = density
-        self.cv = cv
+    blocks: Sequence[int] | None = None
+    density: Any = None
+    cv: Any = None
 
     @property
     def normalized(self) -> bool:

@@ -55,7 +55,6 @@ CLASSIFIER = "classifier"
 NEIGHBOUR_ROWS = 8_000
 
 Candidates = list[tuple[str, Any]]
-Rows = np.ndarray
 #: Scores of some rows, by the name of the component that gives them.
 Scores = Mapping[str, np.ndarray]
 _FOLDS = 5
@@ -95,8 +94,8 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         self,
         scores: Scores,
         outliers: Mapping[str, Scores],
-        w: Rows | None = None,
-        wrong: Rows | None = None,
+        w: np.ndarray | None = None,
+        wrong: np.ndarray | None = None,
     ) -> Self:
         """Learn how to use the components from those of m held-out rows with weights (m,).
 
@@ -110,11 +109,11 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         """Names of the estimators that the score depends on."""
 
     @abstractmethod
-    def combine(self, scores: Scores) -> Rows:
+    def combine(self, scores: Scores) -> np.ndarray:
         """Return one score per row, shape (n,); higher is more typical."""
 
     @abstractmethod
-    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
+    def combine_held_out(self, scores: Scores, w: np.ndarray | None = None) -> np.ndarray:
         """`combine` for the rows that the combiner was learned from, scored as new ones are."""
 
     @atomic
@@ -165,7 +164,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             fold = self.clone_with_selected() if whole else clone(self)
             folds.append(fold.fit_estimators(X[train], y[train], _take(w, train)))
             scores.append(fold.component_scores(X[held_out], _take(P, held_out)))
-        made: dict[str, Rows] = {}
+        made: dict[str, np.ndarray] = {}
         if P is None:
             # Only EvidenceModel can ask the classifier for its probabilities of pseudo-outliers.
             first = pairs[0][1]
@@ -178,7 +177,11 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         return self.warn_if_blind()
 
     def fit_estimators(
-        self, X: Rows, y: Rows, w: Rows | None = None, watch: Stopwatch | None = None
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        w: np.ndarray | None = None,
+        watch: Stopwatch | None = None,
     ) -> Self:
         """Fit every candidate on features X (n, p), labels y (n,) and weights; note what failed.
 
@@ -205,7 +208,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         self._require_an_estimator()
         return self
 
-    def find_blind(self, X: Rows) -> Self:
+    def find_blind(self, X: np.ndarray) -> Self:
         """Note the candidates that are blind to distance from the rows X (n, p) of the fit."""
         for name, estimator in list(self.estimators_.items()):
             try:
@@ -238,8 +241,8 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         return density
 
     def merge_folds(
-        self, failed: Sequence[Mapping[str, str]], scores: Sequence[Mapping[str, Rows]]
-    ) -> dict[str, Rows]:
+        self, failed: Sequence[Mapping[str, str]], scores: Sequence[Mapping[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
         """Join the components of the held-out rows of all folds, given what failed in each.
 
         Drops the candidates that failed in a fold, or whose scores shift from fold to fold.
@@ -253,7 +256,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         names = [name for name in scores[0] if name in self.estimators_ or name == CLASSIFIER]
         return {name: np.concatenate([s[name] for s in scores]) for name in names}
 
-    def drop_unsteady(self, folds: Sequence[Mapping[str, Rows]]) -> None:
+    def drop_unsteady(self, folds: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Drop the candidates whose held-out scores shift from fold to fold by their own spread.
 
         An alarm threshold from the scores of one fold means nothing for another fold, nor for the
@@ -281,8 +284,8 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             raise ValueError(f"every candidate density failed:\n{reasons}")
 
     def component_scores(
-        self, X: Rows, proba: Rows | None = None, names: Sequence[str] | None = None
-    ) -> dict[str, Rows]:
+        self, X: np.ndarray, proba: np.ndarray | None = None, names: Sequence[str] | None = None
+    ) -> dict[str, np.ndarray]:
         """Score X (n, p) by each estimator, and by the classifier if `proba` (n, k) is given.
 
         Higher is more typical; those of the estimators in nats, each up to its own constant. With
@@ -296,7 +299,9 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             scores[CLASSIFIER] = confidence(proba)
         return scores
 
-    def leave_one_out(self, Z: Rows, y: Rows, w: Rows | None) -> dict[str, Rows]:
+    def leave_one_out(
+        self, Z: np.ndarray, y: np.ndarray, w: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
         """Return component scores of rows Z (n, p) of the fit, each by the fit to all others.
 
         Of those estimators alone that can tell without a new fit. Rows that the fit has left out,
@@ -313,7 +318,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
                     scores[name][~inside] = log_density(part, Z[~inside])
         return scores
 
-    def score_samples(self, X: Any, proba: Any = None) -> Rows:
+    def score_samples(self, X: Any, proba: Any = None) -> np.ndarray:
         """Combined score of X (n, p), shape (n,); `proba` (n, k) as in ``fit``."""
         require_fitted(self, "component_names_")
         Z = validate_features(self, X)
@@ -322,7 +327,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         with np.errstate(all="ignore"):
             return self.log_density(Z, proba)
 
-    def log_density(self, Z: Rows, proba: Rows | None = None) -> Rows:
+    def log_density(self, Z: np.ndarray, proba: np.ndarray | None = None) -> np.ndarray:
         """Return `score_samples` of features Z (n, p) that were checked before."""
         if self.with_classifier_ != (proba is not None):
             needs = "needs" if proba is None else "was fitted without"
@@ -349,6 +354,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class FusedDensity(DensityEnsemble):
     r"""A product of experts: every density, and the classifier, may object to an input.
 
@@ -418,19 +424,16 @@ class FusedDensity(DensityEnsemble):
     True
     """
 
-    def __init__(
-        self, candidates: Candidates | None = None, margin: float = MARGIN, random_state: Any = None
-    ) -> None:
-        self.candidates = candidates
-        self.margin = margin
-        self.random_state = random_state
+    candidates: Candidates | None = None
+    margin: float = MARGIN
+    random_state: Any = None
 
     def fit_combiner(
         self,
         scores: Scores,
         outliers: Mapping[str, Scores],
-        w: Rows | None = None,
-        wrong: Rows | None = None,
+        w: np.ndarray | None = None,
+        wrong: np.ndarray | None = None,
     ) -> Self:
         """Learn the normal scores and the weights of the components; see `DensityEnsemble`."""
         check_number("margin", self.margin, "finite and >= 0", lambda x: x >= 0)
@@ -453,7 +456,7 @@ class FusedDensity(DensityEnsemble):
         self.reach_ = self.reach_.below(self.combine(scores), w)
         return self
 
-    def learn_ranks(self, scores: Scores, w: Rows | None = None) -> Self:
+    def learn_ranks(self, scores: Scores, w: np.ndarray | None = None) -> Self:
         """Learn the normal scores anew, from other scores of held-out rows; weights stay."""
         for name in self.component_names_:
             self.normal_scores_[name] = NormalScores().fit(scores[name], w, source="held-out rows")
@@ -465,12 +468,12 @@ class FusedDensity(DensityEnsemble):
         """The densities of positive weight."""
         return tuple(name for name in self.estimators_ if self.weights_[name] > 0)
 
-    def combine(self, scores: Scores) -> Rows:
+    def combine(self, scores: Scores) -> np.ndarray:
         """Return the fused score s, shape (n,), in standard deviations."""
         tables = self.normal_scores_.items()
         return self._fuse([table.transform(scores[name]) for name, table in tables])
 
-    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
+    def combine_held_out(self, scores: Scores, w: np.ndarray | None = None) -> np.ndarray:
         """`combine`, with normal scores of each row that were learned without it.
 
         A row that takes part in its own normal score is never beyond the rows seen, as new ones
@@ -479,12 +482,13 @@ class FusedDensity(DensityEnsemble):
         tables = self.normal_scores_.items()
         return self._fuse([t.leave_one_out(scores[name], w) for name, t in tables])
 
-    def _fuse(self, z: Sequence[Rows]) -> Rows:
+    def _fuse(self, z: Sequence[np.ndarray]) -> np.ndarray:
         names = list(self.normal_scores_)
         margins = np.array([0.0 if name == CLASSIFIER else self.margin for name in names])
         return np.asarray(fuse_scores(np.array(z), margins, [self.weights_[n] for n in names]))
 
 
+@dataclass(eq=False, repr=False)
 class DensitySelector(DensityEnsemble):
     """The density that serves a classifier best, chosen without out-of-distribution data.
 
@@ -552,19 +556,16 @@ class DensitySelector(DensityEnsemble):
     (True, 6)
     """
 
-    def __init__(
-        self, candidates: Candidates | None = None, fuse: bool = True, random_state: Any = None
-    ) -> None:
-        self.candidates = candidates
-        self.fuse = fuse
-        self.random_state = random_state
+    candidates: Candidates | None = None
+    fuse: bool = True
+    random_state: Any = None
 
     def fit_combiner(
         self,
         scores: Scores,
         outliers: Mapping[str, Scores],
-        w: Rows | None = None,
-        wrong: Rows | None = None,
+        w: np.ndarray | None = None,
+        wrong: np.ndarray | None = None,
     ) -> Self:
         """Rank the candidates and choose; see `DensityEnsemble`."""
         check_flag("fuse", self.fuse)
@@ -596,7 +597,7 @@ class DensitySelector(DensityEnsemble):
         self.reach_ = self.reach_.below(self.combine(scores), w)
         return self
 
-    def learn_ranks(self, scores: Scores, w: Rows | None = None) -> Self:
+    def learn_ranks(self, scores: Scores, w: np.ndarray | None = None) -> Self:
         """Learn the normal scores anew, from other scores of held-out rows; the choice stays."""
         if self.fusion_ is not None:
             self.fusion_.learn_ranks(scores, w)
@@ -608,11 +609,11 @@ class DensitySelector(DensityEnsemble):
         """The choice, or the densities of positive weight in it."""
         return (self.choice_,) if self.fusion_ is None else self.fusion_.voting_
 
-    def combine(self, scores: Scores) -> Rows:
+    def combine(self, scores: Scores) -> np.ndarray:
         """Return the score of the choice, shape (n,)."""
         return scores[self.choice_] if self.fusion_ is None else self.fusion_.combine(scores)
 
-    def combine_held_out(self, scores: Scores, w: Rows | None = None) -> Rows:
+    def combine_held_out(self, scores: Scores, w: np.ndarray | None = None) -> np.ndarray:
         """`combine` for the rows that the combiner was learned from, scored as new ones are."""
         if self.fusion_ is None:
             return self.combine(scores)
@@ -620,7 +621,11 @@ class DensitySelector(DensityEnsemble):
 
 
 def _judge(
-    name: str, scores: Rows, outlying: Scores, weights: Rows | None, wrong: Rows | None
+    name: str,
+    scores: np.ndarray,
+    outlying: Scores,
+    weights: np.ndarray | None,
+    wrong: np.ndarray | None,
 ) -> dict[str, Any]:
     """Return one row of the ranking; `outlying` are the scores of pseudo-outliers by kind."""
     by_kind = _auroc_by_kind(scores, outlying, weights)
@@ -646,7 +651,9 @@ def _judge(
     }
 
 
-def _auroc_by_kind(scores: Rows, outlying: Scores, weights: Rows | None) -> dict[str, float]:
+def _auroc_by_kind(
+    scores: np.ndarray, outlying: Scores, weights: np.ndarray | None
+) -> dict[str, float]:
     """Return how well scores tell the rows from each kind of `outlying` ones."""
     if not outlying:
         return {}
@@ -748,7 +755,7 @@ def check_candidates(candidates: Candidates | None) -> Candidates:
     return named
 
 
-def blind_to_distance(part: Any, X: Rows) -> bool:
+def blind_to_distance(part: Any, X: np.ndarray) -> bool:
     """Return whether the score fails to fall below all rows X (n, p), and on, on some ray.
 
     The rays leave the mean along axes, towards rows and at random; they are asked so far out that a
@@ -769,7 +776,7 @@ def blind_to_distance(part: Any, X: Rows) -> bool:
     return not (((far < near - 1) & (far < own.min())) | np.isneginf(far)).all()
 
 
-def _shift(folds: Sequence[Rows]) -> float:
+def _shift(folds: Sequence[np.ndarray]) -> float:
     """Return how far the median of a fold lies from the typical one, in spreads, beyond chance."""
     low, middle, high = np.transpose(
         [np.quantile(scores, [0.16, 0.5, 0.84], method="nearest") for scores in folds]
@@ -849,5 +856,5 @@ def find_fence(X: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> tuple[np.n
     return centre, limit + np.inf if many or crowded.any() else limit
 
 
-def _take(array: Rows | None, rows: Rows) -> Rows | None:
+def _take(array: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
     return None if array is None else array[rows]

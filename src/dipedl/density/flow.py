@@ -39,6 +39,7 @@ _CHUNK, _FAR = 512, 1e12
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
+@dataclass(eq=False, repr=False)
 class FlowDensity(LogDensityMixin, BaseEstimator):
     """Normalising flow, trained by maximum likelihood.
 
@@ -98,21 +99,12 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        flow: Any = None,
-        preprocessing: Any = None,
-        training: Training | None = None,
-        validation_fraction: float = 0.1,
-        dtype: str = "float64",
-        random_state: Any = 0,
-    ) -> None:
-        self.flow = flow
-        self.preprocessing = preprocessing
-        self.training = training
-        self.validation_fraction = validation_fraction
-        self.dtype = dtype
-        self.random_state = random_state
+    flow: Any = None
+    preprocessing: Any = None
+    training: Training | None = None
+    validation_fraction: float = 0.1
+    dtype: str = "float64"
+    random_state: Any = 0
 
     @classmethod
     def paper(cls, random_state: Any = 0) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Any, Self
 
@@ -374,6 +375,7 @@ class ClassConditionalGaussians(BaseEstimator):
             )
 
 
+@dataclass(eq=False, repr=False)
 class GDADensity(LogDensityMixin, ClassConditionalGaussians):
     """Mixture of one Gaussian per class: GDA, the density of DDU, DAEDL and DIP-EDL on features.
 
@@ -424,15 +426,9 @@ class GDADensity(LogDensityMixin, ClassConditionalGaussians):
     array([ -1.61,  -1.61, -13.42])
     """
 
-    def __init__(
-        self,
-        covariance_type: str = "full",
-        shrinkage: Shrinkage | tuple[float, ...] = "oas",
-        class_weights: str = "equal",
-    ) -> None:
-        self.covariance_type = covariance_type
-        self.shrinkage = shrinkage
-        self.class_weights = class_weights
+    covariance_type: str = "full"
+    shrinkage: Shrinkage | tuple[float, ...] = "oas"
+    class_weights: str = "equal"
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log-density in nats of features Z (n, p) that were checked before, (n,)."""
@@ -474,6 +470,7 @@ def _equal_log_weights(k: int) -> np.ndarray:
     return np.asarray(np.log(weights / weights.sum()))
 
 
+@dataclass(eq=False, repr=False)
 class MahalanobisDensity(LogDensityMixin, ClassConditionalGaussians):
     """Squared Mahalanobis distance to the nearest class mean, as a score.
 
@@ -518,13 +515,8 @@ class MahalanobisDensity(LogDensityMixin, ClassConditionalGaussians):
 
     normalized = False
 
-    def __init__(
-        self,
-        covariance_type: str = "tied",
-        shrinkage: Shrinkage | tuple[float, ...] = "oas",
-    ) -> None:
-        self.covariance_type = covariance_type
-        self.shrinkage = shrinkage
+    covariance_type: str = "tied"
+    shrinkage: Shrinkage | tuple[float, ...] = "oas"
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return minus half the squared distance of features Z (n, p) to the nearest mean, (n,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -43,6 +44,7 @@ _SMALLEST = float(np.finfo(np.float32).tiny)
 _SCALED: WeakKeyDictionary[NearestNeighbors, tuple[np.ndarray, float]] = WeakKeyDictionary()
 
 
+@dataclass(eq=False, repr=False)
 class KNNDensity(LogDensityMixin, BaseEstimator):
     """Density from the distance to the k-th nearest training row.
 
@@ -105,15 +107,9 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
     normalized = False
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        max_rows: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.max_rows = max_rows
-        self.random_state = random_state
+    n_neighbors: int = 10
+    max_rows: int | None = None
+    random_state: Any = None
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:

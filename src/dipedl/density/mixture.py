@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from .base import LogDensityMixin
 __all__ = ["GaussianMixtureDensity"]
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
     """Gaussian mixture without labels: scikit-learn's EM on standardised features.
 
@@ -59,19 +61,11 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        covariance_type: str = "full",
-        reg_covar: float = 1e-3,
-        n_init: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.reg_covar = reg_covar
-        self.n_init = n_init
-        self.random_state = random_state
+    n_components: int = 8
+    covariance_type: str = "full"
+    reg_covar: float = 1e-3
+    n_init: int = 1
+    random_state: Any = None
 
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:

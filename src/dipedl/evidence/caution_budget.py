@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -40,6 +41,7 @@ _BISECTIONS = 45
 Loss = Callable[[np.ndarray | float], np.ndarray]
 
 
+@dataclass(eq=False, repr=False)
 class CautionBudget(BaseNormalizer):
     """Bounded evidence whose half-point lies as high as a budget of held-out ID loss allows.
 
@@ -121,17 +123,10 @@ class CautionBudget(BaseNormalizer):
     1.02
     """
 
-    def __init__(
-        self,
-        budget: float = 0.02,
-        measure: str = "brier",
-        slope: float = 2.0,
-        confidence: float = 0.5,
-    ) -> None:
-        self.budget = budget
-        self.measure = measure
-        self.slope = slope
-        self.confidence = confidence
+    budget: float = 0.02
+    measure: str = "brier"
+    slope: float = 2.0
+    confidence: float = 0.5
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for a setting that no fit can take."""

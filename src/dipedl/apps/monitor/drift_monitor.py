@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ _KEPT_WINDOWS = 400
 _AT_ONCE = 50
 
 
+@dataclass(eq=False, repr=False)
 class DriftMonitor(BaseEstimator):
     r"""Notices that a stream is no longer like the reference, without labels, at any time.
 
@@ -93,12 +95,9 @@ class DriftMonitor(BaseEstimator):
     ('p_values', 'uncertainty', 'flagged')
     """
 
-    def __init__(
-        self, false_alarm_rate: float = 0.01, window: int = 1000, random_state: int = 0
-    ) -> None:
-        self.false_alarm_rate = false_alarm_rate
-        self.window = window
-        self.random_state = random_state
+    false_alarm_rate: float = 0.01
+    window: int = 1000
+    random_state: int = 0
 
     def fit(self, model: Any, X: Any = None, *, columns: Sequence[Column] | None = None) -> Self:
         """Take the reference, and begin anew.

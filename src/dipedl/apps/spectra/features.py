@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -237,6 +238,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, _FluxTransformer):
         return smooth
 
 
+@dataclass(eq=False, repr=False)
 class PrincipalComponents(_FluxTransformer):
     """Principal components by scikit-learn's PCA, stored as plain arrays.
 
@@ -278,12 +280,9 @@ class PrincipalComponents(_FluxTransformer):
     array([[0.6, 0.8]])
     """
 
-    def __init__(
-        self, n_components: int = 500, svd_solver: str = "exact", random_state: Any = 0
-    ) -> None:
-        self.n_components = n_components
-        self.svd_solver = svd_solver
-        self.random_state = random_state
+    n_components: int = 500
+    svd_solver: str = "exact"
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components of training spectra X (n, p).
@@ -328,6 +327,7 @@ class PrincipalComponents(_FluxTransformer):
         return np.array([f"pca{i}" for i in range(len(self.components_))], dtype=object)
 
 
+@dataclass(eq=False, repr=False)
 class LineMeans(_FluxTransformer):
     """Mean flux of the pixels within a few Angstrom of each line.
 
@@ -364,15 +364,9 @@ class LineMeans(_FluxTransformer):
     array(['line_Hα', 'line_Hβ'], dtype=object)
     """
 
-    def __init__(
-        self,
-        wavelength: np.ndarray | None = None,
-        lines: Sequence[str | float] = PAPER_LINES,
-        half_width: float = 3.0,
-    ) -> None:
-        self.wavelength = wavelength
-        self.lines = lines
-        self.half_width = half_width
+    wavelength: np.ndarray | None = None
+    lines: Sequence[str | float] = PAPER_LINES
+    half_width: float = 3.0
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the pixels of each line, for spectra X (n, p).
