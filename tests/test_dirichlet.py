@@ -294,6 +294,12 @@ REFUSED = [
     (lambda: Dirichlet(ONES).kl_divergence(ONES[:, :1]), ValueError, "other must have shape"),
     (lambda: Dirichlet(ONES).kl_divergence([1.0, 0.0, 1.0]), ValueError, "other must be finite"),
     (lambda: Dirichlet.from_evidence([0.0, 1.0], ONES[:1] / 3), ValueError, "one entry per row"),
+    (lambda: Dirichlet.from_evidence([0.0], ONES[:1]), ValueError, "rows of proba must sum to 1"),
+    (
+        lambda: Dirichlet.from_evidence(np.zeros(2), ONES, ONES[0]),
+        ValueError,
+        "proba must sum to 1",
+    ),
     (lambda: Dirichlet(torch.ones(1, 2).half()), TypeError, r"got torch\.float16"),
     (lambda: Dirichlet.from_evidence(torch.zeros(1), ONES[:1] / 3), TypeError, "do not mix"),
     (lambda: Dirichlet(ONES).sample(2, torch.Generator()), TypeError, "numpy Generator"),

@@ -17,6 +17,7 @@ from scipy import special
 
 from .maths.arrays import (
     LOG_2PI,
+    TOLERANCE,
     Array,
     as_float,
     check_integer,
@@ -178,7 +179,8 @@ class Dirichlet:
         if _need_no_conversion(log_evidence, proba, prior):
             alpha = concentration(log_evidence, proba, prior)
             sound = prior.min() > 0 and alpha.size and alpha.min() > 0 and alpha.max() < np.inf
-            if sound and not np.isnan(log_evidence).any():
+            sound = sound and np.abs(proba.sum(axis=1) - 1).max() <= TOLERANCE
+            if sound and proba.min() >= 0 and not np.isnan(log_evidence).any():
                 # The checks below would convert nothing and find nothing, and take longer.
                 dirichlet = object.__new__(cls)
                 dirichlet.__dict__.update(
@@ -195,6 +197,7 @@ class Dirichlet:
                 f"log_evidence must have one entry per row of proba, shape "
                 f"{tuple(proba.shape[:1])}, got {tuple(log_evidence.shape)}"
             )
+        check_simplex("proba", proba)
         prior = as_float(prior, like=proba)
         alpha = concentration(log_evidence, proba, prior, namespace(proba))
         return cls(alpha, log_evidence, prior, caveat)

@@ -1,8 +1,10 @@
 """Evidential baselines, SNGP, DUQ, SWAG, Laplace and ensembles, each against its formula."""
 
+import time
 from copy import deepcopy
 from dataclasses import replace
 from math import log, pi
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,7 +36,15 @@ from dipedl.baselines.cedl import measure_conflict  # noqa: E402
 from dipedl.baselines.fedl import moments_of_outputs  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
 from dipedl.dirichlet import Dirichlet  # noqa: E402
-from dipedl.networks import MLP, FastCNN, TorchClassifier, Training, train  # noqa: E402
+from dipedl.networks import (  # noqa: E402
+    MLP,
+    FastCNN,
+    TorchClassifier,
+    Training,
+    TrainingPaused,
+    train,
+    training,
+)
 from weekly import sample_of  # noqa: E402
 
 TRAINING = Training(epochs=12, batch_size=64, learning_rate=1e-2, schedule="one-cycle", n_jobs=1)
@@ -305,6 +315,30 @@ def test_the_flow_of_natpn_ends_at_the_likelihood_of_the_latent_points(data, mon
     together, before = mean_log_density()
     torch.testing.assert_close(z, before)  # the encoder stays
     assert alone > together + 0.1
+
+
+def test_the_second_training_of_natpn_keeps_the_deadline(data, monkeypatch, tmp_path):
+    clock = SimpleNamespace(monotonic=lambda: 0.0, perf_counter=time.perf_counter)
+    monkeypatch.setattr(training, "time", clock)
+
+    def fit(deadline, progress=None):
+        made, run = (
+            NatPN(MLP((16,)), Training(epochs=2, n_jobs=1)),
+            {"checkpoint": tmp_path / "run"},
+        )
+        made.fit(data.X_train, data.y_train, progress=progress, deadline=deadline, **run)
+        return made.predict_dirichlet(data.X_test).log_evidence
+
+    def stop(report):
+        if report["epoch"] == report["epochs"]:
+            clock.monotonic = lambda: 2e6
+
+    with pytest.raises(TrainingPaused):
+        fit(1e6, stop)
+    resumed, whole = fit(3e6), NatPN(MLP((16,)), Training(epochs=2, n_jobs=1))
+    whole.fit(data.X_train, data.y_train)
+    expected = whole.predict_dirichlet(data.X_test).log_evidence
+    np.testing.assert_array_equal(resumed, expected)
 
 
 def test_evidence_out_of_bounds_has_a_gradient(data):

@@ -239,6 +239,24 @@ def test_score_samples_goes_before_log_prob(X):
     assert (CustomDensity(Both()).fit(X).score_samples(X) == 7.0).all()
 
 
+def test_a_module_in_training_mode_answers_each_row_alone(X):
+    torch = pytest.importorskip("torch")
+
+    class Normed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(2, dtype=torch.float64)
+
+        def log_prob(self, X):
+            return -self.norm(X).square().sum(dim=1)
+
+    module = Normed()
+    density = CustomDensity(module, torch.float64).fit(X)
+    alone = [density.score_samples(row[None])[0] for row in X[:5]]
+    np.testing.assert_allclose(density.score_samples(X)[:5], alone, rtol=1e-12)
+    assert module.training  # the user's own is left alone
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_torch_distribution(X, dtype):
     torch = pytest.importorskip("torch")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log, pi
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -104,7 +105,7 @@ class NatPN(Evidential, Decisions, TorchEstimator):
             nn.init.uniform_(weights, -bound, bound, generator=generator)
         return _NaturalNetwork(encoder, flow, layer)
 
-    def _fit_head(self, X: Any, y: Any) -> None:
+    def _fit_head(self, X: Any, y: Any, checkpoint: Any, deadline: float | None) -> None:
         """Train the flow alone, on the latent points of the training rows."""
         module: Any = self.module_
         points = torch.from_numpy(self.transform(X)).float()
@@ -115,6 +116,8 @@ class NatPN(Evidential, Decisions, TorchEstimator):
             (points,),
             replace(self.training_settings(), **plain),
             seed=self.draw_seed(),
+            checkpoint=None if checkpoint is None else Path(f"{checkpoint}.flow"),
+            deadline=deadline,
         )
 
     def check_parameters(self) -> None:

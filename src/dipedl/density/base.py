@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from inspect import signature
 from pathlib import Path
@@ -112,8 +113,8 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
     ----------
     model : object
         Has ``score_samples(X)`` or ``log_prob(X)`` giving log-densities in nats, shape (n,). If it
-        has ``fit`` a copy of it is fitted; else it is taken as fitted already, a module of PyTorch
-        in the mode that it is in: call its ``eval()`` first.
+        has ``fit`` a copy of it is fitted; else it is taken as fitted already, and of a module of
+        PyTorch in training mode a copy in eval mode.
     dtype : torch dtype, optional
         Give X to the model as a torch tensor of this dtype (no gradient is kept). Default: numpy
         float64.
@@ -154,6 +155,9 @@ class CustomDensity(LogDensityMixin, BaseEstimator):
             self.model_ = clone(self.model, safe=False)
             labels = {"y": y} if "y" in signature(self.model_.fit).parameters else {}
             self.model_.fit(self._as_tensor(X), **labels)
+        if getattr(self.model_, "training", False) is True:
+            # A module, in which batch normalisation would answer by the batch, dropout at random.
+            self.model_ = deepcopy(self.model_).eval()
         return self
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
