@@ -236,7 +236,8 @@ class EvidenceModel(BaseEstimator):
         whole = Fold(self.density_, self.features_, classifier, X, labels, w, Z)
         folds, whole, source, origin = fit_folds(self, whole, y, pairs)
         jackknife = None
-        if self.spread is not None and origin == "left out" and is_refitted(classifier):
+        refitted = classifier is not None and not isinstance(classifier.template, FrozenEstimator)
+        if self.spread is not None and origin == "left out" and refitted:
             jackknife = Jackknife(X, Z, w, lambda rows: (self.transform(rows), whole.proba(rows)))
             folds = jackknife.watch(folds)
         with one_thread(Z, blas=True):
@@ -671,11 +672,6 @@ def check_spread(spread: Any) -> None:
             "spread must be 'auto' (the strength that the error on held-out rows supports) or None "
             f"(the strength of the evidence), got {spread!r}"
         )
-
-
-def is_refitted(classifier: FittedClassifier | None) -> bool:
-    """Return whether the folds fit the classifier again: there is one, and it is not frozen."""
-    return classifier is not None and not isinstance(classifier.template, FrozenEstimator)
 
 
 def sharpening_ranks(held_out: HeldOut, offset: float) -> range:

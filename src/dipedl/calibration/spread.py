@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import stats
 from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from ..maths.arrays import Array, namespace
@@ -142,7 +143,11 @@ class Spread(BaseEstimator):
         counts = np.bincount(y, w, minlength=mean.shape[1])
         self.refitted_ = variance is not None
         if np.count_nonzero(counts) < 2 or (w > 0).sum() < _FEWEST:
-            return self._fit_no_strength(variance)
+            # Nothing can be estimated: the lowest strength.
+            self.error_, self.strength_ = _UNKNOWN, _LOWEST
+            self.variance_ = 1.0 if variance is None else float(variance)
+            self.rarest_, self.confidence_ = 0.0, 1.0
+            return self
         # Rounding may lead beyond one.
         self.rarest_ = min(1.0, float(counts.min() / counts.mean()))
         self.confidence_ = min(1.0, float(np.average(mean.max(axis=1), weights=w)))
@@ -168,13 +173,6 @@ class Spread(BaseEstimator):
         self.error_ = smooth + self.variance_ + _PARAMETERS * noise / self.n_
         strength = noise / max(self.error_, noise / _HIGHEST, _TINY) - 1
         self.strength_ = float(np.clip(strength, _LOWEST, _HIGHEST))
-        return self
-
-    def _fit_no_strength(self, variance: float | None) -> Self:
-        """Take the lowest strength, where nothing can be estimated."""
-        self.error_, self.strength_ = _UNKNOWN, _LOWEST
-        self.variance_ = 1.0 if variance is None else float(variance)
-        self.rarest_, self.confidence_ = 0.0, 1.0
         return self
 
     @property
@@ -273,7 +271,7 @@ def _bases(Z: np.ndarray, w: np.ndarray) -> Iterator[np.ndarray]:
         plain.append(Z / np.sqrt(max(p, 1)))
     landmarks = Z[: min(_LANDMARKS, m // 2)]
     for width in _WIDTHS if p else ():
-        within, to = (np.exp(_squares(A, landmarks) * (-0.5 / (p * width))) for A in (landmarks, Z))
+        within, to = (rbf_kernel(A, landmarks, 0.5 / (p * width)) for A in (landmarks, Z))
         eigenvalues, vectors = np.linalg.eigh(within)
         seen = eigenvalues > 1e-8 * eigenvalues[-1]
         yield np.column_stack([*plain, to @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
@@ -287,9 +285,3 @@ def _bumps(values: np.ndarray) -> np.ndarray:
     centers = np.quantile(values, np.linspace(0.02, 0.98, _BUMPS))
     width = max((centers[-1] - centers[0]) / (_BUMPS - 1), 1e-3)
     return np.asarray(np.exp(-0.5 * ((values[:, None] - centers) / width) ** 2))
-
-
-def _squares(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return squared distances (n, m) of rows A (n, p) and B (m, p)."""
-    squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T
-    return np.asarray(squares.clip(min=0.0))

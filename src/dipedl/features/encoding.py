@@ -79,7 +79,9 @@ def table_encoding(X: Any, estimator: Any) -> ColumnTransformer | None:
     parts = [column(X, j) for j in range(X.shape[1])]
     kinds = [_kind(part, name) for part, name in zip(parts, names, strict=True)]
     text = any(kind in (LEVEL, OPEN, IDENTIFIER) for kind in kinds)
-    if set(kinds) == {NUMBER} or not (text or takes_gaps(estimator)):
+    inner = classifier_inside(estimator)
+    gaps = hasattr(inner, "__sklearn_tags__") and get_tags(inner).input_tags.allow_nan
+    if set(kinds) == {NUMBER} or not (text or gaps):
         return None
     columns = names if all(isinstance(name, str) for name in names) else list(range(len(names)))
     by_kind = {k: [c for c, kind in zip(columns, kinds, strict=True) if kind == k] for k in kinds}
@@ -165,13 +167,6 @@ def _kind(values: Any, name: Any) -> str:
     # New rows bring new levels as often as levels came once.
     once = sum(count == 1 for count in counts.values())
     return OPEN if once >= _OPEN * len(values) else LEVEL
-
-
-def takes_gaps(estimator: Any) -> bool:
-    """Return whether a classifier says that it takes missing values."""
-    inner = classifier_inside(estimator)
-    known = hasattr(inner, "__sklearn_tags__")
-    return known and bool(get_tags(inner).input_tags.allow_nan)
 
 
 def warn_of_identifiers(X: Any, steps: Any) -> None:

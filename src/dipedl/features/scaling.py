@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..evidence.normalizers import weighted_quantile
 from ..inputs import as_numbers, column_names, is_frame
 from ..writing.finding import warn_caller
 from .pipelines import Back, Source, input_sources, known_levels, names_after, sources_after
@@ -189,9 +190,7 @@ def _median(values: np.ndarray, w: np.ndarray | None) -> float:
     if w is None:
         middle = (len(values) - 1) // 2
         return float(np.partition(values, middle)[middle])
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(w[order])
-    return float(values[order][np.searchsorted(total, total[-1] / 2 * (1 - 1e-12))])
+    return weighted_quantile(values, 0.5, w)
 
 
 def _shorten(items: list[Any]) -> str:

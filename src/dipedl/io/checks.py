@@ -531,7 +531,11 @@ class Entry:
         self._check_names(cls, state)
         names = _parameter_names(cls)
         if hasattr(cls, "get_params"):
-            value = cls(**{k: _setting(k, v) for k, v in state.items() if k in names})
+            settings = {k: v for k, v in state.items() if k in names}
+            if isinstance(jobs := settings.get("n_jobs"), int):
+                # No more processes than this machine has cores, whatever wrote the file.
+                settings["n_jobs"] = min(jobs, os.cpu_count() or 1)
+            value = cls(**settings)
         else:
             value = object.__new__(cls)
         vars(value).update({k: v for k, v in state.items() if k not in names})
@@ -604,13 +608,6 @@ def _parameter_names(cls: type) -> frozenset[str]:
         if Parameter.VAR_KEYWORD not in kinds.values():
             break
     return frozenset(found)
-
-
-def _setting(name: str, value: Any) -> Any:
-    """A parameter; no more processes than this machine has cores, whatever wrote the file."""
-    if name != "n_jobs" or not isinstance(value, int):
-        return value
-    return min(value, os.cpu_count() or 1)
 
 
 def _as_dict(value: Any) -> Any:

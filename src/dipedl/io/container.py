@@ -101,16 +101,11 @@ def _header(data: bytes) -> dict[str, Any]:
     if size > len(data) - 8:
         raise ValueError("it is shorter than its header says")
     text = data[8 : 8 + size]
-    check_growth(text, len(data))
-    return dict(json.loads(text))
-
-
-def check_growth(text: bytes, size: int) -> None:
-    """Raise ValueError if JSON would take many times the memory of its file of `size` bytes."""
     containers = text.count(b"[") + text.count(b"{")
     taken = _PER_CONTAINER * containers + _PER_VALUE * text.count(b",")
-    if taken > _ALWAYS + _MOST_GROWTH * size:
+    if taken > _ALWAYS + _MOST_GROWTH * len(data):
         raise ValueError("its manifest would take many times the memory of the file")
+    return dict(json.loads(text))
 
 
 def _check_format(path: Path, manifest: dict[str, Any]) -> None:

@@ -152,7 +152,10 @@ def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
         raise UntrustedTypesError(path, refused)
     try:
         model = Decoder(manifest, tensors, names).decode(manifest["root"])
-        _check_root(model, manifest)
+        if not _can_be_saved(model) or type_name(type(model)) != manifest["type"]:
+            name = type(model).__name__
+            raise ValueError(f"it is a {name}, not the {manifest['type']!r} it says")
+        _check_fitted(model)
     # Whatever building makes of forged content, it is the file.
     except Exception as error:
         raise ModelFileError(f"{path} holds no valid model: {_explain(error, written)}") from error
@@ -232,12 +235,6 @@ def _can_be_saved(model: Any) -> bool:
     name = type_name(type(model))
     whole = name is not None and (is_ours(name) or type(model) is Pipeline)
     return bool(whole and isinstance(model, BaseEstimator))
-
-
-def _check_root(model: Any, manifest: dict[str, Any]) -> None:
-    if not _can_be_saved(model) or type_name(type(model)) != manifest["type"]:
-        raise ValueError(f"it is a {type(model).__name__}, not the {manifest['type']!r} it says")
-    _check_fitted(model)
 
 
 def _written_with(path: str | Path, manifest: dict[str, Any]) -> str:

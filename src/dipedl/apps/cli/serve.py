@@ -77,7 +77,10 @@ def serve(
         check_exposed(host, token, without_token)
         settings = Settings(
             token,
-            () if token else loopback_names(host),
+            # A page of the web could reach a loopback address by a name of its own.
+            ("localhost", "127.0.0.1", "::1", host.lower())
+            if _is_loopback(host) and not token
+            else (),
             int(body_bytes),
             max_rows,
             seconds=seconds,
@@ -148,14 +151,6 @@ def _is_loopback(host: str) -> bool:
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
-
-
-def loopback_names(host: str) -> tuple[str, ...]:
-    """Return the names for `Settings.hosts` of a service; () if other machines can reach it.
-
-    A page of the web could reach a loopback address by a name of its own.
-    """
-    return ("localhost", "127.0.0.1", "::1", host.lower()) if _is_loopback(host) else ()
 
 
 def check_exposed(host: str, token: str, allowed: bool) -> None:

@@ -24,7 +24,6 @@ from ..table.fit import (
     notes_of_warnings,
     title,
 )
-from ..table.reading import RejectedRow
 from ..table.table_model import TableModel
 from .engines import Engine
 from .fitting import LargeFit, ModelOfRows, fit, like
@@ -61,7 +60,10 @@ def learn_parts(data: Any, order: OrderInParts, engine: Engine, **options: Any) 
     facts = _facts(data, order, fitted, held_out)
     made = TableModel(clf, fitted.columns, order.target, facts, fitted.numbers)
     notes = [*fitted.notes, *notes_of_warnings(caught, fitted.numbers)]
-    named = [_in_part(part, one) for part, one in fitted.refused.first]
+    named = [
+        one._replace(reason=f"{one.reason} (part {part})") if part else one
+        for part, one in fitted.refused.first
+    ]
     numbers = held_out | measure_speed(clf, fitted.inputs, seconds)
     refused = (named, fitted.refused.rows)
     return FitResult(made, numbers, clf.diagnose(), *refused, notes, failed=fitted.troubles)
@@ -133,7 +135,3 @@ def _facts(
     named = "the default density" if order.density == "default" else f"the density {order.density}"
     rest |= {"model": order.model, "model_title": title(order.model), "density": named}
     return own | rest | {"prior": order.prior}
-
-
-def _in_part(part: str, one: RejectedRow) -> RejectedRow:
-    return one._replace(reason=f"{one.reason} (part {part})") if part else one

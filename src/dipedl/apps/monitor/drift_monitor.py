@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -232,18 +233,7 @@ class DriftMonitor(BaseEstimator):
                 "monitors can be added if they began as copies of one: with the same model, "
                 "reference and parameters; save the monitor after fit, and load it on each machine"
             )
-        made: DriftMonitor = type(self)(**self.get_params())
-        for name in (
-            "model_",
-            "classes_",
-            "source_",
-            "reference_",
-            "usual_",
-            "calibrations_",
-            "columns_",
-        ):
-            setattr(made, name, getattr(self, name))
-        made._begin()
+        made = copy(self)._begin()
         made.rows_, made.batches_ = self.rows_ + other.rows_, self.batches_ + other.batches_
         made.batch_ = max(self.batch_, other.batch_)
         made.sums_ = self.sums_ + other.sums_
@@ -258,10 +248,8 @@ class DriftMonitor(BaseEstimator):
 
     def _begin(self) -> Self:
         """Forget all rows but the reference."""
-        ranges = np.zeros(len(self.reference_.sizes))
-        self.rows_ = self.batches_ = 0
-        self.batch_ = -1
-        self.counts_ = ranges
+        self.rows_, self.batches_, self.batch_ = 0, 0, -1
+        self.counts_ = np.zeros(len(self.reference_.sizes))
         self.gains_ = {name: np.zeros(BETTORS) for name in self.usual_}
         self.wealth_ = {name: Wealth.of(BETTORS) for name in self.usual_}
         self.wealth_ |= {"p_values": Wealth.of(self.reference_.bettors)}

@@ -666,16 +666,11 @@ def _content(path: Path, many: bool) -> Iterator[IO[bytes]]:
             file.seek(0)
             yield file
             return
-        content = _read_bounded(gzip.open(file) if packed else file, most)
+        content = (gzip.open(file) if packed else file).read(most + 1)
+        if len(content) > most:
+            raise _LayoutError(f"it holds more than {most / 1e6:.0f} MB, which no such file does")
         _check_structure(io.BytesIO(content), len(content))
         yield io.BytesIO(content)
-
-
-def _read_bounded(stream: gzip.GzipFile | IO[bytes], most: int) -> bytes:
-    content = stream.read(most + 1)
-    if len(content) > most:
-        raise _LayoutError(f"it holds more than {most / 1e6:.0f} MB, which no such file does")
-    return content
 
 
 def _unusable(path: Path, reason: str, row: int | None = None) -> _UnusableError:

@@ -87,17 +87,13 @@ def _csv_writer(file: Any) -> Iterator[Write]:
 
     def write(frame: pd.DataFrame) -> None:
         options = pa.csv.WriteOptions(include_header=next(header, False), quoting_style="needed")
-        table = pa.Table.from_pandas(_as_cells(frame), preserve_index=False)
-        pa.csv.write_csv(table, file, options)
+        # Names and texts become such that no spreadsheet takes for formulas.
+        texts = frame.select_dtypes(["object", "string", "category"])
+        cells = {name: texts[name].map(_as_cell, na_action="ignore") for name in texts}
+        frame = frame.assign(**cells).rename(columns=_as_cell)
+        pa.csv.write_csv(pa.Table.from_pandas(frame, preserve_index=False), file, options)
 
     yield write
-
-
-def _as_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with names and texts that no spreadsheet takes for formulas."""
-    texts = frame.select_dtypes(["object", "string", "category"])
-    cells = {name: texts[name].map(_as_cell, na_action="ignore") for name in texts}
-    return frame.assign(**cells).rename(columns=_as_cell)
 
 
 def _as_cell(value: Any) -> Any:
