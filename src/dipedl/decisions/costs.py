@@ -176,8 +176,9 @@ def unknown_probability(
     .. math:: q(p) = \frac{\pi f(p)}{\pi f(p) + 1 - \pi},
               \qquad \kappa = \min(1, \log(\text{caught}) / \log(\text{rate}))
 
-    With `caught` above one half, f keeps the shape of one half below `rate`, scaled to the share: a
-    smaller :math:`\kappa` would put nearly all of it next to zero.
+    With `caught` above one half, or `rate` if that is more, f has below `rate` the shape of one
+    half, scaled to the share, and q jumps there: a smaller :math:`\kappa` would put nearly all of f
+    next to zero.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ def unknown_probability(
     power = max(power, level)
     below = min(power, max(HALF, level))
     shape = np.where(p <= level, below, power)
-    exponent = np.log(shape) / np.log(level)
+    exponent = np.abs(np.log(shape) / np.log(level))
     weight = share * exponent * np.where(p <= level, power / below, 1.0)
     total = weight + (1 - share) * p ** (1 - exponent)
     q: np.ndarray = np.divide(weight, total, out=np.zeros(len(p)), where=total > 0)

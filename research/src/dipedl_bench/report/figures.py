@@ -163,6 +163,8 @@ def price_figure(panels: Mapping[str, Sequence[PricePoint]], sets: Mapping[str, 
             of = [p for p in there if p.kind == "prior" and p.title == name]
             curve = [(p.brier_id, p.brier_ood[sets[title]]) for p in of]
             ax.plot(*zip(*curve, strict=True), **_BY_PRIOR)
+            style = _TEXT | {"color": COLORS[3], "fontsize": 6, "ha": "right"}
+            ax.annotate(name, curve[-1], (-4, -8), **style)
         for point in there:
             x, y = point.brier_id, point.brier_ood[sets[title]]
             if point.kind == "default":
