@@ -405,7 +405,8 @@ def rehearse_unknown(
     if max_rows is not None and check_integer("max_rows", max_rows) < _FEWEST_ROWS:
         raise ValueError(f"max_rows must be at least {_FEWEST_ROWS}, got {max_rows}")
     left_out = _classes_to_leave_out(y, classes)
-    skipped = {name: n for name, labels in left_out.items() if (n := _count(y, labels)) < _FEWEST}
+    numbers = {name: int(np.isin(y, labels).sum()) for name, labels in left_out.items()}
+    skipped = {name: n for name, n in numbers.items() if n < _FEWEST}
     left_out = {name: labels for name, labels in left_out.items() if name not in skipped}
     if select and len(left_out) == 1:
         raise ValueError(
@@ -507,10 +508,6 @@ def _classes_to_leave_out(y: np.ndarray, classes: Any) -> dict[str, list[Any]]:
     if not found:
         raise ValueError("classes must name a class to leave out, got none; None takes all")
     return found
-
-
-def _count(y: np.ndarray, labels: list[Any]) -> int:
-    return int(np.isin(y, labels).sum())
 
 
 def _first_rows(

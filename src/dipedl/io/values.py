@@ -244,14 +244,13 @@ class Encoder:
         where = value.__array_interface__["data"][0]
         key = (where, value.shape, value.strides, value.dtype.str)
         if key not in self._seen:
-            self._remember(key, value, self._lay_out(value, path))
+            lead, code = _lead(value), self._store(value, path)
+            if lead is not None:
+                # How far apart its rows or columns lie: sums can depend on it.
+                columns = value.strides[0] == value.itemsize
+                code = {"$apart": code, "lead": lead, "columns": columns}
+            self._remember(key, value, code)
         return self._seen[key]
-
-    def _lay_out(self, value: np.ndarray, path: str) -> dict[str, Any]:
-        """The array, and how far apart its rows or columns lie: sums can depend on it."""
-        lead, code = _lead(value), self._store(value, path)
-        columns = value.ndim > 1 and value.strides[0] == value.itemsize
-        return code if lead is None else {"$apart": code, "lead": lead, "columns": columns}
 
     def _store(self, value: np.ndarray, path: str) -> dict[str, Any]:
         # Column order is kept: sums over another layout differ in the last bit.

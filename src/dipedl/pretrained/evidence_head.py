@@ -367,7 +367,9 @@ class ConfidenceFusion(BufferedModule):
         for own in (block == b for b in np.unique(block)):
             others = deepcopy(self)
             others._tabulate(log_density[~own], sure[~own])
-            scores[own] = others._scores(log_density[own], logits[own])
+            rows = (torch.from_numpy(part[own]).to(self.knots) for part in (log_density, logits))
+            with torch.no_grad():
+                scores[own] = to_numpy(others(*rows))
         return scores
 
     def _tabulate(self, log_density: np.ndarray, sure: np.ndarray) -> None:
@@ -375,16 +377,13 @@ class ConfidenceFusion(BufferedModule):
         tables = [_table("log-density", log_density), _table("logit margin", sure)]
         size = max(len(table.knots_) for table in tables)
         # Filled up with the last knot, which is never looked beyond.
-        knots = np.array([_pad(table.knots_, size) for table in tables])
-        values = np.array([_pad(table.normal_scores_, size) for table in tables])
+        knots, values = (
+            np.array([np.pad(part, (0, size - len(part)), "edge") for part in parts])
+            for parts in zip(*((t.knots_, t.normal_scores_) for t in tables), strict=True)
+        )
         self.knots = torch.from_numpy(knots).to(self.knots)
         self.normal_scores = torch.from_numpy(values).to(self.normal_scores)
         self.scales = torch.from_numpy(np.array([t.scale_ for t in tables])).to(self.scales)
-
-    def _scores(self, log_density: np.ndarray, logits: np.ndarray) -> np.ndarray:
-        with torch.no_grad():
-            rows = (torch.from_numpy(part).to(self.knots) for part in (log_density, logits))
-            return to_numpy(self(*rows))
 
     def forward(self, log_density: Tensor, logits: Tensor) -> Tensor:
         """Score (n,) of log-densities (n,) and logits (n, k), in standard deviations."""
@@ -451,10 +450,6 @@ def _table(name: str, column: np.ndarray) -> NormalScores:
     table.knots_ = np.interp(spaced, table.normal_scores_, table.knots_)
     table.normal_scores_ = spaced
     return table
-
-
-def _pad(table: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([table, np.full(size - len(table), table[-1])])
 
 
 @dataclass(frozen=True, eq=False)

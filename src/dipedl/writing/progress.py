@@ -47,7 +47,10 @@ class LiveLine:
         if pause == _NOTEBOOK:
             self._in_cell()
         elif pause == _TERMINAL:
-            self._rewrite()
+            # A longer line than the window would leave its head behind.
+            text = self._text[: shutil.get_terminal_size().columns - 1]
+            print(f"\r{text:<{self._width}}", end="", file=self._out(), flush=True)
+            self._width = len(text)
         else:
             print(self._text, file=self._out(), flush=True)
 
@@ -59,12 +62,6 @@ class LiveLine:
             return _NOTEBOOK
         rewritten = self._out().isatty() and os.environ.get("TERM") != "dumb"
         return _TERMINAL if rewritten else _LOG
-
-    def _rewrite(self) -> None:
-        """Write over the line; a longer one than the window would leave its head behind."""
-        text = self._text[: shutil.get_terminal_size().columns - 1]
-        print(f"\r{text:<{self._width}}", end="", file=self._out(), flush=True)
-        self._width = len(text)
 
     def _in_cell(self) -> None:
         content = {"text/plain": self._text}

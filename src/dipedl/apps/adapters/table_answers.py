@@ -68,13 +68,11 @@ class TableAnswers:
         rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
         by_name = isinstance(rows, pd.DataFrame) and self._table.named
         frame = rows if by_name else pd.DataFrame(np.asarray(rows), columns=list(self.kinds))
-        found = answer_inputs(self.model, self._inputs(frame), ScoreRequest(fields=fields))
-        return answer_columns(found, [str(name) for name in self.model.classes_], fields)
-
-    def _inputs(self, frame: pd.DataFrame) -> Any:
         check_known(self._table.columns, frame.columns, "the table")
         X = frame[list(self.kinds)]
-        return X if self._table.named else X.to_numpy()
+        X = X if self._table.named else X.to_numpy()
+        found = answer_inputs(self.model, X, ScoreRequest(fields=fields))
+        return answer_columns(found, [str(name) for name in self.model.classes_], fields)
 
 
 def _table_model(model: DIPClassifier) -> TableModel:

@@ -101,7 +101,9 @@ def _print_comparison(found: Comparison) -> None:
         echo("Without a class of the models in the target column, accuracy cannot be compared.")
     echo()
     echo(f"Thresholds: {_thresholds(found)}")
-    echo(f"Monitor:    {_monitor(found)}")
+    goes_on = "goes on: both models have the same held-out rows"
+    anew = "begins anew: give dipedl monitor the new model and a --state that is not there"
+    echo(f"Monitor:    {goes_on if found.same_reference else anew}")
     changed = found.answers[found.answers["change"] > 0].head(_SHOWN)
     if len(changed):
         echo("Largest changes:")
@@ -152,9 +154,3 @@ def _thresholds(found: Comparison) -> str:
         f"not carried over: the old model flags p-values up to {old:g}, the new one up to {new:g}; "
         f"fit the new one with --false-alarms {old:g}"
     )
-
-
-def _monitor(found: Comparison) -> str:
-    if found.same_reference:
-        return "goes on: both models have the same held-out rows"
-    return "begins anew: give dipedl monitor the new model and a --state that is not there"

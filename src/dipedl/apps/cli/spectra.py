@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -89,7 +90,8 @@ def fit(
         save(model, out)
     accuracy, balanced, recall = classification.held_out(model)
     each = ", ".join(f"{name} {share:.3f}" for name, share in recall.items())
-    typer.echo(f"Learned:  {_counts(kinds)}" + " (made-up spectra)" * toy)
+    counts = ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items()))
+    typer.echo(f"Learned:  {counts}" + " (made-up spectra)" * toy)
     typer.echo(f"Held out: accuracy {accuracy:.3f}, balanced {balanced:.3f}; recall {each}")
     if len(kinds) < _FEW:
         typer.echo(f"Few:      below {_FEW} spectra expect rough probabilities, and little unknown")
@@ -141,12 +143,6 @@ def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
     if toy == bool(paths):
         fail("give either paths of FITS files or --toy, which uses made-up spectra")
     return toy
-
-
-def _counts(kinds: Iterable[Any]) -> str:
-    from collections import Counter
-
-    return ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(kinds).items()))
 
 
 def _summary(

@@ -50,8 +50,8 @@ def false_alarm_rate(found: Evaluation) -> float:
 
 def next_steps(found: Evaluation) -> list[str]:
     """Return what to do about the findings, in order; never empty."""
-    steps = [*_seen(found), *_drift(found), *_mistakes(found), *_model(found)]
-    return steps or [
+    of_model = (f"{one.text} {one.remedy}".strip() for one in found.diagnosis.warnings)
+    return [*_seen(found), *_drift(found), *_mistakes(found), *of_model] or [
         "Nothing calls for action. Answer what is not flagged, and show flagged rows to a person."
     ]
 
@@ -118,11 +118,6 @@ def _calibration(scores: Mapping[str, float]) -> str:
     if bare > _MISCALIBRATED:
         return f"{sentence} too: {again}"
     return f"{sentence}. For frequencies take those (in Python: classifier_proba)."
-
-
-def _model(found: Evaluation) -> Iterator[str]:
-    for finding in found.diagnosis.warnings:
-        yield f"{finding.text} {finding.remedy}".strip()
 
 
 def error_ranking(diagnosis: Diagnosis) -> str:

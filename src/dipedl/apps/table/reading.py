@@ -515,7 +515,9 @@ def _csv_pieces(table: Table) -> Iterator[Piece]:
     reasons: dict[int, str] = {}
     last, text = 0, ""
     try:
-        with _native_source(table) as source:
+        # Arrow reads ahead in a thread, and at exit would abort the process if that needed Python.
+        native, packed = pa.OSFile(os.fsencode(table.path)), table.format.packed
+        with pa.CompressedInputStream(native, packed) if packed else native as source:
             for batch in _csv_batches(source, table.format, blank, len(names), reasons):
                 first, last = last + 1, last + batch.num_rows
                 for row in sorted(reasons):
@@ -540,15 +542,6 @@ def _csv_pieces(table: Table) -> Iterator[Piece]:
     if reasons:
         refused = [RejectedRow(row, "", reasons[row]) for row in sorted(reasons)]
         yield Piece(pd.DataFrame(columns=names), np.array([], dtype=int), refused)
-
-
-def _native_source(table: Table) -> Any:
-    """Open a file for Arrow, which reads ahead in a thread.
-
-    At exit it would abort the process if that thread needed Python.
-    """
-    source, packed = pa.OSFile(os.fsencode(table.path)), table.format.packed
-    return pa.CompressedInputStream(source, packed) if packed else source
 
 
 def _csv_batches(

@@ -76,7 +76,9 @@ def convert(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tensor:
     Graph and fitted estimator are compared on `rows` (m, d). TypeError if skl2onnx has no
     converter, or none that agrees.
     """
-    known = _output(estimator, method, rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        known = np.asarray(getattr(estimator, method)(rows), dtype=np.float64)
     tried = []
     for dtype in (np.float64, np.float32):
         try:
@@ -111,12 +113,6 @@ def _refusal(estimator: Any, method: str, tried: list[str]) -> str:
     return f"{name} cannot be exported to ONNX; skl2onnx gave, with inputs of\n  " + "\n  ".join(
         [*tried, remedy]
     )
-
-
-def _output(estimator: Any, method: str, rows: np.ndarray) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)
 
 
 def _to_onnx(estimator: Any, method: str, width: int, opset: int, dtype: type) -> tuple[Any, str]:

@@ -124,7 +124,11 @@ def export_onnx(
         proto = _module_graph(model, example, opset, dtype)
     else:
         proto = _estimator_graph(model, example, opset, dtype or "float64", max_constant_mb)
-    _write(proto, path)
+    import onnx
+
+    data = proto.SerializeToString()
+    onnx.checker.check_model(data, full_check=False)
+    write_file(path, data)
 
 
 def _estimator_graph(
@@ -157,10 +161,12 @@ def _facts(model: Any) -> dict[str, Any]:
     learned = model if module else known.evidence_
     settings = model.head if module else learned
     rate = model.false_alarm_rate if detector else None
+    density = unfrozen(learned.density_)
+    choice = getattr(density, "choice_", None)
     facts = {
         "model": type(model).__name__,
         "n": learned.n_,
-        "density": _name(learned.density_),
+        "density": type(density).__name__ + (f": {choice}" if choice else ""),
         "false_alarm_rate": settings.false_alarm_rate if rate is None else rate,
         "threshold": model.offset_,
     }
@@ -171,12 +177,6 @@ def _facts(model: Any) -> dict[str, Any]:
         facts["prior"] = settings.prior.tolist()
         facts |= {"gamma": settings.gamma, "max_evidence": settings.max_evidence}
     return facts
-
-
-def _name(density: Any) -> str:
-    inner = unfrozen(density)
-    choice = getattr(inner, "choice_", None)
-    return type(inner).__name__ + (f": {choice}" if choice else "")
 
 
 def _module_graph(model: Any, example: Any, opset: int, dtype: str | None) -> ModelProto:
@@ -219,11 +219,3 @@ def _check_arguments(opset: int, dtype: str | None, max_constant_mb: float) -> N
         raise ValueError(f"dtype must be None or one of {_DTYPES}, got {dtype!r}")
     if not max_constant_mb > 0:
         raise ValueError(f"max_constant_mb must be > 0, got {max_constant_mb!r}")
-
-
-def _write(proto: ModelProto, path: str | os.PathLike[str]) -> None:
-    import onnx
-
-    data = proto.SerializeToString()
-    onnx.checker.check_model(data, full_check=False)
-    write_file(path, data)
