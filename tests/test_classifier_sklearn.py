@@ -13,6 +13,7 @@ from dipedl.density import (
     KernelDensity,
 )
 from dipedl.evidence import RobustZScore
+from few_row_settings import few_row_settings
 
 # Some checks fit on very few rows. A selector fits every candidate: two are enough each day.
 TWO = {"candidates": [("gaussians", GDADensity()), ("kernels", KernelDensity())]}
@@ -33,7 +34,7 @@ def every_density():
             cls = getattr(density, name)
         except ImportError:  # an extra that is not installed
             continue
-        yield cls(**getattr(cls, "_test_params", dict)(), **FEW_ROWS.get(name, {}))
+        yield cls(**few_row_settings(name), **FEW_ROWS.get(name, {}))
 
 
 @parametrize_with_checks(

@@ -33,6 +33,7 @@ from dipedl.decisions import (
 from dipedl.density import GDADensity
 from dipedl.evidence import ZScore
 from dipedl.explanation import FindingWarning
+from few_row_settings import few_row_settings
 
 torch = pytest.importorskip("torch")
 
@@ -110,7 +111,7 @@ def baseline(name):
         return cls(**network, training=training, **own)
     if name == "CEDL":
         return cls(baseline("EDL"))
-    return cls(**cls._test_params()) if hasattr(cls, "_test_params") else cls()
+    return cls(**few_row_settings(name))
 
 
 MAKERS = {

@@ -20,6 +20,7 @@ from dipedl.density import (
 )
 from dipedl.testing import _shared
 from dipedl.testing import densities as testing
+from few_row_settings import few_row_settings
 
 CHECKS = testing.density_checks()
 # These fit every candidate.
@@ -37,8 +38,7 @@ def default(name):
         cls = getattr(density, name)
     except ImportError as error:
         return pytest.param(None, id=name, marks=pytest.mark.skip(reason=str(error)))
-    cheap = cls._test_params() if hasattr(cls, "_test_params") else FEW_CANDIDATES.get(name, {})
-    return pytest.param(cls(**cheap), id=name)
+    return pytest.param(cls(**few_row_settings(name), **FEW_CANDIDATES.get(name, {})), id=name)
 
 
 def variants():

@@ -14,8 +14,7 @@ from ..dirichlet import DIRICHLET_KINDS, Dirichlet, log_or_minus_inf
 from ..inputs import is_frame, is_pandas, validate_inputs
 from ..maths.arrays import check_choice, check_integer, check_number
 from ..maths.seeds import random_state_of
-from ..networks.backbones import MLP, image_shape
-from ..networks.training import Training
+from ..networks.backbones import image_shape
 from .edl import EDL
 from .post_hoc import PostHoc
 
@@ -196,12 +195,6 @@ class CEDL(Decisions, PostHoc):
         """
         check_choice("kind", kind, DIRICHLET_KINDS)
         return np.asarray(getattr(self.predict_dirichlet(X), kind))
-
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        """Arguments for the public conformance checks, whose classes have few rows."""
-        training = Training(epochs=30, batch_size=16, learning_rate=0.02, n_jobs=1)
-        return {"estimator": EDL(MLP((16,)), training)}
 
 
 def _as_floats(X: Any) -> np.ndarray:

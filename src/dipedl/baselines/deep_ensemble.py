@@ -224,15 +224,6 @@ class DeepEnsemble(Decisions, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         return tags if self.estimator is None else take_input_tags(tags, self.estimator)
 
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        from ..networks.backbones import MLP
-        from ..networks.torch_classifier import TorchClassifier
-        from ..networks.training import Training
-
-        training = Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1)
-        return {"estimator": TorchClassifier(MLP((32, 32)), training), "n_members": 3}
-
     def _warn_if_alike(self, X: Any) -> None:
         P = self.sample_proba(X)
         # Fully grown trees are certain of their training rows, for every seed.

@@ -95,7 +95,3 @@ class EnsembleDirichlet(Decisions, PostHoc):
         """
         check_choice("kind", kind, DIRICHLET_KINDS)
         return np.asarray(getattr(self.predict_dirichlet(X), kind))
-
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        return {"estimator": DeepEnsemble(**DeepEnsemble._test_params())}

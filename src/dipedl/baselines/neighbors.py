@@ -95,11 +95,6 @@ class KNNDistance(Decisions, PostHoc):
         """Return the density behind the score, what it sees of X (n, p), and its transformer."""
         return _Neighbours(self.neighbors_), normalize(self._features(X)), self.features_
 
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        """Arguments for the public conformance checks, whose classes have few rows."""
-        return {"n_neighbors": 5}
-
 
 def _check_neighbors(n_neighbors: int, n: int) -> None:
     if n_neighbors > n:

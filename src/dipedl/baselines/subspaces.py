@@ -52,16 +52,6 @@ class _Subspace:
     def _distance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.norm((Z - self.origin_) @ self.residual_, axis=1))
 
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        """Arguments for the public conformance checks: a mean of inputs leaves no linear space."""
-        from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-        from sklearn.pipeline import make_pipeline
-
-        curved = RBFSampler(gamma=2.0, n_components=64, random_state=0)
-        classifier = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.5)
-        return {"estimator": make_pipeline(curved, classifier)}
-
 
 @dataclass(eq=False, repr=False)
 class Residual(_Subspace, Decisions, LastLayer, PostHoc):
@@ -265,11 +255,6 @@ class CoP(_Reconstruction, Decisions, PostHoc):
     def _map(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(normalize(Z))
 
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        """Arguments for the public conformance checks: a mean of inputs leaves no linear space."""
-        return {"features": RBFSampler(gamma=2.0, n_components=64, random_state=0)}
-
 
 @dataclass(eq=False, repr=False)
 class CoRP(_Reconstruction, Decisions, PostHoc):
@@ -335,11 +320,6 @@ class CoRP(_Reconstruction, Decisions, PostHoc):
             gamma=self.gamma, n_components=self.n_fourier, random_state=self.random_state
         )
         self.fourier_ = fourier.fit(Z[:1])
-
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        """Arguments for the public conformance checks: a narrow kernel of few features."""
-        return {"gamma": 20.0, "n_fourier": 64}
 
     def _map(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.fourier_.transform(normalize(Z)))

@@ -244,16 +244,6 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
             y = on_device(device, self.flow_)().sample((n_samples,)).cpu().double()
             return np.asarray(self.preprocessing_.inverse(y).numpy())
 
-    @staticmethod
-    def _test_params() -> dict[str, Any]:
-        """Arguments for the conformance checks."""
-        training = Training(epochs=10, batch_size=20, learning_rate=0.05, n_jobs=1)
-        return {
-            "flow": MaskedAutoregressive(transforms=2, hidden=(8,)),
-            "training": training,
-            "validation_fraction": 0.0,
-        }
-
     def _log_prob(self, rows: Tensor, jacobian: bool) -> np.ndarray:
         device, dtype = self._device(), _DTYPES[self.dtype]
         flow = on_device(device, self.flow_)
