@@ -182,7 +182,7 @@ def score(
                 cost_reject, cost_error, matrix, cost_unknown, unknown_share, caught
             )
             request = replace(request, costs=prices)
-            decision = classifier.held_out_decision(**prices.arguments)
+            decision = classifier.held_out_decision(**vars(prices))
             held_out = {
                 "held_out_cost": decision.held_out_cost,
                 "held_out_decided": decision.held_out_accepted,

@@ -19,7 +19,7 @@ from .errors import UserError, check_columns, list_names
 from .images import FILE
 from .reading import RejectedRow, Table, sample_rows
 from .table_model import TableModel
-from .writing import strip_ending, table_writer
+from .writing import ending_of, table_writer
 
 REASONS = ("flagged", "all", "none")
 #: What an answer is made of, unless other fields are asked for, as "log_evidence".
@@ -56,21 +56,14 @@ class ScoreResult:
 
 @dataclass(frozen=True)
 class CostRequest:
-    """Costs of an answer, as the options of ``dipedl score``; `matrix` in the order of classes."""
+    """Costs of an answer, as `DIPClassifier.decide` takes them; `costs` in the order of classes."""
 
-    reject: float
-    error: float | None = None
-    matrix: Sequence[Sequence[float]] | None = None
-    unknown: float | None = None
-    share: float = 0.0
+    cost_reject: float
+    cost_error: float | None = None
+    costs: Sequence[Sequence[float]] | None = None
+    cost_unknown: float | None = None
+    unknown: float = 0.0
     caught: float | None = None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `DIPClassifier.decide`."""
-        costs = {"cost_error": self.error, "cost_reject": self.reject, "costs": self.matrix}
-        shares = {"cost_unknown": self.unknown, "unknown": self.share, "caught": self.caught}
-        return costs | shares
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ def answer_columns(
 
 def refused_path(out: Path) -> Path:
     """Return the file that lists refused rows: answers.refused.csv beside answers.parquet."""
-    return out.with_name(f"{strip_ending(out)}.refused.csv")
+    return out.with_name(f"{out.name[: -len(ending_of(out))]}.refused.csv")
 
 
 def score_table(
@@ -188,7 +181,7 @@ def answer_frame(
     made |= {name: kept[name] for name in kept}
     made |= answer_columns(answer_inputs(clf, X, request), names, request.fields)
     if request.costs is not None:
-        decision = clf.decide(X, **request.costs.arguments)
+        decision = clf.decide(X, **vars(request.costs))
         labels = decision.labels.astype(str).astype(object)
         made |= {"decision": np.where(decision.accepted, labels, ""), "cost": decision.costs}
     return pd.DataFrame(made)

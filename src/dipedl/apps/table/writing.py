@@ -57,11 +57,6 @@ def check_no_table(path: Path) -> None:
         raise UsageError(f"`out`: {path} ends like a table; name a model, as model.dipedl")
 
 
-def strip_ending(path: Path) -> str:
-    """Return the name of a file to write without the ending that names its format."""
-    return path.name[: -len(ending_of(path))]
-
-
 @contextmanager
 def table_writer(path: Path) -> Iterator[Write]:
     """Yield a function that adds rows to a table, in the format that the ending of `path` names.
