@@ -19,6 +19,13 @@ MUTANTS = [
         "tests/apps/adapters/test_outlier_scores.py::test_the_sign_is_turned",
     ),
     Mutant(
+        "decisions: what a good flag catches is not more probably unknown",
+        "src/dipedl/decisions/costs.py",
+        "np.where(p <= level, power / below, 1.0)",
+        "1.0",
+        "tests/decisions/test_guarantees.py::test_the_more_a_flag_catches_the_more_what_it_flags_is_unknown",
+    ),
+    Mutant(
         "spelling: a text with a superfluous zero is a number too",
         "src/dipedl/writing/spelling.py",
         r"\.[0-9]*[1-9])",
