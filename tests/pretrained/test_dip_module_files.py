@@ -48,7 +48,7 @@ SETTINGS = [
     {"normalizer": ZScore(), "calibrator": "passthrough", "gamma": 0.2, "false_alarm_rate": 0.3},
     {"normalizer": Identity(), "features": "0"},
     {"features": ["0", "3"], "pool": "max"},
-    {"density": ClassGaussians("tied", shrinkage=0.1, class_weights="empirical")},
+    {"density": ClassGaussians("tied", shrinkage=0.1, class_weights="empirical"), "caution": 0.5},
     {"density": ClassGaussians("diagonal", shrinkage=None, dtype=torch.float64)},
     {"density": ClassGaussians("low-rank", coordinates="polar", rank=3)},
 ]
@@ -74,7 +74,9 @@ def test_back_to_the_last_bit(settings, weights, path):
     assert torch.equal(loaded.predict_ood(3 * X), module.predict_ood(3 * X))
     assert loaded.n_ == module.n_ and loaded.offset_ == module.offset_
     assert loaded.classes_.tolist() == module.classes_.tolist()
-    # the settings too: another fit is the same
+    for name in ("caution", "gamma", "max_evidence", "spread", "false_alarm_rate"):
+        assert getattr(loaded.head.settings, name) == getattr(module.head.settings, name)
+    # another fit is the same
     assert same(loaded.fit_density([(X, Y)])(X), module.fit_density([(X, Y)])(X))
 
 

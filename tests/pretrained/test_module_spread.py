@@ -122,7 +122,7 @@ def test_it_comes_back_with_the_module(way, pair, tmp_path):
     if way == "file":
         model.save(tmp_path / "module.safetensors")
         again = DIPModule.load(tmp_path / "module.safetensors", trained())
-        assert again.head.spread == "auto"
+        assert again.head.settings.spread == "auto"
     else:
         torch.save(model.state_dict(), tmp_path / "state.pt")
         again = DIPModule(trained())

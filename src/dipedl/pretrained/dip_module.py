@@ -565,7 +565,7 @@ class DIPModule(Decisions, nn.Module):
     @property
     def false_alarm_rate(self) -> float:  # type: ignore[override]
         """Share of held-out ID inputs that `predict_ood` may flag."""
-        return self.head.false_alarm_rate
+        return self.head.settings.false_alarm_rate
 
     @property
     def spread_(self) -> Spread | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,13 +28,12 @@ from ..evidence.normalizers import affine, cap_evidence, logistic
 from ..evidence_model import (
     EvidenceModel,
     check_caution,
-    check_spread,
     interval_caveat,
     sharpening_share,
 )
 from ..held_out import HeldOut, Origin
 from ..inputs import prior_vector
-from ..maths.arrays import Array, check_positive_number, check_rate, namespace, to_numpy
+from ..maths.arrays import Array, namespace, to_numpy
 from .class_gaussians import ReadableGaussians
 from .distances import BufferedModule
 
@@ -93,7 +92,7 @@ def evidence_numbers(model: EvidenceModel) -> np.ndarray:
 class EvidenceHead(BufferedModule):
     """Temperature, normaliser, prior and threshold; the last step of `DIPModule`.
 
-    Parameters are those of `DIPModule`; `dtype` is that of the buffers.
+    `settings` are parameters of `DIPModule`; `dtype` is that of the buffers.
     """
 
     prior: Tensor
@@ -106,38 +105,21 @@ class EvidenceHead(BufferedModule):
     sharp_from: Tensor
     sharp_in_full: Tensor
 
-    def __init__(
-        self,
-        *,
-        prior: Any,
-        gamma: float,
-        max_evidence: float | None,
-        caution: float | None,
-        normalizer: Any,
-        calibrator: Any,
-        spread: Any,
-        false_alarm_rate: float,
-        dtype: torch.dtype,
-    ) -> None:
+    def __init__(self, dtype: torch.dtype, **settings: Any) -> None:
         super().__init__()
-        check_positive_number("gamma", gamma)
-        if max_evidence is not None:
-            check_positive_number("max_evidence", max_evidence)
-        check_rate(false_alarm_rate)
-        _check_calibrator(calibrator)
-        check_caution(caution, normalizer)
-        _check_prior(prior)
-        self.caution, self.normalizer = caution, normalizer
-        self.blank_normalizer = CautionBudget() if normalizer is None else normalizer
+        own = self.settings = EvidenceModel(**settings)
+        own.check_parameters()
+        _check_calibrator(own.calibrator)
+        check_caution(own.caution, own.normalizer)
+        _check_prior(own.prior)
+        for name in ("gamma", "max_evidence", "caution", "false_alarm_rate"):
+            number = getattr(own, name)
+            setattr(own, name, None if number is None else float(number))
+        self.blank_normalizer = CautionBudget() if own.normalizer is None else own.normalizer
         _check_normalizer(self.blank_normalizer)
         self.bounded = isinstance(self.blank_normalizer, _BOUNDED)
         self.slope = float(getattr(self.blank_normalizer, "slope", 1.0))
-        self.prior_setting, self.gamma = prior, float(gamma)
-        self.max_evidence = None if max_evidence is None else float(max_evidence)
-        self.calibrator, self.false_alarm_rate = calibrator, float(false_alarm_rate)
-        check_spread(spread)
-        self.spread: str | None = spread
-        self.strength = None if spread is None else Strength(dtype)
+        self.strength = None if own.spread is None else Strength(dtype)
         for name in self._buffers:
             setattr(self, name, torch.tensor(torch.nan, dtype=dtype, device="cpu"))
         self.prior = self.temperature.new_empty(0)
@@ -150,20 +132,13 @@ class EvidenceHead(BufferedModule):
     def needs_proba(self) -> bool:
         """True if anything learns from held-out probabilities and labels."""
         normalizer = has_fit_parameter(self.blank_normalizer, "proba")
-        return bool(normalizer) or not isinstance(self.calibrator, str)
+        return bool(normalizer) or not isinstance(self.settings.calibrator, str)
 
     def blank_evidence(self, k: int) -> EvidenceModel:
         """Return the evidence side of `dipedl.DIPClassifier` for k classes, unfitted."""
-        return EvidenceModel(
-            caution=self.caution,
-            normalizer=self.normalizer,
-            calibrator=self.calibrator,
-            spread=self.spread,
-            false_alarm_rate=self.false_alarm_rate,
-            prior=prior_vector(self.prior_setting, k),
-            gamma=self.gamma,
-            max_evidence=self.max_evidence,
-        )
+        blank = copy(self.settings)
+        blank.prior = prior_vector(self.settings.prior, k)
+        return blank
 
     def restore_evidence(
         self, held_out: HeldOut, numbers: np.ndarray, *, n: float, k: int
@@ -171,8 +146,8 @@ class EvidenceHead(BufferedModule):
         """Return the evidence side with the `numbers` that it learned from `held_out` rows."""
         model = self.blank_evidence(k)
         model.n_, model.normalizer_, model.calibrator_ = n, clone(self.blank_normalizer), None
-        if held_out.has_labels and self.calibrator != PASSTHROUGH:
-            model.calibrator_ = clone(self.calibrator or Temperature())
+        if held_out.has_labels and model.calibrator != PASSTHROUGH:
+            model.calibrator_ = clone(model.calibrator or Temperature())
         *values, mean, model.offset_, low, high = numbers.tolist()
         model.sharpening_ = low, high
         model.temperature_ = None if np.isnan(mean) else mean
@@ -201,7 +176,7 @@ class EvidenceHead(BufferedModule):
             "location": getattr(model.normalizer_, "location_", 0.0),
             "scale": getattr(model.normalizer_, "scale_", 1.0),
             "log_odds": getattr(model.normalizer_, "log_odds_", 0.0),
-            "log_full": float(log_evidence(np.zeros(1), n, self.gamma)[0]),
+            "log_full": float(log_evidence(np.zeros(1), n, model.gamma)[0]),
             "offset": model.offset_,
             "sharp_from": model.sharpening_[0],
             "sharp_in_full": model.sharpening_[1],
@@ -230,7 +205,7 @@ class EvidenceHead(BufferedModule):
         """``log(n gamma) + z`` of log-densities (n,), in nats."""
         place = (log_density, self.location, self.scale)
         z = logistic(*place, self.slope, self.log_odds) if self.bounded else affine(*place)
-        evidence: Tensor = cap_evidence(self.log_full + z, self.max_evidence)
+        evidence: Tensor = cap_evidence(self.log_full + z, self.settings.max_evidence)
         return evidence
 
     def flags(self, log_density: Tensor) -> Tensor:

@@ -28,7 +28,9 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 #: last, is optional in a file.
 _PARTS = ("source", "density_", "fusion", "head", "held_out", "network")
 _SETTINGS = ("features", "pool", "score", "classes", "_held_out")
-_HEAD = ("gamma", "max_evidence", "normalizer", "calibrator", "spread", "false_alarm_rate")
+_EVIDENCE = (
+    "gamma", "max_evidence", "caution", "normalizer", "calibrator", "spread", "false_alarm_rate",
+)  # fmt: skip
 
 
 def write_module(module: Any, path: Path, *, weights: bool) -> None:
@@ -97,11 +99,11 @@ def read_module(cls: Any, path: Path, network: nn.Module) -> Any:
 
 
 def _settings(module: Any) -> dict[str, Any]:
-    density, head = module.density_, module.head
+    density, evidence = module.density_, module.head.settings
     return {
         **{name: getattr(module, name) for name in _SETTINGS},
-        **{name: getattr(head, name) for name in _HEAD},
-        "prior": np.asarray(head.prior_setting, dtype=np.float64).tolist(),
+        **{name: getattr(evidence, name) for name in _EVIDENCE},
+        "prior": np.asarray(evidence.prior, dtype=np.float64).tolist(),
         "density": {name: getattr(density, name) for name in SETTINGS}
         | {"dtype": _kind(torch.empty(0, dtype=density.dtype))},
     }

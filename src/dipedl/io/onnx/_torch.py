@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...networks.batches import Arguments, as_call, device_of, move_tensors
+from ...networks.batches import Arguments, as_call, device_of, map_tensors, move_tensors
 from ...networks.layer_features import LayerFeatures, capture_outputs, pool_rows
 from ...networks.torch_classifier import TorchClassifier
 from ...protocols import explain_missing
@@ -275,8 +275,8 @@ class Call:
     def filled(self, tensors: tuple[Tensor, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with these tensors in place of the example's."""
         following = iter(tensors)
-        args = tuple(_filled(value, following) for value in self.args)
-        return args, {key: _filled(value, following) for key, value in self.kwargs.items()}
+        args, kwargs = map_tensors((self.args, self.kwargs), lambda _: next(following))
+        return args, kwargs
 
 
 def _positional(function: Callable[..., Any], count: int) -> list[str]:
@@ -295,17 +295,6 @@ def _tensors(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
     elif isinstance(value, tuple | list):
         for i, item in enumerate(value):
             yield from _tensors(f"{name}.{i}", item)
-
-
-def _filled(value: Any, tensors: Iterator[Tensor]) -> Any:
-    if isinstance(value, Tensor):
-        return next(tensors)
-    if isinstance(value, Mapping):
-        return {key: _filled(item, tensors) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        items = [_filled(item, tensors) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    return value
 
 
 def _two_rows(tensor: Tensor) -> Tensor:

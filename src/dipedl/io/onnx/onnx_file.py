@@ -159,7 +159,7 @@ def _facts(model: Any) -> dict[str, Any]:
     module, detector = (kind_of(model) == kind for kind in ("DIPModule", "OODDetector"))
     known = model if module else evidence_owner(model)
     learned = model if module else known.evidence_
-    settings = model.head if module else learned
+    settings = model.head.settings if module else learned
     rate = model.false_alarm_rate if detector else None
     density = unfrozen(learned.density_)
     choice = getattr(density, "choice_", None)
@@ -174,7 +174,7 @@ def _facts(model: Any) -> dict[str, Any]:
         facts["feature_names"] = list(getattr(known, "feature_names_in_", []))
     if not detector:
         facts["classes"] = plain_labels(model.classes_)
-        facts["prior"] = settings.prior.tolist()
+        facts["prior"] = (model.head if module else learned).prior.tolist()
         facts |= {"gamma": settings.gamma, "max_evidence": settings.max_evidence}
     return facts
 
