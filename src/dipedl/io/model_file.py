@@ -146,7 +146,10 @@ def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
             f"{path} holds a DIPModule, which is read around its network: "
             "dipedl.pretrained.DIPModule.load(path, network)"
         )
-    written = _written_with(path, manifest)
+    try:
+        written = str(manifest["versions"]["scikit-learn"])
+    except Exception as error:
+        raise ModelFileError(f"{path} does not say which scikit-learn wrote it") from error
     names = {t if isinstance(t, str) else f"{t.__module__}.{t.__name__}" for t in trusted}
     if refused := sorted({*_untrusted(manifest)} - names):
         raise UntrustedTypesError(path, refused)
@@ -235,13 +238,6 @@ def _can_be_saved(model: Any) -> bool:
     name = type_name(type(model))
     whole = name is not None and (is_ours(name) or type(model) is Pipeline)
     return bool(whole and isinstance(model, BaseEstimator))
-
-
-def _written_with(path: str | Path, manifest: dict[str, Any]) -> str:
-    try:
-        return str(manifest["versions"]["scikit-learn"])
-    except Exception as error:
-        raise ModelFileError(f"{path} does not say which scikit-learn wrote it") from error
 
 
 def _same_minor(written: str) -> bool:

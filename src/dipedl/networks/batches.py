@@ -109,11 +109,6 @@ def takes_arguments(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     return True
 
 
-def holds_tensors(value: Any) -> bool:
-    """Return True if a nesting of tuples, lists and mappings holds a tensor."""
-    return next(tensors(value), None) is not None
-
-
 def move_tensors(value: Any, device: torch.device) -> Any:
     """Return the nesting with every tensor on `device`; memory formats stay."""
     return map_tensors(value, lambda tensor: tensor.to(device, non_blocking=True))

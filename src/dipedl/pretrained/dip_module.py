@@ -40,8 +40,8 @@ from ..networks.batches import (
     as_call,
     check_rereadable,
     device_of,
-    holds_tensors,
     move_tensors,
+    tensors,
 )
 from .class_gaussians import ClassGaussians, check_features, keep_precision
 from .evidence_head import DENSITY, FUSED, PASSTHROUGH, DirichletOutput, EvidenceHead, blank_score
@@ -71,7 +71,7 @@ def _of_call(method: Callable[..., Any]) -> Any:
         if not args and list(kwargs) == ["X"]:
             args = (kwargs.pop("X"),)
         # What holds no tensor and follows a batch is options by their position.
-        parts = 1 if not kwargs and not holds_tensors(args[1:]) else len(args)
+        parts = 1 if not kwargs and not any(True for _ in tensors(args[1:])) else len(args)
         inputs = as_call(self.source.call, *args[:parts], **kwargs)
         return method(self, inputs, *args[parts:], **named)
 

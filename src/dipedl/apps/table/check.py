@@ -26,7 +26,6 @@ from .columns import (
     describe_gap_words,
     describe_number_marks,
     infer_column,
-    is_id,
     mark_gaps,
     read_classes,
     split_types,
@@ -179,11 +178,12 @@ def describe_columns(read: LabelledTable) -> Iterator[Finding]:
             "a value that does not come again says nothing of a new row; make groups of them"
             + (f", or use it as it is: types={ {once: CATEGORY} }" if once else ""),
         )  # fmt: skip
-    for name in (str(name) for name in read.X if is_id(read.X[name])):
-        yield Finding(
-            "id_column", "warning", f"{name} is another whole number in each row, as an id is.",
-            {"column": name}, f"drop={[name]}, unless it measures something",
-        )  # fmt: skip
+    for name, numbers in read.X.items():
+        if numbers.dtype.kind == "f" and numbers.is_unique and (numbers % 1 == 0).all():
+            yield Finding(
+                "id_column", "warning", f"{name} is another whole number in each row, as an id is.",
+                {"column": str(name)}, f"drop={[str(name)]}, unless it measures something",
+            )  # fmt: skip
     words = describe_gap_words(read.target, read.y.unique(), read.columns)
     if words and read.table.format.kind == CSV:
         yield Finding("gap_words", "note", f"{words}.")

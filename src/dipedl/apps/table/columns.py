@@ -451,11 +451,6 @@ def add_values(column: ColumnSpec, values: pd.Series) -> ColumnSpec:
     return replace(column, dates=tuple(dates.tolist()), hours=hours)
 
 
-def is_id(numbers: pd.Series) -> bool:
-    """Return whether an input of a model (n,) is another whole number in each row, as an id is."""
-    return numbers.dtype.kind == "f" and numbers.is_unique and bool((numbers % 1 == 0).all())
-
-
 def as_inputs(
     columns: Iterable[ColumnSpec], frame: pd.DataFrame, rows: np.ndarray
 ) -> tuple[pd.DataFrame, np.ndarray, list[RejectedRow]]:

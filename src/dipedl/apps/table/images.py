@@ -48,7 +48,8 @@ class ImageFolder(Table):
                     refused.append(RejectedRow(number, FILE, reason))
                     continue
                 image = {FILE: printable_name(str(file)), CLASS: class_of(file, self.path)}
-                names = feature_names(network, len(values))
+                p = len(values)
+                names = [f"feature_{j}" for j in range(p)] if network else pixel_names(p)
                 records.append(image | dict(zip(names, values.tolist(), strict=True)))
                 rows.append(number)
             done = (first + len(some)) / len(files)
@@ -104,11 +105,6 @@ def extractor(path: str) -> Callable[[Path], np.ndarray]:
 def _pixels(file: Path) -> np.ndarray:
     """Grey values in [0, 1] of the image at 16 x 16, row by row."""
     return _resize(file, "L", (_SIDE, _SIDE)).ravel()
-
-
-def feature_names(path: str, p: int) -> list[str]:
-    """Names of p features: pixels by line and column, or outputs of a network by their number."""
-    return [f"feature_{j}" for j in range(p)] if path else pixel_names(p)
 
 
 def pixel_names(p: int) -> list[str]:
