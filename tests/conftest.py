@@ -42,9 +42,9 @@ def own_state(tmp_path_factory):
 #: Folders and files whose subject is no fold, by the folds of a default fit there; five otherwise.
 FEW_FOLDS = {
     2: "table cli serve adapters onnx io large monitor plots spectra explanation fuzz"
-    " test_baseline_conformance test_caution test_classifier"
-    " test_decisions test_encoding test_far_from_everything test_gaps test_one_state"
-    " test_refusals test_tables_kept preprocessing streaming",
+    " preprocessing streaming density evidence baselines demo test_caution test_classifier"
+    " test_decisions test_encoding test_far_from_everything test_gaps test_notebook test_one_state"
+    " test_refusals test_tables_kept test_threads test_through_pipelines",
     3: "test_any_classifier test_classifier_sklearn test_inputs test_own_steps",
 }
 FOLDS = {name: folds for folds, names in FEW_FOLDS.items() for name in names.split()}

@@ -26,7 +26,7 @@ WIDE = np.random.default_rng(1).normal(size=(60, 300)) + np.arange(60)[:, None] 
 
 
 def _classifier(**settings):
-    return DIPClassifier(LogisticRegression(max_iter=300), random_state=0, **settings)
+    return DIPClassifier(LogisticRegression(solver="newton-cholesky"), random_state=0, **settings)
 
 
 def _plain(**settings):

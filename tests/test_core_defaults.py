@@ -28,6 +28,7 @@ from weekly import sample_of
 KINDS = ("blended", "pasted", "permuted", "noised")
 
 X, Y = load_iris(return_X_y=True)
+X -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 TWO = [("own", GDADensity()), ("tied", GDADensity("tied"))]
 
@@ -171,7 +172,7 @@ class Fixed(ClassifierMixin, BaseEstimator):
 
 
 def hard(X):
-    return np.eye(3)[(X[:, 2] > 2.5) + (X[:, 3] > 1.7).astype(int)]
+    return np.eye(3)[(X[:, 2] > -0.5) + (X[:, 3] > 0.7).astype(int)]
 
 
 @pytest.mark.parametrize("estimator", [Fixed(hard), DecisionTreeClassifier(random_state=0)])
