@@ -27,7 +27,7 @@ def of_networks(name):
     from dipedl.networks import MLP, MaskedAutoregressive, TorchClassifier, Training
 
     if name == "FlowDensity":
-        training = Training(epochs=10, batch_size=20, learning_rate=0.05, n_jobs=1)
+        training = Training(epochs=4, batch_size=20, learning_rate=0.05, n_jobs=1)
         flow = MaskedAutoregressive(transforms=2, hidden=(8,))
         return {"flow": flow, "training": training, "validation_fraction": 0.0}
     from dipedl.baselines import EDL, DeepEnsemble

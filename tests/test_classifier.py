@@ -45,7 +45,7 @@ KINDS = (
 @pytest.fixture(scope="module")
 def iris():
     X, y = load_iris(return_X_y=True)
-    return X - [5, 3, 3, 1], y  # near zero a logistic regression takes a third of the steps
+    return X - [5, 3, 3, 1], y  # near zero a logistic regression takes a sixth of the steps
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from weekly import sample_of
 KINDS = ("blended", "pasted", "permuted", "noised")
 
 X, Y = load_iris(return_X_y=True)
-X -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+X -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 TWO = [("own", GDADensity()), ("tied", GDADensity("tied"))]
 

@@ -44,7 +44,7 @@ from dipedl.inputs import NotComputableError
 from weekly import sample_of, sample_of_rows
 
 X, Y = load_iris(return_X_y=True)
-X -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+X -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 LARGEST = np.finfo(float).max
 FITTED = {
     "classifier": DIPClassifier(density=GDADensity()),

@@ -16,7 +16,7 @@ from dipedl.baselines import MaxSoftmax
 from dipedl.density import GDADensity
 
 X, Y = load_iris(return_X_y=True)
-X -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+X -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 QUESTIONS = {
     "p_value": {},
     "predict_ood": {"alpha": 0.1},

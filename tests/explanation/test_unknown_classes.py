@@ -22,7 +22,7 @@ from dipedl.plots import UnknownRehearsalDisplay
 from weekly import sample_of
 
 IRIS, KINDS = load_iris(return_X_y=True)
-IRIS -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+IRIS -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 DIGITS, FIGURES = load_digits(return_X_y=True)
 NAMES = np.array(["setosa", "lily", "rose"])[KINDS]
 

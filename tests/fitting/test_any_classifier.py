@@ -440,7 +440,7 @@ def test_the_libraries_themselves(library):
 
 
 IRIS, KINDS = load_iris(return_X_y=True)
-IRIS -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+IRIS -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 LAST = LogisticRegression(max_iter=300)
 
 

@@ -14,7 +14,7 @@ from dipedl.density import GDADensity, KNNDensity
 from dipedl.held_out import design_effect
 
 IRIS, KINDS = load_iris(return_X_y=True)
-IRIS -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+IRIS -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 PERSONS = np.arange(150) // 3 % 10
 
 

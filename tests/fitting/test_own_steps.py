@@ -35,7 +35,7 @@ from dipedl.features.scaling import FarRowsWarning
 from dipedl.features.transformer import fit_feature_transformer, refit_feature_transformer
 
 X, Y = load_iris(return_X_y=True)
-X -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+X -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 LAST = LogisticRegression(max_iter=500)
 
 

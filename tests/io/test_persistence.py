@@ -40,7 +40,7 @@ from dipedl.io.model_file import (
 from dipedl.networks import MaskedAutoregressive, Training
 
 X, Y = load_iris(return_X_y=True)
-X -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+X -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 OLD_FILES = sorted((Path(__file__).parents[1] / "golden" / "saved").glob("*.dipedl"))
 

@@ -30,7 +30,7 @@ from dipedl.density import GDADensity
 from weekly import sample_of_rows
 
 ROWS, Y = load_iris(return_X_y=True)
-ROWS -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+ROWS -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 FRAME = pd.DataFrame(ROWS, columns=list("abcd"))
 LAST = LogisticRegression(max_iter=300)
 GDA = GDADensity()

@@ -55,7 +55,7 @@ def fitted():
 
 
 @parametrize_with_checks(
-    [TorchClassifier(MLP((16,)), Training(epochs=8, batch_size=16, learning_rate=0.02, n_jobs=1))]
+    [TorchClassifier(MLP((16,)), Training(epochs=4, batch_size=16, learning_rate=0.05, n_jobs=1))]
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)

@@ -34,7 +34,7 @@ def dip(n, rng, density=None):
     if density is None:
         density = GDADensity("tied", shrinkage=None, class_weights="empirical")
     return DIPClassifier(
-        LogisticRegression(C=1e8),
+        LogisticRegression(C=1e8, solver="newton-cholesky"),
         density,
         prior=1.0,
         normalizer=Identity(),
@@ -183,7 +183,7 @@ def swapped(n, rng):
     """A classifier that is not consistent: the theorem's condition broken on purpose."""
     X, y = sample(n, rng)
     model = dip(n, rng)
-    model.estimator_ = LogisticRegression(C=1e8).fit(X, 1 - y)
+    model.estimator_ = LogisticRegression(C=1e8, solver="newton-cholesky").fit(X, 1 - y)
     return model.predict_dirichlet(POINTS[:, None])
 
 

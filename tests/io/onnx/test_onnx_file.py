@@ -37,7 +37,7 @@ from dipedl.preprocessing import LogitPixels
 from weekly import sample_of_rows
 
 X, Y = load_iris(return_X_y=True)
-X -= [5, 3, 3, 1]  # near zero a logistic regression takes a third of the steps
+X -= [5, 3, 3, 1]  # near zero a logistic regression takes a sixth of the steps
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 HALF = ShuffleSplit(1, test_size=0.5, random_state=0)
 OUTPUTS = ["probabilities", "vacuity", "log_evidence", "ood"]
