@@ -21,7 +21,7 @@ METHODS = {
     "mnist/paper": ("edl-published", "r-edl", "re-edl", "daedl"),
     "cifar10/cpu": ("edl", "r-edl", "re-edl", "daedl"),
 }
-PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+PRIORS = (0.1, 0.3, 0.6, 1.0, 3.0, 10.0)
 Run = Mapping[str, Mapping[str, np.ndarray]]
 
 
