@@ -274,6 +274,8 @@ def test_no_warning_on_extreme_input():
 
 
 ONES, TWO = np.ones((2, 3)), [[1.0, 1.0]]
+#: Its sum is .996 in this type.
+HALF = torch.tensor([[0.05, 0.37, 0.58]], dtype=torch.bfloat16)
 #: Call, error, and a pattern with the named argument and what came.
 REFUSED = [
     (lambda: Dirichlet(np.ones(3)), ValueError, r"concentration must have .*got \(3,\)"),
@@ -295,6 +297,11 @@ REFUSED = [
     (lambda: Dirichlet(ONES).kl_divergence([1.0, 0.0, 1.0]), ValueError, "other must be finite"),
     (lambda: Dirichlet.from_evidence([0.0, 1.0], ONES[:1] / 3), ValueError, "one entry per row"),
     (lambda: Dirichlet.from_evidence([0.0], ONES[:1]), ValueError, "rows of proba must sum to 1"),
+    (
+        lambda: Dirichlet.from_evidence(HALF[:, 0], HALF),
+        TypeError,
+        r"call .float\(\) first",
+    ),
     (
         lambda: Dirichlet.from_evidence(np.zeros(2), ONES, ONES[0]),
         ValueError,

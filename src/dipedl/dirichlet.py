@@ -197,10 +197,12 @@ class Dirichlet:
                 f"log_evidence must have one entry per row of proba, shape "
                 f"{tuple(proba.shape[:1])}, got {tuple(log_evidence.shape)}"
             )
-        check_simplex("proba", proba)
         prior = as_float(prior, like=proba)
         alpha = concentration(log_evidence, proba, prior, namespace(proba))
-        return cls(alpha, log_evidence, prior, caveat)
+        dirichlet = cls(alpha, log_evidence, prior, caveat)
+        # After the type: rows of half precision are refused as such, and sum to one roughly.
+        check_simplex("proba", proba)
+        return dirichlet
 
     def with_strength(self, strength: Array, caveat: Finding | None = None) -> Dirichlet:
         """Return the same means with total concentration `strength` (n,); vacuity and prior stay.

@@ -31,7 +31,7 @@ from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy, vacuity
 from .evidence import CautionBudget, check_increasing
 from .evidence.caution_budget import brier_loss, price_unit
-from .evidence.normalizers import log_evidence
+from .evidence.normalizers import cap_evidence
 from .features.scaling import warn_of_gross_outliers
 from .features.transformer import fit_feature_transformer
 from .held_out import (
@@ -572,8 +572,8 @@ class EvidenceModel(BaseEstimator):
 
     def log_evidence(self, scores: np.ndarray) -> np.ndarray:
         """``log(n gamma) + z`` of scores (n,), in nats, shape (n,)."""
-        z = self.normalizer_.transform(scores)
-        return log_evidence(z, self.n_, self.gamma, self.max_evidence)
+        z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
+        return np.asarray(cap_evidence(np.log(self.n_) + np.log(self.gamma) + z, self.max_evidence))
 
     def threshold(self, alpha: float | None = None) -> float:
         """Score below which at most a share `alpha` of ID inputs lies."""
@@ -608,9 +608,9 @@ def interval_caveat(spread: Spread | None, origin: Origin | None) -> Finding | N
     it is known.
     """
     if spread is not None:
-        if not spread.shortfall:
+        if not (cause := spread.shortfall):
             return None
-        text = f"These intervals may hold less than they promise: {spread.shortfall}."
+        text = f"These intervals may hold less than they promise: {cause}."
         remedy = "diagnose() of the classifier says what to do."
         return Finding("intervals_fall_short", "warning", text, remedy=remedy)
     # The paper's preset is as published, and so are its intervals.
