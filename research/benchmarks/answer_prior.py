@@ -1,8 +1,8 @@
-"""Evidential networks answered with other priors than the one that they were trained with.
+"""Evidential networks of MNIST, answered with other priors than the one they were trained with.
 
 A dial that costs no training: the same evidence with a larger prior doubts more. Asks at which ID
 Brier score it buys which OOD Brier score, and where the low one of R-EDL in the paper comes from.
-It reads the Dirichlets that ``dipedl-bench run SUITE --profile PROFILE --methods ...`` keeps in the
+It reads the Dirichlets that ``dipedl-bench run mnist --profile paper --methods ...`` keeps in the
 folder `out`; methods without a run there are left out, and named.
 """
 
@@ -17,36 +17,34 @@ from dipedl.metrics import brier_score
 from dipedl_bench import read_rows
 from dipedl_bench.results.metrics import ood_brier
 
-METHODS = {
-    "mnist/paper": ("edl-published", "r-edl", "re-edl", "daedl"),
-    "cifar10/cpu": ("edl", "r-edl", "re-edl", "daedl"),
-}
+METHODS = ("edl-published", "r-edl", "re-edl", "daedl")
 PRIORS = (0.1, 0.3, 0.6, 1.0, 3.0, 10.0)
 Run = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def measure(out: str = "results/bench") -> harness.Values:
-    found: harness.Values = {where: {} for where in METHODS}
-    for where, methods in METHODS.items():
-        for method in methods:
-            folders = [*(Path(out) / where / "arrays" / method).glob("*/[0-9]*")]
-            if len({folder.parent for folder in folders}) > 1:
-                raise SystemExit(f"{method} of {where} has several configurations in {out!r}")
-            if folders:
-                runs = [load(folder) for folder in folders]
-                own = round(prior_of(runs[0]["test"]), 6)
-                # A concentration of DAEDL can lie below its prior: a smaller one would be negative.
-                lowest = min(of["concentration"].min() for run in runs for of in run.values())
-                priors = [p for p in (own, *PRIORS) if lowest - own + p > 0]
-                each = {f"{p:g}": [answered(run, p) for run in runs] for p in priors}
-                rows = read_rows(Path(out) / where)
-                title = rows.title[rows.method == method].iloc[-1]
-                about = {"title": title, "seeds": len(runs), "trained_with": own}
-                scores = {prior: mean(of) for prior, of in each.items()}
-                found[where][method] = {**about, "priors": scores}
-            else:
-                print(f"{method} of {where} has no run in {out!r}: left out")
-    if not any(found.values()):
+    store, found = Path(out) / "mnist" / "paper", {}
+    for method in METHODS:
+        folders = [*(store / "arrays" / method).glob("*/[0-9]*")]
+        if not folders:
+            print(f"{method} has no run in {out!r}: left out")
+            continue
+        if len({folder.parent for folder in folders}) > 1:
+            raise SystemExit(f"{method} has several configurations in {out!r}")
+        runs = [load(folder) for folder in folders]
+        own = round(prior_of(runs[0]["test"]), 6)
+        # A concentration of DAEDL can lie below its prior: a smaller one would be negative.
+        lowest = min(of["concentration"].min() for run in runs for of in run.values())
+        priors = [p for p in sorted({own, *PRIORS}) if lowest - own + p > 0]
+        each = {f"{p:g}": [answered(run, p) for run in runs] for p in priors}
+        rows = read_rows(store)
+        found[method] = {
+            "title": rows.title[rows.method == method].iloc[-1],
+            "seeds": len(runs),
+            "trained_with": own,
+            "priors": {prior: mean(of) for prior, of in each.items()},
+        }
+    if not found:
         raise SystemExit(f"no run of an evidential network in {out!r}: give --out of such runs")
     return harness.round_numbers(found)
 
