@@ -137,16 +137,17 @@ def priced(root: Path, shown_only: bool = False) -> Prices:
             parts = list(source.parts(profile).values())
             title = f"{load_suite(suite).title}, profile {profile}"
             points = price_points(source.rows[profile], parts, sorted(budgets))
-            found[suite, title] = points + answered_points(suite, profile)
+            of_mnist = (suite, profile) == ("mnist", "paper")
+            found[suite, title] = [*points, *(answered_points() if of_mnist else ())]
     return found
 
 
-def answered_points(suite: str, profile: str) -> list[PricePoint]:
+def answered_points() -> list[PricePoint]:
     """Return the evidential networks of the receipt "answer_prior" at each prior."""
     points = []
-    for of in receipt("answer_prior")["values"].get(f"{suite}/{profile}", {}).values():
+    for of in receipt("answer_prior")["values"].values():
         for prior, scores in sorted(of["priors"].items(), key=lambda item: float(item[0])):
-            ood, paid = {s: scores[f"brier_ood/{s}"] for s in PRICED[suite]}, scores["brier_id"]
+            ood, paid = {s: scores[f"brier_ood/{s}"] for s in PRICED["mnist"]}, scores["brier_id"]
             point = PricePoint("prior", of["title"], float(prior), paid, None, ood, of["seeds"])
             points.append(point)
     return points
