@@ -681,6 +681,12 @@ FITS = [
     (fit(cv=[(np.arange(9), [])]), ValueError, "none of them empty, got 1 pairs"),
     (fit(cv=[(np.arange(9), [150])]), ValueError, "rows 0 to 149: index 150 is out of"),
     (fit(cv=[np.arange(9)]), ValueError, "rows 0 to 149: too many values to unpack"),
+    (
+        fit(cv=[[1, 2]]),
+        ValueError,
+        "cv must give pairs .* of rows, none of them empty, got 1 pairs",
+    ),
+    (fit(n_jobs=[2]), TypeError, r"n_jobs must be None or an int, -1 for all cores, got \[2\]"),
     (fit(random_state="a"), TypeError, "random_state must be None, an int, a RandomState.*got 'a'"),
     (fit(features=lambda X: X), TypeError, "features must be None, 'passthrough' or a transformer"),
     (fit(normalizer="zscore"), TypeError, "normalizer must have methods .*'zscore'"),

@@ -168,6 +168,8 @@ class EvidenceModel(BaseEstimator):
         if self.max_evidence is not None:
             check_positive_number("max_evidence", self.max_evidence)
         check_seed(self.random_state)
+        if not (self.n_jobs is None or isinstance(self.n_jobs, int | np.integer)):
+            raise TypeError(f"n_jobs must be None or an int, -1 for all cores, got {self.n_jobs!r}")
 
     def fit_features(
         self, X: Any, y: np.ndarray, w: np.ndarray | None = None, *, estimator: Any = None

@@ -70,9 +70,11 @@ PARAMETERS = [
     (GaussianMixtureDensity(61), ValueError, "n_components must not exceed n_samples = 60, got 61"),
     (BlockSumDensity([3, 2]), ValueError, r"add up to the 4 columns of X, got 5: \[3, 2\]"),
     (BlockSumDensity([]), ValueError, "add up to the 4 columns"),
-    (BlockSumDensity([4, 0]), TypeError, "blocks must hold widths > 0"),
-    (BlockSumDensity([slice(0, 3), 1]), TypeError, "blocks must hold widths > 0"),
-    (BlockSumDensity([2.0, 2.0]), TypeError, "blocks must hold widths > 0"),
+    *(
+        (BlockSumDensity(blocks), TypeError, "blocks must be a sequence of widths > 0")
+        for blocks in ([4, 0], [slice(0, 3), 1], [2.0, 2.0], 4)
+    ),
+    (RelativeDensity(background="gda"), TypeError, "background must be an object with a method"),
     *(
         (CustomDensity(model), TypeError, f"score_samples or log_prob, got {type(model).__name__}")
         for model in (object(), "gda", None, np.ones(3))

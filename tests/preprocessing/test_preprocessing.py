@@ -91,8 +91,13 @@ def test_odd_and_increasing(exponent):
 
 @pytest.mark.parametrize("exponent", [-0.1, 1.1, float("nan")])
 def test_exponent_out_of_range(exponent):
-    with pytest.raises(ValueError, match=r"exponent must lie in \[0, 1\], got"):
+    with pytest.raises(ValueError, match=r"exponent must be in \[0, 1\], got"):
         SignedPower(exponent).fit(X)
+
+
+def test_exponent_that_is_no_number():
+    with pytest.raises(TypeError, match="exponent must be a number"):
+        SignedPower("half").fit(X)
 
 
 def test_squares_of_normal_features_are_normal_again(rng):

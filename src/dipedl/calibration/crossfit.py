@@ -222,17 +222,17 @@ def splitter_pairs(
             f"cv={name} needs groups: give them to DIPClassifier.fit(X, y, groups=groups), or the "
             f"pairs that it makes, as cv=list({name}(...).split(X, y, groups))"
         )
-    pairs = splitter.split(np.zeros(len(y)), y, groups if needs_groups else None)
-    if present is not None and not hasattr(cv, "split"):
-        pairs = [tuple(_positions(part, present) for part in pair) for pair in pairs]
     try:
+        pairs = splitter.split(np.zeros(len(y)), y, groups if needs_groups else None)
+        if present is not None and not hasattr(cv, "split"):
+            pairs = [tuple(_positions(part, present) for part in pair) for pair in pairs]
         rows = np.arange(len(y))
         checked = [(rows[train], rows[held]) for train, held in pairs]
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(
             f"cv must give pairs (train, held-out) of rows 0 to {len(y) - 1}: {error}"
         ) from error
-    if not checked or not all(part.size for pair in checked for part in pair):
+    if not checked or not all(part.ndim and part.size for pair in checked for part in pair):
         raise ValueError(
             "cv must give pairs (train, held-out) of rows, none of them empty, got "
             f"{len(checked)} pairs; use cv=5 or a splitter such as ShuffleSplit(1, test_size=0.2)"

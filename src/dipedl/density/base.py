@@ -177,14 +177,14 @@ def _scorer(model: Any) -> str | None:
     return next((name for name in _SCORERS if hasattr(model, name)), None)
 
 
-def as_density(density: Any, random_state: Any = None) -> Any:
+def as_density(density: Any, random_state: Any = None, name: str = "density") -> Any:
     """Return an unfitted estimator: a clone of `density`, or a wrapper of an object that scores."""
     if isinstance(density, type) or _scorer(density) is None:
         classes = [n for n in sorted(public_names(Path(__file__).parent)) if n[0].isupper()]
         raise TypeError(
-            "density must be an object with a method score_samples or log_prob, got "
+            f"{name} must be an object with a method score_samples or log_prob, got "
             f"{density!r}; dipedl.density has {', '.join(classes)}, to be given as "
-            "density=dipedl.density.KNNDensity()"
+            f"{name}=dipedl.density.KNNDensity()"
         )
     if not is_estimator(density):
         return CustomDensity(density)

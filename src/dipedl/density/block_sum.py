@@ -175,9 +175,9 @@ class BlockSumDensity(LogDensityMixin, BaseEstimator):
 
 def _slices(blocks: Any, p: int) -> list[slice]:
     """Return the column slices of the blocks, checked against the number of columns p."""
-    widths = [1] * p if blocks is None else list(blocks)
+    widths: list[Any] = [1] * p if blocks is None else [*blocks] if np.iterable(blocks) else [None]
     if not all(isinstance(width, int | np.integer) and width > 0 for width in widths):
-        raise TypeError(f"blocks must hold widths > 0, got {blocks!r}")
+        raise TypeError(f"blocks must be a sequence of widths > 0, such as [3, 2], got {blocks!r}")
     if sum(widths) != p:
         raise ValueError(
             f"the widths in blocks must add up to the {p} columns of X, got {sum(widths)}: {widths}"

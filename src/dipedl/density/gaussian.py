@@ -46,11 +46,13 @@ from ..protocols import atomic
 from ..writing.numbers import plain_labels
 from .base import (
     LogDensityMixin,
+    as_density,
     blank_union,
     check_rows,
     check_training_rows,
     clone_with_selected,
     fit_copy,
+    fit_density,
     leave_one_out,
     log_density,
     requires_labels,
@@ -603,7 +605,7 @@ class RelativeDensity(LogDensityMixin, BaseEstimator):
         """Fit on features Z (n, p), labels and weights (n,) that were checked before."""
         foreground, background = self._templates()
         self.density_ = fit_copy(foreground, Z, y, w)
-        self.background_ = fit_copy(background, Z, y, w)
+        self.background_ = fit_density(as_density(background, name="background"), Z, y, w)
         return self
 
     def share_foreground(self, densities: Iterable[Any]) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..maths.arrays import check_number
+
 __all__ = ["SignedPower"]
 
 
@@ -63,8 +65,7 @@ class SignedPower(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ValueError
             If X is not finite or the exponent is out of its range.
         """
-        if not 0 <= self.exponent <= 1:
-            raise ValueError(f"exponent must lie in [0, 1], got {self.exponent!r}")
+        check_number("exponent", self.exponent, "in [0, 1]", lambda x: 0 <= x <= 1)
         validate_data(self, X, dtype=np.float64)
         return self
 
