@@ -27,6 +27,7 @@ from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
     PRIOR,
     FittedClassifier,
+    Inputs,
     class_totals,
     clone_classifier,
     known_classes,
@@ -263,8 +264,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         classes = known_classes(template, y)
         totals = class_totals(y, weights, classes)
         evidence = self.evidence_model(prior_of_rows(self.prior, classes, totals))
+        evidence.columns_ = columns = Inputs.learn(X)
         if calibration is not None:
-            calibration = validate_calibration_rows(self, calibration, classes)
+            calibration = validate_calibration_rows(self, calibration, classes, columns)
         # Features first: where an entry is not finite, their error names its row and column.
         Z = evidence.fit_features(X, y, weights, estimator=template)
         watch = Stopwatch(self.verbose)
@@ -305,7 +307,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             groups, not rows.
         """
         evidence, classifier = self._fitted_parts()
-        X, labels = validate_calibration_rows(self, (X, y), self.classes_)
+        X, labels = validate_calibration_rows(self, (X, y), self.classes_, evidence.columns_)
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
         X, labels, weights, groups = validate_counts(X, labels, sample_weight, groups)

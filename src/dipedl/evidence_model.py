@@ -157,6 +157,7 @@ class EvidenceModel(BaseEstimator):
         `groups` as for `cross_fit`, `estimator` as for `fit_features`.
         """
         pairs = None if groups is None else splitter_pairs(self.cv, y, None, groups)
+        self.columns_ = Inputs.learn(X)
         Z = self.fit_features(X, y, estimator=estimator)
         return self.fit_density(Z, y, X=X).cross_fit(Z, y, X=X, pairs=pairs, groups=groups)
 
@@ -179,7 +180,6 @@ class EvidenceModel(BaseEstimator):
         Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
         """
         self.check_parameters()
-        self.columns_ = Inputs.learn(X)
         self.features_ = fit_feature_transformer(
             self._features_setting(), X, y, w, self.random_state, estimator
         )

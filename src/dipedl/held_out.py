@@ -39,7 +39,12 @@ from .density.base import (
     takes_proba,
 )
 from .density.ensemble import DensityEnsemble, DensitySelector
-from .evidence.normalizers import alarm_threshold, weighted_quantile
+from .evidence.normalizers import (
+    alarm_threshold,
+    is_spread,
+    mean_and_deviation,
+    weighted_quantile,
+)
 from .features.pipelines import is_narrow, learns_by_column
 from .features.transformer import refit_feature_transformer
 from .inputs import (
@@ -285,8 +290,14 @@ class Fold:
             return {}
         w = None if self.w is None else self.w[rows]
         found = self.density.leave_one_out(self.Z[rows], self.density_labels[rows], w)
-        # Few rows may all be as far from the others: nothing can be learned from that.
-        return {name: s for name, s in found.items() if np.std(s[np.isfinite(s)]) > 0}
+
+        def vary(scores: np.ndarray) -> bool:
+            seen = np.isfinite(scores)
+            return is_spread(*mean_and_deviation(scores[seen], None if w is None else w[seen]))
+
+        # Rows may all be as far from the others but for rounding, as those of a full factorial
+        # design are: nothing can be learned from that.
+        return {name: scores for name, scores in found.items() if vary(scores)}
 
     def scores_of(
         self, rows: np.ndarray, P: np.ndarray | None, alone: Mapping[str, np.ndarray]

@@ -381,15 +381,18 @@ def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:
 
 
 def validate_calibration_rows(
-    model: Any, calibration: Any, classes: np.ndarray
+    model: Any, calibration: Any, classes: np.ndarray, inputs: Inputs | None = None
 ) -> tuple[Any, np.ndarray | None]:
-    """Return held-out inputs (m, d) and labels, checked against the fitted inputs and classes."""
+    """Return held-out inputs (m, d) and labels, checked against the fitted inputs and classes.
+
+    `inputs` as of `validate_inputs`.
+    """
     if not (isinstance(calibration, tuple | list) and len(calibration) == 2):
         raise TypeError(
             f"calibration must be a pair (X, y) of held-out rows, got {type(calibration).__name__}"
         )
     try:
-        X, y = validate_inputs(model, calibration[0]), calibration[1]
+        X, y = validate_inputs(model, calibration[0], inputs), calibration[1]
         check_magnitude("X", X)
         y = None if y is None else validate_labels(y)
         check_consistent_length(X, y)

@@ -4,6 +4,7 @@ import warnings
 from copy import copy
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -391,6 +392,14 @@ def test_rows_are_left_out_one_by_one_where_nothing_else_knows_them(case):
     known = leave_one_out(model.density_.estimators_["gaussians"], Z, y, None)
     found = held_out.components[:, held_out.component_names.index("gaussians")]
     assert np.allclose(np.sort(found), np.sort(known)) == alone
+
+
+def test_rows_of_a_full_factorial_design_are_all_alike():
+    """Each is as far from the others as any: left out one by one, scores differ by rounding."""
+    X = np.array(list(product([0.0, 1.0], repeat=6)))
+    model = DIPClassifier().fit(X, X[:, 0].astype(int))
+    assert np.ptp(model.score_samples(X)) < 1e-5
+    assert (model.predict_ood(X) == 1).all() and (model.predict(X) == X[:, 0]).all()
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(300) % 150])

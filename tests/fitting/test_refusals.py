@@ -1,6 +1,7 @@
 """Rows that are refused are found among the others, whatever their place."""
 
 import re
+from copy import deepcopy
 from decimal import Decimal
 from unittest.mock import patch
 
@@ -204,6 +205,29 @@ def test_codes_of_the_other_type_in_polars_and_in_an_array_are_refused(of_zones)
     model.fit(zones("float").to_numpy(), Y)
     with pytest.raises(ValueError, match="has text or categories in column 'x0'"):
         model.predict(zones("text").to_numpy())
+
+
+@pytest.mark.parametrize(("fit", "other"), [("text", "int"), ("int", "text")])
+def test_calibration_rows_of_the_other_type_are_refused(of_zones, fit, other):
+    """An encoder that ignores new levels took thresholds from rows that it knew nothing of."""
+    held_out = zones(other), Y
+    with pytest.raises(ValueError, match="calibration rows: X has .* in column 'zone'"):
+        deepcopy(of_zones[fit]).calibrate(*held_out)
+    with pytest.raises(ValueError, match="calibration rows: X has .* in column 'zone'"):
+        clone(of_zones[fit]).fit(zones(fit), Y, calibration=held_out)
+
+
+def test_a_gap_that_numpy_made_text_is_a_gap_in_calibration_rows():
+    rng = np.random.default_rng(0)
+    texts = np.array(["u", "v", "w"])[rng.integers(0, 3, (120, 2))]
+    gaps = texts.astype(object)
+    gaps[::10, 0] = np.nan
+    encoded = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    fit = DIPClassifier(encoded, GDADensity()).fit(gaps, Y)
+    by_gap, by_text = (deepcopy(fit).calibrate(rows, Y) for rows in (gaps, gaps.astype(str)))
+    np.testing.assert_array_equal(
+        by_text.evidence_.held_out_.scores, by_gap.evidence_.held_out_.scores
+    )
 
 
 def test_text_for_a_model_of_numbers_is_named():

@@ -150,9 +150,14 @@ def require_finite(scores: np.ndarray, name: str, source: str) -> None:
         )
 
 
+def is_spread(location: float, scale: float) -> bool:
+    """Return whether `scale` is more than rounding error of scores near `location`."""
+    return scale > 1e-12 * max(1.0, abs(location))
+
+
 def require_spread(location: float, scale: float, name: str, measure: str) -> None:
-    """Raise ValueError unless `scale` is more than rounding error of scores near `location`."""
-    if not scale > 1e-12 * max(1.0, abs(location)):
+    """Raise ValueError unless scores of this `location` and `scale` vary, see `is_spread`."""
+    if not is_spread(location, scale):
         raise ValueError(
             f"log_density must vary to fit {name}, got {measure} {scale:.3g}; "
             "the density gives every input the same score: use normalizer=Identity()"
@@ -276,11 +281,16 @@ def rank_table(
     return knots, special.ndtri((np.cumsum(mass) - mass / 2) / mass.sum()), scale
 
 
-def _mean_and_deviation(scores: np.ndarray, weights: np.ndarray, name: str) -> tuple[float, float]:
+def mean_and_deviation(scores: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
+    """Return mean and population standard deviation of scores (m,) with weights (m,)."""
     mean = np.average(scores, weights=weights)
-    scale = float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+    return float(mean), float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+
+
+def _mean_and_deviation(scores: np.ndarray, weights: np.ndarray, name: str) -> tuple[float, float]:
+    mean, scale = mean_and_deviation(scores, weights)
     require_spread(mean, scale, name, "a standard deviation of")
-    return float(mean), scale
+    return mean, scale
 
 
 def half_point_log_odds(full: float, alpha0: float) -> float:
@@ -301,7 +311,7 @@ def lower_tail_unit(scores: np.ndarray, weights: np.ndarray, name: str) -> float
     q = float(np.clip(1 / (weights.sum() + 1), _TAIL, 0.25))
     median = weighted_quantile(scores, 0.5, weights)
     unit = (median - weighted_quantile(scores, q, weights)) / -special.ndtri(q)
-    if not unit > 1e-12 * max(1.0, abs(median)):
+    if not is_spread(median, unit):
         unit = _mean_and_deviation(scores, weights, name)[1]
     return float(unit)
 
