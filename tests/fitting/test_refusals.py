@@ -211,9 +211,9 @@ def test_codes_of_the_other_type_in_polars_and_in_an_array_are_refused(of_zones)
 def test_calibration_rows_of_the_other_type_are_refused(of_zones, fit, other):
     """An encoder that ignores new levels took thresholds from rows that it knew nothing of."""
     held_out = zones(other), Y
-    with pytest.raises(ValueError, match="calibration rows: X has .* in column 'zone'"):
+    with pytest.raises(ValueError, match=r"calibration rows: X has .* in column 'zone'"):
         deepcopy(of_zones[fit]).calibrate(*held_out)
-    with pytest.raises(ValueError, match="calibration rows: X has .* in column 'zone'"):
+    with pytest.raises(ValueError, match=r"calibration rows: X has .* in column 'zone'"):
         clone(of_zones[fit]).fit(zones(fit), Y, calibration=held_out)
 
 
