@@ -1,6 +1,7 @@
 """Inputs that no model can use: refused by name at fit, unknown one by one in scoring."""
 
 import warnings
+from copy import deepcopy
 from datetime import date
 from functools import cache
 
@@ -541,6 +542,17 @@ REFUSED = [
     (lambda: fused_scores(5 * P), ValueError, "rows of proba must sum to 1, got 5"),
     (lambda: fused_scores(np.nan * P), ValueError, "proba must hold finite probabilities"),
     (lambda: OODDetector().fit(X, FLOATS), ValueError, "Unknown label type"),
+    *(
+        (lambda ask=ask: ask(FRAME.set_axis(list("abca"), axis=1)), ValueError, "one column 'a'")
+        for ask in (
+            lambda rows: DIPClassifier().fit(rows, Y),
+            lambda rows: OODDetector().fit(rows),
+            lambda rows: baselines.MaxSoftmax().fit(rows, Y),
+            lambda rows: OF_FRAME.predict(rows),
+            lambda rows: ARRAY.score_samples(rows),
+            lambda rows: deepcopy(ARRAY).calibrate(rows, Y),
+        )
+    ),
     (
         lambda: OODDetector(clone(DIPClassifier(density=GDADensity())).fit(X, Y), 2).predict(X),
         ValueError,
@@ -726,6 +738,7 @@ FITS = [
     # questions
     (lambda: ARRAY.predict(X[:, :3]), ValueError, "X has 3 features, but DIPClassifier is expect"),
     (lambda: ARRAY.uncertainty(at(3, 2, np.nan)), NotComputableError, "NaN.*row 3, column 2"),
+    (lambda: ARRAY.decide(None, cost_error=1, cost_reject=0.1), ValueError, "X must have shape"),
     (lambda: ARRAY.predict_ood(X, alpha=0.0), ValueError, "alpha must be strictly .*got 0"),
     *(
         (lambda m=m: getattr(DIPClassifier(), m)(X), NotFittedError, "not fitted")

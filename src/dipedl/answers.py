@@ -41,6 +41,8 @@ _OF_PROBA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 #: Classes of too few held-out rows that a warning names.
 _NAMED = 5
+#: In place of inputs: the held-out ones.
+_HELD_OUT: Any = object()
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -454,7 +456,7 @@ class Decisions:
                 caught, rate = float(rehearsed.mean[0]), rehearsed.false_alarm_rate
         held_out, labels = self.held_out_rows(), self._held_out_labels("decide")
         known = held_out.before_calibration().proba
-        if X is None:
+        if X is _HELD_OUT:
             P, scores = known, held_out.scores
         elif self.has_evidence:
             _, P, scores = self.predict_parts(X)
@@ -494,7 +496,7 @@ class Decisions:
 
         Arguments as of `decide`, but for X.
         """
-        return Decisions.decide(self, None, **costs)  # a module makes a call of its inputs
+        return Decisions.decide(self, _HELD_OUT, **costs)  # a module makes a call of its inputs
 
     @on_snapshot
     def reject_curve(self, kind: str | None = None, confidence: float = 0.9) -> RejectCurve:

@@ -169,6 +169,12 @@ def validate_rows(X: Any) -> Any:
             f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
             "X.to_pandas(), or X.collect() if it is lazy"
         )
+    if is_pandas(X) and X.columns.has_duplicates:
+        twice = X.columns[X.columns.duplicated()][0]
+        raise ValueError(
+            f"X has more than one column {twice!r}: drop or rename all others of that name, as "
+            "X.loc[:, ~X.columns.duplicated()] does"
+        )
     if isinstance(X, str):
         raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
     if hasattr(X, "__len__") and len(getattr(X, "shape", (1,))) == 1:
@@ -480,10 +486,7 @@ def is_frame(X: Any) -> bool:
 
 
 def is_pandas(X: Any) -> bool:
-    """Return whether X is a DataFrame of pandas, or of a library like it.
-
-    Its columns are taken by number here, as narwhals refuses names that come twice.
-    """
+    """Return whether X is a DataFrame of pandas, or of a library like it."""
     return dependencies.is_pandas_like_dataframe(X)
 
 
@@ -1089,7 +1092,7 @@ def _quantiles(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replace_columns(X: Any, changed: Mapping[int, Any]) -> Any:
-    """Replace columns of a DataFrame of pandas by their numbers: names may come twice."""
+    """Replace columns of a DataFrame of pandas by their numbers."""
     if not changed:
         return X
     X = X.copy()
