@@ -1,4 +1,4 @@
-"""Density estimators: log p(x), one estimator per file."""
+"""Density estimators: log p(x)."""
 
 from ..protocols import attach
 
