@@ -687,7 +687,7 @@ FITS = [
     (fit(false_alarm_rate=1.0), ValueError, "false_alarm_rate must be strictly between"),
     (lambda: OODDetector(false_alarm_rate=3).fit(X), ValueError, "false_alarm_rate must .*got 3"),
     (lambda: OODDetector(false_alarm_rate=0.0).fit(X), ValueError, "false_alarm_rate .*got 0.0"),
-    (fit(cv=1), ValueError, "cv must be >= 2, a splitter or 'in-sample', got 1"),
+    (fit(cv=1), ValueError, "cv must be 'auto', an int >= 2.*got 1"),
     (fit(cv="insample"), ValueError, "cv must be 'auto', an int >= 2.*got 'insample'"),
     (fit(cv=[]), ValueError, "none of them empty, got 0 pairs; use cv=5"),
     (fit(cv=[(np.arange(9), [])]), ValueError, "none of them empty, got 1 pairs"),
@@ -753,3 +753,34 @@ def test_it_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=f"(?is){message}") as caught:
         call()
     assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("cv", 1),
+        ("cv", "insample"),
+        ("cv", True),
+        ("cv", [np.arange(9)]),
+        ("calibrator", "isotonic"),
+        ("confidence", {"calibrator": Temperature(2)}),
+        ("normalizer", ZScore),
+        ("budget", {"normalizer": CautionBudget(3)}),
+        ("density", "gaussians"),
+        ("fuse", {"density": DensitySelector(fuse=1)}),
+        ("margin", {"density": density.FusedDensity(margin=-1)}),
+        ("candidates", {"density": density.FusedDensity([])}),
+    ],
+)
+def test_no_classifier_is_fitted_before_a_wrong_setting_is_refused(name, setting):
+    class Counted(GaussianNB):
+        fits = 0
+
+        def fit(self, X, y, sample_weight=None):
+            Counted.fits += 1
+            return super().fit(X, y, sample_weight)
+
+    settings = setting if isinstance(setting, dict) else {name: setting}
+    with pytest.raises((TypeError, ValueError), match=name):
+        DIPClassifier(Counted(), **settings).fit(X, Y)
+    assert Counted.fits == 0

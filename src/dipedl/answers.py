@@ -653,6 +653,10 @@ class Decisions:
         _, P, scores = self.predict_parts(X)
         return self.evidence_.calibrate_proba(P, scores), scores
 
+    def some_inputs(self, X: Any, rows: np.ndarray) -> Any:
+        """Return the inputs of X (n, d) with these numbers (m,)."""
+        return _safe_indexing(X, rows)
+
     def dirichlet_of(self, P: np.ndarray, scores: np.ndarray) -> Any:
         """Return the Dirichlets of inputs by their probabilities (n, k) and scores (n,).
 
@@ -774,5 +778,5 @@ def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
     if len(rows):
         from .explanation import reasons
 
-        texts[rows] = reasons(model, _safe_indexing(X, rows))
+        texts[rows] = reasons(model, model.some_inputs(X, rows))
     return texts

@@ -217,7 +217,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError for a number or a choice that no fit can take.
 
-        Parts (density, calibrator, normaliser, cv) and a prior for each class are checked by `fit`.
+        A prior for each class, and settings that depend on the rows, are checked by `fit`.
         """
         self.evidence_model().check_parameters()
         if np.ndim(self.prior) == 0:  # of one with a number for each class, fit knows the length
@@ -264,8 +264,12 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         classes = known_classes(template, y)
         totals = class_totals(y, weights, classes)
         evidence = self.evidence_model(prior_of_rows(self.prior, classes, totals))
+        evidence.check_parameters()
         evidence.columns_ = columns = Inputs.learn(X)
-        if calibration is not None:
+        pairs = None
+        if calibration is None:
+            pairs = splitter_pairs(self.cv, y, rows, groups)
+        else:
             calibration = validate_calibration_rows(self, calibration, classes, columns)
         # Features first: where an entry is not finite, their error names its row and column.
         Z = evidence.fit_features(X, y, weights, estimator=template)
@@ -274,7 +278,6 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         watch.say(f"classifier fitted on {len(y)} rows")
         evidence.fit_density(Z, y, weights, X=X, classifier=classifier)
         if calibration is None:
-            pairs = splitter_pairs(self.cv, y, rows, groups)
             evidence.cross_fit(
                 Z, y, weights, X=X, classifier=classifier, pairs=pairs, groups=groups
             )

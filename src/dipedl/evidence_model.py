@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .calibration.crossfit import AUTO, Pairs, row_hash, splitter_pairs
+from .calibration.crossfit import AUTO, Pairs, check_folds, row_hash, splitter_pairs
 from .calibration.jackknife import Jackknife
 from .calibration.spread import Spread
 from .calibration.temperature import (
@@ -26,7 +26,7 @@ from .calibration.temperature import (
     inverse_temperature,
     log_probabilities,
 )
-from .density.base import is_frozen, log_density
+from .density.base import check_density, is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy, vacuity
 from .evidence import CautionBudget, check_increasing
@@ -156,6 +156,7 @@ class EvidenceModel(BaseEstimator):
 
         `groups` as for `cross_fit`, `estimator` as for `fit_features`.
         """
+        self.check_parameters()
         pairs = None if groups is None else splitter_pairs(self.cv, y, None, groups)
         self.columns_ = Inputs.learn(X)
         Z = self.fit_features(X, y, estimator=estimator)
@@ -171,6 +172,14 @@ class EvidenceModel(BaseEstimator):
         check_seed(self.random_state)
         if not (self.n_jobs is None or isinstance(self.n_jobs, int | np.integer)):
             raise TypeError(f"n_jobs must be None or an int, -1 for all cores, got {self.n_jobs!r}")
+        check_folds(self.cv)
+        if self.density is not None:
+            check_density(self.density)
+        check_calibrator(self.calibrator)
+        check_normalizer(self.normalizer)
+        for part in (self.density, self.calibrator, self.normalizer):
+            if hasattr(part, "check_parameters"):
+                part.check_parameters()
 
     def fit_features(
         self, X: Any, y: np.ndarray, w: np.ndarray | None = None, *, estimator: Any = None
@@ -179,7 +188,6 @@ class EvidenceModel(BaseEstimator):
 
         Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
         """
-        self.check_parameters()
         self.features_ = fit_feature_transformer(
             self._features_setting(), X, y, w, self.random_state, estimator
         )
@@ -676,6 +684,30 @@ def check_spread(spread: Any) -> None:
         )
 
 
+def check_calibrator(calibrator: Any) -> None:
+    """Raise TypeError unless `calibrator` is None, "passthrough" or an object that transforms."""
+    passthrough = isinstance(calibrator, str) and calibrator == "passthrough"
+    given = not isinstance(calibrator, type) and hasattr(calibrator, "transform")
+    if not (calibrator is None or passthrough or given):
+        raise TypeError(
+            "calibrator must be None, 'passthrough' or an object with fit and transform, such "
+            f"as Temperature(), got {calibrator!r}"
+        )
+
+
+def check_normalizer(normalizer: Any) -> None:
+    """Raise TypeError unless `normalizer` is None or an object with fit and transform."""
+    if normalizer is None:
+        return
+    if isinstance(normalizer, type) or not (
+        hasattr(normalizer, "fit") and hasattr(normalizer, "transform")
+    ):
+        raise TypeError(
+            "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
+            f"got {normalizer!r}"
+        )
+
+
 def sharpening_ranks(held_out: HeldOut, offset: float) -> range:
     """Return the ranks of rows, in order, at whose score a sharpening may be in full.
 
@@ -699,13 +731,8 @@ def sharpening_range(scores: np.ndarray, first: int, end: int) -> tuple[float, f
 
 def fit_calibrator(calibrator: Any, held_out: HeldOut, n: float) -> Any:
     """Return a fitted copy of the calibrator, None for the default; None for "passthrough"."""
-    if isinstance(calibrator, str) and calibrator == "passthrough":
+    if isinstance(calibrator, str):
         return None
-    if isinstance(calibrator, type) or not (calibrator is None or hasattr(calibrator, "transform")):
-        raise TypeError(
-            "calibrator must be None, 'passthrough' or an object with fit and transform, such "
-            f"as Temperature(), got {calibrator!r}"
-        )
     copy = Temperature() if calibrator is None else clone(calibrator, safe=False)
     extra: dict[str, Any] = {"n": n} if has_fit_parameter(copy, "n") else {}
     return copy.fit(held_out.proba, held_out.labels, held_out.weights, **extra)
@@ -715,13 +742,6 @@ def fit_normalizer(
     normalizer: Any, held_out: HeldOut, *, n: float, gamma: float, prior: np.ndarray | None
 ) -> Any:
     """Return a fitted copy of the normaliser."""
-    if isinstance(normalizer, type) or not (
-        hasattr(normalizer, "fit") and hasattr(normalizer, "transform")
-    ):
-        raise TypeError(
-            "normalizer must have methods fit and transform, such as dipedl.evidence.ZScore(), "
-            f"got {normalizer!r}"
-        )
     copy = clone(normalizer, safe=False)
     unlabelled = held_out.labels is None and held_out.proba is not None
     if unlabelled and has_fit_parameter(copy, "y"):

@@ -344,6 +344,9 @@ def test_a_network_whose_layers_know_no_mode_needs_no_eval():
     [
         ({"gamma": 0}, ValueError, "gamma"),
         ({"prior": "empirical"}, ValueError, "prior must be a number, or an array.*frequencies"),
+        ({"prior": [1.0, -1.0]}, ValueError, "prior must be finite and > 0"),
+        ({"calibrator": Temperature(2)}, ValueError, "confidence must be"),
+        ({"normalizer": CautionBudget(3)}, ValueError, "budget must be"),
         ({"max_evidence": -1.0}, ValueError, "max_evidence"),
         ({"false_alarm_rate": 1.0}, ValueError, "false_alarm_rate"),
         ({"pool": "min"}, ValueError, "pool must be one of"),
@@ -357,6 +360,30 @@ def test_a_network_whose_layers_know_no_mode_needs_no_eval():
 def test_settings_are_checked_at_once(settings, error, message):
     with pytest.raises(error, match=message):
         DIPModule(mlp(), **settings)
+
+
+def test_a_prior_of_other_classes_is_refused_by_the_first_batch():
+    read = []
+
+    def loader():
+        for seed in range(3):
+            read.append(seed)
+            yield blobs(90, seed)
+
+    with pytest.raises(ValueError, match=r"prior must be .*\(3,\), got \(2,\)"):
+        DIPModule(mlp(), prior=[1.0, 1.0]).fit_density(loader())
+    assert read == [0]
+
+
+def test_reasons_are_those_of_each_input_alone():
+    module = DIPModule(mlp(), false_alarm_rate=0.5).fit_density([blobs(240, 0)])
+    X, _ = blobs(20, 1)
+    alone = [module.answers(row[None], reasons="all").reasons[0] for row in X]
+    assert module.answers(X, reasons="all").reasons.tolist() == alone
+    flagged = module.answers((X,), reasons="flagged")
+    assert 0 < flagged.flagged.sum() < len(X)
+    expected = [text if flag else "" for text, flag in zip(alone, flagged.flagged, strict=True)]
+    assert flagged.reasons.tolist() == expected
 
 
 def test_class_frequencies_go_in_as_an_array():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
@@ -168,6 +169,22 @@ def test_frames_are_taken_without_a_warning(data, recwarn):
     assert not [w for w in recwarn if "feature names" in str(w.message)]
     with pytest.raises(ValueError, match="feature names"):
         clf.partial_fit(frame[["q", "p", "r", "s"]], y)
+
+
+def test_a_table_of_arrow_is_one_of_pandas(data):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(data[0], columns=list("pqrs"))
+    table = pl.from_pandas(frame).to_arrow()
+    of_pandas, of_arrow = (
+        DIPClassifier(GaussianNB(), GDADensity()).partial_fit(rows, data[1])
+        for rows in (frame, table)
+    )
+    np.testing.assert_array_equal(of_arrow.predict_proba(table), of_pandas.predict_proba(frame))
+
+
+def test_a_wrong_setting_is_refused_with_the_first_batch(data):
+    with pytest.raises(ValueError, match="gamma must be finite and > 0, got -1"):
+        DIPClassifier(GaussianNB(), GDADensity(), gamma=-1).partial_fit(*data)
 
 
 def test_what_cannot_stream_says_what_to_give(data):

@@ -179,10 +179,9 @@ def splits(
     together : bool, default=False
         Keep copies of a row in one fold; of an int and "auto".
     """
-    cv = _FOLDS if isinstance(cv, str) and cv == AUTO else cv
-    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        if cv < 2:
-            raise ValueError(f"cv must be >= 2, a splitter or 'in-sample', got {cv!r}")
+    check_folds(cv, in_sample=False)
+    cv = _FOLDS if isinstance(cv, str) else cv
+    if isinstance(cv, int | np.integer):
         fold = content_folds(X, y, int(cv), random_state, together=together)
         if (fold < 0).all():
             raise ValueError(
@@ -190,10 +189,27 @@ def splits(
                 f"n_samples = {len(y)} in {len(np.unique(y))} classes; use cv='in-sample'"
             )
         return fold_pairs(fold), f"{fold.max() + 1}-fold cross-fitting"
-    if isinstance(cv, str):
-        raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
     pairs = splitter_pairs(cv, y, present) or []
     return pairs, source_of(cv, pairs)
+
+
+def check_folds(cv: Any, *, in_sample: bool = True) -> None:
+    """Raise ValueError for a text or a number that is no `cv`, TypeError for a class.
+
+    `in_sample` says whether the rows of the fit are a choice.
+    """
+    if isinstance(cv, type):
+        raise TypeError(
+            f"cv must be a splitter, got the class {cv.__name__}: make one of it, such as "
+            f"cv={cv.__name__}(...)"
+        )
+    if isinstance(cv, str):
+        sound = cv == AUTO or (in_sample and cv == IN_SAMPLE)
+    else:
+        sound = not (isinstance(cv, int | np.integer) and (isinstance(cv, bool) or int(cv) < 2))
+    if not sound:
+        others = ", a splitter or 'in-sample'" if in_sample else " or a splitter"
+        raise ValueError(f"cv must be 'auto', an int >= 2{others}, got {cv!r}")
 
 
 def splitter_pairs(
@@ -207,13 +223,8 @@ def splitter_pairs(
     Parameters as of `splits`. An iterator, and a splitter without a seed, give them only once. With
     `groups` (n,) a text or a number stands for folds of whole groups, and no pair may part a group.
     """
-    if isinstance(cv, str | int | np.integer) and not isinstance(cv, bool):
+    if isinstance(cv, str | int | np.integer):
         return None if groups is None else _group_pairs(cv, y, groups)
-    if isinstance(cv, type):
-        raise TypeError(
-            f"cv must be a splitter, got the class {cv.__name__}: make one of it, such as "
-            f"cv={cv.__name__}(...)"
-        )
     splitter = check_cv(cv, y, classifier=True)
     needs_groups = get_routing_for_object(splitter).consumes("split", ["groups"])
     if needs_groups and groups is None:
@@ -251,8 +262,6 @@ def _group_pairs(cv: Any, y: np.ndarray, groups: np.ndarray) -> Pairs:
         raise ValueError("groups say which rows are held out together, and cv='in-sample' holds "
                          "none out: leave cv at its default, or groups out")  # fmt: skip
     n_folds = _FOLDS if cv == AUTO else cv
-    if isinstance(n_folds, str) or n_folds < 2:
-        raise ValueError(f"cv must be 'auto', an int >= 2, a splitter or 'in-sample', got {cv!r}")
     most = min(len(np.unique(groups)), int(np.unique(y, return_counts=True)[1].max()))
     with warnings.catch_warnings():
         # A class of fewer groups than folds is held out by some of them.

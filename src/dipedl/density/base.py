@@ -179,6 +179,14 @@ def _scorer(model: Any) -> str | None:
 
 def as_density(density: Any, random_state: Any = None, name: str = "density") -> Any:
     """Return an unfitted estimator: a clone of `density`, or a wrapper of an object that scores."""
+    check_density(density, name)
+    if not is_estimator(density):
+        return CustomDensity(density)
+    return clone(density) if random_state is None else clone_with_seed(density, random_state)
+
+
+def check_density(density: Any, name: str = "density") -> None:
+    """Raise TypeError unless `density` is an object that scores."""
     if isinstance(density, type) or _scorer(density) is None:
         classes = [n for n in sorted(public_names(Path(__file__).parent)) if n[0].isupper()]
         raise TypeError(
@@ -186,9 +194,6 @@ def as_density(density: Any, random_state: Any = None, name: str = "density") ->
             f"{density!r}; dipedl.density has {', '.join(classes)}, to be given as "
             f"{name}=dipedl.density.KNNDensity()"
         )
-    if not is_estimator(density):
-        return CustomDensity(density)
-    return clone(density) if random_state is None else clone_with_seed(density, random_state)
 
 
 def is_estimator(density: Any) -> bool:

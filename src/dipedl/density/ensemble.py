@@ -89,6 +89,10 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
     candidates: Candidates | None
     random_state: Any
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_candidates(self.candidates)
+
     @abstractmethod
     def fit_combiner(
         self,
@@ -132,6 +136,7 @@ class DensityEnsemble(DensityMixin, BaseEstimator, ABC):
             Class probabilities, by a classifier that was not fitted on these rows; one column per
             label in y, which is needed then, in sorted order.
         """
+        self.check_parameters()
         X, labels, w = check_training_rows(self, X, y, sample_weight)
         check_magnitude("X", X)
         if labels is not None:
@@ -428,6 +433,11 @@ class FusedDensity(DensityEnsemble):
     margin: float = MARGIN
     random_state: Any = None
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        super().check_parameters()
+        check_number("margin", self.margin, "finite and >= 0", lambda x: x >= 0)
+
     def fit_combiner(
         self,
         scores: Scores,
@@ -436,7 +446,6 @@ class FusedDensity(DensityEnsemble):
         wrong: np.ndarray | None = None,
     ) -> Self:
         """Learn the normal scores and the weights of the components; see `DensityEnsemble`."""
-        check_number("margin", self.margin, "finite and >= 0", lambda x: x >= 0)
         self.normal_scores_: dict[str, NormalScores] = {}
         for name, column in scores.items():
             try:
@@ -560,6 +569,11 @@ class DensitySelector(DensityEnsemble):
     fuse: bool = True
     random_state: Any = None
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        super().check_parameters()
+        check_flag("fuse", self.fuse)
+
     def fit_combiner(
         self,
         scores: Scores,
@@ -568,7 +582,6 @@ class DensitySelector(DensityEnsemble):
         wrong: np.ndarray | None = None,
     ) -> Self:
         """Rank the candidates and choose; see `DensityEnsemble`."""
-        check_flag("fuse", self.fuse)
         fusion = FusedDensity(self.candidates, random_state=self.random_state)
         fusion.estimators_, fusion.failed_ = self.estimators_, self.failed_
         fusion.reach_ = self.reach_

@@ -29,6 +29,7 @@ from ..inputs import (
     class_totals,
     clone_classifier,
     compute_features,
+    from_arrow,
     group_names,
     known_classes,
     prior_of_rows,
@@ -359,6 +360,7 @@ def fit_batch(
             "random_state must be None or an int for partial_fit, which holds rows out by the same "
             f"seed in every batch, got {model.random_state!r}"
         )
+    model.check_parameters()
     first = not hasattr(model, "stream_")
     if not first and "Z" in model.stream_.held.rows:
         raise ValueError(
@@ -370,6 +372,7 @@ def fit_batch(
             "partial_fit goes on with what partial_fit began: what fit has learned is "
             "dropped, and this is the first batch"
         )
+    X = from_arrow(X)
     rows = validate_fit_features(model, X, reset=first, dtype=FLOATS)
     labels = validate_labels(y)
     check_consistent_length(rows, labels)

@@ -33,13 +33,14 @@ from ..held_out import (
     share_in_fit,
     warn_of_held_out_rows,
 )
-from ..inputs import PRIOR
+from ..inputs import PRIOR, prior_vector
 from ..maths.arrays import on_simplex, to_numpy
 from ..networks.batches import (
     Unpack,
     as_call,
     check_rereadable,
     device_of,
+    map_tensors,
     move_tensors,
     tensors,
 )
@@ -363,6 +364,7 @@ class DIPModule(Decisions, nn.Module):
                     f"classes must name the {k} classes of the network's logits, got "
                     f"{len(self.classes)} names"
                 )
+            prior_vector(self.head.settings.prior, k)
             for part in [rows] if split is None else split.split(rows):
                 density.add(part.features, part.labels, k)
             if split is None:
@@ -697,6 +699,15 @@ class DIPModule(Decisions, nn.Module):
             features, scores, logits = map(to_numpy, self._run(inputs))
         refuse_nan_scores(scores)
         return features, special.softmax(logits, axis=1), scores
+
+    def some_inputs(self, X: Any, rows: np.ndarray) -> Any:
+        """Return the inputs of a batch with these numbers (m,), as arguments of the network."""
+        inputs, some = as_call(self.source.call, X), torch.from_numpy(rows)
+
+        def pick(part: Tensor) -> Tensor:
+            return part[some.to(part.device)] if part.shape[:1] == (inputs.rows,) else part
+
+        return map_tensors(inputs, pick)
 
     def _as_answer(self, values: np.ndarray) -> Tensor:  # type: ignore[override]
         device = self.density_.origin.device

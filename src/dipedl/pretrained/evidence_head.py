@@ -228,6 +228,7 @@ def _check_prior(prior: Any) -> None:
             f"{prior!r}, which DIPModule does not take; for the frequencies of the classes give "
             "prior=k / 2 * np.bincount(labels, minlength=k) / len(labels)"
         )
+    prior_vector(prior, np.asarray(prior).size)
 
 
 def _check_normalizer(normalizer: Any) -> None:
