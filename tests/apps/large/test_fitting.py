@@ -537,6 +537,13 @@ def test_a_sample_of_too_few_rows_is_refused(frame, name):
         fit(linear(), frame, "y", **{**SMALL, name: 5})
 
 
+def test_a_wrong_setting_is_refused_before_any_row_is_read(frame):
+    read = []
+    with pytest.raises(TypeError, match="normalizer must"):
+        fit(linear().set_params(normalizer="zscore"), frame, "y", progress=read.append)
+    assert not read
+
+
 def test_rows_that_repeat_are_told_apart_by_a_key(frame):
     copies = pd.concat([frame.head(20)] * 50).assign(id=np.arange(1000))
     found = fit(linear(GDADensity()), copies, "y", key="id", calibration=60)

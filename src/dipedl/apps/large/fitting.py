@@ -204,6 +204,8 @@ def fit(
     """
     check_integer("reservoir", reservoir, _FEWEST)
     check_integer("calibration", calibration, _FEWEST)
+    if isinstance(model, DIPClassifier):
+        model.check_parameters()
     engine = engine or LocalEngine()
     kinds, named = split_types(types or {}, target)
     parts = parts_of(data, partitions)
