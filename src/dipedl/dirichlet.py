@@ -435,8 +435,13 @@ def concentration_of_samples(samples: np.ndarray) -> np.ndarray:
     """Concentration (n, k) with the mean and the summed variances of samples (m, n, k).
 
     The variances of a Dirichlet of mean m and strength S add up to ``(1 - |m|^2) / (S + 1)``.
-    Samples that agree have the largest strength, a million.
+    Samples that agree have the largest strength, a million. One sample shows no variance.
     """
+    if len(samples) < 2:
+        raise ValueError(
+            f"samples must have shape (m, n, k) with m >= 2, got {samples.shape}: one shows no "
+            "variance; draw more for each input"
+        )
     mean = np.clip(samples.mean(axis=0), _LEAST_MEAN, None)
     mean /= mean.sum(axis=1, keepdims=True)
     variance = np.maximum(samples.var(axis=0, ddof=1).sum(axis=1), _LEAST_MEAN)

@@ -35,7 +35,7 @@ from dipedl.baselines import (  # noqa: E402
 from dipedl.baselines.cedl import measure_conflict  # noqa: E402
 from dipedl.baselines.fedl import moments_of_outputs  # noqa: E402
 from dipedl.datasets import load_digits  # noqa: E402
-from dipedl.dirichlet import Dirichlet  # noqa: E402
+from dipedl.dirichlet import Dirichlet, concentration_of_samples  # noqa: E402
 from dipedl.networks import (  # noqa: E402
     MLP,
     FastCNN,
@@ -567,5 +567,7 @@ def test_passes_of_dropout_are_an_ensemble(data):
     dropout = MCDropout(MLP((16,), dropout=0.3), Training(epochs=2, n_jobs=1), n_samples=6)
     dropout.fit(data.X_train, data.y_train)
     model = EnsembleDirichlet(FrozenEstimator(dropout)).fit(data.X_train, data.y_train)
+    with pytest.raises(ValueError, match=r"samples must .* m >= 2, got"):
+        concentration_of_samples(dropout.sample_proba(data.X_test[:2])[:1])
     P = dropout.predict_proba(data.X_test)
     np.testing.assert_allclose(model.predict_proba(data.X_test), P, rtol=1e-5, atol=1e-7)

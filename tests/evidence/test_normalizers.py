@@ -121,6 +121,12 @@ def test_alarm_threshold_keeps_its_rate_on_new_points(rng):
     assert rate - 1 / (n + 1) - error < mean < rate + error
 
 
+@pytest.mark.parametrize("rate", [1 - 1e-11, 1 - 1e-13, np.nextafter(1.0, 0.0)])
+def test_of_a_rate_just_below_one_the_threshold_is_the_highest_score(rate):
+    scores = np.arange(7.0)
+    assert alarm_threshold(scores, rate) == np.sort(scores)[int(np.floor(rate * 8)) - 1] == 6
+
+
 def test_alarm_threshold_with_too_few_scores_flags_nothing():
     assert alarm_threshold(np.arange(9.0), 0.05) == -np.inf
     assert alarm_threshold(np.arange(19.0), 0.05) == 0.0

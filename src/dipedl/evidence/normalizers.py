@@ -506,4 +506,6 @@ def alarm_threshold(
     allowed = rate * (cumulative[-1] + 1) * (1 + 1e-12) - 1
     if allowed < 0:
         return -np.inf
-    return float(ascending[np.searchsorted(cumulative, allowed, side="right")])
+    # Of a rate that is one but for rounding, the last.
+    place = np.searchsorted(cumulative, allowed, side="right")
+    return float(ascending[min(place, len(values) - 1)])
