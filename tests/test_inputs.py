@@ -551,6 +551,7 @@ REFUSED = [
             lambda rows: OF_FRAME.predict(rows),
             lambda rows: ARRAY.score_samples(rows),
             lambda rows: deepcopy(ARRAY).calibrate(rows, Y),
+            lambda rows: DIPClassifier(GaussianNB(), GDADensity()).partial_fit(rows, Y),
         )
     ),
     (

@@ -188,8 +188,7 @@ class Decisions:
         if groups is not None:
             held_out = held_out.in_groups(groups, self.false_alarm_rate)
         self.held_out_ = held_out.sort()
-        if indices is not None:
-            warn_of_held_out_rows(self.held_out_, self)
+        warn_of_held_out_rows(self.held_out_, self)
         return self
 
     def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

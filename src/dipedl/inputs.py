@@ -169,12 +169,7 @@ def validate_rows(X: Any) -> Any:
             f"{type(X).__module__.split('.')[0]}'s {type(X).__name__}; convert it first, such as "
             "X.to_pandas(), or X.collect() if it is lazy"
         )
-    if is_pandas(X) and X.columns.has_duplicates:
-        twice = X.columns[X.columns.duplicated()][0]
-        raise ValueError(
-            f"X has more than one column {twice!r}: drop or rename all others of that name, as "
-            "X.loc[:, ~X.columns.duplicated()] does"
-        )
+    check_column_names(X)
     if isinstance(X, str):
         raise ValueError(f"X must be a list of texts, got one text: give [{X[:20]!r}]")
     if hasattr(X, "__len__") and len(getattr(X, "shape", (1,))) == 1:
@@ -205,6 +200,16 @@ def validate_rows(X: Any) -> Any:
             f"X is empty, shape {X.shape}: 0 sample(s) while a minimum of 1 is required"
         )
     return X
+
+
+def check_column_names(X: Any) -> None:
+    """Raise ValueError if X is a DataFrame of pandas with two columns of one name."""
+    if is_pandas(X) and X.columns.has_duplicates:
+        twice = X.columns[X.columns.duplicated()][0]
+        raise ValueError(
+            f"X has more than one column {twice!r}: drop or rename all others of that name, as "
+            "X.loc[:, ~X.columns.duplicated()] does"
+        )
 
 
 def from_arrow(X: Any) -> Any:
@@ -1108,14 +1113,9 @@ def rows_in_form_of(X: Any, rows: np.ndarray) -> Any:
     if isinstance(X, np.ndarray) and X.dtype.kind != "O":
         return _in_dtype(rows, X.dtype)
     parts = [_column_like(column(X, j), values) for j, values in enumerate(rows.T)]
-    if not is_frame(X):
-        return np.column_stack(parts)
-    if not is_pandas(X):
-        return type(X)(parts)
-    frame = type(X)(rows, columns=X.columns)
-    for j, part in enumerate(parts):
-        frame.isetitem(j, part)
-    return frame
+    return (
+        type(X)(dict(zip(X.columns, parts, strict=True))) if is_frame(X) else np.column_stack(parts)
+    )
 
 
 def _column_like(part: Any, values: np.ndarray) -> Any:
@@ -1280,8 +1280,7 @@ class FittedClassifier:
         with np.errstate(over="ignore", invalid="ignore"):
             with add_remedies(self.estimator, X), one_thread(X):
                 P = np.array(self.estimator.predict_proba(X), dtype=np.float64)
-            known = getattr(self.estimator, "classes_", self.classes)
-            shape = X.shape[0], len(known if self.known is None else self.known)
+            shape = X.shape[0], len(self.labels())
             if P.shape != shape:
                 raise ValueError(f"{_PROBA} must have shape {shape}, got {P.shape}")
             return P, ~((P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) <= TOLERANCE))
@@ -1301,10 +1300,8 @@ class FittedClassifier:
             return self.known
         known = np.asarray(getattr(self.estimator, "classes_", self.classes))
         # Or it was fitted to the numbers of all classes, see `fit_classifier`.
-        same = np.array_equal(known, self.classes)
-        return (
-            self.classes if same or np.array_equal(known, np.arange(len(self.classes))) else known
-        )
+        of_all = self.classes, np.arange(len(self.classes))
+        return self.classes if any(np.array_equal(known, own) for own in of_all) else known
 
     def indices(self, y: np.ndarray) -> np.ndarray:
         """Return the index of each label among the columns, shape (n,)."""

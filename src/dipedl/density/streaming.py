@@ -25,6 +25,7 @@ from ..inputs import (
     FLOATS,
     FittedClassifier,
     add_remedies,
+    check_column_names,
     check_weights,
     class_totals,
     clone_classifier,
@@ -373,6 +374,7 @@ def fit_batch(
             "dropped, and this is the first batch"
         )
     X = from_arrow(X)
+    check_column_names(X)
     rows = validate_fit_features(model, X, reset=first, dtype=FLOATS)
     labels = validate_labels(y)
     check_consistent_length(rows, labels)
