@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from benchmark_scripts import benchmark  # noqa: F401
@@ -6,6 +8,12 @@ from benchmark_scripts import benchmark  # noqa: F401
 def pytest_configure(config):
     if not config.getoption("numprocesses", None):  # the process that deals out runs no test
         import shortcuts  # noqa: F401
+
+
+def pytest_collection_finish():
+    process = sys.modules.get("dipedl_bench.running.process")
+    if process is not None:  # each process imports them: 800 modules for the first optimiser
+        process._PRELOADED += ("torch._dynamo", "dipedl_bench.checkpoints", "dipedl.classifier")
 
 
 @pytest.fixture(scope="session", autouse=True)
