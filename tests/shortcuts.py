@@ -4,7 +4,6 @@ import gc
 import importlib.metadata
 import inspect
 import os
-import sys
 from contextlib import suppress
 from functools import cache
 
@@ -28,6 +27,12 @@ BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_name
 # Each file of a model names the versions of packages, which importlib reads from texts.
 importlib.metadata.version = cache(importlib.metadata.version)
 
-# narwhals asks all inputs of scikit-learn for static attributes: Python 3.12 has this cache.
-if sys.version_info < (3, 12):
-    inspect._shadowed_dict = cache(inspect._shadowed_dict)
+# narwhals asks all inputs of scikit-learn whether their class is one of its own.
+with suppress(ImportError):
+    import narwhals._utils
+
+    _own = cache(lambda kind, name: inspect.getattr_static(kind, name, None) is not None)
+    _asked = narwhals._utils._hasattr_static
+    narwhals._utils._hasattr_static = lambda value, name: (
+        _own(type(value), name) if name.startswith("__") else _asked(value, name)
+    )

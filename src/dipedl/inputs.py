@@ -531,10 +531,9 @@ def missing_entries(values: Any) -> np.ndarray:
     """Return where a column is missing, shape (n,)."""
     if dependencies.is_into_series(values):
         series = nw.from_native(values, series_only=True)
-        gaps = series.is_null()
-        if series.dtype.is_float():
-            gaps = (gaps | series.is_nan()).fill_null(True)
-        return np.asarray(gaps.to_numpy(), dtype=bool)
+        if series.dtype.is_float():  # a gap becomes NaN, and NaN is one
+            return np.asarray(np.isnan(series.to_numpy()))
+        return np.asarray(series.is_null().to_numpy(), dtype=bool)
     plain = np.asarray(values)
     if plain.dtype.kind in "biufUS":
         return np.asarray(
@@ -553,9 +552,10 @@ def numbers_of(values: Any) -> np.ndarray | None:
 
     None if an entry is neither a number nor the text of one.
     """
-    numbers = np.full(len(values), np.nan)
+    present = ~missing_entries(values)
+    numbers = np.full(len(present), np.nan)
     try:
-        numbers[~missing_entries(values)] = present_entries(values)
+        numbers[present] = np.asarray(values)[present].tolist()
     except (TypeError, ValueError):
         return None
     return numbers

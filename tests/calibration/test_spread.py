@@ -18,7 +18,7 @@ from dipedl import DIPClassifier, Dirichlet, load
 from dipedl.calibration import Spread
 from dipedl.calibration import spread as spread_module
 from dipedl.calibration.jackknife import Jackknife, rows_between
-from dipedl.calibration.spread import _explain
+from dipedl.calibration.spread import _Basis, _explain
 from dipedl.density import GDADensity
 from dipedl.evidence import QuantileEvidence
 from dipedl.explanation import FindingWarning
@@ -90,7 +90,7 @@ def test_the_likelihood_is_that_of_a_gaussian_process():
     rng = np.random.default_rng(0)
     basis, values = rng.normal(size=(30, 5)), rng.normal(size=(30, 3))
     values -= values.mean(axis=1, keepdims=True)
-    found = _explain(values, basis, 30.0)
+    found = _explain(values, _Basis.of(basis), 30.0)
     # Two of the three columns are free.
     turned = values @ np.linalg.svd(np.ones((1, 3)))[2][1:].T
     kernel = basis @ basis.T * 30 / np.trace(basis @ basis.T)

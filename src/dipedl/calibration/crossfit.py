@@ -44,7 +44,9 @@ def row_hash(X: Any, random_state: int = 0) -> np.ndarray:
     d = 1 if len(X.shape) == 1 else int(np.prod(X.shape[1:]))
     rng = np.random.default_rng(random_state)
     factors = rng.integers(0, 2**63, d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    mixed = _sparse_sums(X, factors) if sparse.issparse(X) else _dense_sums(_numbers(X), factors)
+    mixed = (
+        _sparse_sums(X, factors) if sparse.issparse(X) else _dense_sums(rows_as_numbers(X), factors)
+    )
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(0xFF51AFD7ED558CCD)
     return np.asarray(mixed ^ (mixed >> np.uint64(33)))
@@ -77,8 +79,11 @@ def _bits(values: np.ndarray) -> np.ndarray:
     return np.asarray(bits ^ (bits >> np.uint64(32)))
 
 
-def _numbers(X: Any) -> np.ndarray:
-    """The inputs as an array of float64 (n, d), with a number for each text and date."""
+def rows_as_numbers(X: Any) -> np.ndarray:
+    """Return the inputs as float64 (n, d), with a number for each text and date.
+
+    Their `row_hash` is that of the inputs: for hashes of several seeds they are made once.
+    """
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return np.asarray(X, dtype=np.float64).reshape(X.shape[0], -1)
     known: dict[str, float] = {}
@@ -106,6 +111,8 @@ def _entries_as_numbers(values: Any, known: dict[str, float]) -> np.ndarray:
 
 def _number(value: Any, known: dict[str, float]) -> float:
     """A number as it is; else one made of the text that stands for the value."""
+    if isinstance(value, str) and value in known:
+        return known[value]
     if isinstance(value, Real | Decimal | np.bool_):
         return float(value)
     text = str(value)

@@ -161,7 +161,7 @@ class Spread(BaseEstimator):
         order = np.lexsort((w, row_hash(rows[0])))[:_MOST]
         Z, residuals, labels = (part[order] for part in rows)
         w, root = w[order], np.sqrt(w[order])[:, None]
-        bases = [basis * root for basis in _bases(Z, w)]
+        bases = [_Basis.of(basis * root) for basis in _bases(Z, w)]
         fits = [_explain(residuals * root, basis, w.sum()) for basis in bases]
         likelihood, error, _ = (np.concatenate(part) for part in zip(*fits, strict=True))
         smooth = float(error[likelihood >= likelihood.max() - _ADMITTED].max())
@@ -241,15 +241,27 @@ class _Explained(NamedTuple):
     unknown: np.ndarray
 
 
-def _explain(values: np.ndarray, basis: np.ndarray, n: float) -> _Explained:
-    """Fit processes with the covariance ``basis basis^T`` to values (m, k); a row sums to zero.
+class _Basis(NamedTuple):
+    """A basis B (m, .), the eigenvalues (r,) of B^T B that are not zero, and their vectors."""
+
+    functions: np.ndarray
+    eigenvalues: np.ndarray
+    vectors: np.ndarray
+
+    @classmethod
+    def of(cls, functions: np.ndarray) -> _Basis:
+        eigenvalues, vectors = np.linalg.eigh(functions.T @ functions)
+        seen = eigenvalues > 1e-10 * eigenvalues[-1]
+        return cls(functions, eigenvalues[seen], vectors[:, seen])
+
+
+def _explain(values: np.ndarray, basis: _Basis, n: float) -> _Explained:
+    """Fit processes with the covariance B B^T of a basis to values (m, k); a row sums to zero.
 
     The k columns share one covariance; `n` is the number of rows behind them.
     """
-    eigenvalues, vectors = np.linalg.eigh(basis.T @ basis)
-    seen = eigenvalues > 1e-10 * eigenvalues[-1]
-    eigenvalues = eigenvalues[seen]
-    squares = ((vectors[:, seen].T @ (basis.T @ values)) ** 2).sum(axis=1) / eigenvalues
+    functions, eigenvalues, vectors = basis
+    squares = ((vectors.T @ (functions.T @ values)) ** 2).sum(axis=1) / eigenvalues
     free = values.shape[1] - 1
     signal = _RATIOS[:, None] * eigenvalues * n / eigenvalues.sum()
     rest = (values**2).sum() - squares.sum()

@@ -170,7 +170,8 @@ def fit_temperature(
         p = np.exp(below * inverse_temperature(np.exp(log_t), shares))
         own = p[y, rows] / p.sum(axis=0)
         with np.errstate(divide="ignore"):
-            return float(-np.average(np.log((1 - u) * own + of_prior), weights=w))
+            logs = np.log((1 - u) * own + of_prior)
+        return float(-(logs if w is None else logs * w).sum() / total)
 
     best, lowest = _minimum(nll, *np.log(BOUNDS))
     # What the likelihood-ratio test of one parameter admits, in nats of a row.

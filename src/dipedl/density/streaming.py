@@ -133,24 +133,28 @@ class RowSample:
     ) -> Self:
         """Return the sample of n rows."""
         some = cls(keys, labels, np.ones(len(keys)), rows, most, each, share)
-        return some._distinct().split()[0]
+        return some.sample()
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def __add__(self, other: Self) -> Self:
         """Return the sample of the rows of both."""
-        return self.merge(other)[0]
+        return self._with(other).sample()
 
     def merge(self, other: Self) -> tuple[Self, Self]:
         """Return the sample of the rows of both, and the rows that are in it no more."""
+        both = self._with(other)
+        return both.sample(), both.sample(others=True)
+
+    def _with(self, other: Self) -> Self:
         mine, theirs = ((s.most, s.each, s.share, [*s.rows]) for s in (self, other))
         if mine != theirs:
             raise ValueError(
                 f"cannot merge samples that were drawn in two ways, {mine} and {theirs} (most, "
                 "each, share, parts): draw both in the same way"
             )
-        both = replace(
+        return replace(
             self,
             keys=np.concatenate([self.keys, other.keys]),
             labels=np.concatenate([self.labels, other.labels]),
@@ -159,14 +163,17 @@ class RowSample:
                 name: self.concatenate([self.rows[name], other.rows[name]]) for name in self.rows
             },
         )
-        return both._distinct().split()
 
-    def split(self) -> tuple[Self, Self]:
-        """Part distinct rows into those of the sample and the others."""
-        in_sample = (np.arange(len(self)) < self.most) & in_share(self.keys, self.share)
-        for label in np.unique(self.labels) if self.each else ():
-            in_sample[np.flatnonzero(self.labels == label)[: self.each]] = True
-        return self.take(np.flatnonzero(in_sample)), self.take(np.flatnonzero(~in_sample))
+    def sample(self, *, others: bool = False) -> Self:
+        """Return the rows of the sample by ascending key, copies counted; or the other rows."""
+        keys, first, which = np.unique(self.keys, return_index=True, return_inverse=True)
+        counts = np.bincount(which, self.counts, minlength=len(keys))
+        chosen = (np.arange(len(keys)) < self.most) & in_share(keys, self.share)
+        labels = self.labels[first]
+        for label in np.unique(labels) if self.each else ():
+            chosen[np.flatnonzero(labels == label)[: self.each]] = True
+        at = np.flatnonzero(chosen != others)
+        return replace(self.take(first[at]), counts=counts[at])
 
     def take(self, at: np.ndarray) -> Self:
         """Return some of the rows, by their places."""
@@ -174,12 +181,6 @@ class RowSample:
         return replace(
             self, keys=self.keys[at], labels=self.labels[at], counts=self.counts[at], rows=rows
         )
-
-    def _distinct(self) -> Self:
-        """Return the rows by ascending key, copies counted."""
-        keys, first, which = np.unique(self.keys, return_index=True, return_inverse=True)
-        counts = np.bincount(which, self.counts, minlength=len(keys))
-        return replace(self.take(first), keys=keys, counts=counts)
 
     @staticmethod
     def concatenate(parts: list[Any]) -> Any:

@@ -263,18 +263,19 @@ class CautionBudget(BaseNormalizer):
             return loss(1 / (1 + ratio / (1 + doubt)))
 
         average = partial(_average, weights=weights)
-        confidence = float(self.confidence)
         bare = loss(1 / (1 + ratio))
         full_loss = average(bare)
         share = price_unit(bare, loss(1.0), weights)
-        unit = average(share)
+        unit, allowed = average(share), self.budget * share
+        errors, total = float(special.ndtri(self.confidence)), weights.sum()
 
         def within(now: np.ndarray) -> bool:
+            cost = now - best - allowed
+            mean = high = average(cost)
+            if errors > 0:
+                high += errors * np.sqrt(average((cost - mean) ** 2) / total)
             # Rounding of a mean must not make free what is not, nor costly what is free.
-            cost = now - best - self.budget * share
-            mean = average(cost)
-            error = np.sqrt(average((cost - mean) ** 2) / weights.sum())
-            return bool(mean + special.ndtri(confidence) * error <= 1e-12 * unit)
+            return bool(high <= 1e-12 * unit)
 
         best, lowest, last = bare, full_loss, -np.inf
         self.exhausted_ = False

@@ -21,6 +21,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from ...calibration.crossfit import rows_as_numbers
 from ...classifier import DIPClassifier
 from ...density.ensemble import DensityEnsemble, find_fence
 from ...density.streaming import (
@@ -337,8 +338,9 @@ class Reading:
             # In two halves: as float64 the hash holds 53 bits of an integer.
             high = values // 2**32
             named = pd.DataFrame({"high": high, "low": values - high * 2**32})
-        labels = texts_of(pd.Series(batch.labels), ()).to_numpy()
-        drawn, held = (row_keys(named, labels, seed) for seed in (_DRAWN, KEY_SEED))
+        names, which = np.unique(batch.labels, return_inverse=True)
+        labels, rows = texts_of(pd.Series(names), ()).to_numpy()[which], rows_as_numbers(named)
+        drawn, held = (row_keys(rows, labels, seed) for seed in (_DRAWN, KEY_SEED))
         if self.group is None:
             return drawn, held, held
         groups = texts_of(batch.frame[self.group], ()).to_numpy()
@@ -417,7 +419,7 @@ class FirstResult:
             replace(s, labels=np.array([names[t] for t in s.labels.tolist()], dtype=str))
             for s in (self.drawn, self.held)
         )
-        return replace(self, counts=counts, drawn=drawn.split()[0], held=held)
+        return replace(self, counts=counts, drawn=drawn.sample(), held=held)
 
     @property
     def rule(self) -> HeldRule:
@@ -525,7 +527,7 @@ def _check_first(first: FirstResult, target: str, named: bool) -> None:
 def _reservoir(first: FirstResult) -> tuple[FrameSample, list[str]]:
     """The rows to fit on, and the classes of which they hold more than their share."""
     drawn = first.drawn
-    plain = np.arange(len(drawn)) < len(replace(drawn, each=0).split()[0])
+    plain = np.arange(len(drawn)) < len(replace(drawn, each=0).sample())
     free = ~first.rule(drawn.rows["held"])
     number = pd.Series(drawn.labels[free]).groupby(drawn.labels[free]).cumcount().to_numpy()
     kept = np.flatnonzero(free)[plain[free] | (number < _RARE)]

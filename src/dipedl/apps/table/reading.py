@@ -774,8 +774,9 @@ def join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     kinds = [{name: dtype.kind for name, dtype in frame.dtypes.items()} for frame in frames]
     mixed = {name for some in kinds for name in some if len({k.get(name) for k in kinds}) > 1}
     exact = {name for f in frames for name in mixed.intersection(f) if _is_large(f[name])}
-    exactly = [f.astype(dict.fromkeys(exact.intersection(f), object)) for f in frames]
-    return pd.concat(exactly, ignore_index=True)
+    if exact:
+        frames = [f.astype(dict.fromkeys(exact.intersection(f), object)) for f in frames]
+    return pd.concat(frames, ignore_index=True)
 
 
 def _is_large(values: pd.Series) -> bool:
