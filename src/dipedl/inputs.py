@@ -1459,6 +1459,11 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
         )
     bad = ~np.isfinite(Z)
     if bad.any():
+        numbers = as_numbers(X)
+        if numbers is not None and len(numbers) == len(Z):
+            # A finite row that overflows may be answered as unknown: others are named first.
+            own = bad & ~np.isfinite(numbers).reshape(len(Z), -1).all(axis=1, keepdims=True)
+            bad = own if own.any() else bad
         row, j = np.argwhere(bad)[0]
         got, remedy = ("NaN", _IMPUTE) if np.isnan(Z[row, j]) else (Z[row, j], CORRECT)
         # What is standardised column by column has the names of its columns.

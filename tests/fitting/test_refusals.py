@@ -7,11 +7,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -56,6 +58,27 @@ def test_a_row_that_is_not_finite_keeps_its_number(place, other):
     X[place] = np.nan
     with pytest.raises(ValueError, match=f"NaN at row {place}"):
         predict_by_halves(doubled([]), X, lambda: (np.array([-1.0]), None))
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(("entry", "got"), [(np.nan, "NaN"), (np.inf, "inf")])
+def test_a_finite_row_that_overflows_is_not_the_one_at_fault(form, entry, got):
+    X = np.random.default_rng(0).normal(size=(60, 2)) * 1e-3
+    model = DIPClassifier(density=GDADensity()).fit(form(X), np.arange(60) % 2)
+    X[0, 0], X[5, 1] = np.finfo(float).max, entry
+    with pytest.raises(ValueError, match=f"got {got} at row 5, column"):
+        model.predict_ood(form(X))
+    X[5, 1] = 0
+    assert model.predict_ood(form(X[:6])).tolist()[0] == -1
+
+
+def test_a_row_that_overflows_beside_one_that_is_imputed_is_unknown():
+    X = np.random.default_rng(0).normal(size=(60, 2)) * 1e-3
+    X[1, 1] = np.nan
+    imputed = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
+    model = DIPClassifier(imputed, GDADensity()).fit(X, np.arange(60) % 2)
+    X[0, 0] = np.finfo(float).max
+    assert model.predict_ood(X)[:2].tolist() == [-1, 1]
 
 
 def test_any_other_error_is_raised_at_once():
@@ -189,7 +212,6 @@ def test_one_number_among_texts_is_refused_with_its_row(of_zones):
 
 
 def test_codes_of_the_other_type_in_polars_and_in_an_array_are_refused(of_zones):
-    pl = pytest.importorskip("polars")
     X = pl.DataFrame({"zone": CARRIERS["float"].to_numpy(), "age": FRAME["age"].to_numpy()})
     with pytest.raises(ValueError, match="has numbers in column 'zone'") as e:
         of_zones["text"].predict_proba(X)
