@@ -475,6 +475,19 @@ class Score(BaseEstimator):
         return np.full((len(X),) * self.shape, self.value)
 
 
+class Changes(BaseEstimator):
+    """A part that gives a function of its rows."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def fit(self, X, y=None, sample_weight=None):
+        return self
+
+    def transform(self, X):
+        return self.how(np.asarray(X))
+
+
 class Upside(ZScore):
     """Falls as the score rises."""
 
@@ -704,6 +717,23 @@ FITS = [
     (fit(features=lambda X: X), TypeError, "features must be None, 'passthrough' or a transformer"),
     (fit(normalizer="zscore"), TypeError, "normalizer must have methods .*'zscore'"),
     (fit(normalizer=Upside()), ValueError, "normalizer Upside must be increasing, but z falls"),
+    (
+        fit(calibrator=Changes(lambda P: 2 * P)),
+        ValueError,
+        "rows of .*calibrator Changes must",
+    ),
+    (fit(calibrator=Changes(lambda P: P * np.nan)), ValueError, "calibrator Changes .* got nan"),
+    (
+        fit(calibrator=Changes(lambda P: P[:, :2])),
+        ValueError,
+        r"calibrator.*got \(150, 2\)",
+    ),
+    (fit(calibrator=Changes(lambda P: P[:5])), ValueError, r"calibrator.*\(150, 3\), got \(5, 3\)"),
+    (
+        fit(features=Changes(lambda Z: Z[1:])),
+        ValueError,
+        "features must give a row .*got 149",
+    ),
     # classifiers
     (fit(estimator="rf"), TypeError, "estimator must be a classifier object, got 'rf'"),
     (fit(estimator=LinearSVC()), TypeError, "estimator must have a method predict_proba.*Calibrat"),

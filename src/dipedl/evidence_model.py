@@ -54,7 +54,14 @@ from .inputs import (
     one_thread,
     refuse_infinity,
 )
-from .maths.arrays import Array, check_number, check_positive_number, check_rate, is_missing
+from .maths.arrays import (
+    Array,
+    check_number,
+    check_positive_number,
+    check_proba,
+    check_rate,
+    is_missing,
+)
 from .maths.seeds import check_seed, seed
 from .writing.finding import Finding
 from .writing.progress import Stopwatch
@@ -735,7 +742,10 @@ def fit_calibrator(calibrator: Any, held_out: HeldOut, n: float) -> Any:
         return None
     copy = Temperature() if calibrator is None else clone(calibrator, safe=False)
     extra: dict[str, Any] = {"n": n} if has_fit_parameter(copy, "n") else {}
-    return copy.fit(held_out.proba, held_out.labels, held_out.weights, **extra)
+    copy.fit(held_out.proba, held_out.labels, held_out.weights, **extra)
+    name = f"transform of the calibrator {type(copy).__name__}"
+    check_proba(name, copy.transform(held_out.proba), *held_out.proba.shape)
+    return copy
 
 
 def fit_normalizer(

@@ -1437,7 +1437,7 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
             "pass X.toarray() or features=TruncatedSVD(50)"
         )
     if np.iscomplexobj(Z):
-        raise ValueError(f"Complex data not supported\n{Z}\n")
+        raise ValueError("Complex data not supported: features of X must be real numbers")
     try:
         Z = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -1451,6 +1451,11 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
         ) from error
     if Z.ndim != 2:
         raise ValueError(f"features of X must have shape (n, p), got {Z.shape}. Reshape your data")
+    if len(Z) != X.shape[0]:
+        raise ValueError(
+            f"features must give a row for each of the {X.shape[0]} rows of X, got {len(Z)}: a "
+            "transformer may drop none; drop rows of X and y before fit"
+        )
     if len(Z) == 0 or Z.shape[1] == 0:
         raise ValueError(
             f"X must give {len(Z)} sample(s) and {Z.shape[1]} feature(s) (shape={Z.shape}) "
@@ -1460,7 +1465,7 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
     bad = ~np.isfinite(Z)
     if bad.any():
         numbers = as_numbers(X)
-        if numbers is not None and len(numbers) == len(Z):
+        if numbers is not None:
             # A finite row that overflows may be answered as unknown: others are named first.
             own = bad & ~np.isfinite(numbers).reshape(len(Z), -1).all(axis=1, keepdims=True)
             bad = own if own.any() else bad
