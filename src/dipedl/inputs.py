@@ -184,7 +184,7 @@ def validate_rows(X: Any) -> Any:
         if any(texts):
             return np.asarray(X, dtype=object)
     # Tensors of PyTorch too: what takes rows one by one knows arrays and tables.
-    X = X if isinstance(X, np.ndarray) or is_frame(X) else np.asarray(X)
+    X = X if isinstance(X, np.ndarray) or is_frame(X) else _as_array(X)
     if isinstance(X, np.ndarray) and X.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: X must hold real numbers, got {X.dtype}; give X.real and "
@@ -200,6 +200,15 @@ def validate_rows(X: Any) -> Any:
             f"X is empty, shape {X.shape}: 0 sample(s) while a minimum of 1 is required"
         )
     return X
+
+
+def _as_array(rows: Any) -> np.ndarray:
+    """Return rows as an array; of objects where NumPy would make texts of numbers beside texts."""
+    array = np.asarray(rows)
+    if array.dtype.kind != "U":
+        return array
+    objects = np.asarray(rows, dtype=object)
+    return array if all(isinstance(v, str) for v in objects.ravel().tolist()) else objects
 
 
 def check_column_names(X: Any) -> None:

@@ -252,6 +252,22 @@ def test_a_gap_that_numpy_made_text_is_a_gap_in_calibration_rows():
     )
 
 
+@pytest.mark.parametrize("gap", [None, np.nan])
+def test_rows_in_a_list_keep_the_types_of_their_entries(gap):
+    """NumPy makes texts of numbers beside texts, and "nan" of a gap."""
+    rows = [[str(zone), float(age)] for zone, age in zip(ZONE, FRAME["age"], strict=True)]
+    rows[3][0] = rows[7][1] = gap
+    encoded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), [0]), (SimpleImputer(), [1])
+    )
+    model = DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity())
+    of_list, of_array = (clone(model).fit(X, Y) for X in (rows, np.array(rows, dtype=object)))
+    expected = of_array.predict_proba(np.array(rows, dtype=object))
+    for fitted in (of_list, of_array):
+        np.testing.assert_array_equal(fitted.predict_proba(rows), expected)
+    assert of_list.evidence_.columns_[1].kind == "number"
+
+
 def test_text_for_a_model_of_numbers_is_named():
     detector = OODDetector(DIPClassifier(density=GDADensity())).fit(FRAME[["age"]].to_numpy())
     with pytest.raises(ValueError, match="has text or categories in column 'x0', and fit had num"):
