@@ -222,6 +222,41 @@ MUTANTS = [
         "tests/fitting/test_own_steps.py::test_a_fold_of_fewer_columns_than_all_rows_is_fitted",
     ),
     Mutant(
+        "calibration rows of other types than in the fit are taken",
+        "src/dipedl/inputs.py",
+        "X, y = validate_inputs(model, calibration[0], inputs), calibration[1]",
+        "X, y = validate_inputs(model, calibration[0]), calibration[1]",
+        "tests/fitting/test_refusals.py::test_calibration_rows_of_the_other_type_are_refused",
+    ),
+    Mutant(
+        "a wrong setting is refused when all is fitted",
+        "src/dipedl/classifier.py",
+        "evidence.check_parameters()\n",
+        "pass\n",
+        "tests/test_inputs.py::test_no_classifier_is_fitted_before_a_wrong_setting_is_refused",
+    ),
+    Mutant(
+        "numbers beside texts in a list are texts",
+        "src/dipedl/inputs.py",
+        'if array.dtype.kind != "U":',
+        "if True:",
+        "tests/fitting/test_refusals.py::test_rows_in_a_list_keep_the_types_of_their_entries",
+    ),
+    Mutant(
+        "a finite row that overflows is named for one that misses a number",
+        "src/dipedl/inputs.py",
+        "bad = own if own.any() else bad",
+        "pass",
+        "tests/fitting/test_refusals.py::test_a_finite_row_that_overflows_is_not_the_one_at_fault",
+    ),
+    Mutant(
+        "scores that differ by rounding alone are ranked",
+        "src/dipedl/evidence/normalizers.py",
+        "return scale > 1e-12 * max(1.0, abs(location))",
+        "return scale > 0",
+        "tests/calibration/test_folds.py::test_rows_of_a_full_factorial_design_are_all_alike",
+    ),
+    Mutant(
         "NaN passes for a number that overflows",
         "src/dipedl/evidence_model.py",
         "if overflow and not _finite(X, inputs):",
@@ -483,8 +518,8 @@ MUTANTS = [
     Mutant(
         "confidence without the error of the mean",
         "src/dipedl/evidence/caution_budget.py",
-        "special.ndtri(confidence) * error",
-        "0.0 * error",
+        "errors * np.sqrt(average((cost - mean) ** 2) / total)",
+        "0.0",
         "tests/evidence/test_caution_budget.py::test_the_stated_confidence_is_that_of_keeping_the_budget_on_new_rows",
     ),
     Mutant(

@@ -197,9 +197,8 @@ class HeldOut:
         return replace(self, proba=proba, bare_proba=None)
 
     def sort(self) -> HeldOut:
-        """Return the rows of positive weight, by ascending score."""
-        rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights > 0)
-        rows = rows[np.argsort(self.scores[rows], kind="stable")]
+        """Return the rows by ascending score."""
+        rows = np.argsort(self.scores, kind="stable")
         arrays: dict[str, Any] = {
             name: v[rows] for name, v in vars(self).items() if isinstance(v, np.ndarray)
         }

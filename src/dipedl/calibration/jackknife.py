@@ -47,8 +47,7 @@ class Jackknife:
     ) -> None:
         self._counts = np.ones(len(Z)) if w is None else w
         # Copies of a row count once; in an order that depends on what rows hold.
-        some = np.unique(row_hash(X), return_index=True)[1]
-        some = some[self._counts[some] > 0][:_AMONG]
+        some = np.unique(row_hash(X), return_index=True)[1][:_AMONG]
         rows = some[:_ROWS]
         self._weights = self._counts[rows]
         neighbors = NearestNeighbors(n_neighbors=min(2, len(some))).fit(Z[some])
