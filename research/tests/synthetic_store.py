@@ -25,7 +25,7 @@ def write_synthetic_store(
     methods: Iterable[str] = ("dip-edl", "edl", "max-softmax"),
     seeds: Iterable[int] = (10, 20),
     ood: Iterable[str] = ("kmnist", "omniglot", "omniglot_inverted"),
-    n_resamples: int = 8,
+    n_resamples: int = 2,
     shifted: Iterable[str] = (),
     classes: int = 10,
     dataset: str | None = None,

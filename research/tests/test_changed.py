@@ -12,7 +12,11 @@ from dipedl_bench.tables.provenance import DEFAULT_CHANGED
 
 ROOT = Path(__file__).parent.parent / "results" / "bench"
 SUITES = ("mnist", "cifar10", "cifar10-resnet", "spectra", "defaults", "second-order")
-ROWS = [row for suite in SUITES for row in load_rows(suite, out=ROOT)]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return [row for suite in SUITES for row in load_rows(suite, out=ROOT)]
 
 
 def today(row):
@@ -22,22 +26,22 @@ def today(row):
     return part
 
 
-def test_published_rows_keep_their_configuration_and_its_hash():
-    assert all(config_hash(row["config"]) == row["config_hash"] for row in ROWS)
+def test_published_rows_keep_their_configuration_and_its_hash(rows):
+    assert all(config_hash(row["config"]) == row["config_hash"] for row in rows)
 
 
-def test_a_run_of_today_would_make_the_published_rows_and_no_others():
+def test_a_run_of_today_would_make_the_published_rows_and_no_others(rows):
     def place(row):
         names = ("suite", "profile", "dataset", "classifier", "method")
         return tuple(row.get(name) for name in names)
 
     by_plan = {}
-    for row in ROWS:
+    for row in rows:
         by_plan.setdefault((row["suite"], row["profile"]), []).append(row)
-    for (suite, profile), rows in by_plan.items():
+    for (suite, profile), of_plan in by_plan.items():
         cells = plan(load_suite(suite), profile, f"{suite}.toml")
         heads = {place(head): head for cell in cells for head in cell.heads}
-        other = [r for r in rows if heads[place(r)]["config_hash"] != r["config_hash"]]
+        other = [r for r in of_plan if heads[place(r)]["config_hash"] != r["config_hash"]]
         # rows older than today's default say which prior they have, and no other change
         for row in other:
             assert row["time"] < DEFAULT_CHANGED, place(row)
@@ -52,8 +56,8 @@ PRIOR_CHANGES = (
 )
 
 
-def test_each_changed_setting_is_told_once_in_the_words_of_a_suite():
-    row = next(row for row in ROWS if row["method"] == "dip-edl" and row["suite"] == "cifar10")
+def test_each_changed_setting_is_told_once_in_the_words_of_a_suite(rows):
+    row = next(row for row in rows if row["method"] == "dip-edl" and row["suite"] == "cifar10")
     old, new = row["config"], today(row).config
     assert changes(old, new) == []
     for part in (new["below"]["classifier"], new["below"]["density"]["below"]["classifier"]):

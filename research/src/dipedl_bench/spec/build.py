@@ -99,7 +99,7 @@ def build(
             "uncertainty(features, logits) too"
         )
     make = getattr(make, preset) if preset else make
-    known = [key for key in inspect.signature(make).parameters if key != "self"]
+    known = [key for key in _parameters(make) if key != "self"]
     for key in arguments:
         if key not in known:
             raise ValueError(
@@ -255,10 +255,19 @@ def find_settings(name: str, value: Any) -> Iterator[Any]:
 
 def accepts(function: Any, argument: str) -> bool:
     """Return whether a function takes an argument of this name."""
-    return argument in inspect.signature(function).parameters
+    return argument in _parameters(function)
 
 
 def requires(function: Any, argument: str) -> bool:
     """Return whether a function takes an argument of this name, and has no default for it."""
-    parameter = inspect.signature(function).parameters.get(argument)
+    parameter = _parameters(function).get(argument)
     return parameter is not None and parameter.default is inspect.Parameter.empty
+
+
+def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function or a class; of a class a plan asks again and again."""
+    read = _of_class if isinstance(function, type) else inspect.signature
+    return read(function).parameters
+
+
+_of_class = cache(inspect.signature)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from dipedl.baselines import MaxSoftmax
 _ARGUMENTS = {"features", "logits", "labels"}
 
 
+@cache
 def is_score(made: Any) -> bool:
     """Return whether a class is a score of features and logits: its ``fit`` takes these."""
     fit = getattr(made, "fit", None)

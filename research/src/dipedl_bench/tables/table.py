@@ -156,9 +156,10 @@ def estimate(values: Sequence[float], intervals: Sequence[Interval] = (), **more
     `more` are other fields of it.
     """
     data = np.asarray(values, dtype=np.float64)
-    mean, n = float(data.mean()), len(data)
+    n = len(data)
+    mean = float(data.sum()) / n
     # An nll is infinite where a true class got probability zero; it has no spread then.
-    sd = float(data.std()) if math.isfinite(mean) else np.nan
+    sd = math.sqrt(float(((data - mean) ** 2).sum()) / n) if math.isfinite(mean) else np.nan
     if n > 1 and math.isfinite(mean):
         half = float(special.stdtrit(n - 1, 0.975)) * sd / math.sqrt(n - 1)
         more["ci95_seeds"] = mean - half, mean + half
