@@ -17,7 +17,7 @@ from dipedl.metrics import brier_score
 from dipedl_bench import read_rows
 from dipedl_bench.results.metrics import ood_brier
 
-METHODS = ("edl-published", "r-edl", "re-edl", "daedl")
+METHODS = ("edl-published", "r-edl", "re-edl", "daedl", "postnet")
 PRIORS = (0.1, 0.3, 0.6, 1.0, 3.0, 10.0)
 Run = Mapping[str, Mapping[str, np.ndarray]]
 
