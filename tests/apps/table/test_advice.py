@@ -46,6 +46,31 @@ def test_rows_of_the_fit_are_noticed(kept, tmp_path, known, told):
     assert ("The fit was given" in next_steps(found)[0]) == told
 
 
+def test_chance_in_few_rows_is_no_mistake_of_the_model(kept, tmp_path):
+    """Classes drawn by the answers themselves are what these say, though their ECE is not 0."""
+    model, found = read_model(kept / "model.dipedl"), []
+    p = model.classifier.predict_proba(passengers(60, seed=7))[:, 1]
+    for seed in (0, 1, 2):
+        yes = np.random.default_rng(seed).random(60) < p
+        for table in (yes, p < 0.5):
+            rows = passengers(60, seed=7).assign(survived=np.where(table, "yes", "no"))
+            rows.to_csv(tmp_path / "rows.csv", index=False)
+            one = evaluate.evaluate(model, open_table(tmp_path / "rows.csv"))
+            found.append(any("confidence is off" in step for step in next_steps(one)))
+    assert found == [False, True] * 3
+
+
+def test_one_flagged_row_in_a_few_is_no_change(kept, tmp_path):
+    model, rows = read_model(kept / "model.dipedl"), passengers(5, seed=3)
+    for flagged, told in ((1, False), (4, True)):
+        rows.assign(fare=np.where(np.arange(5) < flagged, 1e4, rows.fare)).to_csv(
+            tmp_path / "rows.csv", index=False
+        )
+        found = evaluate.evaluate(model, open_table(tmp_path / "rows.csv"))
+        assert found.test.answers.flagged.sum() == flagged
+        assert any("differ from those of the fit" in step for step in next_steps(found)) == told
+
+
 @pytest.mark.parametrize("n", sample_of([3, 60], 0))
 def test_a_page_of_few_rows_has_its_curves(kept, tmp_path, n):
     passengers(n, seed=11).to_csv(tmp_path / "few.csv", index=False)

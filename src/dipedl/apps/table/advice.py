@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from scipy.stats import binom
+
 from ...explanation import Diagnosis
-from .evaluate import Evaluation
+from .evaluate import RATE, Evaluation
 
 ERRORS = "To find likely errors, rank rows by {ranking}."
 #: How errors rank, by the name in the numbers of a finding.
@@ -66,13 +68,14 @@ def _seen(found: Evaluation) -> Iterator[str]:
 
 def _drift(found: Evaluation) -> Iterator[str]:
     changed = [d.usual.name for d in found.drifts if d.changed]
-    flagged = found.test.answers.flagged.mean()
+    flagged, rate = found.test.answers.flagged, false_alarm_rate(found)
+    many = binom.sf(flagged.sum() - 1, len(flagged), rate) < RATE
     columns = f" Look first at: {', '.join(changed[:5])}." if changed else ""
     monitor = found.drift
     differs = monitor is not None and (monitor.alarm or (monitor.window and monitor.window.differs))
-    if differs or flagged > _MANY * false_alarm_rate(found):
+    if differs or (many and flagged.mean() > _MANY * rate):
         yield (
-            f"The rows differ from those of the fit: {flagged:.1%} are flagged.{columns} "
+            f"The rows differ from those of the fit: {flagged.mean():.1%} are flagged.{columns} "
             "If they are mistakes, mend their source; if the world changed, fit again with such "
             "rows."
         )
@@ -92,8 +95,9 @@ def _mistakes(found: Evaluation) -> Iterator[str]:
     if found.strange:
         named = ", ".join(f"{name} ({n:,})" for name, n in found.strange.items())
         yield f"Classes that the model does not know: {named}. Fit again with rows of them."
-    if found.scores and found.scores["ece"] > _MISCALIBRATED:
-        yield _calibration(found.scores)
+    scores = found.scores
+    if scores and scores["ece"] > max(_MISCALIBRATED, scores["ece_by_chance"]):
+        yield _calibration(scores)
     rare = [line.name for line in found.classes if line.found < _RARELY_FOUND]
     if rare:
         yield (

@@ -29,8 +29,9 @@ from .table_model import TableModel
 from .watch import start_monitor
 
 _EXAMPLES, _COLUMNS, _WIDTH, _MOST_NEW = 6, 8, 40, 3
-#: Of false alarms of the monitor.
-_RATE = 0.01
+#: Of false alarms of the monitor, and of advice that chance alone gives.
+RATE = 0.01
+_DRAWS = 200
 
 
 @dataclass(frozen=True)
@@ -254,12 +255,21 @@ def _scores(truth: np.ndarray, proba: np.ndarray, side: ScoredTable) -> dict[str
         "accuracy": accuracy(y, P),
         "brier": brier_score(y, P),
         "ece": ece(y, P),
+        "ece_by_chance": _ece_by_chance(P),
         "classifier_ece": ece(y, side.bare[known]),
         "aurc": aurc(P.argmax(axis=1) == y, 1 - P.max(axis=1)),
         "confidence": P.max(axis=1).mean(),
         "flagged": side.answers.flagged.mean(),
     }
     return {name: float(value) for name, value in numbers.items()}
+
+
+def _ece_by_chance(proba: np.ndarray) -> float:
+    """Return the ECE that rows (n, k) exceed once in 100 if they are right as often as they say."""
+    rng, answers, confidence = np.random.default_rng(0), proba.argmax(axis=1), proba.max(axis=1)
+    wrong = (rng.random(len(proba)) >= confidence for _ in range(_DRAWS))
+    drawn = [ece((answers + one) % proba.shape[1], proba) for one in wrong]
+    return float(np.quantile(drawn, 1 - RATE))
 
 
 def _trust_groups(
@@ -319,7 +329,7 @@ def _drift(
     """Return what a monitor says of the rows, and the inputs, those that differ most first."""
     report = None
     if len(model.classifier.held_out_rows().scores) >= FEWEST_ROWS:
-        monitor = start_monitor(model, None, _RATE, window=1)
+        monitor = start_monitor(model, None, RATE, window=1)
         report = monitor.update_answers(side.answers, side.X)
     changed = dict(report.window.changed) if report and report.window else {}
     found = []
