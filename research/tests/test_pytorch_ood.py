@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-pytest.importorskip("pytorch_ood")
+try:
+    import pytorch_ood  # noqa: F401
+except (ImportError, RuntimeError) as error:  # the latter of a torchvision for another torch
+    pytest.skip(f"pytorch_ood: {error}", allow_module_level=True)
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import post_hoc_scores
