@@ -801,6 +801,16 @@ def test_it_is_refused_by_name(call, error, message):
         ("fuse", {"density": DensitySelector(fuse=1)}),
         ("margin", {"density": density.FusedDensity(margin=-1)}),
         ("candidates", {"density": density.FusedDensity([])}),
+        ("covariance_type", {"density": GaussianDensity("tied")}),
+        ("shrinkage", {"density": GaussianDensity(shrinkage=2)}),
+        ("covariance_type", {"density": GDADensity("spherical")}),
+        ("shrinkage", {"density": GDADensity(shrinkage=(0.1, 2.0, 0.1))}),
+        ("shrinkage", {"density": density.MahalanobisDensity(shrinkage="much")}),
+        ("class_weights", {"density": GDADensity(class_weights="prior")}),
+        ("n_neighbors", {"density": density.KNNDensity(0)}),
+        ("max_rows", {"density": density.KNNDensity(max_rows=5)}),
+        ("bandwidth", {"density": density.KernelDensity("normal")}),
+        ("n_components", {"density": density.GaussianMixtureDensity(0)}),
     ],
 )
 def test_no_classifier_is_fitted_before_a_wrong_setting_is_refused(name, setting):

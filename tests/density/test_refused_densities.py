@@ -63,9 +63,10 @@ PARAMETERS = [
         for value in (0.0, -1, float("nan"))
     ),
     *(
-        (KNNDensity(k), ValueError, rf"n_neighbors must lie in 1\.\.n_samples = 60, got {k}")
-        for k in (0, -1, 61)
+        (KNNDensity(k), ValueError, f"n_neighbors must be an integer >= 1, got {k}")
+        for k in (0, -1)
     ),
+    (KNNDensity(61), ValueError, r"n_neighbors must lie in 1\.\.n_samples = 60, got 61"),
     (KNNDensity(max_rows=5), ValueError, "max_rows must be None or at least n_neighbors = 10"),
     (GaussianMixtureDensity(61), ValueError, "n_components must not exceed n_samples = 60, got 61"),
     (BlockSumDensity([3, 2]), ValueError, r"add up to the 4 columns of X, got 5: \[3, 2\]"),

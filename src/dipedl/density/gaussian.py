@@ -32,6 +32,7 @@ from ..gaussians.moments import (
     Shrinkage,
     add_moments,
     align_classes,
+    check_shrinkage,
     class_moments,
     class_shrinkages,
     mean_variance,
@@ -115,6 +116,11 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         self.covariance_type = covariance_type
         self.shrinkage = shrinkage
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_choice("covariance_type", self.covariance_type, _DIAGONAL)
+        check_shrinkage(self.shrinkage)
+
     @atomic
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
@@ -195,8 +201,7 @@ class GaussianDensity(LogDensityMixin, BaseEstimator):
         return rank(self.moments_)
 
     def _moments_of(self, X: np.ndarray, weights: np.ndarray | None) -> Moments:
-        if self.covariance_type not in tuple(_DIAGONAL):
-            check_choice("covariance_type", self.covariance_type, _DIAGONAL)
+        self.check_parameters()
         diagonal, higher = _DIAGONAL[self.covariance_type], self.shrinkage == LEDOIT_WOLF
         return Moments.of(X, weights, diagonal=diagonal, higher=higher)
 
@@ -229,6 +234,18 @@ class ClassConditionalGaussians(BaseEstimator):
     covariance_type: str
     shrinkage: Shrinkage | tuple[float, ...]
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        if isinstance(self.shrinkage, np.ndarray | list):
+            raise TypeError(
+                f"shrinkage of each class must be a tuple, got {self.shrinkage!r}; give "
+                "tuple(shrinkage)"
+            )
+        for one in self.shrinkage if isinstance(self.shrinkage, tuple) else (self.shrinkage,):
+            check_shrinkage(one)
+        for name, allowed in _ALLOWED.items():
+            check_choice(name, getattr(self, name, allowed[0]), allowed)
+
     @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit on features X (n, p), labels y (n,); `sample_weight` (n,) counts rows that often.
@@ -239,7 +256,7 @@ class ClassConditionalGaussians(BaseEstimator):
 
     def fit_checked(self, Z: np.ndarray, y: Any, w: np.ndarray | None) -> Self:
         """Fit on features Z (n, p), labels and weights (n,) that were checked before."""
-        self._check_parameters(y)
+        self._check_fit(y)
         classes = np.unique(y if w is None else y[w > 0])
         self._set_moments(classes, self._moments_of(Z, y, w, classes))
         self.factors_  # noqa: B018  refuses a singular covariance
@@ -262,7 +279,7 @@ class ClassConditionalGaussians(BaseEstimator):
             Counts each row that often.
         """
         first = not hasattr(self, "moments_")
-        self._check_parameters(y)
+        self._check_fit(y)
         X, y, weights = check_training_rows(self, X, y, sample_weight, reset=first)
         known = np.unique(y if classes is None else classes) if first else self.classes_
         if classes is not None and not np.array_equal(np.unique(classes), known):
@@ -329,15 +346,8 @@ class ClassConditionalGaussians(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _check_parameters(self, y: Any) -> None:
-        if isinstance(self.shrinkage, np.ndarray | list):
-            raise TypeError(
-                f"shrinkage of each class must be a tuple, got {self.shrinkage!r}; give "
-                "tuple(shrinkage)"
-            )
-        for name, allowed in _ALLOWED.items():
-            if getattr(self, name, allowed[0]) not in allowed:
-                check_choice(name, getattr(self, name), allowed)
+    def _check_fit(self, y: Any) -> None:
+        self.check_parameters()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "

@@ -73,14 +73,8 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
     def __init__(self, bandwidth: str | float = "scott") -> None:
         self.bandwidth = bandwidth
 
-    @atomic
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
-        X = validate_fit_features(self, X)
-        weights = check_weights(sample_weight, X)
-        if weights is not None:
-            X, weights = X[weights > 0], weights[weights > 0]
-        n = float(len(X) if weights is None else weights.sum())
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
         h = self.bandwidth
         if isinstance(h, str) and h not in _RULES:
             raise ValueError(
@@ -88,6 +82,16 @@ class KernelDensity(LogDensityMixin, BaseEstimator):
             )
         if not isinstance(h, str):
             check_positive_number("bandwidth", h)
+
+    @atomic
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit on features X (n, p); y is ignored; `sample_weight` (n,) counts rows that often."""
+        X = validate_fit_features(self, X)
+        weights = check_weights(sample_weight, X)
+        if weights is not None:
+            X, weights = X[weights > 0], weights[weights > 0]
+        self.check_parameters()
+        n, h = float(len(X) if weights is None else weights.sum()), self.bandwidth
         self.bandwidth_ = _RULES[h](n, X.shape[1]) if isinstance(h, str) else float(h)
         self.scaler_ = fit_standard_scaler(X, weights)
         self.rows_ = np.asarray(self.scaler_.transform(X))

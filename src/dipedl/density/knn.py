@@ -111,6 +111,12 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
     max_rows: int | None = None
     random_state: Any = None
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        k, size = check_integer("n_neighbors", self.n_neighbors), self.max_rows
+        if size is not None and check_integer("max_rows", size) < k:
+            raise ValueError(f"max_rows must be None or at least n_neighbors = {k}, got {size!r}")
+
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on features X (n, p), n >= n_neighbors; labels y (n,) only share out `max_rows`.
@@ -127,14 +133,10 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
 
     def fit_checked(self, Z: np.ndarray, y: Any, w: Any = None) -> Self:
         """Fit on features Z (n, p) and labels (n,) or None that were checked before; no weights."""
-        n, k, size = len(Z), self.n_neighbors, self.max_rows
-        for name, value in (("n_neighbors", k), ("max_rows", k if size is None else size)):
-            if type(value) is not int:
-                check_integer(name, value)
-        if not 1 <= k <= n:
+        self.check_parameters()
+        n, k = len(Z), self.n_neighbors
+        if k > n:
             raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {k!r}")
-        if size is not None and size < k:
-            raise ValueError(f"max_rows must be None or at least n_neighbors = {k}, got {size!r}")
         self.row_numbers_ = self._draw(Z, y)
         # A ball that holds k of n rows holds k m / n of m drawn; one alone is too noisy.
         self.n_neighbors_ = max(min(2, k), round(k * (len(self.row_numbers_) / n)))

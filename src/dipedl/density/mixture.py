@@ -67,11 +67,15 @@ class GaussianMixtureDensity(LogDensityMixin, BaseEstimator):
     n_init: int = 1
     random_state: Any = None
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a setting that no fit can take."""
+        check_integer("n_components", self.n_components)
+
     @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on features X (n, p) with n >= n_components; `y` is ignored."""
         X = validate_fit_features(self, X, ensure_min_samples=2)
-        check_integer("n_components", self.n_components)
+        self.check_parameters()
         if len(X) < self.n_components:
             raise ValueError(
                 f"n_components must not exceed n_samples = {len(X)}, got {self.n_components}"

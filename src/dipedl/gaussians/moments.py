@@ -393,6 +393,18 @@ _ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
 }
 
 
+def check_shrinkage(shrinkage: Any) -> None:
+    """Raise ValueError or TypeError unless it is None, a number in [0, 1] or a known estimate."""
+    if isinstance(shrinkage, str):
+        if shrinkage not in _ESTIMATED:
+            raise ValueError(
+                f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
+                f"got {shrinkage!r}"
+            )
+    elif shrinkage is not None:
+        check_number("shrinkage", shrinkage, "in [0, 1]", lambda x: 0 <= x <= 1)
+
+
 def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
     """Return the intensity in [0, 1] of the shrinkage towards ``trace / p`` times the identity.
 
@@ -403,14 +415,7 @@ def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
     """
     if shrinkage is None:
         return 0.0
-    if type(shrinkage) is float and 0 <= shrinkage <= 1:  # as settled by another fit
-        return shrinkage
     if isinstance(shrinkage, str):
-        if shrinkage not in _ESTIMATED:
-            raise ValueError(
-                f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
-                f"got {shrinkage!r}"
-            )
         level = mean_variance(moments)
         if not np.isfinite(level):
             raise ValueError("the covariance of the features overflows; rescale the features")
@@ -418,7 +423,7 @@ def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
             return 0.0
         # Relative to its own level a covariance can be squared in any unit.
         return _ESTIMATED[shrinkage](moments, level) if level > 0 else 1.0
-    return check_number("shrinkage", shrinkage, "in [0, 1]", lambda x: 0 <= x <= 1)
+    return float(shrinkage)
 
 
 def mean_variance(moments: Moments) -> float:
