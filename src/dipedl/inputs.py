@@ -208,7 +208,11 @@ def _as_array(rows: Any) -> np.ndarray:
     if array.dtype.kind != "U":
         return array
     objects = np.asarray(rows, dtype=object)
-    return array if all(isinstance(v, str) for v in objects.ravel().tolist()) else objects
+    return (
+        array
+        if all(isinstance(v, str) for v in objects.ravel().tolist())
+        else _plain_objects(objects)
+    )
 
 
 def check_column_names(X: Any) -> None:
@@ -232,12 +236,13 @@ def from_arrow(X: Any) -> Any:
 def _missing_as_nan(X: Any) -> Any:
     """Return X with NaN for pandas.NA and dense columns, as most libraries need.
 
-    Columns of a DataFrame of pandas with gaps become float64 if they are numbers or booleans of its
-    nullable or Arrow types, and objects if they are text. Decimals of Arrow become float64, and
-    sparse columns dense: scikit-learn would take a frame of nothing else for a sparse matrix.
+    Texts of NumPy among objects become those of Python, as cards and errors show them. Columns of a
+    DataFrame of pandas with gaps become float64 if they are numbers or booleans of its nullable or
+    Arrow types, and objects if they are text. Decimals of Arrow become float64, and sparse columns
+    dense: scikit-learn would take a frame of nothing else for a sparse matrix.
     """
     if isinstance(X, np.ndarray):
-        return _objects_with_nan(X) if X.dtype.kind == "O" else X
+        return _plain_objects(X) if X.dtype.kind == "O" else X
     if not is_pandas(X):
         return X
     # Numbers of NumPy have NaN already, and most columns are such.
@@ -251,7 +256,7 @@ def _column_with_nan(values: Any) -> np.ndarray | None:
     """Return a column of pandas as a dense array with NaN for gaps; None if it needs no change."""
     if isinstance(values.dtype, np.dtype):
         plain = values.to_numpy() if values.dtype.kind == "O" else None
-        changed = None if plain is None else _objects_with_nan(plain)
+        changed = None if plain is None else _plain_objects(plain)
         return None if changed is plain else changed
     if hasattr(values, "sparse"):
         return np.asarray(values.sparse.to_dense())
@@ -263,11 +268,14 @@ def _column_with_nan(values: Any) -> np.ndarray | None:
     return np.asarray(values.to_numpy(dtype=object if text else np.float64, na_value=np.nan))
 
 
-def _objects_with_nan(values: np.ndarray) -> np.ndarray:
-    """Return an array of objects with NaN for pandas.NA; the same array if it has none."""
-    pandas = dependencies.get_pandas()
-    gaps = [] if pandas is None else [v is pandas.NA for v in values.ravel().tolist()]
-    return np.where(np.reshape(gaps, values.shape), np.nan, values) if any(gaps) else values
+def _plain_objects(values: np.ndarray) -> np.ndarray:
+    """Return objects with NaN for pandas.NA and str for NumPy's texts; the same without these."""
+    entries, pandas = values.ravel().tolist(), dependencies.get_pandas()
+    gap = None if pandas is None else type(pandas.NA)
+    if {gap, np.str_}.isdisjoint(map(type, entries)):
+        return values
+    plain = [np.nan if type(v) is gap else str(v) if type(v) is np.str_ else v for v in entries]
+    return np.fromiter(plain, dtype=object, count=len(plain)).reshape(values.shape)
 
 
 def validate_fit_inputs(model: Any, X: Any) -> Any:

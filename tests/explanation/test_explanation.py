@@ -353,6 +353,15 @@ def test_levels_are_told_with_their_shares(people, name):
     assert f"owner = {owner[0]['value']!r}" in str(card)
 
 
+@pytest.mark.parametrize("form", [lambda rows: np.array(rows, dtype=object), list])
+def test_texts_of_numpy_among_objects_are_told_as_texts(rng, form):
+    rows = [[np.str_(rng.choice(["a", "b"])), float(i)] for i in range(60)]
+    encoded = ColumnTransformer([("level", OneHotEncoder(handle_unknown="ignore"), [0])])
+    model = DIPClassifier(make_pipeline(encoded, LogisticRegression()), GDADensity())
+    (card,) = model.fit(form(rows), np.arange(60) % 2).explain(form([[np.str_("c"), 1.0]]))
+    assert card.news == ("x0 = 'c'",) and "np." not in str(card)
+
+
 def many_levels(n, seed, month=(1, 4)):
     """Rows of a column of 15 levels, of which four are five times as frequent as others."""
     rng = np.random.default_rng(seed)

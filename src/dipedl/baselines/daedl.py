@@ -93,7 +93,7 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
     kl_weight: float = 0.05
     density: Any = None
 
-    def _fit_head(self, X: Any, y: Any, checkpoint: Any, deadline: float | None) -> None:
+    def _fit_head(self, X: Any, y: Any, **run: Any) -> None:
         features = self.transform(X)
         density = GDADensity() if self.density is None else self.density
         self.density_ = fit_density(as_density(density, self.random_state), features, y, None)

@@ -105,10 +105,11 @@ class NatPN(Evidential, Decisions, TorchEstimator):
             nn.init.uniform_(weights, -bound, bound, generator=generator)
         return _NaturalNetwork(encoder, flow, layer)
 
-    def _fit_head(self, X: Any, y: Any, checkpoint: Any, deadline: float | None) -> None:
+    def _fit_head(self, X: Any, y: Any, **run: Any) -> None:
         """Train the flow alone, on the latent points of the training rows."""
         module: Any = self.module_
         points = torch.from_numpy(self.transform(X)).float()
+        checkpoint = run["checkpoint"]
         plain = {"augment": None, "patience": None, "restore_best": False, "amp": False}
         train(
             module.flow,
@@ -117,7 +118,7 @@ class NatPN(Evidential, Decisions, TorchEstimator):
             replace(self.training_settings(), **plain),
             seed=self.draw_seed(),
             checkpoint=None if checkpoint is None else Path(f"{checkpoint}.flow"),
-            deadline=deadline,
+            deadline=run["deadline"],
         )
 
     def check_parameters(self) -> None:

@@ -110,7 +110,7 @@ class SNGP(Decisions, TorchEstimator):
         network.head = nn.Sequential(fourier, layer)
         return network
 
-    def _fit_head(self, X: Any, y: Any, checkpoint: Any, deadline: float | None) -> None:
+    def _fit_head(self, X: Any, y: Any, **run: Any) -> None:
         precision = np.eye(self.n_fourier)
         for start in range(0, len(y), _CHUNK):
             rows = _safe_indexing(X, slice(start, start + _CHUNK))

@@ -135,15 +135,18 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
                 self.module_ = self.build_network(len(self.classes_), seed)
             run: Any = {"checkpoint": checkpoint, "progress": progress, "deadline": deadline}
             self.history_ = self._train(self.module_, *data, seed=seed, **run)
-            self._fit_head(X, self.classes_[data[1]], checkpoint, deadline)
+            self._fit_head(X, self.classes_[data[1]], **run)
             return self
 
     def _take_network(self, X: Any, y: Any) -> bool:
         """Take a network that is already trained, and return True; False if there is none."""
         return False
 
-    def _fit_head(self, X: Any, y: Any, checkpoint: Any, deadline: float | None) -> None:
-        """Fit what predictions need besides the network, on X of ``fit`` and labels y (n,)."""
+    def _fit_head(self, X: Any, y: Any, **run: Any) -> None:
+        """Fit what predictions need besides the network, on X of ``fit`` and labels y (n,).
+
+        `run` has the checkpoint, progress and deadline of ``fit``, for what trains again.
+        """
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each input of X (n, d), shape (n,)."""
