@@ -27,7 +27,7 @@ from .decisions.rejection import RejectCurve, Rejection, reject_curve
 from .decisions.sets import conformal_quantile, prediction_sets
 from .dirichlet import DIRICHLET_KINDS, Dirichlet, entropy, max_prob, most_probable
 from .held_out import HeldOut, warn_of_held_out_rows
-from .inputs import FittedClassifier, validate_calibration_rows, validate_counts
+from .inputs import FittedClassifier, select_weighted_rows, validate_calibration_rows
 from .maths.arrays import check_choice, check_flag, check_rate
 from .maths.scores import round_up
 from .writing.finding import warn_caller
@@ -180,7 +180,7 @@ class Decisions:
         """
         check_is_fitted(self, "classes_")
         X, labels = validate_calibration_rows(self, (X, y), self.classes_)
-        X, labels, weights, groups = validate_counts(X, labels, sample_weight, groups)
+        X, labels, weights, groups, _ = select_weighted_rows(X, labels, sample_weight, groups)
         P, scores = self.proba_and_scores(X)
         indices = None if labels is None else FittedClassifier(None, self.classes_).indices(labels)
         source = f"{X.shape[0]} held-out inputs"

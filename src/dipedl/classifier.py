@@ -31,10 +31,10 @@ from .inputs import (
     class_totals,
     clone_classifier,
     known_classes,
+    numbered_as,
     prior_of_rows,
+    select_weighted_rows,
     validate_calibration_rows,
-    validate_counts,
-    validate_groups,
     validate_inputs,
     validate_training_rows,
 )
@@ -257,9 +257,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
                 "the two, calibration rows of other groups than those of X, and their groups to "
                 "calibrate(X, y, groups=groups)"
             )
-        labels = y
-        X, y, weights, rows = validate_training_rows(self, X, y, sample_weight)
-        groups = validate_groups(groups, labels, rows)
+        X, y, weights, groups, rows = validate_training_rows(self, X, y, sample_weight, groups)
         template = clone_classifier(self.estimator, self.random_state)
         classes = known_classes(template, y)
         totals = class_totals(y, weights, classes)
@@ -272,7 +270,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         else:
             calibration = validate_calibration_rows(self, calibration, classes, columns)
         # Features first: where an entry is not finite, their error names its row and column.
-        Z = evidence.fit_features(X, y, weights, estimator=template)
+        Z = evidence.fit_features(X, y, weights, estimator=template, rows=rows)
         watch = Stopwatch(self.verbose)
         classifier = FittedClassifier.fit(template, classes, X, y, weights)
         watch.say(f"classifier fitted on {len(y)} rows")
@@ -313,8 +311,9 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         X, labels = validate_calibration_rows(self, (X, y), self.classes_, evidence.columns_)
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
-        X, labels, weights, groups = validate_counts(X, labels, sample_weight, groups)
-        evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
+        X, labels, weights, groups, rows = select_weighted_rows(X, labels, sample_weight, groups)
+        with numbered_as(rows):
+            evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
         self.evidence_ = evidence
         warn_of_held_out_rows(evidence.held_out_, self)
         return self

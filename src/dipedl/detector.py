@@ -89,7 +89,7 @@ class OODDetector(OutlierMixin, BaseEstimator):
             labels = np.zeros(X.shape[0])
         else:
             X, labels = validate_inputs_and_labels(self, X, y)
-        groups = validate_groups(groups, labels)
+        groups = validate_groups(groups, len(labels))
         # No classifier stands behind it: z is not asked for, only the score and its threshold.
         model = template.evidence_model().set_params(normalizer=RankNormal())
         self.evidence_: EvidenceModel = model.fit(X, labels, groups, estimator=template.estimator)

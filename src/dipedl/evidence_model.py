@@ -51,6 +51,7 @@ from .inputs import (
     Inputs,
     NotComputableError,
     compute_features,
+    numbered_as,
     one_thread,
     refuse_infinity,
 )
@@ -189,19 +190,27 @@ class EvidenceModel(BaseEstimator):
                 part.check_parameters()
 
     def fit_features(
-        self, X: Any, y: np.ndarray, w: np.ndarray | None = None, *, estimator: Any = None
+        self,
+        X: Any,
+        y: np.ndarray,
+        w: np.ndarray | None = None,
+        *,
+        estimator: Any = None,
+        rows: np.ndarray | None = None,
     ) -> np.ndarray:
         """Fit the features on X (n, d), labels and weights; features of X, shape (n, p).
 
         Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
+        Errors and warnings give the rows the numbers `rows` (n,), where they are known.
         """
-        self.features_ = fit_feature_transformer(
-            self._features_setting(), X, y, w, self.random_state, estimator
-        )
-        Z = self.transform(X)
+        with numbered_as(rows):
+            self.features_ = fit_feature_transformer(
+                self._features_setting(), X, y, w, self.random_state, estimator
+            )
+            Z = self.transform(X)
         self.row_hashes_ = sample_hashes(row_hash(X))
         if self._features_setting() is None:
-            warn_of_gross_outliers(Z, w, X, self.features_)
+            warn_of_gross_outliers(Z, w, X, self.features_, rows)
         return Z
 
     def fit_density(

@@ -120,7 +120,21 @@ NO_DATES = (
 
 
 class NotComputableError(ValueError):
-    """A part of a model cannot compute with the numbers of a row."""
+    """A part of a model cannot compute with the numbers of a row, given as an int among texts."""
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
+
+
+@contextmanager
+def numbered_as(rows: np.ndarray | None) -> Iterator[None]:
+    """Give rows in errors the numbers (n,) that they have for the user; None leaves them."""
+    try:
+        yield
+    except NotComputableError as error:
+        if rows is not None:
+            error.args = tuple(int(rows[a]) if isinstance(a, int) else a for a in error.args)
+        raise
 
 
 def check_weights(sample_weight: Any, X: Any, name: str = "sample_weight") -> np.ndarray | None:
@@ -327,17 +341,11 @@ def validate_labels(y: Any) -> np.ndarray:
 
 
 def validate_training_rows(
-    model: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Return X, y and weights of the rows of positive weight, checked, of two classes or more.
-
-    Last the indices of these rows among the given ones; None if all are there.
-    """
+    model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """Return what `select_weighted_rows` gives of the rows of a fit, of two classes or more."""
     X, y = validate_inputs_and_labels(model, X, y)
-    weights, rows = check_weights(sample_weight, X), None
-    if weights is not None and (weights == 0).any():
-        rows = np.flatnonzero(weights > 0)
-        X, y, weights = _safe_indexing(X, rows), y[rows], weights[rows]
+    X, y, weights, groups, rows = select_weighted_rows(X, y, sample_weight, groups)
     if weights is not None and weights.max() > _WIDEST * weights.min():
         raise ValueError(
             f"sample_weight spans {weights.min():g} to {weights.max():g}: beside the large ones "
@@ -345,17 +353,31 @@ def validate_training_rows(
             f"within a factor of {_WIDEST:g}, or 0 to rows that shall not count"
         )
     check_class_counts(y)
-    return X, y, weights, rows
+    return X, y, weights, groups, rows
 
 
-def validate_groups(groups: Any, y: Any, rows: np.ndarray | None = None) -> np.ndarray | None:
-    """Return a number for the group of each row of labels y (n,), or of some; None for None.
+def select_weighted_rows(
+    X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Any, Any, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """Return X, y (None without labels), weights and groups, checked, of rows of positive weight.
+
+    Last the indices of these rows among the given ones; None if all are there.
+    """
+    n, weights, rows = X.shape[0], check_weights(sample_weight, X), None
+    if weights is not None and (weights == 0).any():
+        rows = np.flatnonzero(weights > 0)
+        X, y, weights = _safe_indexing(X, rows), None if y is None else y[rows], weights[rows]
+    return X, y, weights, validate_groups(groups, n, rows), rows
+
+
+def validate_groups(groups: Any, n: int, rows: np.ndarray | None = None) -> np.ndarray | None:
+    """Return a number for the group of each of n rows, or of some of them; None for None.
 
     The numbers follow the sorted names of the groups, not the order of the rows.
     """
     if groups is None:
         return None
-    names = group_names(groups, np.shape(y)[0])
+    names = group_names(groups, n)
     distinct, numbers = np.unique(names if rows is None else names[rows], return_inverse=True)
     if not 1 < len(distinct) < len(numbers):
         what = "one group" if len(distinct) == 1 else "a group of its own for each"
@@ -435,18 +457,6 @@ def validate_calibration_rows(
         return X, None
     _refuse_other_labels("y of the calibration rows", y, "fit", classes)
     return X, y
-
-
-def validate_counts(
-    X: Any, y: np.ndarray | None, sample_weight: Any, groups: Any
-) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """Return held-out inputs, labels, weights and groups, checked, of the rows that count."""
-    weights, rows = check_weights(sample_weight, X), None
-    n = X.shape[0]
-    if weights is not None and (weights == 0).any():
-        rows = np.flatnonzero(weights > 0)
-        X, y, weights = _safe_indexing(X, rows), None if y is None else y[rows], weights[rows]
-    return X, y, weights, validate_groups(groups, np.empty(n), rows)
 
 
 def encode_table_rows(model: Any, X: Any) -> Any:
@@ -1491,8 +1501,9 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
         # What is standardised column by column has the names of its columns.
         by_column = features is None or type(features) is StandardScaler
         name = repr(column_names(X)[j]) if by_column and is_frame(X) else j
+        where = f", column {name}; {remedy}"
         raise NotComputableError(
-            f"X or its features must be finite, got {got} at row {row}, column {name}; {remedy}"
+            f"X or its features must be finite, got {got} at row ", int(row), where
         )
     return Z
 

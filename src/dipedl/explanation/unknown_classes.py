@@ -28,7 +28,6 @@ from ..inputs import (
     as_numbers,
     encode_table_rows,
     one_thread,
-    validate_groups,
     validate_training_rows,
 )
 from ..maths.arrays import check_flag, check_integer
@@ -400,8 +399,7 @@ def rehearse_unknown(
     clf, before = last_step(clf)
     _refuse_frozen(clf)
     X = encode_table_rows(clf, X if before is None else before.transform(X))
-    X, y, *_ = validate_training_rows(clone(clf), X, y, None)
-    groups = validate_groups(groups, y)
+    X, y, _, groups, _ = validate_training_rows(clone(clf), X, y, groups=groups)
     if max_rows is not None and check_integer("max_rows", max_rows) < _FEWEST_ROWS:
         raise ValueError(f"max_rows must be at least {_FEWEST_ROWS}, got {max_rows}")
     left_out = _classes_to_leave_out(y, classes)

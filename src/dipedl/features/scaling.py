@@ -71,7 +71,9 @@ def spread(distance: np.ndarray, w: np.ndarray | None = None) -> float:
     return _median(distance[away], None if w is None else w[away]) if away.any() else 1.0
 
 
-def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any) -> None:
+def warn_of_gross_outliers(
+    Z: np.ndarray, w: np.ndarray | None, X: Any, features: Any, numbers: np.ndarray | None = None
+) -> None:
     """Warn of rows with a feature beyond `GROSS` spreads, by the columns of X and in their units.
 
     Parameters
@@ -80,6 +82,8 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
         Features and weights.
     X, features
         The inputs (n, d), and the fitted transformer that makes their features.
+    numbers : ndarray, shape (n,), optional
+        Numbers that the rows have for the user; default: 0 to n - 1.
     """
     gross = outside_of(*limits(Z, w, codes=True), Z)
     units = _names_and_units(X, features, Z.shape[1]) if gross.any() else []
@@ -94,7 +98,8 @@ def warn_of_gross_outliers(Z: np.ndarray, w: np.ndarray | None, X: Any, features
     names = _shorten(list(dict.fromkeys(units[j][0] for j in columns)))
     place = f"column {column!r}, where others range from {low:g} to {high:g}"
     value = f"{unit(float(Z[rows[0], first])):g}"
-    warn_caller(FarRowsWarning(rows.tolist(), len(Z), names, value, place))
+    numbered = rows if numbers is None else numbers[rows]
+    warn_caller(FarRowsWarning(numbered.tolist(), len(Z), names, value, place))
 
 
 class FarRowsWarning(UserWarning):
