@@ -109,14 +109,13 @@ class EvidenceHead(BufferedModule):
         super().__init__()
         own = self.settings = EvidenceModel(**settings)
         own.check_parameters()
-        _check_calibrator(own.calibrator)
         check_caution(own.caution, own.normalizer)
         _check_prior(own.prior)
         for name in ("gamma", "max_evidence", "caution", "false_alarm_rate"):
             number = getattr(own, name)
             setattr(own, name, None if number is None else float(number))
         self.blank_normalizer = CautionBudget() if own.normalizer is None else own.normalizer
-        _check_normalizer(self.blank_normalizer)
+        _check_in_graph(own.calibrator, self.blank_normalizer)
         self.bounded = isinstance(self.blank_normalizer, _BOUNDED)
         self.slope = float(getattr(self.blank_normalizer, "slope", 1.0))
         self.strength = None if own.spread is None else Strength(dtype)
@@ -231,24 +230,20 @@ def _check_prior(prior: Any) -> None:
     prior_vector(prior, np.asarray(prior).size)
 
 
-def _check_normalizer(normalizer: Any) -> None:
-    if any(isinstance(normalizer, m) and type(normalizer)._apply is m._apply for m in _MAPS):
-        return
-    raise TypeError(
-        "normalizer must be one whose map is affine or logistic in the log-density "
-        "(CautionBudget, QuantileEvidence, ZScore, RobustZScore or Identity of dipedl.evidence), "
-        f"so that it becomes part of the network's graph, got {normalizer!r}"
-    )
-
-
-def _check_calibrator(calibrator: Any) -> None:
-    passthrough = isinstance(calibrator, str) and calibrator == PASSTHROUGH
-    if calibrator is None or passthrough or type(calibrator) is Temperature:
-        return
-    raise TypeError(
-        "calibrator must be None, 'passthrough' or dipedl.calibration.Temperature(), so that it "
-        f"becomes part of the network's graph, got {calibrator!r}"
-    )
+def _check_in_graph(calibrator: Any, normalizer: Any) -> None:
+    """Raise TypeError unless the maps of both can become part of the network's graph."""
+    if not (calibrator is None or type(calibrator) in (str, Temperature)):
+        raise TypeError(
+            "calibrator must be None, 'passthrough' or dipedl.calibration.Temperature(), which "
+            f"become part of the network's graph, got {calibrator!r}"
+        )
+    if not any(isinstance(normalizer, m) and type(normalizer)._apply is m._apply for m in _MAPS):
+        raise TypeError(
+            "normalizer must be one whose map is affine or logistic in the log-density "
+            "(CautionBudget, QuantileEvidence, ZScore, RobustZScore or Identity of "
+            "dipedl.evidence), which become part of the network's graph, got "
+            f"{normalizer!r}"
+        )
 
 
 _LEARNED = ("strength_", "log_evidence_", "error_", "variance_", "n_", "rarest_", "confidence_")
