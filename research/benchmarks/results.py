@@ -317,15 +317,17 @@ def summary(source: Source, section: Section, profile: str) -> Blocks:
 
 
 def price_sentence(suite: str) -> str:
-    """Return what the column of prices is."""
+    """Return what the column of prices is; suites of the paper have a page on prices."""
     paid, beside = published_price(suite), ""
     if paid is not None:
-        beside = f" The paper's DIP-EDL pays {price_text(paid)} in its ablation."
+        beside = (
+            f" The paper's DIP-EDL pays {price_text(paid)} in its ablation. OOD Brier scores at "
+            "equal price are [on the page of the paper's "
+            "tables](results-paper.md#the-price-of-a-low-ood-brier-score)."
+        )
     return (
         "Price: by how much the Brier score lies above that of max softmax on the same network, as "
-        f"a share of it; empty where no row of max softmax is on that network.{beside} "
-        "OOD Brier scores at equal price are [on the page of the paper's "
-        "tables](results-paper.md#the-price-of-a-low-ood-brier-score)."
+        f"a share of it; empty where no row of max softmax is on that network.{beside}"
     )
 
 

@@ -50,6 +50,15 @@ def test_the_page_in_docs_is_what_the_rows_say(suite):
     assert made == page, "run: python benchmarks/publish.py"
 
 
+def test_sentences_of_several_profiles_stand_beside_those_of_one():
+    why = captions_of("cifar10").why
+    for method in ("dip-edl-default", "r-edl"):
+        assert why("cpu", method, "accuracy") == why("gpu", method, "accuracy") is not None
+    own = {why(profile, "mc-dropout", "accuracy") for profile in ("cpu", "gpu", "paper")}
+    assert len(own) == 3 and None not in own
+    assert why("paper", "dip-edl", "accuracy") is None
+
+
 def test_what_is_there_and_what_is_not(tmp_path):
     spectra(tmp_path)
     page = page_of("spectra", tmp_path)
@@ -105,40 +114,40 @@ def test_new_rows_join_what_is_published(tmp_path):
 
 def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "keep_trivial", lambda *_: None)  # needs the images
-    write_synthetic_store(tmp_path / "run", profile="cpu")
-    assert publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")["cpu"] == 6
-    kept = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
+    write_synthetic_store(tmp_path / "run", profile="gpu")
+    assert publish.publish([tmp_path / "run"], "mnist", tmp_path / "to")["gpu"] == 6
+    kept = json.loads((tmp_path / "to/mnist/gpu/sweeps.json").read_text())
     assert kept["seeds"] == [10, 20] and set(kept["sweeps"]) == set(SWEEPS)
     page = page_of("mnist", tmp_path / "to")
     assert "| 3: n × density × classifier |" in page and "(0.5138)" in page
     # published again, no byte of it changes; a run that is computed anew is published anew
-    files = {f: f.read_bytes() for f in (tmp_path / "to/mnist/cpu").iterdir() if f.is_file()}
-    write_synthetic_store(tmp_path / "more", profile="cpu", methods=("edl",))
+    files = {f: f.read_bytes() for f in (tmp_path / "to/mnist/gpu").iterdir() if f.is_file()}
+    write_synthetic_store(tmp_path / "more", profile="gpu", methods=("edl",))
     for folder in ("to", "run", "more"):
         publish.publish([tmp_path / folder], "mnist", tmp_path / "to")
         for file, content in files.items():
             assert file.name == "rows.jsonl" or file.read_bytes() == content, (folder, file)
-    (tmp_path / "to/mnist/cpu/sweeps.json").unlink()
+    (tmp_path / "to/mnist/gpu/sweeps.json").unlink()
     publish.publish([tmp_path / "more"], "mnist", tmp_path / "to")
-    again = json.loads((tmp_path / "to/mnist/cpu/sweeps.json").read_text())
+    again = json.loads((tmp_path / "to/mnist/gpu/sweeps.json").read_text())
     assert again == kept
     # rows of another configuration do not keep the sweeps of this one
-    rows = (tmp_path / "to/mnist/cpu/rows.jsonl").read_text()
-    (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows.replace(kept["hashes"][0], "0" * 12))
+    rows = (tmp_path / "to/mnist/gpu/rows.jsonl").read_text()
+    (tmp_path / "to/mnist/gpu/rows.jsonl").write_text(rows.replace(kept["hashes"][0], "0" * 12))
     other = tmp_path / "other"
     publish.publish([tmp_path / "to"], "mnist", other)
-    assert not (other / "mnist/cpu/sweeps.json").exists()
-    (tmp_path / "to/mnist/cpu/rows.jsonl").write_text(rows)
-    run, there = (load_parts(Store(tmp_path / n, "mnist", "cpu")) for n in ("run", "to"))
+    assert not (other / "mnist/gpu/sweeps.json").exists()
+    (tmp_path / "to/mnist/gpu/rows.jsonl").write_text(rows)
+    run, there = (load_parts(Store(tmp_path / n, "mnist", "gpu")) for n in ("run", "to"))
     assert list(there) == [10, 20] and there[20].n == run[20].n
     for split, proba in run[20].proba.items():
         np.testing.assert_allclose(there[20].proba[split], proba, rtol=1e-5)
         np.testing.assert_allclose(there[20].z[split], run[20].z[split], rtol=1e-6)
     np.testing.assert_array_equal(there[20].y, run[20].y)
-    page = render(Store(tmp_path / "to", "mnist", "cpu"))
+    page = render(Store(tmp_path / "to", "mnist", "gpu"))
     assert "DIP-EDL: histogram of confidence" in page
     assert "Also not here, without predictions" in page
-    assert "bench run mnist --profile cpu --out FOLDER" in page
+    assert "bench run mnist --profile gpu --out FOLDER" in page
 
 
 def test_a_dead_unit_is_seen_in_the_predictions():

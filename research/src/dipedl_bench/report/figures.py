@@ -43,8 +43,8 @@ _CURVES: dict[str, tuple[str, dict[str, Any]]] = {
         ("temperature", "max softmax with a temperature", "gray", "", "*"),
         ("density", "budget on the density alone", COLORS[1], "--", "."),
         ("entropy", "budget on the softmax entropy", COLORS[4], "--", "."),
-        ("gamma", "published recipe over gamma", COLORS[2], "-.", "."),
-        ("paper gamma", "the same, the paper's numbers", "black", ":", "x"),
+        ("gamma", "published recipe over gamma: ours", COLORS[2], "-.", "."),
+        ("paper gamma", "published recipe over gamma: paper", "black", ":", "x"),
     )
 }
 #: Marks of methods in the figure of prices: those of the paper, and the bare network.

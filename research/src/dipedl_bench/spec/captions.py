@@ -129,9 +129,8 @@ class Captions(Frozen):
     def why(self, profile: str, method: str, metric: str) -> str | None:
         """The sentence that explains a difference from the paper, or None."""
         for profiles, methods in self.differences.items():
-            if profile in profiles.split():
-                sentences = methods.get(method, {})
-                return sentences.get(metric, sentences.get(_ANY))
+            if profile in profiles.split() and method in methods:
+                return methods[method].get(metric, methods[method].get(_ANY))
         return None
 
 
