@@ -241,8 +241,7 @@ class ClassConditionalGaussians(BaseEstimator):
                 f"shrinkage of each class must be a tuple, got {self.shrinkage!r}; give "
                 "tuple(shrinkage)"
             )
-        for one in self.shrinkage if isinstance(self.shrinkage, tuple) else (self.shrinkage,):
-            check_shrinkage(one)
+        check_shrinkage(self.shrinkage)
         for name, allowed in _ALLOWED.items():
             check_choice(name, getattr(self, name, allowed[0]), allowed)
 

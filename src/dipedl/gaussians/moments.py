@@ -394,15 +394,16 @@ _ESTIMATED: dict[str, Callable[[Moments, float], float]] = {
 
 
 def check_shrinkage(shrinkage: Any) -> None:
-    """Raise ValueError or TypeError unless it is None, a number in [0, 1] or a known estimate."""
-    if isinstance(shrinkage, str):
-        if shrinkage not in _ESTIMATED:
-            raise ValueError(
-                f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
-                f"got {shrinkage!r}"
-            )
-    elif shrinkage is not None:
-        check_number("shrinkage", shrinkage, "in [0, 1]", lambda x: 0 <= x <= 1)
+    """Raise unless it is None, a number in [0, 1] or a known estimate; a tuple may hold several."""
+    for one in shrinkage if isinstance(shrinkage, tuple) else (shrinkage,):
+        if isinstance(one, str):
+            if one not in _ESTIMATED:
+                raise ValueError(
+                    f"shrinkage must be None, a number in [0, 1] or one of {sorted(_ESTIMATED)}, "
+                    f"got {one!r}"
+                )
+        elif one is not None:
+            check_number("shrinkage", one, "in [0, 1]", lambda x: 0 <= x <= 1)
 
 
 def shrinkage_intensity(moments: Moments, shrinkage: Shrinkage) -> float:
