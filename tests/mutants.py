@@ -202,7 +202,7 @@ MUTANTS = [
     ),
     Mutant(
         "made-up rows lose the dtype of their columns",
-        "src/dipedl/inputs.py",
+        "src/dipedl/columns.py",
         "return type(part)(values).astype(part.dtype)",
         "return type(part)(values)",
         "tests/fitting/test_any_classifier.py::test_made_up_rows_keep_the_dtype_of_each_column",

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from .answers import Decisions, on_snapshot
 from .calibration.crossfit import AUTO, IN_SAMPLE, splitter_pairs
 from .calibration.spread import Spread
+from .columns import Inputs
 from .density.gaussian import GDADensity
 from .dirichlet import Dirichlet
 from .evidence import ZScore
@@ -27,7 +28,6 @@ from .held_out import has_memorised, warn_of_held_out_rows
 from .inputs import (
     PRIOR,
     FittedClassifier,
-    Inputs,
     class_totals,
     clone_classifier,
     known_classes,

@@ -26,6 +26,7 @@ from .calibration.temperature import (
     inverse_temperature,
     log_probabilities,
 )
+from .columns import Inputs
 from .density.base import check_density, is_frozen, log_density
 from .density.ensemble import DensityEnsemble
 from .dirichlet import Dirichlet, entropy, vacuity
@@ -48,7 +49,6 @@ from .inputs import (
     NEW_LEVEL,
     TOO_LARGE,
     FittedClassifier,
-    Inputs,
     NotComputableError,
     compute_features,
     numbered_as,

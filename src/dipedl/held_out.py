@@ -29,6 +29,7 @@ from .calibration.crossfit import (
     splits,
 )
 from .calibration.pseudo_outliers import draw_pseudo_outliers
+from .columns import as_numbers, column, is_frame, rows_in_form_of
 from .density.base import (
     as_density,
     clone_with_selected,
@@ -47,15 +48,7 @@ from .evidence.normalizers import (
 )
 from .features.pipelines import is_narrow, learns_by_column
 from .features.transformer import refit_feature_transformer
-from .inputs import (
-    FittedClassifier,
-    as_numbers,
-    column,
-    compute_features,
-    is_frame,
-    one_thread,
-    rows_in_form_of,
-)
+from .inputs import FittedClassifier, compute_features, one_thread
 from .maths.scores import round_down
 from .maths.seeds import seed
 from .writing.finding import Finding, FindingWarning, Number, warn_caller

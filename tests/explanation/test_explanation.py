@@ -34,6 +34,7 @@ from sklearn.preprocessing import (
 
 import dipedl
 from dipedl import DIPClassifier
+from dipedl.columns import Inputs
 from dipedl.density import (
     BlockSumDensity,
     FusedDensity,
@@ -44,7 +45,6 @@ from dipedl.density import (
 )
 from dipedl.explanation import Card, explain, reasons
 from dipedl.features.pipelines import input_sources, known_levels, sources_after
-from dipedl.inputs import Inputs
 from weekly import sample_of
 
 COLUMNS = ["mass", "length", "width", "age", "dose"]

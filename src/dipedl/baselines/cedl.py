@@ -10,8 +10,9 @@ from scipy.ndimage import rotate
 from sklearn.utils.validation import check_is_fitted
 
 from ..answers import Decisions
+from ..columns import is_frame, is_pandas
 from ..dirichlet import DIRICHLET_KINDS, Dirichlet, log_or_minus_inf
-from ..inputs import is_frame, is_pandas, validate_inputs
+from ..inputs import validate_inputs
 from ..maths.arrays import check_choice, check_integer, check_number
 from ..maths.seeds import random_state_of
 from ..networks.backbones import image_shape

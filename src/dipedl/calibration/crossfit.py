@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from ..inputs import NUMBER, column, is_frame, kind_of_dtype
+from ..columns import NUMBER, column, is_frame, kind_of_dtype
 
 __all__ = ["content_folds", "fold_pairs", "row_hash", "splits"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
 
-from ..inputs import as_numbers, column, is_frame, is_pandas, replace_columns, rows_in_form_of
+from ..columns import as_numbers, column, is_frame, is_pandas, replace_columns, rows_in_form_of
 from .crossfit import row_hash
 
 #: Rows that the fits are compared at, and rows that their neighbours are found among, at most.

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..inputs import check_weights, missing_entries
+from ..columns import missing_entries
+from ..inputs import check_weights
 from ..maths.arrays import float_array
 from ..maths.scores import round_down, round_up
 from ..maths.seeds import check_seed

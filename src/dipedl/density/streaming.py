@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from ..calibration.crossfit import row_hash
+from ..columns import rows_in_form_of
 from ..gaussians.moments import Moments, TiedMoments
 from ..inputs import (
     FLOATS,
@@ -35,7 +36,6 @@ from ..inputs import (
     known_classes,
     prior_of_rows,
     require_proba,
-    rows_in_form_of,
     validate_fit_features,
     validate_labels,
 )

@@ -11,6 +11,17 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..columns import (
+    Inputs,
+    by_row,
+    column,
+    column_texts,
+    first_gaps,
+    is_date,
+    is_frame,
+    missing_entries,
+    new_levels,
+)
 from ..decisions.p_values import conformal_p_values
 from ..decisions.pipelines import last_step_with
 from ..dirichlet import most_probable
@@ -22,20 +33,7 @@ from ..features.pipelines import (
     without_gaps,
 )
 from ..held_out import HeldOut
-from ..inputs import (
-    Inputs,
-    by_row,
-    column,
-    column_texts,
-    encode_table_rows,
-    first_gaps,
-    is_date,
-    is_frame,
-    missing_entries,
-    new_levels,
-    one_thread,
-    validate_rows,
-)
+from ..inputs import encode_table_rows, one_thread, validate_rows
 from ..maths.scores import placements
 from ..writing.numbers import plain_labels
 from .cards import BaselineCard, Card, Cards

@@ -18,18 +18,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..calibration.crossfit import pairs_among, row_hash, splitter_pairs
+from ..columns import as_numbers
 from ..decisions.pipelines import last_step
 from ..density.base import is_frozen
 from ..density.ensemble import default_candidates
 from ..density.gaussian import RelativeDensity
 from ..density.knn import KNNDensity
 from ..evidence import RankNormal, alarm_threshold
-from ..inputs import (
-    as_numbers,
-    encode_table_rows,
-    one_thread,
-    validate_training_rows,
-)
+from ..inputs import encode_table_rows, one_thread, validate_training_rows
 from ..maths.arrays import check_flag, check_integer
 from ..maths.seeds import seed
 from ..protocols import optional

@@ -18,7 +18,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from ..inputs import (
+from ..columns import (
     EMPTY,
     LEVEL,
     NUMBER,

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..columns import as_numbers, column_names, is_frame
 from ..evidence.normalizers import weighted_quantile
-from ..inputs import as_numbers, column_names, is_frame
 from ..writing.finding import warn_caller
 from .pipelines import Back, Source, input_sources, known_levels, names_after, sources_after
 

@@ -11,18 +11,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ..inputs import (
-    NO_DATES,
-    add_remedies,
-    compute_features,
-    date_columns,
-    is_frame,
-    named_columns,
-    refuse_dates,
-    refuse_infinity,
-    transform_rows,
-    types_of,
-)
+from ..columns import NO_DATES, date_columns, is_frame, named_columns, types_of
+from ..inputs import add_remedies, compute_features, refuse_dates, refuse_infinity, transform_rows
 from ..maths.seeds import clone_with_seed, seed
 from .encoding import table_encoding, warn_of_identifiers
 from .pipelines import (

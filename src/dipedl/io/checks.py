@@ -69,8 +69,8 @@ def own_types() -> dict[str, str]:
         homes = public_names(Path(__file__).parents[1] / folder)
         found |= {f"{folder}.{n}": f"{_PACKAGE}.{folder}.{home}.{n}" for n, home in homes.items()}
     return found | {
-        "fitting.InputColumns": f"{_PACKAGE}.inputs.Inputs",
-        "fitting.InputColumn": f"{_PACKAGE}.inputs.Column",
+        "fitting.InputColumns": f"{_PACKAGE}.columns.Inputs",
+        "fitting.InputColumn": f"{_PACKAGE}.columns.Column",
     }
 
 

@@ -20,7 +20,7 @@ from dipedl.apps.monitor.windows import (
     learn_column,
     learn_columns,
 )
-from dipedl.inputs import Inputs
+from dipedl.columns import Inputs
 
 
 def test_p_values_of_columns_are_even_over_references_and_windows():

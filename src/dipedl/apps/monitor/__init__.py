@@ -1,6 +1,6 @@
 """Tests of a stream of rows for drift from the rows a model knows, at a stated false-alarm rate."""
 
-from ...inputs import Column
+from ...columns import Column
 from .drift_monitor import DriftMonitor
 from .report import DriftReport
 from .windows import Estimate, Window

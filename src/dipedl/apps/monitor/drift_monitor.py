@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ...inputs import Column, encode_table_rows
+from ...columns import Column
+from ...inputs import encode_table_rows
 from ...maths.arrays import check_rate
 from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound

@@ -11,19 +11,18 @@ import numpy as np
 from scipy import special, stats
 from sklearn.isotonic import IsotonicRegression
 
-from ...inputs import (
+from ...columns import (
     MOST_LEVELS,
     Column,
     Inputs,
-    are_texts,
     column_texts,
-    from_arrow,
     has_columns,
     is_category,
     missing_entries,
     named_columns,
     numbers_of,
 )
+from ...inputs import are_texts, from_arrow
 from ...writing.spelling import spellings, versions
 from .bets import ReferenceRanks
 from .rows import Rows

@@ -13,9 +13,9 @@ from scipy.special import entr
 
 from ...answers import Answers
 from ...calibration import row_hash
+from ...columns import Column, present_entries
 from ...explanation import Diagnosis, reasons
 from ...held_out import share_in_fit
-from ...inputs import Column, present_entries
 from ...metrics import accuracy, aurc, brier_score, ece, ood_auroc
 from ..monitor import DriftReport
 from ..monitor.drift_monitor import FEWEST_ROWS

@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ...classifier import DIPClassifier
-from ...inputs import Column
+from ...columns import Column
 from ...io import UntrustedTypesError, describe, load
 from .columns import (
     CATEGORY,
