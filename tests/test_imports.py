@@ -108,6 +108,11 @@ def test_the_package_is_a_command_and_loads_no_server(loaded):
     assert "fastapi" not in loaded["command"] and "typer" in loaded["command"]
 
 
+def test_the_command_waits_for_no_estimator():
+    code = "import sys, dipedl.apps.cli.app; print(*sys.modules)"
+    assert {"sklearn", "scipy", "pandas"}.isdisjoint(output(code).split())
+
+
 def ignored_imports():
     """Imports that the contract on circles ignores: methods of one line that import lazily."""
     with CONFIGURATION.open("rb") as file:

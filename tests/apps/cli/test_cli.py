@@ -1,5 +1,6 @@
 import re
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -50,6 +51,13 @@ def test_densities_are_those_of_the_folder(monkeypatch):
     assert "pip install 'dipedl[torch]'" in " ".join(invoke("densities").output.split())
 
 
+class Stopped(ModuleType):
+    """A module that Ctrl-C stops while it is loaded."""
+
+    def __getattr__(self, name):
+        raise KeyboardInterrupt
+
+
 def test_main_in_this_process(monkeypatch, capsys):
     from dipedl.apps import cli
 
@@ -60,6 +68,11 @@ def test_main_in_this_process(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "dipedl.apps.cli.app", None)
     with pytest.raises(ImportError, match=r"dipedl\.apps\.cli\.app"):
         cli.main()
+    monkeypatch.setitem(sys.modules, "dipedl.apps.cli.app", Stopped("app"))
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    told = capsys.readouterr()
+    assert end.value.code == 130 and told.out == "" and "stopped" in told.err
     monkeypatch.delitem(sys.modules, "dipedl.apps.cli.app")
     for name in ("typer", "rich.box"):
         with monkeypatch.context() as patch, pytest.raises(SystemExit) as end:

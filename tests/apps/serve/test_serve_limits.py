@@ -318,6 +318,8 @@ def test_others_reach_it_only_with_a_token_or_by_a_word():
             check_exposed(host, "", False)
         check_exposed(host, TOKEN, False)
         check_exposed(host, "", True)
+    with pytest.raises(UsageError, match="leave one out"):
+        check_exposed("0.0.0.0", TOKEN, True)
 
 
 def test_a_port_in_use_is_told():

@@ -512,6 +512,22 @@ OTHERS = {
     "a report of a model": ("report data.csv MODEL", 2, "MODEL comes first, then DATA"),
     "a row of a model": ("explain data.csv MODEL", 2, "MODEL comes first, then DATA"),
     "a stream of a model": ("monitor data.csv MODEL", 2, "MODEL comes first, then DATA"),
+    "a truth without probabilities": (
+        "score MODEL data.csv --target sex",
+        2,
+        "--target is for --h",
+    ),
+    "rows of a class left out": (
+        "fit data.csv --target survived --out m --max-rows 50",
+        2,
+        "--max-rows is for --unknown",
+    ),
+    "a row and rows": ("explain MODEL data.csv --row 2 --rows 5", 2, "--rows is for the first"),
+    "coverage of made-up spectra": (
+        "spectra fit --toy --out s.dipedl --min-coverage 0.5",
+        2,
+        "--min-coverage is for files",
+    ),
     "a monitor for a model": ("monitor watch.dipedl data.csv", 1, "holds a monitor, not a model"),
 }
 
@@ -532,6 +548,25 @@ def test_a_mistake_in_another_command(name, run, kept, tmp_path, monkeypatch):
     one_sentence(run(*words), code, message)
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "other.csv").read_text() == "mine"
+
+
+def test_rows_that_a_fit_refuses_are_a_warning_of_the_check(run, tmp_path):
+    fare = passengers().fare.astype(object)
+    fare[[4, 9]] = "inf"
+    csv(fare=fare)(tmp_path)
+    done = run("check", tmp_path / "data.csv", "--target", "survived", "--json")
+    found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
+    assert done.exit_code == 3 and found["refused_rows"]["numbers"] == {"rows": 2}
+    assert "row 5, column 'fare'" in found["refused_rows"]["text"]
+
+
+def test_a_column_of_gaps_is_no_text_that_does_not_come_again(run, tmp_path):
+    marks = [f"{n} %" for n in range(240)]
+    csv(notes=None, share=marks)(tmp_path)
+    arguments = ("check", tmp_path / "data.csv", "--target", "survived", "--drop", "name", "--json")
+    findings = json.loads(run(*arguments).stdout)["findings"]
+    remedies = {one["code"]: one["remedy"] for one in findings}
+    assert remedies["many_gaps"] == "--drop notes" and remedies["text_columns"] == ""
 
 
 def test_ctrl_c_leaves_no_half_file(run, kept, tmp_path, monkeypatch):

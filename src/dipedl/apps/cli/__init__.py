@@ -28,4 +28,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("\ndipedl: stopped; no file was written", file=sys.stderr)
+        sys.exit(130)
     app(prog_name="dipedl")

@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ... import __version__, density
-from ...io.container import versions
 from ...protocols import EXTRAS, explain_missing
 from .check import check
 from .compare import compare
@@ -61,6 +60,8 @@ def _options(
 @app.command()
 def info() -> None:
     """Print the versions of the packages that numbers depend on, and the missing extras."""
+    from ...io.container import versions
+
     for name, value in versions("numpy", "scipy", "scikit-learn", "torch").items():
         if value:
             typer.echo(f"{name:<14}{value}")

@@ -57,7 +57,7 @@ def check(
     """
     if not unknown:
         only = ("classes", "model", "max_rows", "workers")
-        refuse_options(context, dict.fromkeys(only, "is for --unknown, which is not given"))
+        refuse_options(context, dict.fromkeys(only, options.NO_UNKNOWN))
     with report_errors(quiet):
         from ..table.check import check_table
         from ..table.reading import open_table

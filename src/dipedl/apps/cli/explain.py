@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from . import options
-from .terminal import PARTIAL, echo, echo_json, list_rejected, report_errors
+from .terminal import PARTIAL, echo, echo_json, list_rejected, refuse_options, report_errors
 
 _FIRST = 10
 
 
 def explain(
+    context: typer.Context,
     model: options.Model,
     data: Annotated[
         str, typer.Argument(help='A row as JSON, {"age": 40, ...}, or a table in any format.')
@@ -34,6 +35,10 @@ def explain(
 
     Three lines for each row; --details adds the evidence and the parts of the density.
     """
+    if row is not None:
+        refuse_options(
+            context, {"rows": "is for the first rows, and --row names one: leave it out"}
+        )
     with report_errors(quiet):
         from ..table.explain import explain_rows
         from ..table.reading import row_of_json

@@ -188,6 +188,8 @@ def fit(
         fail("--target must be given: the column to predict")
     if extractor is not None and not images:
         fail("--extractor is for --images, which is not given")
+    if not unknown:
+        refuse_options(context, {"max_rows": options.NO_UNKNOWN})
     with report_errors(quiet):
         from ..table.fit import FitRequest, fit_table, title
         from ..table.images import CLASS, FILE, image_files, open_images

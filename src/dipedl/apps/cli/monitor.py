@@ -101,6 +101,12 @@ def monitor(
                     file.write(text.encode())
             if state is not None:
                 save(watching, state)
+            elif not quiet:
+                echo(
+                    "note: the monitor is not kept, and the next table begins anew; name its file "
+                    "by --state to go on",
+                    err=True,
+                )
     if json:
         more = {"gauges": drift.gauges(), "refused": len(refused)}
         echo_json(drift.to_dict() | more)

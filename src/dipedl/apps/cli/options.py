@@ -89,6 +89,7 @@ MaxRows = Annotated[
     int,
     typer.Option(help="With --unknown: rows of each of these fits, at most; 0: all.", min=0),
 ]
+NO_UNKNOWN = "is for --unknown, which is not given"
 GroupColumn = Annotated[
     str | None,
     typer.Option(help="Persons, devices or sites: rows of others test a model. It is no input."),

@@ -151,6 +151,8 @@ def score(
     )
     files = (proba, features, held_out_proba, held_out_features)
     _check_inputs(model, data, files)
+    if proba is None:
+        refuse_options(context, {"target": "is for --held-out-proba, which is not given"})
     with report_errors(quiet, "Fit on" if proba is None else "Hold out"):
         from ..table.other_system import Pair, score_other_system
         from ..table.reading import open_table

@@ -154,7 +154,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def check_exposed(host: str, token: str, allowed: bool) -> None:
-    """UsageError for a service that others can reach and that asks for no token."""
+    """UsageError for a service that others can reach without a token, or with one and without."""
+    if token and allowed:
+        raise UsageError(
+            f"--without-token is given, and a token by {TOKEN} or --token-file: leave one out"
+        )
     if not (_is_loopback(host) or token or allowed):
         raise UsageError(
             f"--host {host} lets other machines ask this service, and it has no token: anyone who "

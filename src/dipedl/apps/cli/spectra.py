@@ -11,7 +11,8 @@ import typer
 
 from ...writing.cells import one_line
 from ...writing.files import check_is_no_input, writable_target
-from .terminal import check_share, fail, names_in, report_errors
+from .options import Quiet
+from .terminal import check_share, fail, names_in, refuse_options, report_errors
 
 if TYPE_CHECKING:
     from ..spectra import Failure
@@ -35,11 +36,11 @@ Toy = Annotated[bool, typer.Option("--toy", help="Use made-up spectra, to try th
 Coverage = Annotated[
     float, typer.Option(help="Share of 3900-9000 Angstrom that must have been measured.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 
 
 @spectra.command()
 def fit(
+    context: typer.Context,
     paths: Paths = None,
     out: Annotated[Path, typer.Option(help="The model's file.")] = Path("spectra.dipedl"),
     labels: Annotated[
@@ -77,7 +78,7 @@ def fit(
         _check_output(out, paths, labels)
         batches = (
             classification.toy_batches(_TOY_FIT, seed=0)
-            if _is_toy(toy, paths)
+            if _is_toy(context, toy, paths)
             else classification.file_batches(paths or [], min_coverage, note)
         )
         flux, kinds, failures = classification.select_labelled(batches, labels, names_in(wanted))
@@ -102,6 +103,7 @@ def fit(
 
 @spectra.command()
 def classify(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="File that `dipedl spectra fit` wrote.")],
     paths: Paths = None,
     out: Annotated[Path, typer.Option(help="The table, CSV.")] = Path("classes.csv"),
@@ -125,7 +127,7 @@ def classify(
         fitted = classification.read_model(model)
         batches = (
             classification.toy_batches(_TOY_CLASSIFY, seed=1, lamps=_TOY_LAMPS)
-            if _is_toy(toy, paths)
+            if _is_toy(context, toy, paths)
             else classification.file_batches(paths or [], min_coverage, _silent if quiet else _note)
         )
         names = [str(name) for name in fitted[-1].classes_]
@@ -139,9 +141,11 @@ def classify(
         raise typer.Exit(1)
 
 
-def _is_toy(toy: bool, paths: Sequence[str] | None) -> bool:
+def _is_toy(context: typer.Context, toy: bool, paths: Sequence[str] | None) -> bool:
     if toy == bool(paths):
         fail("give either paths of FITS files or --toy, which uses made-up spectra")
+    if toy:
+        refuse_options(context, {"min_coverage": "is for files, and --toy has none: leave it out"})
     return toy
 
 

@@ -18,6 +18,7 @@ from .columns import (
     DATE,
     FEWEST,
     NUMERIC,
+    ONLY_GAPS,
     TEXT,
     ColumnSpec,
     as_inputs,
@@ -169,13 +170,14 @@ def check_table(
 
 def describe_columns(read: LabelledTable) -> Iterator[Finding]:
     """Describe the columns that a model does not see as they look: texts, ids, words for gaps."""
-    texts = [c for c in read.columns if c.kind == TEXT]
+    texts = [c for c in read.columns if c.kind == TEXT and not c.why.startswith(ONLY_GAPS)]
     if texts:
+        rare = any("texts" in c.why for c in texts)
         once = next((c.name for c in texts if "come once" in c.why), None)
         described = list_names(f"{c.name} ({c.why or 'as asked'})" for c in texts)
         yield Finding(
             "text_columns", "note", f"Left out as text: {described}.", {"columns": len(texts)},
-            "a value that does not come again says nothing of a new row; make groups of them"
+            "a value that does not come again says nothing of a new row; make groups of them" * rare
             + (f", or use it as it is: types={ {once: CATEGORY} }" if once else ""),
         )  # fmt: skip
     for name, numbers in read.X.items():
@@ -199,6 +201,13 @@ def _refused_rows(read: LabelledTable) -> Iterator[Finding]:
         yield Finding(
             "unreadable_rows", "warning", f"{_rows(n)} cannot be read: {one}.", {"rows": n},
             "mend these lines",
+        )  # fmt: skip
+    entries = [one for one in read.refused if one.column not in ("", read.target)]
+    for one in entries[:1]:
+        n = len(entries)
+        yield Finding(
+            "refused_rows", "warning", f"{_rows(n)} would be left out of a fit: {one}.",
+            {"rows": n}, "mend such entries",
         )  # fmt: skip
     without = [one for one in read.refused if one.column == read.target]
     if without:
@@ -267,7 +276,7 @@ def _gaps_and_dates(read: LabelledTable) -> Iterator[Finding]:
         if (missing := float(values.isna().mean())) > _GAPS:
             yield Finding(
                 "many_gaps", "note", f"{name} is missing in {missing:.0%} of rows.",
-                {"column": name, "missing": missing},
+                {"column": name, "missing": missing}, f"drop={[name]}" if missing == 1 else "",
             )  # fmt: skip
     dates = [c.name for c in read.columns if c.kind == DATE]
     if dates:

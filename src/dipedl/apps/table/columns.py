@@ -46,8 +46,8 @@ GAP_WORDS = ("NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 _TRUE = {"true", "yes", "t", "y", "1"}
 _FALSE = {"false", "no", "f", "n", "0"}
 _DATES = np.linspace(0, 1, 21)
-#: A share of gaps that is named.
-_FEW_GAPS = 0.005
+#: A share of gaps that is named, and what is said of a column of these alone.
+_FEW_GAPS, ONLY_GAPS = 0.005, "nothing but gaps"
 #: Two in each of five folds.
 FEWEST = 10
 _MOST_CLASSES = 200
@@ -117,7 +117,8 @@ class ColumnSpec:
 
     def describe(self) -> str:
         """Return the kind in words, for the output."""
-        more = {CATEGORY: f"{len(self.levels)} levels", DATE: "month and weekday"}
+        levels = len(self.levels)
+        more = {CATEGORY: f"{levels} level{'s' * (levels != 1)}", DATE: "month and weekday"}
         return ", ".join(filter(None, [self.kind, more.get(self.kind, ""), self.why]))
 
 
@@ -272,7 +273,7 @@ def guess(values: pd.Series, name: str, comma: bool = False) -> ColumnSpec:
     check_single(values, name)
     levels = _levels(values)
     if not len(levels):
-        return ColumnSpec(name, TEXT, why="nothing but gaps")
+        return ColumnSpec(name, TEXT, why=ONLY_GAPS)
     return _guess_of_texts(values, levels, name, comma)
 
 
@@ -311,7 +312,7 @@ def _kind_of_dtype(values: pd.Series, name: str) -> ColumnSpec | None:
         return ColumnSpec(name, DATE, date="ISO8601")
     if pd.api.types.is_numeric_dtype(values.dtype):
         none = values.isna().all()
-        return ColumnSpec(name, TEXT, why="nothing but gaps") if none else ColumnSpec(name, NUMERIC)
+        return ColumnSpec(name, TEXT, why=ONLY_GAPS) if none else ColumnSpec(name, NUMERIC)
     return None
 
 
@@ -408,7 +409,7 @@ def infer_column(frame: pd.DataFrame, name: Any, forced: Mapping[str, str]) -> C
     gaps = mark_gaps(values).isna()
     if column.kind not in (CATEGORY, TEXT) and values.dtype.kind == "O":
         gaps |= gap_words(values)
-    if gaps.mean() >= _FEW_GAPS:
+    if _FEW_GAPS <= gaps.mean() < 1:
         why = ", ".join(filter(None, [column.why, f"{gaps.mean():.0%} gaps"]))
         column = replace(column, why=why)
     return add_values(column, values)
