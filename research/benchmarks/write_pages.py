@@ -187,12 +187,16 @@ def verify_rows() -> Iterator[dict[str, Any]]:
     """Of each receipt of `dipedl-bench verify`: how many metrics agree, and how far some moved."""
     for path in sorted(RESULTS.glob("verify_*.json")):
         rows, of = read_file(path), verify_metrics([path])
-        machines = ({row[at].partition(", threads")[0] for row in rows} for at in ("then", "now"))
-        then, now = ("; ".join(sorted(names)) for names in machines)
+        columns = {}
+        for at in ("then", "now"):
+            machines = [row[at].partition(", threads: ") for row in rows]
+            threads = {of.partition(",")[0] or "unknown" for *_, of in machines}
+            columns[at] = "; ".join(sorted({name for name, *_ in machines}))
+            columns[f"threads_{at}"] = ", ".join(sorted(threads))
         largest = of.groupby("kind")["by"].max()
         yield {
             "name": path.stem.removeprefix("verify_").replace("_same_", ", same_"),
-            **{"rows": len(rows), "then": then, "now": now, "metrics": len(of)},
+            **{"rows": len(rows), "metrics": len(of), **columns},
             **{"agree": int(of["agrees"].sum()), "equal": int((of["by"] <= EXACT).sum())},
             **{
                 kind.removesuffix("/"): largest.get(kind, 0.0)
