@@ -736,6 +736,8 @@ FITS = [
     ),
     # classifiers
     (fit(estimator="rf"), TypeError, "estimator must be a classifier object, got 'rf'"),
+    (fit(estimator=object()), TypeError, "estimator must be a classifier object, got <object"),
+    (fit(estimator=FrozenEstimator(object())), TypeError, "estimator must be a classifier object"),
     (fit(estimator=LinearSVC()), TypeError, "estimator must have a method predict_proba.*Calibrat"),
     (fit(estimator=FrozenEstimator(GaussianNB())), ValueError, "has no classes_; fit it before"),
     (fit(y=Y.astype(str), estimator=FROZEN), ValueError, "give both the same labels"),

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from .answers import Decisions, on_snapshot
@@ -30,6 +30,7 @@ from .inputs import (
     FittedClassifier,
     class_totals,
     clone_classifier,
+    input_tags,
     known_classes,
     numbered_as,
     prior_of_rows,
@@ -564,6 +565,5 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
 def sparse_by_default(tags: Tags, features: Any, estimator: Any = None) -> Tags:
     """Return tags: sparse inputs are taken by default `features`, if the classifier takes them."""
     classifier = LogisticRegression() if estimator is None else estimator
-    known = hasattr(classifier, "__sklearn_tags__") and not isinstance(classifier, type)
-    tags.input_tags.sparse = features is None and known and get_tags(classifier).input_tags.sparse
+    tags.input_tags.sparse = features is None and input_tags(classifier).sparse
     return tags

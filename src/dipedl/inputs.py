@@ -28,7 +28,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import InputTags, _safe_indexing, assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -672,12 +672,26 @@ def clone_classifier(estimator: Any, random_state: Any = None) -> Any:
     """Return a clone of the classifier, checked; None stands for logistic regression."""
     if estimator is None:
         return LogisticRegression(max_iter=1000)
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise TypeError(f"estimator must be a classifier object, got {estimator!r}")
+    bare = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    if isinstance(bare, type) or not (hasattr(bare, "fit") or hasattr(bare, "predict_proba")):
+        raise TypeError(
+            f"estimator must be a classifier object, got {bare!r}; give one that has fit and "
+            "predict_proba: for a Booster its XGBClassifier or LGBMClassifier, for a network of "
+            "PyTorch a TorchClassifier, or DIPModule in place of this model, for all else a class "
+            "of your own"
+        )
     copy = clone_with_seed(estimator, random_state)
     if isinstance(copy, FrozenEstimator):
         require_proba(copy)
     return copy
+
+
+def input_tags(estimator: Any) -> InputTags:
+    """Return the inputs that an estimator takes; the usual ones where scikit-learn knows it not."""
+    try:
+        return get_tags(estimator).input_tags
+    except (AttributeError, TypeError):
+        return InputTags()
 
 
 def require_proba(fitted: Any) -> None:

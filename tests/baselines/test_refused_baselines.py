@@ -151,6 +151,7 @@ CASES = [
     (lambda: Energy(Logits()).fit(X, Y).uncertainty(X), ValueError, r"\(150, 3\), .*\(150, 6\)"),
     (lambda: Energy(NaNLogits()).fit(X, Y).uncertainty(X), ValueError, "logits .* finite"),
     (MaxSoftmax(Perceptron()), TypeError, "estimator must have a method predict_proba"),
+    (MaxSoftmax(FrozenEstimator(object())), TypeError, "estimator must be a classifier object"),
     (MaxSoftmax("net"), TypeError, "estimator must be a classifier object, got 'net'"),
     (KNNDistance(n_neighbors=151), ValueError, "must lie in 1..n_samples = 150, got 151"),
     (KNNDistance(n_neighbors=0), ValueError, "n_neighbors must be an integer >= 1"),

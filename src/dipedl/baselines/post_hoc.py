@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags, _safe_indexing, get_tags
+from sklearn.utils import Tags, _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..features.transformer import fit_feature_transformer
@@ -21,6 +21,7 @@ from ..inputs import (
     clone_classifier,
     compute_features,
     fit_classifier,
+    input_tags,
     known_classes,
     validate_inputs,
     validate_inputs_and_labels,
@@ -242,9 +243,7 @@ def compute_logits(estimator: Any, X: Any, shape: tuple[int, int]) -> np.ndarray
 
 def take_input_tags(tags: Tags, estimator: Any) -> Tags:
     """Tags of a model that hands inputs on: sparse and missing ones as `estimator` takes them."""
-    if not hasattr(estimator, "__sklearn_tags__"):
-        return tags
-    inner = get_tags(estimator).input_tags
+    inner = input_tags(estimator)
     tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
     return tags
 

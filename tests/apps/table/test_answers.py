@@ -387,6 +387,18 @@ def test_inspect_builds_nothing(run, kept, monkeypatch):
     assert "passengers.csv" in run("inspect", kept / "model.dipedl").stdout
 
 
+def test_the_file_of_a_module_is_inspected_too(run, tmp_path):
+    torch = pytest.importorskip("torch")
+    from dipedl.pretrained import DIPModule
+
+    torch.manual_seed(0)
+    X, y = torch.randn(60, 3), torch.arange(60) % 2
+    module = DIPModule(torch.nn.Sequential(torch.nn.Linear(3, 2)).eval(), score="density")
+    module.fit_density([(X, y)], calibration=[(X + 1, y)]).save(tmp_path / "module")
+    found = json.loads(run("inspect", tmp_path / "module", "--json").stdout)
+    assert (found["type"], found["n"], found["table"]) == ("DIPModule", 60, None)
+
+
 def test_fit_tells_what_it_learned(run, kept, tmp_path):
     out = tmp_path / "m.dipedl"
     arguments = ["--target", "survived", "--model", "linear", "--out", out, "--json", "--verbose"]

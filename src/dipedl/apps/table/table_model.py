@@ -100,7 +100,7 @@ class _Manifest(_Form):
     versions: dict[str, str | None]
     classes: list[Any] | None
     n: float | None
-    root: _Reference
+    root: _Reference | None = None
     objects: list[dict[str, Any]]
     tensors: dict[str, Any]
 
@@ -297,9 +297,11 @@ def inspect_model(path: Path) -> dict[str, Any]:
         raise UserError(str(error)) from error
     try:
         _Manifest.model_validate(manifest)
-        state = manifest["objects"][manifest["root"]["$object"]]["state"]
+        # A DIPModule is tensors around a network, and has no root.
+        module = manifest["type"] == "DIPModule"
+        state = {} if module else manifest["objects"][manifest["root"]["$object"]]["state"]
         text = state.get("table_")
-    except (ValueError, LookupError, AttributeError) as error:
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
         reason = _first_error(error) if isinstance(error, ValueError) else str(error)
         raise UserError(f"{path} holds no valid model: {reason}; copy it again") from error
     found = {name: manifest.get(name) for name in ("type", "versions", "classes", "n")}
