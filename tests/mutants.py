@@ -594,9 +594,9 @@ MUTANTS = [
     ),
     Mutant(
         "diagnosis: half point without the prior",
-        "src/dipedl/explanation/diagnosis.py",
-        "np.asarray(vacuity(evidence.log_evidence(scores), np.asarray(evidence.prior)))",
-        "np.asarray(vacuity(evidence.log_evidence(scores), np.ones(1)))",
+        "src/dipedl/evidence_model.py",
+        "np.asarray(vacuity(self.log_evidence(scores), np.asarray(self.prior)))",
+        "np.asarray(vacuity(self.log_evidence(scores), np.ones(1)))",
         "tests/explanation/test_diagnostics.py::test_half_point_and_vacuity_are_where_the_normaliser_puts_them",
     ),
     Mutant(

@@ -446,13 +446,13 @@ def test_an_alarm_that_can_never_go_off_says_so(iris):
 def test_a_failed_fit_or_calibration_leaves_the_model_as_it_was(iris):
     X, y = iris
     clf = DIPClassifier().fit(X, y)
-    before = clf.predict_proba(X), clf.offset_, clf.evidence_.threshold(0.1)
+    before = clf.predict_proba(X), clf.offset_, clf.evidence_.held_out_.threshold(0.1)
     with pytest.raises(ValueError, match="must vary"):
         clf.calibrate(np.repeat(X[:1], 30, axis=0), np.repeat(y[:1], 30))
     with pytest.raises(ValueError):
         clf.fit(X, np.zeros(len(y)))
     np.testing.assert_array_equal(clf.predict_proba(X), before[0])
-    assert (clf.offset_, clf.evidence_.threshold(0.1)) == before[1:]
+    assert (clf.offset_, clf.evidence_.held_out_.threshold(0.1)) == before[1:]
 
 
 def test_rows_of_weight_zero_are_absent_from_the_features_too(iris):

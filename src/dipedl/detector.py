@@ -126,10 +126,10 @@ class OODDetector(OutlierMixin, BaseEstimator):
     def offset_(self) -> float:
         """Log-density in nats below which an input is flagged."""
         check_is_fitted(self)
-        if self.false_alarm_rate is not None:
-            check_rate(self.false_alarm_rate)
         model = self.evidence_ if hasattr(self, "evidence_") else self.estimator.evidence_  # type: ignore[union-attr]
-        return float(model.threshold(self.false_alarm_rate))
+        if self.false_alarm_rate is None:
+            return float(model.offset_)
+        return model.held_out_.threshold(check_rate(self.false_alarm_rate))
 
     def __sklearn_tags__(self) -> Any:
         """Return tags: sparse inputs are taken by the default features."""

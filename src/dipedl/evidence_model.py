@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from .calibration.crossfit import AUTO, Pairs, check_folds, row_hash, splitter_pairs
 from .calibration.jackknife import Jackknife
@@ -340,13 +340,18 @@ class EvidenceModel(BaseEstimator):
 
         Rows that a `CautionBudget` leaves out are not counted.
         """
-        after, spent = self.held_out_, self.normalizer_
-        if isinstance(spent, CautionBudget):
-            counted = spent.in_budget(after.scores, after.counts)
-            after = replace(after, weights=np.where(counted, after.counts, 0.0))
+        after = self.rows_in_budget()
         loss = brier_loss(after.proba, after.labels, self._prior_mean)
-        u = vacuity(self.log_evidence(after.scores), np.asarray(self.prior))
-        return self._price(after.before_calibration())._replace(paid=after.average(loss(u)))
+        paid = after.average(loss(self.vacuity(after.scores)))
+        return self._price(after.before_calibration())._replace(paid=paid)
+
+    def rows_in_budget(self) -> HeldOut:
+        """Return the held-out rows, of weight 0 where a `CautionBudget` leaves them out."""
+        rows = self.held_out_
+        if not isinstance(self.normalizer_, CautionBudget):
+            return rows
+        counted = self.normalizer_.in_budget(rows.scores, rows.counts)
+        return replace(rows, weights=np.where(counted, rows.counts, 0.0))
 
     def _spend(self, held_out: HeldOut) -> Self:
         """Learn sharpening, normaliser and temperature of the mean from rows by ascending score.
@@ -449,7 +454,7 @@ class EvidenceModel(BaseEstimator):
         standard error of the lowest.
         """
         own: Any = self.calibrator_
-        u = vacuity(self.log_evidence(held_out.scores), np.asarray(self.prior))
+        u = self.vacuity(held_out.scores)
         of_mean = fit_temperature(
             log_probabilities(held_out.proba),
             held_out.labels,
@@ -601,13 +606,9 @@ class EvidenceModel(BaseEstimator):
         z = np.asarray(self.normalizer_.transform(scores), dtype=np.float64)
         return np.asarray(cap_evidence(np.log(self.n_) + np.log(self.gamma) + z, self.max_evidence))
 
-    def threshold(self, alpha: float | None = None) -> float:
-        """Score below which at most a share `alpha` of ID inputs lies."""
-        check_is_fitted(self, "offset_")
-        if alpha is None:
-            return float(self.offset_)
-        check_rate(alpha, "alpha")
-        return self.held_out_.threshold(alpha, "alpha")
+    def vacuity(self, scores: np.ndarray) -> np.ndarray:
+        """Share of the prior in the answers to inputs of `scores` (n,), shape (n,)."""
+        return np.asarray(vacuity(self.log_evidence(scores), np.asarray(self.prior)))
 
     def dirichlet(self, proba: np.ndarray, scores: np.ndarray) -> Dirichlet:
         """Return the Dirichlets of inputs by their scores (n,).

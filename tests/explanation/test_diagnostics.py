@@ -24,7 +24,7 @@ from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget, alarm_threshold
 from dipedl.evidence_model import EvidenceModel
 from dipedl.explanation import diagnose
-from dipedl.explanation.diagnosis import half_point, holm, vacuity_at
+from dipedl.explanation.diagnosis import half_point, holm
 from dipedl.held_out import HeldOut
 
 CV = "5-fold cross-fitting of 2000 inputs"
@@ -280,7 +280,7 @@ def test_half_point_and_vacuity_are_where_the_normaliser_puts_them():
     evidence = model(healthy(), HalfAt(-17.25, 2.0)).evidence_
     assert half_point(evidence) == pytest.approx(-17.25, abs=1e-9)
     at = np.array([-17.25, -17.25 + np.log(3) / 2])
-    np.testing.assert_allclose(vacuity_at(evidence, at), [0.5, 0.25])
+    np.testing.assert_allclose(evidence.vacuity(at), [0.5, 0.25])
 
 
 @pytest.mark.filterwarnings("error")

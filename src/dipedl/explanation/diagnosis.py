@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..calibration.temperature import BOUNDS
 from ..decisions.pipelines import last_step_with
 from ..decisions.rejection import risk_upper_bound
 from ..decisions.sets import prediction_sets
-from ..dirichlet import max_prob, vacuity
+from ..dirichlet import max_prob
 from ..evidence import CautionBudget, alarm_threshold
 from ..evidence_model import CAUTION, EvidenceModel
 from ..features.encoding import PARTS
@@ -301,7 +300,7 @@ def _reach(evidence: EvidenceModel) -> Finding:
     held_out = evidence.held_out_
     low, median = score_quantile(held_out, _LOW), score_quantile(held_out, 0.5)
     half = half_point(evidence)
-    lost, at_median = vacuity_at(evidence, np.array([low, median])).tolist()
+    lost, at_median = evidence.vacuity(np.array([low, median])).tolist()
     units = (low - half) / max(median - low, _TINY * max(1.0, abs(low)))
     beyond, log10_rarity = held_out.average(held_out.scores <= half), _log10_rarity(held_out, half)
     numbers: dict[str, float] = {
@@ -393,12 +392,8 @@ def _rarity(power: float) -> str:
 
 def _cost(evidence: EvidenceModel) -> Finding:
     """Judge by what caution costs on held-out rows, against the price that is allowed."""
-    held_out, normalizer = evidence.held_out_, evidence.normalizer_
+    held_out = evidence.rows_in_budget()
     proba, mean = evidence.held_out_classifier_proba(), posterior_mean(evidence)
-    if isinstance(normalizer, CautionBudget):
-        # Rows that the budget does not count have no weight.
-        counted = normalizer.in_budget(held_out.scores, held_out.counts)
-        held_out = replace(held_out, weights=np.where(counted, held_out.counts, 0.0))
     numbers = _cost_numbers(held_out, proba, mean)
     full, unit, budget = _budget(evidence)
     relative = (numbers["brier_mean"] - full) / max(unit, _TINY)
@@ -473,11 +468,6 @@ def _budget(evidence: EvidenceModel) -> tuple[float, float, float]:
     return lowest, (normalizer.allowed_loss_ - lowest) / budget if budget else lowest, budget
 
 
-def vacuity_at(evidence: EvidenceModel, scores: np.ndarray) -> np.ndarray:
-    """Return the share of the prior in the prediction at these scores, (m,)."""
-    return np.asarray(vacuity(evidence.log_evidence(scores), np.asarray(evidence.prior)))
-
-
 def posterior_mean(evidence: EvidenceModel) -> np.ndarray:
     """Return the posterior mean of each labelled held-out row, (m, k)."""
     held_out = evidence.held_out_
@@ -499,16 +489,16 @@ def half_point(evidence: EvidenceModel) -> float:
     held_out = evidence.held_out_
     top = float(held_out.scores.max())
     step = max(score_range(held_out), _TINY * max(1.0, abs(top)))
-    if vacuity_at(evidence, np.array([top]))[0] >= 0.5:
+    if evidence.vacuity(np.array([top]))[0] >= 0.5:
         return top
     below = top - step * 2.0 ** np.arange(_MOST_DOUBLINGS)
-    lost = np.flatnonzero(vacuity_at(evidence, below) >= 0.5)
+    lost = np.flatnonzero(evidence.vacuity(below) >= 0.5)
     if len(lost) == 0:
         return -np.inf
     low = below[lost[0]]
     for _ in range(_REFINEMENTS):
         scores = np.linspace(low, top, 1025)
-        last = np.flatnonzero(vacuity_at(evidence, scores[:-1]) >= 0.5)[-1]
+        last = np.flatnonzero(evidence.vacuity(scores[:-1]) >= 0.5)[-1]
         low, top = scores[last], scores[last + 1]
     return float(low)
 
