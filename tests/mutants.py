@@ -236,6 +236,27 @@ MUTANTS = [
         "tests/test_inputs.py::test_no_classifier_is_fitted_before_a_wrong_setting_is_refused",
     ),
     Mutant(
+        "errors count the rows of positive weight",
+        "src/dipedl/inputs.py",
+        "int(rows[a]) if isinstance(a, int) else a",
+        "a",
+        "tests/fitting/test_refusals.py::test_beside_rows_of_weight_zero_a_row_keeps_its_number",
+    ),
+    Mutant(
+        "texts of NumPy stay what they are",
+        "src/dipedl/inputs.py",
+        "{gap, np.str_}.isdisjoint",
+        "{gap}.isdisjoint",
+        "tests/explanation/test_explanation.py::test_texts_of_numpy_among_objects_are_told_as_texts",
+    ),
+    Mutant(
+        "a wrong shrinkage is met by the fit",
+        "src/dipedl/density/gaussian.py",
+        "        check_shrinkage(self.shrinkage)\n        for",
+        "        for",
+        "tests/test_inputs.py::test_no_classifier_is_fitted_before_a_wrong_setting_is_refused",
+    ),
+    Mutant(
         "numbers beside texts in a list are texts",
         "src/dipedl/inputs.py",
         'if array.dtype.kind != "U":',
