@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..answers import Decisions
 from ..maths.arrays import check_integer, check_number, check_positive_number
+from ..networks.backbones import in_float32
 from ..networks.checks import label_mask
 from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import Training
@@ -176,12 +177,10 @@ class _Kernels(nn.Module):
         centroids = _FIRST_SPREAD * torch.randn(k, n, generator=generator)
         self.register_buffer("sums", _FIRST_COUNT * centroids)
 
+    @in_float32
     def forward(self, features: Tensor) -> Tensor:
-        # in float32, also where the body runs in half precision
-        with torch.autocast(features.device.type, enabled=False):
-            features = features if features.dtype.itemsize >= 4 else features.float()
-            embedded = torch.einsum("np,kep->nke", features, self.weight)
-            distances = (embedded - self.sums / self.counts[:, None]).square().mean(dim=2)
+        embedded = torch.einsum("np,kep->nke", features, self.weight)
+        distances = (embedded - self.sums / self.counts[:, None]).square().mean(dim=2)
         if self.training:
             self.__dict__["embedded"] = embedded.detach()
         return -distances / (2 * self.length_scale**2)

@@ -12,7 +12,7 @@ from torch.nn.functional import softplus
 
 from ..answers import Decisions
 from ..maths.arrays import check_choice, check_integer
-from ..networks.backbones import Network, blank_layer
+from ..networks.backbones import Network, linear_layer
 from ..networks.checks import label_mask
 from ..networks.evidential_losses import evidence_from_logits
 from ..networks.torch_classifier import TorchEstimator
@@ -106,9 +106,9 @@ class FEDL(Decisions, TorchEstimator):
     def _head(self, n_features: int, n_outputs: int, generator: torch.Generator) -> nn.Module:
         layers: list[nn.Module] = []
         for width in [self.hidden] * self.n_layers:
-            layers += [_linear(n_features, width, generator), nn.ReLU()]
+            layers += [linear_layer(n_features, width, generator), nn.ReLU()]
             n_features = width
-        return nn.Sequential(*layers, _linear(n_features, n_outputs, generator))
+        return nn.Sequential(*layers, linear_layer(n_features, n_outputs, generator))
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         mean, variance, p = moments_of_outputs(outputs)
@@ -152,10 +152,3 @@ class _Heads(nn.ModuleList):
 
     def forward(self, features: Tensor) -> Tensor:
         return torch.cat([head(features) for head in self], dim=1)
-
-
-def _linear(before: int, after: int, generator: torch.Generator) -> nn.Module:
-    layer, bound = blank_layer(nn.Linear, before, after), before**-0.5
-    for weights in layer.parameters():
-        nn.init.uniform_(weights, -bound, bound, generator=generator)
-    return layer

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..answers import Decisions
 from ..maths.arrays import check_integer
-from ..networks.backbones import blank_layer
+from ..networks.backbones import in_float32, linear_layer
 from ..networks.evidential_losses import uce
 from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import train
@@ -100,9 +100,7 @@ class NatPN(Evidential, Decisions, TorchEstimator):
         generator = torch.Generator("cpu").manual_seed(seed)
         encoder = self.resolve_backbone().build(self.image_shape_, self.latent_dim, generator)
         flow = RadialFlow(1, self.latent_dim, self.n_layers, generator)
-        layer, bound = blank_layer(nn.Linear, self.latent_dim, n_outputs), self.latent_dim**-0.5
-        for weights in layer.parameters():
-            nn.init.uniform_(weights, -bound, bound, generator=generator)
+        layer = linear_layer(self.latent_dim, n_outputs, generator)
         return _NaturalNetwork(encoder, flow, layer)
 
     def _fit_head(self, X: Any, y: Any, **run: Any) -> None:
@@ -141,12 +139,12 @@ class _NaturalNetwork(nn.Module):
         return z
 
     def forward(self, X: Tensor) -> Tensor:
-        z = self.features(X)
-        # The density is computed in float32, also where the encoder runs in half precision.
-        with torch.autocast(z.device.type, enabled=False):
-            z = z if z.dtype.itemsize >= 4 else z.float()
-            total = self.flow(z) + self.log_budget
-            # bounded in value only: the gradient moves points back that left the bounds
-            total = total + (total.clamp(-_MOST, _MOST) - total).detach()
-            outputs: Tensor = total + self.layer(z).log_softmax(dim=1)
+        return self._log_evidence(self.features(X))
+
+    @in_float32
+    def _log_evidence(self, z: Tensor) -> Tensor:
+        total = self.flow(z) + self.log_budget
+        # bounded in value only: the gradient moves points back that left the bounds
+        total = total + (total.clamp(-_MOST, _MOST) - total).detach()
+        outputs: Tensor = total + self.layer(z).log_softmax(dim=1)
         return outputs

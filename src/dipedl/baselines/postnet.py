@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from ..answers import Decisions
 from ..maths.arrays import check_choice, check_integer, check_number
+from ..networks.backbones import in_float32
 from ..networks.evidential_losses import uce
 from ..networks.torch_classifier import TorchEstimator
 from .evidential import TRAINING, Evidential
@@ -139,10 +140,7 @@ class _PosteriorNetwork(nn.Module):
         return z
 
     def forward(self, X: Tensor) -> Tensor:
-        z = self.features(X)
-        # The density is computed in float32, also where the encoder runs in half precision.
-        with torch.autocast(z.device.type, enabled=False):
-            outputs: Tensor = self.log_budget + self.flow(z if z.dtype.itemsize >= 4 else z.float())
+        outputs: Tensor = self.log_budget + self.flow(self.features(X))
         return outputs
 
 
@@ -197,6 +195,7 @@ class RadialFlow(nn.Module):
         self.raw_scale = draw(n_layers, n_classes)
         self.raw_slope = draw(n_layers, n_classes)
 
+    @in_float32
     def forward(self, z: Tensor) -> Tensor:
         """Log-densities in nats of latent points z (n, dim) under each class, shape (n, k)."""
         u, log_det = self.transform(z)

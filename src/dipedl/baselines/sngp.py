@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..answers import Decisions
 from ..maths.arrays import check_integer, check_positive_number
-from ..networks.backbones import Network, blank_layer
+from ..networks.backbones import Network, blank_layer, in_float32
 from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import Training
 from .evidential import TRAINING
@@ -148,11 +148,9 @@ class _Fourier(nn.Module):
         self.register_buffer("weight", torch.randn(D, p, generator=generator) / length_scale)
         self.register_buffer("offset", 2 * pi * torch.rand(D, generator=generator))
 
+    @in_float32  # the angles are large
     def forward(self, features: Tensor) -> Tensor:
-        # in float32, also where the body runs in half precision: the angles are large
-        with torch.autocast(features.device.type, enabled=False):
-            features = features if features.dtype.itemsize >= 4 else features.float()
-            angles = features @ self.weight.T + self.offset
+        angles = features @ self.weight.T + self.offset
         phi: Tensor = angles.cos() * (2 / len(self.offset)) ** 0.5
         return phi
 

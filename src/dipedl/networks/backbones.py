@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import wraps
 from itertools import pairwise
 from operator import index
 from typing import Any, ClassVar
@@ -142,6 +144,25 @@ def blank_layer(layer: type[nn.Module], *sizes: int | tuple[int, int], **options
     """A layer without initial weights, since PyTorch draws them from the global generator."""
     module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
     return module
+
+
+def linear_layer(before: int, after: int, generator: torch.Generator) -> nn.Module:
+    """Return a linear layer with weights drawn evenly within ``before ** -0.5`` of zero."""
+    layer, bound = blank_layer(nn.Linear, before, after), before**-0.5
+    for weights in layer.parameters():
+        nn.init.uniform_(weights, -bound, bound, generator=generator)
+    return layer
+
+
+def in_float32(forward: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
+    """Run a forward pass in float32, also where what comes before it runs in half precision."""
+
+    @wraps(forward)
+    def run(module: Any, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            return forward(module, x if x.dtype.itemsize >= 4 else x.float())
+
+    return run
 
 
 def image_shape(setting: Any, d: int) -> Shape:
