@@ -249,7 +249,7 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
             Person, device or site of each row, where new rows will come from others: folds hold out
             whole groups, so that alarms, sets and probabilities are those of new groups.
         """
-        # X is no longer the table of `dipedl fit`, if that made this model.
+        # A model that `dipedl fit` made of a table forgets that table.
         for name in ("table_", "table_rows_", "encode_rows_", "unknown_rehearsal_"):
             self.__dict__.pop(name, None)
         if calibration is not None and groups is not None:

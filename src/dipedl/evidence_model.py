@@ -82,7 +82,7 @@ CAUTION = 0.02
 _APART = 1e-6
 #: Confidence of one standard error, by a normal.
 _ONE_ERROR = 0.6827
-#: Of a mean Brier score.
+#: Rounding error of a mean Brier score.
 _ROUNDING = 1e-12
 
 
@@ -254,7 +254,7 @@ class EvidenceModel(BaseEstimator):
         Z, y, w, X, classifier
             As given to `fit_density`.
         pairs : list of (train, held-out) ndarray of int, optional
-            What `cv` gives for these rows, where it has been asked before.
+            Those that `cv` gives for these rows, if it was asked already.
         groups : ndarray of int, shape (n,), optional
             Numbers of the groups that the pairs hold out as a whole.
         """

@@ -61,7 +61,7 @@ __all__ = ["HeldOut", "Origin"]
 #: rows but also present in the training rows; the training rows themselves; or the training rows of
 #: a model whose density came fitted.
 Origin = Literal["left out", "given", "given twice", "in-sample", "frozen density"]
-#: Only the score of what cannot be computed with is lower, in float32 too.
+#: Threshold that flags nothing but rows of score -inf, which cannot be computed with.
 LOWEST = float(np.finfo(np.float32).min)
 #: Hashes of rows that a fit keeps, to recognise its rows.
 _HASHES = 1000
@@ -69,9 +69,9 @@ _HASHES = 1000
 _OUTLIERS = 100
 #: Share of new rows beyond what chance explains, and the level of the test for more.
 _BEYOND_CHANCE, _LEVEL = 0.05, 1e-3
-#: A column of which more than this share of different rows have a value of their own is continuous,
+#: A column is continuous if more than this share of the different rows have a value of their own,
 _CONTINUOUS = 0.5
-#: unless more than this share of the steps from one value to the next are the same: a grid.
+#: and not a grid, in which more than this share of the steps from value to value are the same.
 _ON_GRID = 0.1
 #: Different rows below which nothing can be said about copies.
 _FEWEST_DISTINCT = 30
@@ -79,7 +79,7 @@ _FEWEST_DISTINCT = 30
 _MANY_COPIES = 0.05
 #: Rows that are looked at for memorisation, at most and at least.
 MOST_ROWS, FEWEST_ROWS = 1000, 100
-#: A rise of the Brier score is no chance from so many standard errors on, and large from so much.
+#: A rise of the Brier score counts if it is this many standard errors, and at least this large.
 _SIGMAS, _RISE = 3.0, 0.01
 #: Errors of the nearest row beside which a classifier without one is suspect.
 _ERRORS = 5
@@ -258,8 +258,8 @@ class Fold:
     rows : ndarray of int, shape (m,), or None
         Which rows of the fit on all rows these are; None if they are none of them.
     density_labels : ndarray, shape (m,), or None
-        Labels as the density was given them, where it may leave out its rows one at a time: none
-        has to stay with its copies or its group, and the features hardly know it.
+        Labels as the density was given them, if each row may be scored by the fit to all others:
+        none has to stay with its copies or its group, and the features hardly depend on it.
     """
 
     density: Any
@@ -350,7 +350,7 @@ def fit_folds(
     y : ndarray, shape (n,)
         Labels.
     pairs : list of (train, held-out) ndarray of int, optional
-        What ``cv`` gives for these rows, where it has been asked before, or folds of groups.
+        Those that ``cv`` gives for these rows, if it was asked already, or folds of groups.
 
     Returns
     -------

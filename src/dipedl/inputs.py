@@ -87,8 +87,8 @@ _PROBA = "predict_proba of the estimator"
 PRIOR, EMPIRICAL = 0.5, "empirical"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
 _REFUSALS = (ValueError, KeyError, TypeError)
-#: With more entries a classifier has enough to do for threads; products of more features than this
-#: have, too, and those of fewer rows take less time than to set the threads.
+#: Up to so many entries a classifier is kept on one thread. So are products of rows of up to so many
+#: features, but for those of so few rows that setting the threads would take longer.
 _FEW_ENTRIES, _FEW_FEATURES, _FEW_ROWS = 1 << 17, 256, 8
 _IMPUTE = (
     "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "
@@ -98,7 +98,10 @@ _ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 
 class NotComputableError(ValueError):
-    """A part of a model cannot compute with the numbers of a row, given as an int among texts."""
+    """A part of a model cannot compute with the numbers of a row.
+
+    The arguments are the parts of the message; an int among them is the number of the row.
+    """
 
     def __str__(self) -> str:
         return "".join(map(str, self.args))
