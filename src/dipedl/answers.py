@@ -152,6 +152,8 @@ class Decisions:
     classes_: np.ndarray
     evidence_: Any
     predict_proba: Any
+    #: Features (n, p), class probabilities (n, k) and scores (n,) of X, where there is evidence.
+    predict_parts: Callable[[Any], tuple[np.ndarray, np.ndarray, np.ndarray]]
     #: Share of ID inputs that `predict_ood` may flag.
     false_alarm_rate: float = 0.05
     #: How the model gets held-out rows, for error messages.
@@ -190,10 +192,6 @@ class Decisions:
         self.held_out_ = held_out.sort()
         warn_of_held_out_rows(self.held_out_, self)
         return self
-
-    def predict_parts(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return features (n, p), class probabilities (n, k) and scores (n,) of X."""
-        raise NotImplementedError
 
     @on_snapshot
     def p_value(

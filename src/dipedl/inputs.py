@@ -87,8 +87,8 @@ _PROBA = "predict_proba of the estimator"
 PRIOR, EMPIRICAL = 0.5, "empirical"
 #: XGBoost has a KeyError for a type of column that it does not know, NumPy a TypeError for dates.
 _REFUSALS = (ValueError, KeyError, TypeError)
-#: Up to so many entries a classifier is kept on one thread. So are products of rows of up to so many
-#: features, but for those of so few rows that setting the threads would take longer.
+#: Up to so many entries a classifier is kept on one thread. So are products of rows of up to so
+#: many features, but for those of so few rows that setting the threads would take longer.
 _FEW_ENTRIES, _FEW_FEATURES, _FEW_ROWS = 1 << 17, 256, 8
 _IMPUTE = (
     "impute it: fit with estimator=make_pipeline(SimpleImputer(add_indicator=True), "

@@ -114,12 +114,9 @@ class LastLayerLaplace(Decisions, LastLayer, PostHoc):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of X (n, d), averaged over the posterior by probit, shape (n, k)."""
         Z = self._features(X)
-        logits, variances = self.head_.logits(Z), self._variances(Z)
-        return np.asarray(softmax(logits / np.sqrt(1 + pi / 8 * variances), axis=1))
-
-    def logit_variance(self, X: Any) -> np.ndarray:
-        """Posterior variance of each logit of inputs X (n, d), shape (n, k)."""
-        return self._variances(self._features(X))
+        along = (self._weighted(Z) @ self.row_basis_) ** 2 @ (1 / self.precision_).T
+        variances = along @ (self.class_basis_**2).T
+        return np.asarray(softmax(self.head_.logits(Z) / np.sqrt(1 + pi / 8 * variances), axis=1))
 
     def uncertainty(self, X: Any, kind: str = "max_prob") -> np.ndarray:
         """Uncertainty of each input X (n, d), shape (n,).
@@ -133,7 +130,3 @@ class LastLayerLaplace(Decisions, LastLayer, PostHoc):
         """
         check_choice("kind", kind, _KINDS)
         return _KINDS[kind](self.predict_proba(X))
-
-    def _variances(self, Z: np.ndarray) -> np.ndarray:
-        along = (self._weighted(Z) @ self.row_basis_) ** 2 @ (1 / self.precision_).T
-        return np.asarray(along @ (self.class_basis_**2).T)
