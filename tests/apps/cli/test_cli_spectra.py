@@ -312,7 +312,7 @@ LABELS = {
         (("{folder}", "--classes", "QSO"), "two classes at least are needed, .* got QSO \\d"),
         (("{folder}", "--estimator", "svm"), "--estimator must be one of"),
         (("{folder}", "--out", "/nowhere/m"), "the folder /nowhere does not exist"),
-        (("{all}", "--components", "900"), "n_components must lie in"),
+        (("{all}", "--components", "900"), "--components must lie in"),
         (("{folder}", "--labels", "{labels}/no-column.csv"), "columns name .* and class, got"),
         (("{folder}", "--labels", "{labels}/empty.csv"), "line 2: name and class must not be"),
         (("{folder}", "--labels", "{labels}/twice.csv"), "line 3: spec-01.fits.gz has two"),

@@ -176,6 +176,26 @@ def test_other_entries_prove_a_decimal_comma(entries, numbers):
     assert made["x"].tolist() == numbers and not refused
 
 
+def test_numbers_of_json_have_points_whatever_the_mark_of_the_table(run, tmp_path):
+    """A table of decimal commas, and its rows as JSON lines: 0.5 can be read in one way only."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.normal(size=60).round(3), "b": rng.normal(size=60).round(3)})
+    rows = rows.assign(y=np.where(rows.a > 0, "p", "q"))
+    rows.to_csv(tmp_path / "rows.csv", sep=";", decimal=",", index=False)
+    rows.to_json(tmp_path / "rows.jsonl", orient="records", lines=True)
+    model = tmp_path / "m"
+    run("fit", tmp_path / "rows.csv", "--target", "y", "--model", "linear", "--out", model)
+    answers = []
+    for name in ("rows.csv", "rows.jsonl"):
+        done = run("score", model, tmp_path / name, "--out", tmp_path / "answers.csv")
+        assert done.exit_code == 0, done.output
+        answers.append((tmp_path / "answers.csv").read_text())
+    assert answers[0] == answers[1]
+    assert run("explain", model, '{"a": 0.5, "b": null}').exit_code == 0
+    text = run("explain", model, '{"a": "0.5", "b": null}')
+    assert text.exit_code == 3 and "has a decimal point" in text.stderr
+
+
 def test_another_column_proves_a_decimal_comma(run, tmp_path):
     frame = pd.DataFrame({"lat": np.resize(["48,137", "52,520"], N), "x": X, "y": ["a", "b"] * 60})
     frame.to_csv(tmp_path / "a.csv", sep=";", decimal=",", index=False)

@@ -34,7 +34,8 @@ Paths = Annotated[
 ]
 Toy = Annotated[bool, typer.Option("--toy", help="Use made-up spectra, to try the command.")]
 Coverage = Annotated[
-    float, typer.Option(help="Share of 3900-9000 Angstrom that must have been measured.")
+    float,
+    typer.Option(help="Share of 3900-9000 Angstrom that must have been measured.", min=0.01, max=1),
 ]
 
 
@@ -56,7 +57,9 @@ def fit(
     ] = "mlp",
     components: Annotated[
         int | None,
-        typer.Option(help="Principal components; default: a tenth of the spectra, at most 500."),
+        typer.Option(
+            help="Principal components; default: a tenth of the spectra, at most 500.", min=1
+        ),
     ] = None,
     min_coverage: Coverage = 0.9,
     seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,

@@ -118,8 +118,9 @@ def read_labels(path: Path) -> dict[str, str]:
             named = next((name for name in _NAME_COLUMNS if name in columns), None)
             if named is None or "class" not in columns:
                 raise ValueError(
-                    f"`labels` must be a CSV file with the columns name (or file) and class, got "
-                    f"{list(columns)} in {str(path)!r}; write them into its first line"
+                    "`labels` must be a CSV file with the columns name (or file) and class, got "
+                    f"{list(columns)} in {str(path)!r}; write them into its first line, with a "
+                    "comma between"
                 )
             for line in lines:
                 name, kind = Path(line[named] or "").name, (line["class"] or "").strip()

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...writing.spelling import spellings, versions
 from .errors import UsageError, UserError, check_columns, list_names, suggest_name
-from .reading import CSV, RejectedRow, Table, is_utf8
+from .reading import CSV, JsonNumber, RejectedRow, Table, is_utf8
 
 NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE = "numeric", "category", "boolean", "text", "date"
 KINDS = (NUMERIC, CATEGORY, BOOLEAN, TEXT, DATE)
@@ -200,6 +200,8 @@ def _text(value: object) -> str:
 def to_numbers(values: Any, decimal: str = ".") -> np.ndarray:
     """Texts as float64, NaN where one is no number."""
     texts = pd.Series(values, dtype=None if isinstance(values, pd.Series) else object)
+    if decimal == "," and texts.dtype == object:
+        texts = texts.map(lambda entry: float(entry) if type(entry) is JsonNumber else entry)
     if decimal == "," and pd.api.types.infer_dtype(texts) in ("string", "mixed", "mixed-integer"):
         # In a file of decimal commas a point is no decimal mark; what is no text stays.
         points = texts.str.contains(".", regex=False, na=False)

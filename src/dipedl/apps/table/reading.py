@@ -670,8 +670,12 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+class JsonNumber(str):
+    """A number in JSON as it is written: its mark is a point, whatever that of its column."""
+
+
 _JSON = json.JSONDecoder(
-    parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_object_of
+    parse_int=str, parse_float=JsonNumber, parse_constant=str, object_pairs_hook=_object_of
 )
 
 
@@ -700,7 +704,7 @@ def _as_texts(frame: pd.DataFrame) -> pd.DataFrame:
     words = {True: "true", False: "false"}
     for name in frame:
         entries = [words.get(v, v) if isinstance(v, bool) else v for v in frame[name]]
-        texts = all(v is None or isinstance(v, str | float) for v in entries)
+        texts = all(v is None or type(v) in (str, float) for v in entries)
         frame[name] = pd.Series(entries, dtype="str" if texts else object)
     return frame
 
