@@ -6,14 +6,13 @@ global state: pass ``ax=plt.gca()`` to work with pyplot, or take ``.figure`` of 
 picture. Matplotlib is imported on the first call.
 """
 
-from .bars import dirichlet_bars
 from .calibration import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     promised_risk,
 )
 from .caution import CautionDisplay
-from .plane import EvidenceMapDisplay
+from .plane import EvidenceMapDisplay, dirichlet_bars
 from .unknown import UnknownCounts, UnknownRehearsalDisplay, unknown_counts, unknown_matrix
 from .vacuity import VacuityHistogramDisplay, vacuity_against
 

@@ -11,8 +11,7 @@ from ..decisions.pipelines import uncertainty as uncertainty_of
 from ..decisions.rejection import RejectCurve
 from ..metrics import risk_coverage_curve
 from ..metrics.metric import top_label
-from .canvas import COLORS, LINES, axes_or_new, from_zero
-from .display import Display, class_indices, proba_of
+from .canvas import COLORS, LINES, Display, axes_or_new, from_zero
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,9 +85,9 @@ class ReliabilityDisplay(Display):
         ValueError
             If y holds a label that the estimator does not know.
         """
-        proba, classes = proba_of(estimator, X)
+        proba, classes = _proba_of(estimator, X)
         name = name or type(estimator).__name__
-        return cls(class_indices(y, classes), proba, name=name).plot(**options)
+        return cls(_class_indices(y, classes), proba, name=name).plot(**options)
 
     @classmethod
     def from_predictions(
@@ -116,7 +115,7 @@ class ReliabilityDisplay(Display):
         ValueError
             If y holds a label that is not among the classes, or shapes do not match.
         """
-        truth = np.asarray(y) if classes is None else class_indices(y, classes)
+        truth = np.asarray(y) if classes is None else _class_indices(y, classes)
         return cls(truth, proba, name=name).plot(**options)
 
     def plot(
@@ -239,8 +238,8 @@ class RiskCoverageDisplay(Display):
         ValueError
             If y holds a label that the estimator does not know.
         """
-        proba, classes = proba_of(estimator, X)
-        correct = proba.argmax(axis=1) == class_indices(y, classes)
+        proba, classes = _proba_of(estimator, X)
+        correct = proba.argmax(axis=1) == _class_indices(y, classes)
         unsure = 1 - proba.max(axis=1) if kind is None else uncertainty_of(estimator, X, kind)
         return cls(correct, unsure, name=name or type(estimator).__name__).plot(**options)
 
@@ -329,3 +328,32 @@ def _wilson(share: np.ndarray, n: np.ndarray) -> np.ndarray:
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * share * (1 - share) / n + z2 * z2 / (4 * n * n)) / (1 + z2 / n)
     return np.stack([centre - half, centre + half])
+
+
+def _proba_of(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return class probabilities (n, k) of X (n, d), and the labels (k,) of their columns."""
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"estimator must have predict_proba, got {type(estimator).__name__}; wrap it in "
+            "CalibratedClassifierCV, or give probabilities to from_predictions"
+        )
+    proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    if not hasattr(estimator, "classes_"):
+        raise TypeError(
+            f"estimator must have classes_, got {type(estimator).__name__} without; give its "
+            "probabilities to from_predictions"
+        )
+    return proba, np.asarray(estimator.classes_)
+
+
+def _class_indices(y: ArrayLike, classes: ArrayLike) -> np.ndarray:
+    """Return the place in `classes` (k,) of each label in y (n,)."""
+    places = {label: i for i, label in enumerate(np.asarray(classes).tolist())}
+    labels = np.asarray(y).ravel().tolist()
+    unknown = [label for label in dict.fromkeys(labels) if label not in places]
+    if unknown:
+        raise ValueError(
+            f"y must hold labels that the classifier knows, such as {[*places][:5]}, got "
+            f"{unknown[:5]}; leave out inputs of other classes"
+        )
+    return np.array([places[label] for label in labels], dtype=np.intp)

@@ -1,15 +1,16 @@
-"""Default figures, colours and scales."""
+"""Default figures, colours and scales, and the base of Displays in scikit-learn's manner."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from io import BytesIO
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import logit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure, FigureBase
 
 #: Okabe and Ito's palette, distinct for colour-blind readers too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -54,3 +55,26 @@ def ink() -> str:
 def log_odds(p: np.ndarray, edge: float) -> np.ndarray:
     """Log-odds of shares p, of which those nearer than `edge` to 0 or 1 are moved to there."""
     return np.asarray(logit(np.clip(p, edge, 1 - edge)))
+
+
+class Display:
+    """A Display: the axes and the figure of its last drawing, which a notebook shows."""
+
+    ax_: Axes
+    figure_: Figure
+
+    def _keep_axes(self, ax: Axes, name: str | None = None) -> Self:
+        """Keep the axes of the drawing, with a legend if there is a name."""
+        self.ax_, self.figure_ = ax, ax.figure.get_figure(root=True)
+        if name is not None:
+            ax.legend()
+        return self
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        """Return the picture for a notebook; None before `plot`, and where pyplot shows it."""
+        if not hasattr(self, "figure_") or self.figure_.canvas.manager is not None:
+            return None
+        picture, sharpness = BytesIO(), 2
+        self.figure_.savefig(picture, format="png", dpi=sharpness * self.figure_.dpi)
+        width, height = (self.figure_.get_size_inches() * self.figure_.dpi).astype(int).tolist()
+        return picture.getvalue(), {"width": width, "height": height}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from ..decisions.pipelines import last_step_with
-from .canvas import COLORS, axes_or_new
-from .display import Display
+from .canvas import COLORS, Display, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

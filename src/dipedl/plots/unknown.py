@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from ..decisions.pipelines import last_step_with
 from ..evidence import alarm_threshold
 from ..maths.arrays import check_rate
-from .canvas import COLORS, axes_or_new, ink
-from .display import Display
+from .canvas import COLORS, Display, axes_or_new, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

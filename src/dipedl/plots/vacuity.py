@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..decisions.pipelines import uncertainty
-from .canvas import COLORS, LINES, axes_or_new, ink
+from .canvas import COLORS, LINES, Display, axes_or_new, ink
 from .canvas import log_odds as to_log_odds
-from .display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

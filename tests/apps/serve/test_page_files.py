@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from dipedl import DIPClassifier, DriftMonitor
 from dipedl.apps.serve import Models, create_app
 from dipedl.apps.serve import drift as monitors
-from dipedl.apps.serve.pictures import Pictures
+from dipedl.apps.serve.schemas import Pictures
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import save_model

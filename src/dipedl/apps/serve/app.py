@@ -33,7 +33,6 @@ from .batching import Batcher
 from .drift import ModelMonitors
 from .guard import Guard
 from .models import Models, ServedModel
-from .pictures import Pictures
 from .problems import Problem, too_large
 from .requests import Inputs, arrow_inputs, json_inputs, parse_json, parse_query
 from .schemas import (
@@ -43,6 +42,7 @@ from .schemas import (
     ExplainResponse,
     ModelColumn,
     ModelFacts,
+    Pictures,
     PredictRequest,
     PredictResponse,
 )

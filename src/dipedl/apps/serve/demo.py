@@ -18,7 +18,7 @@ from ..table.fit import FitRequest, fit_table
 from ..table.reading import open_table
 from ..table.table_model import save_model
 from .models import Models
-from .pictures import Pictures
+from .schemas import Pictures
 
 DIGITS, FLOWERS = "digits", "iris"
 #: Rows of a window of drift: a visitor sends hundreds.

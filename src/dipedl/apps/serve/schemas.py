@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic.dataclasses import dataclass
 
 FieldName = Literal["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"]
 #: Rows are checked where they are read, so that each is refused alone; and an error of each cell
@@ -149,3 +152,35 @@ class Error(BaseModel):
     reason: str
     request_id: str
     refused: list[RefusedRow] | None = None
+
+
+def _base64(images: np.ndarray) -> str:
+    return base64.b64encode(images.tobytes()).decode("ascii")
+
+
+Pixels = Annotated[np.ndarray, PlainSerializer(_base64, return_type=str)]
+
+
+@dataclass(frozen=True, eq=False, config=ConfigDict(arbitrary_types_allowed=True))
+class Pictures:
+    """Images beside a model of pixels, which its file does not hold.
+
+    In JSON they are their bytes in base64: one byte per pixel, 255 is ink.
+
+    Attributes
+    ----------
+    height, width : int
+        In pixels; a row of the model is such an image, row by row, with ink in [0, 1].
+    images : ndarray of uint8, shape (n, height * width)
+        The training images, in the order of the fit; 255 is ink.
+    labels : list of str, length n
+        Their classes.
+    examples : dict of str to ndarray of uint8, shape (m, height * width)
+        Images that the fit has not seen, by what they are.
+    """
+
+    height: int
+    width: int
+    images: Pixels
+    labels: list[str]
+    examples: dict[str, Pixels]
