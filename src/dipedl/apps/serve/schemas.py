@@ -9,6 +9,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from pydantic.dataclasses import dataclass
 
+__all__ = ["Pictures"]
+
 FieldName = Literal["label", "probabilities", "vacuity", "p_value", "flagged", "set", "reason"]
 #: Rows are checked where they are read, so that each is refused alone; and an error of each cell
 #: would take more memory than the body.
