@@ -236,10 +236,10 @@ MUTANTS = [
         "tests/test_inputs.py::test_no_classifier_is_fitted_before_a_wrong_setting_is_refused",
     ),
     Mutant(
-        "errors count the rows of positive weight",
-        "src/dipedl/inputs.py",
-        "int(rows[a]) if isinstance(a, int) else a",
-        "a",
+        "warnings count the rows of positive weight",
+        "src/dipedl/features/scaling.py",
+        "rows if numbers is None else numbers[rows]",
+        "rows",
         "tests/fitting/test_refusals.py::test_beside_rows_of_weight_zero_a_row_keeps_its_number",
     ),
     Mutant(

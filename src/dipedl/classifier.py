@@ -32,7 +32,6 @@ from .inputs import (
     clone_classifier,
     input_tags,
     known_classes,
-    numbered_as,
     prior_of_rows,
     select_weighted_rows,
     validate_calibration_rows,
@@ -312,9 +311,8 @@ class DIPClassifier(Decisions, ClassifierMixin, BaseEstimator):
         X, labels = validate_calibration_rows(self, (X, y), self.classes_, evidence.columns_)
         evidence = copy(evidence)
         evidence.density_ = deepcopy(evidence.density_)
-        X, labels, weights, groups, rows = select_weighted_rows(X, labels, sample_weight, groups)
-        with numbered_as(rows):
-            evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
+        X, labels, weights, groups, _ = select_weighted_rows(X, labels, sample_weight, groups)
+        evidence.calibrate(X, labels, weights, classifier=classifier, groups=groups)
         self.evidence_ = evidence
         warn_of_held_out_rows(evidence.held_out_, self)
         return self

@@ -51,7 +51,6 @@ from .inputs import (
     FittedClassifier,
     NotComputableError,
     compute_features,
-    numbered_as,
     one_thread,
     refuse_infinity,
 )
@@ -201,13 +200,12 @@ class EvidenceModel(BaseEstimator):
         """Fit the features on X (n, d), labels and weights; features of X, shape (n, p).
 
         Without `features`, the preprocessing of the unfitted or frozen `estimator` is a part.
-        Errors and warnings give the rows the numbers `rows` (n,), where they are known.
+        Warnings give the rows the numbers `rows` (n,), where they are known.
         """
-        with numbered_as(rows):
-            self.features_ = fit_feature_transformer(
-                self._features_setting(), X, y, w, self.random_state, estimator
-            )
-            Z = self.transform(X)
+        self.features_ = fit_feature_transformer(
+            self._features_setting(), X, y, w, self.random_state, estimator
+        )
+        Z = self.transform(X)
         self.row_hashes_ = sample_hashes(row_hash(X))
         if self._features_setting() is None:
             warn_of_gross_outliers(Z, w, X, self.features_, rows)

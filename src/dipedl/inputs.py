@@ -98,24 +98,7 @@ _ABOUT_DATES = re.compile("date|time", re.IGNORECASE)
 
 
 class NotComputableError(ValueError):
-    """A part of a model cannot compute with the numbers of a row.
-
-    The arguments are the parts of the message; an int among them is the number of the row.
-    """
-
-    def __str__(self) -> str:
-        return "".join(map(str, self.args))
-
-
-@contextmanager
-def numbered_as(rows: np.ndarray | None) -> Iterator[None]:
-    """Give rows in errors the numbers (n,) that they have for the user; None leaves them."""
-    try:
-        yield
-    except NotComputableError as error:
-        if rows is not None:
-            error.args = tuple(int(rows[a]) if isinstance(a, int) else a for a in error.args)
-        raise
+    """A part of a model cannot compute with the numbers of a row."""
 
 
 def check_weights(sample_weight: Any, X: Any, name: str = "sample_weight") -> np.ndarray | None:
@@ -845,9 +828,8 @@ def compute_features(features: Any, X: Any) -> np.ndarray:
         # What is standardised column by column has the names of its columns.
         by_column = features is None or type(features) is StandardScaler
         name = repr(column_names(X)[j]) if by_column and is_frame(X) else j
-        where = f", column {name}; {remedy}"
         raise NotComputableError(
-            f"X or its features must be finite, got {got} at row ", int(row), where
+            f"X or its features must be finite, got {got} at row {row}, column {name}; {remedy}"
         )
     return Z
 

@@ -347,10 +347,9 @@ def _log_density(density: Any, Z: np.ndarray, proba: np.ndarray | None = None) -
         )
     bad = np.flatnonzero(~(scores < np.inf))
     raise NotComputableError(
-        f"density {name} gave {scores[bad[0]]} for row ",
-        int(bad[0]),
-        f" ({len(bad)} of {len(Z)} rows); a log-density is finite, or -inf where the density is "
-        "zero: check the density's fit and scaling",
+        f"density {name} gave {scores[bad[0]]} for row {bad[0]} ({len(bad)} of {len(Z)} rows); "
+        "a log-density is finite, or -inf where the density is zero: "
+        "check the density's fit and scaling"
     )
 
 
