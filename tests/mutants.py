@@ -1304,7 +1304,7 @@ MUTANTS = [
     ),
     Mutant(
         "formulas in cells",
-        "src/dipedl/writing/cells.py",
+        "src/dipedl/writing/text.py",
         'f"\'{text}" if _FORMULA.match(text)',
         "text if _FORMULA.match(text)",
         "tests/writing/test_cells_of_csv.py",

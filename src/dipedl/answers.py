@@ -31,7 +31,7 @@ from .inputs import FittedClassifier, select_weighted_rows, validate_calibration
 from .maths.arrays import check_choice, check_flag, check_rate
 from .maths.scores import round_up
 from .writing.finding import warn_caller
-from .writing.numbers import plain_labels
+from .writing.text import plain_labels
 
 __all__ = ["Answers", "Decisions"]
 

@@ -18,7 +18,7 @@ from narwhals.stable.v2 import dependencies
 from scipy import sparse
 
 from .maths.arrays import is_missing
-from .writing.numbers import number_text
+from .writing.text import number_text
 
 #: Kinds of columns: numbers (booleans too), levels (text, categories), nothing at all.
 NUMBER, LEVEL, EMPTY = "number", "level", "empty"

@@ -52,8 +52,8 @@ from .inputs import FittedClassifier, compute_features, one_thread
 from .maths.scores import round_down
 from .maths.seeds import seed
 from .writing.finding import Finding, FindingWarning, Number, warn_caller
-from .writing.numbers import plain_labels
 from .writing.progress import Stopwatch
+from .writing.text import plain_labels
 
 __all__ = ["HeldOut", "Origin"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dipedl.writing.cells import cell
+from dipedl.writing.text import cell
 
 FORMULAS = [
     "=1+1",

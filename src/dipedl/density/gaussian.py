@@ -44,7 +44,7 @@ from ..gaussians.moments import (
 from ..inputs import FLOATS
 from ..maths.arrays import check_choice
 from ..protocols import atomic
-from ..writing.numbers import plain_labels
+from ..writing.text import plain_labels
 from .base import (
     LogDensityMixin,
     as_density,

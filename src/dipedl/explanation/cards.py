@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..dirichlet import Dirichlet, leading_classes, sum_other_classes
-from ..writing.cells import one_line
 from ..writing.notebook import bar, frame, probability, table
-from ..writing.numbers import number_text, plain
+from ..writing.text import number_text, one_line, plain
 
 _MOST_CLASSES = 3
 #: With more classes, this many have bars and the others are summed.

@@ -27,7 +27,7 @@ from ..inputs import PRIOR
 from ..maths.scores import auroc
 from ..metrics import ece
 from ..writing.finding import Diagnosis, Finding, Number
-from ..writing.numbers import plain_labels
+from ..writing.text import plain_labels
 from .caution_curve import CautionCurve
 
 Names = tuple[str, ...]

@@ -35,7 +35,7 @@ from ..features.pipelines import (
 from ..held_out import HeldOut
 from ..inputs import encode_table_rows, one_thread, validate_rows
 from ..maths.scores import placements
-from ..writing.numbers import plain_labels
+from ..writing.text import plain_labels
 from .cards import BaselineCard, Card, Cards
 
 #: One row as one density sees it; "kind" says which entries there are.

@@ -31,8 +31,8 @@ from ..maths.seeds import seed
 from ..protocols import optional
 from ..writing import notebook
 from ..writing.finding import Finding, Number
-from ..writing.numbers import plain_labels
 from ..writing.progress import Stopwatch
+from ..writing.text import plain_labels
 
 __all__ = ["UnknownRehearsal", "rehearse_unknown"]
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..writing.numbers import plain_labels
+from ..writing.text import plain_labels
 from .container import ModelFileError, read, versions, write
 from .values import Decoder, Encoder, is_ours, type_name
 

@@ -73,16 +73,6 @@ def info() -> None:
         typer.echo(f"{'missing':<14}{', '.join(packages)}: pip install 'dipedl[{extra}]'")
 
 
-@app.command(
-    hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)
-def bench() -> None:
-    """Say where the benchmark went."""
-    where = "a project of its own: pip install ./research, in a clone, brings dipedl-bench"
-    typer.echo(f"dipedl: the benchmark is {where}", err=True)
-    raise typer.Exit(2)
-
-
 @app.command()
 def densities() -> None:
     """List the densities with their descriptions."""

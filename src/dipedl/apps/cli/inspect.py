@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...writing.cells import one_line
+from ...writing.text import one_line
 from . import options
 from .terminal import echo, echo_json, report_errors
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ...writing.cells import printable_name
+from ...writing.text import printable_name
 from . import options
 from .terminal import (
     ALARM,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...writing.cells import printable_name
+from ...writing.text import printable_name
 from . import options
 from .terminal import PARTIAL, check_share, echo, echo_json, report_errors
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...writing.cells import one_line
+from ...writing.text import one_line
 from . import options
 from .terminal import (
     PARTIAL,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...writing.cells import one_line
 from ...writing.files import check_is_no_input, writable_target
+from ...writing.text import one_line
 from .options import Quiet
 from .terminal import check_share, fail, names_in, refuse_options, report_errors
 

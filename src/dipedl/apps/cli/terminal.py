@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from ...protocols import EXTRAS, explain_missing
-from ...writing.cells import error_text, one_line
 from ...writing.progress import LiveLine
+from ...writing.text import error_text, one_line
 
 if TYPE_CHECKING:
     from ...explanation import Diagnosis, Finding

@@ -26,7 +26,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from ...protocols import optional
-from ...writing.cells import printable_name
+from ...writing.text import printable_name
 from ..table.errors import UsageError, UserError
 from ..table.reading import frame_of, join_frames, open_columnar
 from .engines import Engine

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...classifier import DIPClassifier
 from ...density import GDADensity
-from ...writing.cells import printable_name
+from ...writing.text import printable_name
 from ..table.errors import UsageError, UserError, list_names
 from ..table.fit import (
     FitRequest,

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 
 from ..._version import __version__
 from ...answers import Answers
-from ...writing.numbers import plain
+from ...writing.text import plain
 from ..table.errors import UserError
 from ..table.explain import cards_of
 from ..table.reading import RejectedRow

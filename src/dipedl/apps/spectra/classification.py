@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from ...classifier import DIPClassifier
 from ...io.model_file import load
 from ...metrics import accuracy, balanced_accuracy, class_recall
-from ...writing.cells import cell, one_line, probability_names
 from ...writing.files import whole_file
+from ...writing.text import cell, one_line, probability_names
 from .features import spectral_features
 from .files import fits_files, read_spectra, stem
 from .spectra import Failure, Spectra

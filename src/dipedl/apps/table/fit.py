@@ -32,7 +32,7 @@ from ...inputs import EMPIRICAL, PRIOR
 from ...maths.arrays import on_simplex
 from ...metrics import accuracy, brier_score, ece
 from ...protocols import optional
-from ...writing.cells import printable_name
+from ...writing.text import printable_name
 from .check import LabelledTable, describe_columns, read_groups, read_labelled
 from .columns import DATE, NUMERIC, guess, read_dates, to_numbers
 from .errors import UsageError, UserError, check_columns, list_names

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ...protocols import optional
-from ...writing.cells import printable_name
 from ...writing.files import sha256_of
+from ...writing.text import printable_name
 from .errors import UserError
 from .reading import IMAGES, Format, Piece, RejectedRow, Table
 

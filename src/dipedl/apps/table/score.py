@@ -13,7 +13,7 @@ import pandas as pd
 from ...answers import Answers
 from ...classifier import DIPClassifier
 from ...decisions import cost_matrix
-from ...writing.cells import probability_names
+from ...writing.text import probability_names
 from .columns import check_known, texts_of, to_numbers
 from .errors import UserError, check_columns, list_names
 from .images import FILE

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ...writing.cells import cell
 from ...writing.files import check_is_no_input, whole_file, writable_target
-from ...writing.numbers import plain
+from ...writing.text import cell, plain
 from .errors import UsageError, UserError
 
 _ENDINGS = ".csv, .csv.gz, .parquet, .feather, .arrow or .jsonl"

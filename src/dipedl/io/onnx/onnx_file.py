@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._version import __version__
 from ...protocols import explain_missing
 from ...writing.files import writable_target, write_file
-from ...writing.numbers import plain_labels
+from ...writing.text import plain_labels
 from ._check import check_agreement, check_rows, evidence_owner, kind_of, unfrozen
 
 if TYPE_CHECKING:
