@@ -24,11 +24,6 @@ def test_help_is_shown_without_a_command():
     assert "densities" in done.output and "demo" in done.output
 
 
-def test_bench_says_where_it_went():
-    done = invoke("bench", "run", "mnist", "--profile", "cpu")
-    assert done.exit_code == 2 and "dipedl-bench" in done.stderr and "bench" not in invoke().output
-
-
 def test_info_lists_versions_and_what_is_missing(monkeypatch):
     found = cli_app.find_spec
     monkeypatch.setattr(cli_app, "find_spec", lambda name: None if name == "zuko" else found(name))
