@@ -71,8 +71,8 @@ class DAEDL(Evidential, Decisions, TorchEstimator):
     covariance is shrunk, not jittered; validation is in evaluation mode and does not train batch
     normalisation; the density is fitted on clean inputs, not on augmented ones.
 
-    A shrinkage of 1e-6 stands for the released jitter, which grows until the covariances are
-    positive definite.
+    The released code adds the least of 1e-308, 1e-307, ... to a covariance that makes it positive
+    definite. ``GDADensity(shrinkage=1e-15)`` comes close to that; more shrinkage doubts more.
 
     References
     ----------
