@@ -26,11 +26,6 @@ _DATE = "date"
 _IN_WORDS: dict[str | None, str] = {NUMBER: "numbers", LEVEL: "text or categories", _DATE: "dates"}
 #: What the entries are by the kind of a dtype of NumPy; of objects each entry tells.
 _OF_NUMPY = dict.fromkeys("biuf", NUMBER) | dict.fromkeys("UT", LEVEL) | dict.fromkeys("mM", _DATE)
-#: Types of Arrow by the types that pandas is given.
-_OF_ARROW = {"float": "float64", "int": "int64", "str": "string"} | {
-    "'Int64'": "int64",
-    "'string'": "string",
-}
 _MOST_ROWS = 10_000
 #: Levels of a column of which rows are counted.
 MOST_LEVELS = 50
@@ -253,8 +248,6 @@ class Column:
         frequent first; none where hardly a level comes twice. None for a column of numbers.
     categories : list or None
         Those of a dtype of categories, in their order.
-    dtype : str or None
-        The name of the dtype of a DataFrame of pandas.
     cuts : ndarray, shape (r + 1,)
         Of a column of numbers: the smallest number, the ends of all ranges but the last, which
         belong to these ranges, and the largest number. Empty without numbers.
@@ -271,7 +264,6 @@ class Column:
     missing: float
     levels: dict[Any, float] | None = None
     categories: list[Any] | None = None
-    dtype: str | None = None
     cuts: np.ndarray = field(default_factory=partial(np.zeros, 0))
     ranges: np.ndarray = field(default_factory=partial(np.zeros, 0))
     rows: int = 0
@@ -353,7 +345,6 @@ class Inputs:
     low, high, missing : ndarray, shape (d,)
     levels : dict of int to dict
     categories : dict of int to list
-    dtypes : list of str, length d, or None
     rows : int
         As of each `Column`, of all of them.
     cuts : ndarray, shape (d, 11)
@@ -367,7 +358,6 @@ class Inputs:
     missing: np.ndarray
     levels: dict[int, dict[Any, float]]
     categories: dict[int, list[Any]]
-    dtypes: list[str] | None
     rows: int
     cuts: np.ndarray
     ranges: np.ndarray
@@ -378,7 +368,7 @@ class Inputs:
         some, missing = _some_rows(X), np.isnan(X).mean(axis=0)
         low, high = _quantiles(some)
         ranges = _cut(some, _extremes(X))
-        return cls(names, low, high, missing, {}, {}, None, len(X), *ranges)
+        return cls(names, low, high, missing, {}, {}, len(X), *ranges)
 
     @classmethod
     def learn(cls, X: Any) -> Self | None:
@@ -400,9 +390,8 @@ class Inputs:
                 ends[j], some[:, j] = _extremes(numbers)[0], _some_rows(numbers)[:, 0]
         missing = np.array([missing_entries(part).mean() for part in parts])
         low, high = _quantiles(some)
-        dtypes = [str(dtype) for dtype in X.dtypes] if is_pandas(X) else None
         ranges = _cut(some, ends)
-        return cls(names, low, high, missing, levels, categories(X), dtypes, X.shape[0], *ranges)
+        return cls(names, low, high, missing, levels, categories(X), X.shape[0], *ranges)
 
     def __getitem__(self, j: int) -> Column:
         return Column(
@@ -412,7 +401,6 @@ class Inputs:
             float(self.missing[j]),
             self.levels.get(j),
             self.categories.get(j),
-            None if self.dtypes is None else self.dtypes[j],
             *self._ranges(j),
             self.rows,
         )
@@ -467,11 +455,10 @@ class Inputs:
         gaps[:, [j for j, levels in self.levels.items() if "nan" in levels]] = False
         return np.where(gaps, np.nan, X.astype(object)) if gaps.any() else X
 
-    def refuse_other_types(self, X: Any, original: Any = None) -> None:
+    def refuse_other_types(self, X: Any) -> None:
         """Raise ValueError for text in X (n, d) where the fit had numbers, or the reverse.
 
-        No text equals a number: each would count as a new level. The remedy is for the `original`
-        table, of which X may be a conversion.
+        No text equals a number: each would count as a new level.
         """
         if sparse.issparse(X) or X.shape[1:] != (len(self.names),):
             return
@@ -488,54 +475,13 @@ class Inputs:
             if other is not None:
                 row, value = other
                 name = column_names(X)[j] if is_frame(X) else self.names[j]
-                arrow = dependencies.is_pyarrow_table(original)
+                known = next(iter(self.levels.get(j, ())), None)
+                such = "" if known is None else f", such as {known!r}"
                 raise ValueError(
                     f"X has {_IN_WORDS[_kind_of_type(type(value))]} in column {name!r}, and fit "
-                    f"had {_IN_WORDS[kind]} there (X has {value!r} at row {row}): give the column "
-                    f"in the type of the fit{self._conversion(X, j, value, arrow)}"
+                    f"had {_IN_WORDS[kind]} there{such} (X has {value!r} at row {row}): give the "
+                    "column in the type of the fit"
                 )
-
-    def explain_floats(self, error: Exception, X: Any) -> None:
-        """Add to an error the columns of X (n, d) of floats that were whole numbers in the fit."""
-        if self.dtypes is None or not is_pandas(X):
-            return
-        for name, was, now in zip(X.columns, self.dtypes, X.dtypes, strict=True):
-            if was.startswith(("int", "uint")) and now.kind == "f":
-                error.add_note(
-                    f"X has {now} in column {name!r}, and fit had {was} there: pandas makes floats "
-                    "of whole numbers with a gap. If the classifier takes it as a category, fill "
-                    f"its gaps or drop their rows, and give X.astype({{{name!r}: {was!r}}}); a gap "
-                    "needs a category of its own in fit"
-                )
-
-    def _conversion(self, X: Any, j: int, value: Any, arrow: bool) -> str:
-        """Return the code that converts a column with such a value to the type of the fit."""
-        pandas, known = is_pandas(X), self.levels.get(j, {})
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            return ""
-        whole = number.is_integer() and str(value) not in known and str(int(number)) in known
-        types = ["int", "str"] if whole else ["str"]
-        if _kind_of_type(type(value)) == LEVEL:
-            types = ["float"]
-        elif pandas and missing_entries(column(X, j)).any():
-            # These types of pandas keep the gaps.
-            types = ["float", "'Int64'", "'string'"] if whole else ["'string'"]
-        if arrow:
-            name = X.columns[j]
-            casts = "".join(f".cast({_OF_ARROW[of_pandas]!r})" for of_pandas in types)
-            return f", X.set_column({j}, {name!r}, X[{name!r}]{casts})"
-        if is_frame(X) and not pandas:
-            casts = "".join(f".cast({name})" for name in types)
-            return f", X.with_columns(pl.col({X.columns[j]!r}){casts})"
-        casts = "".join(f".astype({name})" for name in types)
-        if pandas:
-            own = f"X[{X.columns[j]!r}]"
-            return f", {own} = {own}{casts}"
-        if X.dtype.kind != "O":
-            return f", such as X{casts}"
-        return f", X[:, {j}] = X[:, {j}]{casts}"
 
 
 def _first_of_other_kind(values: Any, kind: str | None, kind_in_fit: str) -> tuple[int, Any] | None:

@@ -802,11 +802,8 @@ def predict_by_halves(
         raise
     except Exception as error:
         overflow = isinstance(error, NotComputableError) or TOO_LARGE in str(error)
-        if inputs is not None:
-            inputs.explain_floats(error, X)
-        if not overflow:
-            if inputs is None or not inputs.rows_with_new(X).any():
-                raise
+        if not overflow and (inputs is None or not inputs.rows_with_new(X).any()):
+            raise
         refusal = error
     n = X.shape[0]
     if n == 1:

@@ -378,7 +378,7 @@ def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:
     This is the one check of new rows; what they are handed to takes them as they are. `inputs` are
     those of the fit, if their columns are known.
     """
-    original = X = encode_table_rows(model, X)
+    X = encode_table_rows(model, X)
     if not _has_known_width(model, X):
         X = validate_rows(X)
         if inputs is not None and len(X.shape) > 2:
@@ -390,7 +390,7 @@ def validate_inputs(model: Any, X: Any, inputs: Inputs | None = None) -> Any:
     numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
     if inputs is not None and (inputs.levels or not numbers):
         X = inputs.restore_gaps(X)
-        inputs.refuse_other_types(X, original)
+        inputs.refuse_other_types(X)
     return X
 
 

@@ -35,7 +35,6 @@ from sklearn.tree import DecisionTreeClassifier
 from dipedl import DIPClassifier, OODDetector
 from dipedl.baselines import DDU, MaxSoftmax
 from dipedl.density import DensitySelector, GDADensity
-from dipedl.io import load
 from weekly import sample_of, sample_of_rows
 
 RNG = np.random.default_rng(0)
@@ -302,41 +301,6 @@ def test_a_first_gap_among_levels_beside_an_overflow_refuses_no_other_row():
     np.testing.assert_array_equal(clf.uncertainty(new)[::2], clf.uncertainty(WORDS[:3])[::2])
     with pytest.raises(ValueError, match=r"infinity|NaN"):
         clf.uncertainty(new.assign(b=[0, np.nan, 0]))
-
-
-class WholeNumbers(SameTypes):
-    """As CatBoost is with a category of whole numbers that came as floats."""
-
-    def numbers(self, X):
-        return np.asarray(X[["a", "code"]], dtype=float)
-
-
-@pytest.mark.parametrize("whole", sample_of(["int64", "uint8"], 0))
-def test_whole_numbers_that_came_as_floats_are_named_with_the_remedy(whole):
-    words = np.array(["u", "v", "w"])[np.arange(N) % 3]
-    rows = FRAME.astype({"code": whole}).assign(word=words)
-    clf = model(WholeNumbers(), density=BLANK).fit(rows, Y)
-    gap = rows[:3].assign(code=[1, np.nan, 2])
-    for asked in (gap, rows[:3].astype({"code": float})):
-        with pytest.raises(RuntimeError, match="and the fit had") as caught:
-            clf.predict_proba(asked)
-        (note,) = caught.value.__notes__
-        assert "float64 in column 'code'" in note and f"X.astype({{'code': '{whole}'}})" in note
-    with pytest.raises(RuntimeError) as caught:
-        clf.predict_proba(gap.assign(word=["new", "u", "v"]))
-    assert "float64 in column 'code'" in caught.value.__notes__[0]
-    alone = model(WholeNumbers(), density=BLANK).fit(rows[["a", "code"]], Y)
-    with pytest.raises(ValueError, match="NaN at row 1") as caught:
-        alone.predict_proba(gap[["a", "code"]])
-    assert "float64 in column 'code'" in caught.value.__notes__[0]
-    # The remedy.
-    assert np.isfinite(clf.predict_proba(gap.dropna().astype({"code": whole}))).all()
-
-
-def test_a_saved_model_knows_the_dtypes_of_its_columns(tmp_path):
-    DIPClassifier(LAST, BLANK).fit(FRAME, Y).save(tmp_path / "model")
-    columns = load(tmp_path / "model").evidence_.columns_
-    assert columns.dtypes == ["float64", "float64", "int64"]
 
 
 def test_an_error_about_other_rows_is_raised_beside_a_new_level():

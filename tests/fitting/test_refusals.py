@@ -1,6 +1,5 @@
 """Rows that are refused are found among the others, whatever their place."""
 
-import re
 from copy import deepcopy
 from decimal import Decimal
 from unittest.mock import patch
@@ -184,23 +183,16 @@ def zones(carrier):
 def test_codes_of_the_other_type_are_refused_and_those_of_the_same_are_known(
     of_zones, fit, carrier
 ):
-    """The remedy in the error is code that gives the answers of the fit's own type."""
     model, X = of_zones[fit], zones(carrier)
     expected = model.predict_proba(zones(fit))
     if (carrier in TEXTS) == (fit == "text"):
         rows = X["zone"].notna().to_numpy()
         np.testing.assert_array_equal(model.predict_proba(X)[rows], expected[rows])
         return
-    with pytest.raises(
-        ValueError, match=f"in column 'zone'.* at row {4 * (carrier == 'gaps')}"
-    ) as e:
+    with pytest.raises(ValueError, match=f"in column 'zone'.* at row {4 * (carrier == 'gaps')}"):
         model.predict_proba(X)
     with pytest.raises(ValueError, match="in column 'zone'"):
         model.classifier_proba(X)
-    remedy = re.search("X\\['zone'\\] = .*", str(e.value)).group()
-    exec(remedy, {"X": X})
-    rows = X["zone"].notna().to_numpy()
-    np.testing.assert_array_equal(model.predict_proba(X)[rows], expected[rows])
 
 
 def test_one_number_among_texts_is_refused_with_its_row(of_zones):
@@ -213,13 +205,10 @@ def test_one_number_among_texts_is_refused_with_its_row(of_zones):
 
 def test_codes_of_the_other_type_in_polars_and_in_an_array_are_refused(of_zones):
     X = pl.DataFrame({"zone": CARRIERS["float"].to_numpy(), "age": FRAME["age"].to_numpy()})
-    with pytest.raises(ValueError, match="has numbers in column 'zone'") as e:
+    with pytest.raises(ValueError, match=r"numbers in column 'zone', .*, such as '1' .* 1.0 at"):
         of_zones["text"].predict_proba(X)
-    X = eval(re.search("X.with_columns.*", str(e.value)).group(), {"X": X, "pl": pl})
-    expected = of_zones["text"].predict_proba(zones("text"))
-    np.testing.assert_array_equal(of_zones["text"].predict_proba(X), expected)
     with pytest.raises(ValueError, match="has text or categories in column 'zone'"):
-        of_zones["int"].predict(X)
+        of_zones["int"].predict(X.with_columns(pl.col("zone").cast(int).cast(str)))
     encoded = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), [0]), remainder="passthrough"
     )

@@ -233,7 +233,6 @@ _MODELS: dict[str, Entry] = {
             "missing": c.floats("d", least=0, most=np.float64(1)),
             "levels": c.mapping(c.count(), c.mapping(c.plain, c.SHARE)),
             "categories": c.mapping(c.count(), c.each(_is_level)),
-            "dtypes": c.maybe(c.each(c.text, "d")),
             "rows": c.count(),
             "cuts": c.floats("d", 11, finite=False),
             "ranges": c.floats("d", 10, least=0),
@@ -243,7 +242,7 @@ _MODELS: dict[str, Entry] = {
     "fitting.InputColumn": Entry(
         {"name": c.text, "low high": c.number(), "missing": c.SHARE, "rows": c.count()}
         | {"levels": c.maybe(c.mapping(c.plain, c.SHARE)), "categories": c.maybe(c.each(_is_level))}
-        | {"dtype": c.maybe(c.text), "cuts": c.floats("*"), "ranges": c.floats("*", least=0)},
+        | {"cuts": c.floats("*"), "ranges": c.floats("*", least=0)},
         where=(_ranges_fit,),
     ),
 }
