@@ -30,7 +30,7 @@ from sklearn.svm import LinearSVC
 
 from dipedl import DIPClassifier, Dirichlet, OODDetector, baselines, density, metrics
 from dipedl.apps.monitor import DriftMonitor
-from dipedl.calibration import Temperature, make_pseudo_outliers
+from dipedl.calibration import Temperature
 from dipedl.decisions import conformal_p_values
 from dipedl.density import DensitySelector, GaussianDensity, GDADensity
 from dipedl.evidence import (
@@ -106,7 +106,6 @@ MASKED = {
     "calibrator": lambda: Temperature().fit(masked(P), Y),
     "labels of a calibrator": lambda: Temperature().fit(P, masked(Y)),
     "normaliser": lambda: ZScore().fit(masked(SCORES)),
-    "rows of pseudo-outliers": lambda: make_pseudo_outliers(masked(), Y),
 }
 
 
@@ -423,10 +422,6 @@ def test_labels_and_weights_may_be_lists():
         expected = clone(model).fit(X, Y, w).score_samples(X)
         found = clone(model).fit(X, Y.tolist(), w.tolist()).score_samples(X)
         np.testing.assert_array_equal(found, expected)
-    made = make_pseudo_outliers(X, Y, sample_weight=w)
-    again = make_pseudo_outliers(X, Y.tolist(), sample_weight=w.tolist())
-    for kind, rows in made.items():
-        np.testing.assert_array_equal(again[kind], rows)
 
 
 def test_an_infinite_entry_of_a_table_of_numbers_is_named_by_its_column():
@@ -542,11 +537,6 @@ REFUSED = [
     (lambda: clone(FUSED).fit(X, GAP), ValueError, "y must hold a label .* at row 7"),
     (lambda: clone(FUSED).fit(X, Y[:9]), ValueError, r"samples.*\[150, 9\]"),
     (lambda: clone(FUSED).fit(X, FLOATS), ValueError, "Unknown label type"),
-    (lambda: make_pseudo_outliers(X, GAP), ValueError, "y must hold a label .* at row 7"),
-    (lambda: make_pseudo_outliers(X, Y[:9]), ValueError, r"samples.*\[150, 9\]"),
-    (lambda: make_pseudo_outliers(X, FLOATS), ValueError, "Unknown label type"),
-    (lambda: make_pseudo_outliers(X, Y, n=0), ValueError, "n must be an integer >= 1, got 0"),
-    (lambda: make_pseudo_outliers(X, Y, sample_weight=-np.ones(150)), ValueError, "sample_weight"),
     (lambda: fused_scores(P[:1]), ValueError, r"proba must .*\(150, 3\), got \(1, 3\)"),
     (lambda: fused_scores(P[:, :2]), ValueError, r"proba must .*\(150, 3\), got \(150, 2\)"),
     (lambda: fused_scores(P[:, 0]), ValueError, r"proba must .*\(150, 3\), got \(150,\)"),

@@ -62,10 +62,10 @@ from .maths.arrays import (
     LARGEST_SQUARED,
     TOLERANCE,
     check_magnitude,
-    check_no_infinity,
     check_simplex,
     drop_mask,
     float_array,
+    places,
     within,
 )
 from .maths.seeds import clone_with_seed
@@ -961,7 +961,7 @@ def refuse_dates(error: Exception, X: Any) -> None:
 def refuse_infinity(error: Exception, X: Any) -> None:
     """Raise ValueError with row and column if an error is about an infinite number of X (n, d)."""
     if TOO_LARGE in str(error):
-        try:
-            check_no_infinity("X", X)
-        except ValueError as precise:
-            raise precise from None
+        for row, column, value in places(X, np.isinf):
+            raise ValueError(
+                f"X must be finite, got {value} at row {row}, column {column!r}; {CORRECT}"
+            ) from None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dipedl.calibration.pseudo_outliers import make_pseudo_outliers
+from dipedl.calibration.pseudo_outliers import draw_pseudo_outliers
 
 KINDS = ("blended", "pasted", "permuted", "noised")
 
@@ -18,7 +18,7 @@ def rows(rng):
 
 def test_every_kind_has_its_rows_and_stays_in_range(rows):
     X, y = rows
-    made = make_pseudo_outliers(X, y, n=50)
+    made = draw_pseudo_outliers(X, y, None, 0, n=50)
     assert set(made) == set(KINDS)
     for found in made.values():
         assert found.shape == (50, 4) and found.dtype == X.dtype
@@ -27,7 +27,7 @@ def test_every_kind_has_its_rows_and_stays_in_range(rows):
 
 def test_blended_rows_lie_halfway_between_rows_of_two_classes(rows):
     X, y = rows
-    blended = make_pseudo_outliers(X, y, n=30)["blended"]
+    blended = draw_pseudo_outliers(X, y, None, 0, n=30)["blended"]
     middle = (X[:, None] + X[None]) / 2
     for row in blended:
         distance = np.abs(middle - row).max(axis=2)
@@ -37,7 +37,7 @@ def test_blended_rows_lie_halfway_between_rows_of_two_classes(rows):
 
 def test_pasted_rows_are_halves_of_rows_of_two_classes(rows):
     X, y = rows
-    for row in make_pseudo_outliers(X, y, n=30)["pasted"]:
+    for row in draw_pseudo_outliers(X, y, None, 0, n=30)["pasted"]:
         left = np.flatnonzero((X[:, :2] == row[:2]).all(axis=1))
         right = np.flatnonzero((X[:, 2:] == row[2:]).all(axis=1))
         assert len(left) and len(right) and not set(y[left]) & set(y[right])
@@ -45,7 +45,7 @@ def test_pasted_rows_are_halves_of_rows_of_two_classes(rows):
 
 def test_permuted_rows_keep_every_margin_and_lose_the_dependence(rows):
     X, y = rows
-    permuted = make_pseudo_outliers(X, y, n=2000)["permuted"]
+    permuted = draw_pseudo_outliers(X, y, None, 0, n=2000)["permuted"]
     for column in range(4):
         assert np.isin(permuted[:, column], X[:, column]).all()
     assert np.corrcoef(X[:, 0], X[:, 1])[0, 1] > 0.99
@@ -55,7 +55,7 @@ def test_permuted_rows_keep_every_margin_and_lose_the_dependence(rows):
 def test_noise_has_the_spread_of_each_column(rng):
     X = rng.uniform(-50, 50, size=(4000, 2)) * [1.0, 100.0]
     y = np.arange(4000) % 2
-    noised = make_pseudo_outliers(X, y, n=4000)["noised"]
+    noised = draw_pseudo_outliers(X, y, None, 0, n=4000)["noised"]
     inside = (np.abs(noised) < 0.999 * np.abs(X).max(axis=0)).all(axis=1)
     gaps = np.abs(noised[inside, None, 0][:200] - X[None, :, 0]).min(axis=1)
     assert (gaps > 0).mean() > 0.9
@@ -67,10 +67,10 @@ def test_noise_has_the_spread_of_each_column(rng):
 def test_a_weight_is_a_repetition_and_order_does_not_matter(rows, rng):
     X, y = rows
     w = rng.integers(0, 4, len(X))
-    repeated = make_pseudo_outliers(np.repeat(X, w, axis=0), np.repeat(y, w), n=40)
-    weighted = make_pseudo_outliers(X, y, n=40, sample_weight=w.astype(float))
+    repeated = draw_pseudo_outliers(np.repeat(X, w, axis=0), np.repeat(y, w), None, 0, n=40)
+    weighted = draw_pseudo_outliers(X, y, w.astype(float), 0, n=40)
     order = rng.permutation(len(X))
-    shuffled = make_pseudo_outliers(X[order], y[order], n=40, sample_weight=w[order].astype(float))
+    shuffled = draw_pseudo_outliers(X[order], y[order], w[order].astype(float), 0, n=40)
     for kind in KINDS:
         np.testing.assert_allclose(weighted[kind], repeated[kind], rtol=1e-12)
         np.testing.assert_allclose(weighted[kind], shuffled[kind], rtol=1e-12)
@@ -78,7 +78,7 @@ def test_a_weight_is_a_repetition_and_order_does_not_matter(rows, rng):
 
 def test_one_class_gives_pseudo_outliers_too(rows):
     X, _ = rows
-    assert set(make_pseudo_outliers(X, np.zeros(len(X)), n=5)) == set(KINDS)
+    assert set(draw_pseudo_outliers(X, np.zeros(len(X)), None, 0, n=5)) == set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,4 @@ def test_one_class_gives_pseudo_outliers_too(rows):
     ids=["text", "nan", "list", "3-d"],
 )
 def test_what_is_no_finite_array_of_numbers_gives_none(X):
-    y, w = np.arange(len(X)), np.ones(len(X))
-    assert make_pseudo_outliers(X, y) == make_pseudo_outliers(X, y, sample_weight=w) == {}
+    assert draw_pseudo_outliers(X, np.arange(len(X)), None, 0) == {}

@@ -5,24 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length
 
-from ..inputs import check_weights, validate_labels
-from ..maths.arrays import check_integer, drop_mask
-from ..maths.seeds import seed
 from .crossfit import row_hash
 
-__all__ = ["make_pseudo_outliers"]
+__all__: list[str] = []
 
 
-def make_pseudo_outliers(
-    X: Any,
-    y: Any,
-    *,
-    n: int = 500,
-    sample_weight: Any = None,
-    random_state: int = 0,
+def draw_pseudo_outliers(
+    X: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: int, n: int = 500
 ) -> dict[str, np.ndarray]:
     """Rows that are like those of X in some respects and unlike all of them in others.
 
@@ -32,50 +22,21 @@ def make_pseudo_outliers(
     - "noised": a row plus normal noise of one standard deviation of each column.
 
     All stay within the range that each column has in X. Which rows are drawn depends on their
-    content, not on their order; a weight counts a row that often.
-
-    Parameters
-    ----------
-    X : array-like, shape (m, d)
-        ID rows. What is not a finite numeric array of two dimensions gives no pseudo-outliers.
-    y : array-like, shape (m,)
-        Labels. With one class only, "of different classes" means any two rows.
-    n : int, default=500
-        Rows of each kind.
-    sample_weight : array-like, shape (m,), optional
-        Weights >= 0.
-    random_state : int, default=0
-        Seed.
+    content, not on their order; a weight counts a row that often. With one class only, "of
+    different classes" means any two rows.
 
     Returns
     -------
     dict of str to ndarray, shape (n, d)
-        By kind, with the dtype of X; rounded to whole numbers where X has an integer dtype.
+        By kind, with the dtype of X; rounded to whole numbers where X has an integer dtype. Empty
+        where X is no finite numeric array of two dimensions.
 
     References
     ----------
     Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR (2019), on
     outliers to calibrate with; Zhang et al., "mixup", ICLR (2018), and Yun et al., "CutMix", ICCV
     (2019), on blends and pastes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.arange(12.0).reshape(4, 3), np.array([0, 0, 1, 1])
-    >>> {kind: rows.shape for kind, rows in make_pseudo_outliers(X, y, n=2).items()}
-    {'blended': (2, 3), 'pasted': (2, 3), 'permuted': (2, 3), 'noised': (2, 3)}
     """
-    X, y = drop_mask("X", X), validate_labels(y)
-    check_consistent_length(X, y)
-    check_classification_targets(y)
-    weights, number = check_weights(sample_weight, y), seed(random_state)
-    return draw_pseudo_outliers(X, y, weights, number, check_integer("n", n))
-
-
-def draw_pseudo_outliers(
-    X: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: int, n: int = 500
-) -> dict[str, np.ndarray]:
-    """Return `make_pseudo_outliers` of labels (m,) and weights that were checked before."""
     dense = isinstance(X, np.ndarray) and X.ndim == 2 and min(X.shape) > 0
     if not (dense and np.issubdtype(X.dtype, np.number) and np.isfinite(X).all()):
         return {}

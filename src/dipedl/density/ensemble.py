@@ -503,16 +503,16 @@ class DensitySelector(DensityEnsemble):
 
     Candidates are ranked on rows that neither they nor the classifier were fitted on, by the mean
     of two AUROCs: how well they spot the classifier's own errors (if at least five are there), and
-    how well they tell the rows from pseudo-outliers (see
-    `dipedl.calibration.make_pseudo_outliers`). Neither is enough alone: errors reward densities
-    that repeat the classifier, pseudo-outliers reward densities that see only what is far. One of
-    the candidates is the fusion of the others with the classifier's confidence, `FusedDensity`; it
-    is chosen unless another one is better by more than one standard error, for a fusion cannot fail
-    as one density can. A candidate that is blind to distance, such as any density of features of
-    unit length or a ratio, ranks behind all others, and so does a fusion in which only such ones
-    vote: what lies far from all data must lose its evidence. An input more than three ranges of a
-    feature outside of the rows seen scores below all held-out rows, and more so the farther it is.
-    Up to a twentieth of the rows, far from all others, are left out of the fits.
+    how well they tell the rows from pseudo-outliers made of the rows. Neither is enough alone:
+    errors reward densities that repeat the classifier, pseudo-outliers reward densities that see
+    only what is far. One of the candidates is the fusion of the others with the classifier's
+    confidence, `FusedDensity`; it is chosen unless another one is better by more than one standard
+    error, for a fusion cannot fail as one density can. A candidate that is blind to distance, such
+    as any density of features of unit length or a ratio, ranks behind all others, and so does a
+    fusion in which only such ones vote: what lies far from all data must lose its evidence. An
+    input more than three ranges of a feature outside of the rows seen scores below all held-out
+    rows, and more so the farther it is. Up to a twentieth of the rows, far from all others, are
+    left out of the fits.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         """
         return self._log_prob(self._tensor(Z), self._preprocessing().jacobian)
 
-    def bits_per_dimension(self, X: Any, *, draws: int = 1, random_state: Any = 0) -> float:
+    def bits_per_dimension(self, X: Any, *, random_state: Any = 0) -> float:
         """Bits per dimension of images X (n, d), as the field reports them; lower is better.
 
         ``-E_u log2 p(x + u) / d + log2 (L - 1)`` with noise u that fills the cells of the L grey
@@ -202,8 +202,6 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
         ----------
         X : array-like, shape (n, d)
             Images.
-        draws : int, default=1
-            Draws of the noise to average over.
         random_state : int, default=0
             Seed of the noise.
 
@@ -218,12 +216,10 @@ class FlowDensity(LogDensityMixin, BaseEstimator):
                 "bits_per_dimension needs grey levels: fit with preprocessing=Dequantization(), "
                 f"got {self._preprocessing()!r}"
             )
-        check_integer("draws", draws)
         generator = torch.Generator("cpu").manual_seed(random_state_of(random_state).randint(2**31))
-        noisy = (preprocessing.noise(rows, generator) for _ in range(draws))
-        nats = [self._log_prob(sample, True).mean() for sample in noisy]
+        nats = self._log_prob(preprocessing.noise(rows, generator), True).mean()
         cells = rows.shape[1] * preprocessing.log_cell()
-        return float(-(np.mean(nats) + cells) / (rows.shape[1] * math.log(2)))
+        return float(-(nats + cells) / (rows.shape[1] * math.log(2)))
 
     def sample(self, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Rows (n_samples, d) drawn from the density; grey levels for `Dequantization`.

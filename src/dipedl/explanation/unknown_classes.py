@@ -133,10 +133,10 @@ class UnknownRehearsal:
         flagged = np.column_stack([self.flagged[:, 0], np.asarray(self.flagged_by_candidates)])
         return np.asarray(flagged / self.rows[:, None])
 
-    def intervals(self, confidence: float = _CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
-        """Return Wilson's intervals of the shares over the rows of a class, both ends (c, m)."""
+    def intervals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return both ends (c, m) of Wilson's 95% intervals of the shares of a class's rows."""
         ends = [
-            [stats.binomtest(int(k), int(n)).proportion_ci(confidence, "wilson") for k in of_class]
+            [stats.binomtest(int(k), int(n)).proportion_ci(_CONFIDENCE, "wilson") for k in of_class]
             for of_class, n in zip(self.flagged, self.rows, strict=True)
         ]
         low, high = np.moveaxis(np.array(ends).reshape(*self.flagged.shape, 2), -1, 0)

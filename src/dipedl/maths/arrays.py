@@ -250,7 +250,7 @@ def check_magnitude(name: str, X: Any, largest: float = _LARGEST) -> None:
             return np.zeros(values.shape, bool)
         return np.asarray(np.isfinite(values) & (np.abs(values) > largest))
 
-    for row, column, value in _places(X, too_large):
+    for row, column, value in places(X, too_large):
         raise ValueError(
             f"{name} must hold numbers up to {largest:.2g}, got {value:g} at row {row}, column "
             f"{column!r}: the computation overflows; correct the entry, or rescale the column"
@@ -267,29 +267,21 @@ def within(X: Any, largest: float) -> bool:
         return bool(flat @ flat <= min(largest, float(np.finfo(X.dtype).max)) ** 2)
 
 
-def check_no_infinity(name: str, X: Any) -> None:
-    """Raise ValueError with row and column if a number of X (n, d) is infinite."""
-    for row, column, value in _places(X, np.isinf):
-        raise ValueError(
-            f"{name} must be finite, got {value} at row {row}, column {column!r}; {CORRECT}"
-        )
-
-
-def _places(X: Any, bad: Callable[[np.ndarray], np.ndarray]) -> Iterator[tuple[int, Any, float]]:
+def places(X: Any, bad: Callable[[np.ndarray], np.ndarray]) -> Iterator[tuple[int, Any, float]]:
     """Row, column and value of a bad number of each column of a table, of a matrix or an array."""
     if hasattr(X, "columns"):
         for name in X.columns:
-            yield from ((row, name, v) for row, _, v in _places(np.asarray(X[name]), bad))
+            yield from ((row, name, v) for row, _, v in places(np.asarray(X[name]), bad))
         return
     X = X.tocoo() if sparse.issparse(X) else np.asarray(X)
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError):
             values = values.astype(np.float64)
-    places = np.flatnonzero(bad(values) if values.dtype.kind == "f" else ())
-    if not places.size:
+    found = np.flatnonzero(bad(values) if values.dtype.kind == "f" else ())
+    if not found.size:
         return
-    place = int(places[0])
+    place = int(found[0])
     if sparse.issparse(X):
         yield int(X.row[place]), int(X.col[place]), float(values[place])
     else:
