@@ -9,7 +9,7 @@ from scipy import stats
 
 from dipedl.baselines.deep_ensemble import mutual_information
 from dipedl.dirichlet import entropy, max_prob
-from dipedl.maths.scores import auroc
+from dipedl.maths.scores import auroc, wilson
 
 
 def samples_of(seed, m=7, n=20, k=4, sharpness=1.0):
@@ -60,3 +60,10 @@ def test_mutual_information_at_the_corners():
     assert mutual_information(same)[0] == 0
     opposite = np.array([[[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]]])
     assert mutual_information(opposite)[0] == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize("n", [1, 7, 400])
+def test_interval_of_a_share_against_scipy(n):
+    for k in {0, 1, n // 2, n}:
+        right = stats.binomtest(k, n).proportion_ci(method="wilson")
+        np.testing.assert_allclose(wilson(k / n, n), [right.low, right.high], atol=1e-12)

@@ -9,7 +9,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
@@ -27,6 +26,7 @@ from ..density.knn import KNNDensity
 from ..evidence import RankNormal, alarm_threshold
 from ..inputs import encode_table_rows, one_thread, validate_training_rows
 from ..maths.arrays import check_flag, check_integer
+from ..maths.scores import wilson
 from ..maths.seeds import seed
 from ..protocols import optional
 from ..writing import notebook
@@ -42,7 +42,6 @@ METHODS = ("dipedl", "max probability", "neighbours of features", "neighbours of
 _FEWEST, _FEWEST_ROWS = 10, 100
 #: Which neighbour; held-out rows that its threshold comes from, at most; folds of groups for it.
 _NEIGHBOUR, _HELD_OUT, _GROUP_FOLDS = 5, 5_000, 20
-_CONFIDENCE = 0.95
 #: Classes that a finding names at each end.
 _NAMED = 2
 #: Pixels of a bar in a notebook.
@@ -135,11 +134,7 @@ class UnknownRehearsal:
 
     def intervals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return both ends (c, m) of Wilson's 95% intervals of the shares of a class's rows."""
-        ends = [
-            [stats.binomtest(int(k), int(n)).proportion_ci(_CONFIDENCE, "wilson") for k in of_class]
-            for of_class, n in zip(self.flagged, self.rows, strict=True)
-        ]
-        low, high = np.moveaxis(np.array(ends).reshape(*self.flagged.shape, 2), -1, 0)
+        low, high = wilson(self.shares, self.rows[:, None])
         return low, high
 
     def to_frame(self) -> Any:
@@ -304,7 +299,7 @@ class UnknownRehearsal:
     def _caption(self) -> str:
         return (
             "Share flagged of a class that the fit did not have, at "
-            f"{100 * self.false_alarm_rate:g}% false alarms, with {_CONFIDENCE:.0%} intervals"
+            f"{100 * self.false_alarm_rate:g}% false alarms, with 95% intervals"
         )
 
     def _skipped(self) -> str:

@@ -1,4 +1,4 @@
-"""Ranks and rounding of scores: AUROC, its variance, and scores moved by what rounding may."""
+"""AUROC and its variance, scores moved by what rounding may, and the interval of a share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 #: Share of a score in float64 that rounding may change: a sum's depends on the rows beside it.
 _ROUNDING = 1e-9
+#: Standard errors on each side of a 95 % interval.
+Z95 = 1.959963984540054
 
 
 def round_down(scores: npt.ArrayLike) -> np.ndarray:
@@ -59,3 +61,11 @@ def placements(
     below = total[np.searchsorted(round_up(ranked), scores, side="left")]
     not_above = total[np.searchsorted(round_down(ranked), scores, side="right")]
     return np.asarray((below + not_above) / (2 * total[-1]))
+
+
+def wilson(share: npt.ArrayLike, n: npt.ArrayLike) -> np.ndarray:
+    """Both ends of the 95 % interval of shares (...) of n rows (Wilson, 1927), shape (2, ...)."""
+    p, a = np.asarray(share), Z95**2 / (2 * np.asarray(n))
+    # Exactly 0 below a share of 0, and 1 above one of 1.
+    below, above = (q + a - np.sqrt(a * (a + 2 * q * (1 - q))) for q in (p, 1 - p))
+    return np.stack([below / (1 + 2 * a), 1 - above / (1 + 2 * a)])

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..decisions.pipelines import uncertainty as uncertainty_of
 from ..decisions.rejection import RejectCurve
+from ..maths.scores import wilson
 from ..metrics import risk_coverage_curve
 from ..metrics.metric import top_label
 from .canvas import COLORS, LINES, Display, axes_or_new, from_zero
@@ -160,7 +161,7 @@ class ReliabilityDisplay(Display):
             ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
         (self.line_,) = ax.plot(mean, accuracy, "o-", color=color, label=self.name)
         self.line_.set(markersize=4, linewidth=1.6)
-        errors, own = np.abs(_wilson(accuracy, size[full]) - accuracy), self.line_.get_color()
+        errors, own = np.abs(wilson(accuracy, size[full]) - accuracy), self.line_.get_color()
         ax.errorbar(mean, accuracy, errors, color=own, fmt="none", elinewidth=1)
         ax.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(-0.02, 1.02))
         self.errors_ = ax.collections[-1]
@@ -320,14 +321,6 @@ def promised_risk(
     ax.set_xlim(0, 1.02)
     from_zero(ax)
     return ax
-
-
-def _wilson(share: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Return the 95 % interval of shares (m,) of n (Wilson, 1927), shape (2, m)."""
-    z2 = 1.959964**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * share * (1 - share) / n + z2 * z2 / (4 * n * n)) / (1 + z2 / n)
-    return np.stack([centre - half, centre + half])
 
 
 def _proba_of(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:

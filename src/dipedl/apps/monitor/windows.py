@@ -23,11 +23,11 @@ from ...columns import (
     numbers_of,
 )
 from ...inputs import are_texts, from_arrow
+from ...maths.scores import Z95, wilson
 from ...writing.spelling import spellings, versions
 from .bets import ReferenceRanks
 from .rows import Rows
 
-_Z = float(special.ndtri(0.975))
 #: Ranges with fewer rows expected are tested together.
 _FEWEST = 5.0
 
@@ -139,9 +139,8 @@ class Sums:
         n, right = self.labelled[:2].tolist()
         if not n:
             return None
-        middle = (right + _Z**2 / 2) / (n + _Z**2)
-        half = _Z * np.sqrt(right * (n - right) / n + _Z**2 / 4) / (n + _Z**2)
-        return Estimate(right / n, float(middle - half), float(middle + half), int(n))
+        low, high = wilson(right / n, n).tolist()
+        return Estimate(right / n, low, high, int(n))
 
     @property
     def brier(self) -> Estimate | None:
@@ -164,7 +163,7 @@ def _normal(
     n: float, total: float, squares: float, variance: float = 0.0, high: float = 1.0
 ) -> Estimate:
     mean = total / n
-    half = _Z * np.sqrt(max(squares / n - mean**2, 0.0) / n + variance)
+    half = Z95 * np.sqrt(max(squares / n - mean**2, 0.0) / n + variance)
     value, low, top = np.clip([mean, mean - half, mean + half], 0, high)
     return Estimate(float(value), float(low), float(top), int(n))
 

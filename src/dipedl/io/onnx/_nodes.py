@@ -265,12 +265,7 @@ def two_classes(log_odds: Tensor) -> Tensor:
 
 
 def log_ndtr(z: Tensor) -> Tensor:
-    """Log of the standard normal's distribution function, of z (n, c).
-
-    With ``x = |z| / sqrt(2)`` and ``t = 2 / (2 + x)``: ``log erfc(x) = log t - x^2 + P(2 t - 1)``,
-    the form of Press et al., "Numerical Recipes", 3rd ed., section 6.2.2, with a polynomial fitted
-    to scipy's erfcx.
-    """
+    """Log of the standard normal's distribution function, of z (n, c): see `erfc_coefficients`."""
     table = erfc_coefficients()
     x = z.apply("Abs") / np.sqrt(2)
     t = 2.0 / (2.0 + x)
