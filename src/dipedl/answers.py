@@ -769,8 +769,7 @@ class Decisions:
 def _reasons(model: Any, X: Any, flagged: np.ndarray, which: str) -> np.ndarray:
     """Return why inputs X (n, d) are rare; empty texts for those that are not asked about."""
     masks = {"flagged": flagged, "all": np.ones_like(flagged), "none": np.zeros_like(flagged)}
-    if which not in masks:
-        raise ValueError(f"reasons must be one of {list(masks)}, got {which!r}")
+    check_choice("reasons", which, masks)
     rows, texts = np.flatnonzero(masks[which]), np.full(len(flagged), "", dtype=object)
     if len(rows):
         from .explanation import reasons

@@ -412,7 +412,7 @@ def test_finite_at_a_centre_and_far_away():
 
 @pytest.mark.parametrize("name", ["n_classes", "dim", "n_layers"])
 def test_bad_sizes(name):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= 1, got 0"):
         RadialFlow(**{"n_classes": 2, "dim": 2, "n_layers": 2, name: 0})
 
 

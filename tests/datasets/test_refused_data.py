@@ -34,7 +34,7 @@ CASES = [
         for c in [(), range(9), (8, 10), ("8",), (0.5,)]
     ),
     *(
-        (lambda s=s: load_digits(test_size=s), ValueError, r"test_size must be a share in \(0, 1\)")
+        (lambda s=s: load_digits(test_size=s), ValueError, r"test_size must be in \(0, 1\)")
         for s in [0, 1, -0.5, np.nan]
     ),
     (lambda: load_moons(10.0), TypeError, "n_samples must be an integer >= 2, got 10.0"),

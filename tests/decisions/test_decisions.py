@@ -502,7 +502,7 @@ def test_a_baseline_reports_on_itself_and_explains_inputs(name, fitted):
     assert kinds == ([] if REASONS[name] is None else [REASONS[name]])
     assert ("no density: reasons by column are not available" in said) == (not kinds)
     assert name in said and json.loads(json.dumps(card.to_dict()))["method"] == name
-    with pytest.raises(ValueError, match="top must be an int >= 1"):
+    with pytest.raises(ValueError, match="top must be an integer >= 1"):
         model.explain(X, top=0)
 
 

@@ -373,7 +373,7 @@ REFUSED = [
             ({"panels": 0}, "panels must be an integer >= 1, got 0"),
         )
     ),
-    (lambda: Dequantization(1), ValueError, "levels must be at least 2, got 1"),
+    (lambda: Dequantization(1), ValueError, "levels must be an integer >= 2, got 1"),
     (lambda: Dequantization(2.5), TypeError, "levels must be an integer"),
     (lambda: Dequantization(logit=0.0), ValueError, "logit must be in"),
     (lambda: Dequantization(logit=0.5), ValueError, "logit must be in"),

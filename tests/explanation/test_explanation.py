@@ -248,9 +248,9 @@ def test_an_input_beyond_all_numbers(data, gaussian):
 
 
 def test_bad_input(data, gaussian):
-    with pytest.raises(ValueError, match="top must be an int >= 1, got 'a'"):
+    with pytest.raises(TypeError, match="top must be an integer >= 1, got 'a'"):
         explain(gaussian, data[0], top="a")
-    with pytest.raises(ValueError, match="top must be an int >= 1"):
+    with pytest.raises(ValueError, match="top must be an integer >= 1"):
         explain(gaussian, data[0], top=0)
     with pytest.raises(NotFittedError):
         explain(DIPClassifier(), data[0])

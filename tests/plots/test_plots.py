@@ -58,7 +58,7 @@ def test_reliability_leaves_out_bins_of_few_rows():
     assert shown.line_.get_xdata().tolist() == pytest.approx([0.85])
     shown.plot(min_rows=19)
     assert shown.line_.get_xdata().tolist() == pytest.approx([0.62, 0.85])
-    with pytest.raises(ValueError, match="min_rows must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="min_rows must be an integer >= 1, got 0"):
         shown.plot(min_rows=0)
 
 

@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from ..answers import Decisions
-from ..density.knn import nearest_rows
+from ..density.knn import check_neighbors, nearest_rows
 from ..inputs import one_thread
 from ..maths.arrays import check_integer, check_number
 from ..maths.seeds import random_state_of
@@ -78,7 +78,7 @@ class KNNDistance(Decisions, PostHoc):
         check_integer("n_neighbors", self.n_neighbors)
 
     def _check_rows(self, y: np.ndarray) -> None:
-        _check_neighbors(self.n_neighbors, len(y))
+        check_neighbors(self.n_neighbors, len(y))
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = normalize(self._fit_features(self.features, X, y))
@@ -94,11 +94,6 @@ class KNNDistance(Decisions, PostHoc):
     def readable_density(self, X: Any) -> tuple[Any, np.ndarray, Any]:
         """Return the density behind the score, what it sees of X (n, p), and its transformer."""
         return _Neighbours(self.neighbors_), normalize(self._features(X)), self.features_
-
-
-def _check_neighbors(n_neighbors: int, n: int) -> None:
-    if n_neighbors > n:
-        raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {n_neighbors!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +176,7 @@ class NNGuide(Decisions, PostHoc):
         check_number("bank", self.bank, "in (0, 1]", lambda share: 0 < share <= 1)
 
     def _check_rows(self, y: np.ndarray) -> None:
-        _check_neighbors(self.n_neighbors, len(y))
+        check_neighbors(self.n_neighbors, len(y))
 
     def _fit_score(self, X: Any, y: np.ndarray) -> None:
         Z = normalize(self._fit_features(self.features, X, y))

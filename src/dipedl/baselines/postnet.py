@@ -184,8 +184,7 @@ class RadialFlow(nn.Module):
     ) -> None:
         super().__init__()
         for name, value in (("n_classes", n_classes), ("dim", dim), ("n_layers", n_layers)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value!r}")
+            check_integer(name, value)
         bound = dim**-0.5
 
         def draw(*shape: int) -> nn.Parameter:

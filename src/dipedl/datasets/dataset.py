@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..maths.arrays import check_number
+
 __all__ = ["Dataset", "Provenance", "split_stratified"]
 
 #: Inputs (n, d) and labels (n,).
@@ -195,8 +197,7 @@ def split_stratified(
     """
     from sklearn.model_selection import train_test_split
 
-    if not 0 < test_size < 1:
-        raise ValueError(f"test_size must be a share in (0, 1), got {test_size!r}; 0.3 is usual")
+    check_number("test_size", test_size, "in (0, 1)", lambda x: 0 < x < 1)
     _, first, copy_of = np.unique(X, axis=0, return_index=True, return_inverse=True)
     sides = train_test_split(
         np.sort(first), test_size=test_size, stratify=y[np.sort(first)], random_state=random_state

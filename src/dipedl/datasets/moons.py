@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maths.arrays import check_integer
+from ..maths.arrays import check_integer, check_number
 from .dataset import Dataset, Part, Provenance
 
 __all__ = ["load_moons"]
@@ -48,10 +48,7 @@ def load_moons(n_samples: int = 1000, *, noise: float = 0.1, random_state: int =
 
     check_integer("n_samples", n_samples, 2)
     check_integer("random_state", random_state, 0)
-    if not isinstance(noise, float | int | np.floating):
-        raise TypeError(f"noise must be a number >= 0, got {noise!r}; pass 0.0 for none")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and >= 0, got {noise!r}; pass 0.0 for none")
+    check_number("noise", noise, "finite and >= 0", lambda x: x >= 0)
     rng = np.random.RandomState(random_state)  # make_moons takes no Generator
     parts: list[Part] = [make_moons(n_samples, noise=noise, random_state=rng) for _ in range(2)]
     note = f"n_samples={n_samples}, noise={noise}, random_state={random_state}"

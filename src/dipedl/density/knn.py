@@ -135,8 +135,7 @@ class KNNDensity(LogDensityMixin, BaseEstimator):
         """Fit on features Z (n, p) and labels (n,) or None that were checked before; no weights."""
         self.check_parameters()
         n, k = len(Z), self.n_neighbors
-        if k > n:
-            raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {k!r}")
+        check_neighbors(k, n)
         self.row_numbers_ = self._draw(Z, y)
         # A ball that holds k of n rows holds k m / n of m drawn; one alone is too noisy.
         self.n_neighbors_ = max(min(2, k), round(k * (len(self.row_numbers_) / n)))
@@ -243,6 +242,12 @@ def _smallest_positive(distance: np.ndarray) -> float:
 
 
 @np.errstate(all="ignore")
+def check_neighbors(n_neighbors: int, n: int) -> None:
+    """Raise ValueError for more neighbours than there are rows, n."""
+    if n_neighbors > n:
+        raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {n_neighbors!r}")
+
+
 def nearest_rows(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return distances to the k nearest rows in `index` of each row of X (n, p), and their numbers.
 

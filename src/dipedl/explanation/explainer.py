@@ -34,6 +34,7 @@ from ..features.pipelines import (
 )
 from ..held_out import HeldOut
 from ..inputs import encode_table_rows, one_thread, validate_rows
+from ..maths.arrays import check_integer
 from ..maths.scores import placements
 from ..writing.text import plain_labels
 from .cards import BaselineCard, Card, Cards
@@ -83,8 +84,7 @@ def explain(clf: Any, X: Any, top: int = 5) -> list[Card]:
     >>> explain(clf, odd)[0].parts[0]["features"][0]["name"]
     'sepal width (cm)'
     """
-    if not (isinstance(top, int | np.integer) and top >= 1):
-        raise ValueError(f"top must be an int >= 1, got {top!r}")
+    check_integer("top", top)
     cards: Cards = _cards(clf, X, top)
     rows = getattr(last_step_with("explain", clf)[0], "table_rows_", None)
     return cards if rows is None else Cards(card.with_row_numbers(rows) for card in cards)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..decisions.pipelines import uncertainty as uncertainty_of
 from ..decisions.rejection import RejectCurve
+from ..maths.arrays import check_integer
 from ..maths.scores import wilson
 from ..metrics import risk_coverage_curve
 from ..metrics.metric import top_label
@@ -145,8 +146,7 @@ class ReliabilityDisplay(Display):
         ValueError
             If `min_rows` is below 1.
         """
-        if min_rows < 1:
-            raise ValueError(f"min_rows must be at least 1, got {min_rows!r}; 20 is the default")
+        check_integer("min_rows", min_rows)
         confidence, hit = top_label(self.y, self.proba)
         # Right-closed bins, as those of `dipedl.metrics.ece`.
         bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..maths.arrays import check_integer, check_number
+
 __all__ = ["LogitPixels"]
 
 ROUNDING = 1e-6
@@ -61,10 +63,8 @@ class LogitPixels(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ValueError
             If X is not finite or leaves [0, 1], or a parameter is out of its range.
         """
-        if not self.levels >= 2:
-            raise ValueError(f"levels must be at least 2, got {self.levels!r}")
-        if not 0 <= self.lam < 0.5:
-            raise ValueError(f"lam must be in [0, 1/2), got {self.lam!r}")
+        check_integer("levels", self.levels, 2)
+        check_number("lam", self.lam, "in [0, 1/2)", lambda lam: 0 <= lam < 0.5)
         self._check_rows(X, reset=True)
         return self
 

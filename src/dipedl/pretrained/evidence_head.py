@@ -33,7 +33,7 @@ from ..evidence_model import (
 )
 from ..held_out import HeldOut, Origin
 from ..inputs import prior_vector
-from ..maths.arrays import Array, namespace, to_numpy
+from ..maths.arrays import Array, check_choice, namespace, to_numpy
 from .class_gaussians import ReadableGaussians
 from .distances import BufferedModule
 
@@ -389,8 +389,7 @@ DENSITY_PART, CONFIDENCE_PART = "density", "confidence"
 
 def blank_score(name: Any, dtype: torch.dtype) -> Score:
     """Return the unfitted score of this name, with tables of a dtype."""
-    if name not in (FUSED, DENSITY):
-        raise ValueError(f"score must be one of {[FUSED, DENSITY]}, got {name!r}")
+    check_choice("score", name, (FUSED, DENSITY))
     return ConfidenceFusion(dtype) if name == FUSED else DensityAlone()
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from ..held_out import nearest_of_class
-from ..maths.arrays import to_numpy
+from ..maths.arrays import check_choice, to_numpy
 from ..networks.batches import (
     Arguments,
     Batch,
@@ -64,8 +64,8 @@ class FeatureSource(nn.Module):
 
     def __init__(self, network: nn.Module, features: Any, pool: str | None) -> None:
         super().__init__()
-        if pool is not None and pool not in POOLS:
-            raise ValueError(f"pool must be one of {sorted(POOLS)} or None, got {pool!r}")
+        if pool is not None:
+            check_choice("pool", pool, POOLS)
         # In a tuple, so that it is registered once, by the owner of the source.
         self._network = (network,)
         self.function: Callable[..., Any] | None = features if callable(features) else None

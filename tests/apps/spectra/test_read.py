@@ -383,7 +383,7 @@ def test_nothing_to_read(tmp_path):
         ({"wavelength": [2.0, 1.0]}, "wavelength must be an increasing array"),
         ({"wavelength": 5.0}, "wavelength must be an increasing array"),
         ({"min_coverage": 1.5}, r"min_coverage must be in \(0, 1\], got 1.5"),
-        ({"on_error": "skip"}, "on_error must be 'list' or 'raise', got 'skip'"),
+        ({"on_error": "skip"}, r"on_error must be one of \['list', 'raise'\], got 'skip'"),
     ],
 )
 def test_bad_arguments(tmp_path, change, message):

@@ -312,7 +312,7 @@ BAD = {
         TypeError,
         "density CustomDensity cannot be exported",
     ),
-    "opset": (lambda: quick(), {"opset": 11}, ValueError, r"opset must be .* 18 .*got 11"),
+    "opset": (lambda: quick(), {"opset": 11}, ValueError, r"opset must be .* 18, got 11"),
     "dtype": (lambda: quick(), {"dtype": "float16"}, ValueError, "dtype must be .*got 'float16'"),
     "size": (lambda: quick(), {"max_constant_mb": 0}, ValueError, "max_constant_mb must be > 0"),
 }

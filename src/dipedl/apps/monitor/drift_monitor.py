@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...columns import Column
 from ...inputs import encode_table_rows
-from ...maths.arrays import check_rate
+from ...maths.arrays import check_integer, check_rate
 from ...maths.seeds import check_seed
 from .bets import BETTORS, ReferenceRanks, Wealth, mean_gains, upper_bound
 from .report import DriftReport
@@ -116,8 +116,7 @@ class DriftMonitor(BaseEstimator):
             Columns to watch in place of these; an empty one watches none.
         """
         rate = check_rate(self.false_alarm_rate)
-        if not (isinstance(self.window, int | np.integer) and self.window >= 1):
-            raise ValueError(f"window must be a number of rows >= 1, got {self.window!r}")
+        check_integer("window", self.window)
         name = fingerprint(model)
         X = encode_table_rows(model, X)
         if columns is None and X is None and hasattr(model, "table_"):

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...maths.arrays import check_integer
+from ...maths.arrays import check_choice, check_integer, check_number
 from .resampling import increasing_grid
 from .spectra import LINES, PAPER_LINES, paper_grid
 
@@ -377,8 +377,7 @@ class LineMeans(_FluxTransformer):
             If the grid does not fit X, is not increasing, or has no pixel at a line; if a line has
             no known name.
         """
-        if not 0 <= self.half_width < np.inf:
-            raise ValueError(f"half_width must be finite and >= 0, got {self.half_width!r}")
+        check_number("half_width", self.half_width, "finite and >= 0", lambda x: x >= 0)
         rows = _flux_rows(self, X, reset=True)
         grid = paper_grid()
         if self.wavelength is not None:
@@ -575,8 +574,7 @@ def spectral_features(
     >>> list(features.get_feature_names_out()[[0, 19, 20, 26, 325]])
     ['pca0', 'pca19', 'line_Hα', 'block_mean_0', 'block_min_49']
     """
-    if preset not in _PRESETS:
-        raise ValueError(f"preset must be one of {list(_PRESETS)}, got {preset!r}")
+    check_choice("preset", preset, _PRESETS)
     centred = preset == "standardised"
     # "randomized" is what scikit-learn's default becomes at the paper's sizes. Its small components
     # are inaccurate, and scaling to unit variance would amplify the error.

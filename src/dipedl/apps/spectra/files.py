@@ -22,6 +22,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...maths.arrays import check_choice, check_number
 from ...protocols import optional
 from .resampling import fill_gaps, increasing_grid, resample
 from .spectra import CLASSES, Failure, Spectra, paper_grid
@@ -149,10 +150,8 @@ def read_spectra(
     plates/spec-0266-51602-0007.fits: damaged, or no FITS file: Empty or corrupt FITS file
     plates/spec-0266-51602-0031.fits: all its pixels are masked, NaN or without ivar
     """
-    if on_error not in ("list", "raise"):
-        raise ValueError(f"on_error must be 'list' or 'raise', got {on_error!r}")
-    if not 0 < min_coverage <= 1:
-        raise ValueError(f"min_coverage must be in (0, 1], got {min_coverage!r}; 0.9 is usual")
+    check_choice("on_error", on_error, ("list", "raise"))
+    check_number("min_coverage", min_coverage, "in (0, 1]", lambda x: 0 < x <= 1)
     grid = paper_grid() if wavelength is None else increasing_grid("wavelength", wavelength)
     usable: dict[Path, _OneSpectrum] = {}
     failures: list[Failure] = []
@@ -438,8 +437,7 @@ def read_paper_files(
     >>> read_paper_files("data/lamost")  # doctest: +SKIP
     Spectra(n=100000, 3900-9000 Angstrom in 3000 pixels, failures=0)
     """
-    if on_error not in ("list", "raise"):
-        raise ValueError(f"on_error must be 'list' or 'raise', got {on_error!r}")
+    check_choice("on_error", on_error, ("list", "raise"))
     failures: list[Failure] = []
     parts: list[_PaperRows] = []
     for path in fits_files(files):

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._version import __version__
+from ...maths.arrays import check_choice, check_integer
 from ...protocols import explain_missing
 from ...writing.files import writable_target, write_file
 from ...writing.text import plain_labels
@@ -213,9 +214,8 @@ def _describe(proto: ModelProto, facts: dict[str, Any]) -> None:
 
 
 def _check_arguments(opset: int, dtype: str | None, max_constant_mb: float) -> None:
-    if not isinstance(opset, int) or opset < _OLDEST_OPSET:
-        raise ValueError(f"opset must be an int, {_OLDEST_OPSET} or newer, got {opset!r}")
-    if dtype is not None and dtype not in _DTYPES:
-        raise ValueError(f"dtype must be None or one of {_DTYPES}, got {dtype!r}")
+    check_integer("opset", opset, _OLDEST_OPSET)
+    if dtype is not None:
+        check_choice("dtype", dtype, _DTYPES)
     if not max_constant_mb > 0:
         raise ValueError(f"max_constant_mb must be > 0, got {max_constant_mb!r}")

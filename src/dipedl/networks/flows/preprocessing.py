@@ -142,9 +142,7 @@ class Dequantization:
     def __post_init__(self) -> None:
         """Refuse invalid settings."""
         check_flag("jacobian", self.jacobian)
-        check_integer("levels", self.levels)
-        if self.levels < 2:
-            raise ValueError(f"levels must be at least 2, got {self.levels!r}")
+        check_integer("levels", self.levels, 2)
         check_number("logit", self.logit, "in (0, 1/2)", lambda lam: 0 < lam < 0.5)
 
     def check(self, name: str, X: Tensor) -> None:
