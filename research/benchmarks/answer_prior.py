@@ -1,7 +1,7 @@
 """Evidential networks of MNIST, answered with other priors than the one they were trained with.
 
 A dial that costs no training: the same evidence with a larger prior doubts more. Asks at which ID
-Brier score it buys which OOD Brier score, and where the low one of R-EDL in the paper comes from.
+Brier score it buys which OOD Brier score.
 It reads the Dirichlets that ``dipedl-bench run mnist --profile paper --methods ...`` keeps in the
 folder `out`; methods without a run there are left out, and named.
 """
