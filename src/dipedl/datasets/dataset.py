@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..maths.arrays import check_number
-
 __all__ = ["Dataset", "Provenance", "split_stratified"]
 
 #: Inputs (n, d) and labels (n,).
@@ -196,6 +194,8 @@ def split_stratified(
     set()
     """
     from sklearn.model_selection import train_test_split
+
+    from ..maths.arrays import check_number
 
     check_number("test_size", test_size, "in (0, 1)", lambda x: 0 < x < 1)
     _, first, copy_of = np.unique(X, axis=0, return_index=True, return_inverse=True)

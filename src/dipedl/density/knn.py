@@ -241,13 +241,13 @@ def _smallest_positive(distance: np.ndarray) -> float:
     return float(positive.min()) if len(positive) else 0.0
 
 
-@np.errstate(all="ignore")
 def check_neighbors(n_neighbors: int, n: int) -> None:
     """Raise ValueError for more neighbours than there are rows, n."""
     if n_neighbors > n:
         raise ValueError(f"n_neighbors must lie in 1..n_samples = {n}, got {n_neighbors!r}")
 
 
+@np.errstate(all="ignore")
 def nearest_rows(index: NearestNeighbors, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return distances to the k nearest rows in `index` of each row of X (n, p), and their numbers.
 
