@@ -1,4 +1,4 @@
-"""R-EDL on MNIST, trained by its released code: is our distance to the paper one of our code.
+"""Train R-EDL on MNIST by its released code, to see whether that reaches the paper's numbers.
 
 Network, loss, optimiser and training loop are those of a clone of the paper's repository,
 

@@ -540,6 +540,14 @@ def written(saved, path):
     return path
 
 
+def test_a_model_that_kept_the_dtypes_of_its_table_is_read(path):
+    """Files of the same format once held them."""
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    clf = DIPClassifier(density=density.GDADensity()).fit(frame, Y)
+    object.__setattr__(clf.evidence_.columns_, "dtypes", ["float64"] * 4)
+    same_answers(clf, again(clf, path), frame)
+
+
 def test_another_format_is_refused(written, monkeypatch):
     ours, writer = container.FORMAT_VERSION, dipedl.__version__
     monkeypatch.setattr(container, "FORMAT_VERSION", ours + 1)

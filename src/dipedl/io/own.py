@@ -237,12 +237,14 @@ _MODELS: dict[str, Entry] = {
             "cuts": c.floats("d", 11, finite=False),
             "ranges": c.floats("d", 10, least=0),
         },
+        {"dtypes": c.maybe(c.each(c.text, "d"))},  # in files of earlier versions; read by nothing
         where=(_columns_exist,),
     ),
     "fitting.InputColumn": Entry(
         {"name": c.text, "low high": c.number(), "missing": c.SHARE, "rows": c.count()}
         | {"levels": c.maybe(c.mapping(c.plain, c.SHARE)), "categories": c.maybe(c.each(_is_level))}
         | {"cuts": c.floats("*"), "ranges": c.floats("*", least=0)},
+        {"dtype": c.maybe(c.text)},
         where=(_ranges_fit,),
     ),
 }
