@@ -99,13 +99,16 @@ def main(file: str, measure: Callable[..., Values]) -> None:
     found = measure(**options)
     values, seconds = found, time.perf_counter() - start
     if found and all(map(callable, found.values())):
-        values, seconds = ({}, 0.0) if dry else parts_of_receipt(name, config)
-        for part in [part for part in found if part not in values]:
+        values = {}
+        for part in found:
+            kept, _ = ({}, 0.0) if dry else parts_of_receipt(name, config)
             start = time.perf_counter()
-            values[part] = found[part]()
-            seconds += time.perf_counter() - start
-            if not dry:
-                write(name, config, values, seconds)
+            values[part] = kept[part] if part in kept else found[part]()
+            if not dry and part not in kept:
+                # read once more: another process may have written its part meanwhile
+                kept, seconds = parts_of_receipt(name, config)
+                seconds += time.perf_counter() - start
+                write(name, config, kept | {part: values[part]}, seconds)
     elif not dry:
         write(name, config, values, seconds)
     print(json.dumps(values, indent=1, sort_keys=True))
