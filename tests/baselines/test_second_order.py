@@ -149,7 +149,7 @@ def test_the_loss_and_the_uncertainties_of_fedl(rng):
     ]
     np.testing.assert_allclose(FEDL()._loss(outputs, labels, epoch=0), np.mean(expected))
     wrong = np.mean(mean.argmax(axis=1) != labels.numpy())
-    assert float(FEDL()._error_rate(outputs, labels)) == pytest.approx(wrong)
+    assert float(FEDL()._score(outputs, labels)) == pytest.approx(wrong)
 
 
 def test_kinds_of_fedl_add_up(data):
@@ -184,7 +184,7 @@ def test_the_loss_of_ibedl():
         expected += 0.3 / 6 * sum((m[i] ** 2 + s[i] ** 2 - 1) / 2 - np.log(s[i]))
     assert got == pytest.approx(expected, rel=1e-9)
     wrong = np.mean(m.argmax(axis=1) != LABELS.numpy())
-    assert float(model._error_rate(outputs, LABELS)) == pytest.approx(wrong)
+    assert float(model._score(outputs, LABELS)) == pytest.approx(wrong)
 
 
 def test_the_evidence_of_ibedl_is_that_of_many_draws(data, rng):

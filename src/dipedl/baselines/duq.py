@@ -119,10 +119,7 @@ class DUQ(Decisions, TorchEstimator):
             network.backbone.head.move(label, self.momentum)
         return self.weighted_mean(losses, target)
 
-    def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
-        return self.weighted_mean((outputs.argmax(dim=1) != target).double(), target)
-
-    _score: ClassVar[Any] = _error_rate
+    _score: ClassVar[Any] = TorchEstimator.error_rate
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Kernels of inputs X (n, d) over their sum, shape (n, k)."""

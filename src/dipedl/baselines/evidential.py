@@ -16,6 +16,7 @@ from ..networks.evidential_losses import (
     kl_misleading,
     log_evidence_from_logits,
 )
+from ..networks.torch_classifier import TorchEstimator
 from ..networks.training import Training
 
 #: Trains LeNet5 on MNIST well, in minutes on a CPU.
@@ -78,11 +79,8 @@ class Evidential:
     def _log_evidence(self, X: Any) -> np.ndarray:
         return np.asarray(self.predict_dirichlet(X).log_evidence)
 
-    def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """Share of wrong predictions. Annealed losses cannot be compared between epochs."""
-        return self.weighted_mean((outputs.argmax(dim=1) != target).double(), target)
-
-    _score: ClassVar[Any] = _error_rate
+    #: Annealed losses cannot be compared between epochs.
+    _score: ClassVar[Any] = TorchEstimator.error_rate
 
     def _loss(self, outputs: Tensor, target: Tensor, *, epoch: int) -> Tensor:
         evidence = evidence_from_logits(outputs, self.evidence)

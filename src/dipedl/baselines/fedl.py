@@ -116,11 +116,8 @@ class FEDL(Decisions, TorchEstimator):
         losses = (label - mean).square() + variance + (label - p).square()
         return self.weighted_mean(losses.sum(dim=1), target)
 
-    def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
-        wrong = moments_of_outputs(outputs)[0].argmax(dim=1) != target
-        return self.weighted_mean(wrong.double(), target)
-
-    _score: ClassVar[Any] = _error_rate
+    def _score(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return self.error_rate(moments_of_outputs(outputs)[0], target)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of inputs X (n, d), the means mu, shape (n, k)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,10 +90,8 @@ class IBEDL(Evidential, Decisions, TorchEstimator):
         losses = risk.reshape(self.n_noises, -1).mean(dim=0) + self.bottleneck * told
         return self.weighted_mean(losses, target)
 
-    def _error_rate(self, outputs: Tensor, target: Tensor) -> Tensor:
-        return super()._error_rate(outputs.chunk(2, dim=1)[0], target)
-
-    _score: ClassVar[Any] = _error_rate
+    def _score(self, outputs: Tensor, target: Tensor) -> Tensor:
+        return self.error_rate(outputs.chunk(2, dim=1)[0], target)
 
     def predict_dirichlet(self, X: Any) -> Dirichlet:
         """The Dirichlet of the expected evidence of each of the n inputs X (n, d), in float64."""

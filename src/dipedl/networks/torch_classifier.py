@@ -205,6 +205,10 @@ class TorchEstimator(TransformerMixin, ClassifierMixin, BaseEstimator, ABC):
         weights = torch.from_numpy(self.class_weight_).to(losses.dtype)
         return (losses * weights.to(losses.device, non_blocking=True)[target]).mean()
 
+    def error_rate(self, scores: Tensor, target: Tensor) -> Tensor:
+        """Return the share of wrong predictions of class scores (n, k), weighted by class."""
+        return self.weighted_mean((scores.argmax(dim=1) != target).double(), target)
+
     def cross_entropy(self, outputs: Tensor, target: Tensor, smoothing: float = 0.0) -> Tensor:
         """Return the mean cross-entropy, weighted by class; `smoothing` of the labels in [0, 1)."""
         if self.class_weight is None:
