@@ -798,6 +798,10 @@ def test_it_is_refused_by_name(call, error, message):
         ("max_rows", {"density": density.KNNDensity(max_rows=5)}),
         ("bandwidth", {"density": density.KernelDensity("normal")}),
         ("n_components", {"density": density.GaussianMixtureDensity(0)}),
+        ("shrinkage", {"density": density.RelativeDensity(GDADensity(shrinkage=2))}),
+        ("shrinkage", {"density": density.RelativeDensity(background=GDADensity(shrinkage=2))}),
+        ("n_neighbors", {"density": density.BlockSumDensity(density=density.KNNDensity(0))}),
+        ("n_neighbors", {"density": make_pipeline(StandardScaler(), density.KNNDensity(0))}),
     ],
 )
 def test_no_classifier_is_fitted_before_a_wrong_setting_is_refused(name, setting):

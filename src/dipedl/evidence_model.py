@@ -185,8 +185,10 @@ class EvidenceModel(BaseEstimator):
         check_calibrator(self.calibrator)
         check_normalizer(self.normalizer)
         for part in (self.density, self.calibrator, self.normalizer):
-            if hasattr(part, "check_parameters"):
-                part.check_parameters()
+            inner = part.get_params().values() if hasattr(part, "get_params") else ()
+            for each in (part, *inner):
+                if hasattr(each, "check_parameters"):
+                    each.check_parameters()
 
     def fit_features(
         self,
