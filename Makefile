@@ -43,14 +43,14 @@ test-others: .venv-others/.done ## The page "Other libraries", with those of the
 mutants: .venv/.dev ## Plant mistakes: the tests must notice every one
 	$(BIN)/python tests/mutants.py
 
-smoke: $(SUITES:%=smoke-%) ## Each benchmark suite, tiny, from run to report
+smoke: $(SUITES:%=smoke-%) ## Each benchmark suite, tiny, from run to table and page
 
 smoke-mnist: ARGUMENTS := --seeds 10
 smoke-%: .venv/.dev
 	out=$$(mktemp -d) && trap "rm -r $$out" EXIT && \
 	$(BIN)/dipedl-bench run $* $(ARGUMENTS) --profile smoke --out $$out --quiet && \
 	$(BIN)/dipedl-bench table $* --profile smoke --out $$out --no-trivial >/dev/null && \
-	$(BIN)/dipedl-bench report $* --profile smoke --out $$out --file $$out/$*.html
+	$(BIN)/dipedl-bench page --out $$out --file $$out/$*.html
 
 docs: .venv/.docs ## The site, in docs/_build/html; GALLERY=0 leaves out running its examples
 	$(BIN)/python -m sphinx -b html -d docs/_build/doctrees -j $(JOBS) -W --keep-going -q -D plot_gallery=$(or $(GALLERY),1) docs docs/_build/html

@@ -62,8 +62,8 @@ def test_seeds_between_commas_reach_the_run(monkeypatch):
         (["table", "honest/mnist"], "unknown suite 'honest/mnist', did you mean 'mnist'?"),
         (["table", "mnist", "--csv", "--latex"], "choose one of --json, --latex, --markdown and"),
         (["table", "mnist", "--methods", "edl"], "--methods and --metrics are of --latex"),
-        (["report", "defalts"], "unknown suite 'defalts', did you mean 'defaults'?"),
-        (["report", "mnist", "--file", "nowhere/x.html"], "/nowhere does not exist; create it"),
+        (["table", "defalts"], "unknown suite 'defalts', did you mean 'defaults'?"),
+        (["page", "--file", "nowhere/x.html"], "/nowhere does not exist; create it"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(arguments, message, tmp_path):

@@ -1,6 +1,5 @@
-"""The report of a crossed suite and its commands: they say what the rows say."""
+"""The page of a crossed suite and its table: they say what the rows say."""
 
-import re
 import sys
 from pathlib import Path
 from statistics import mean
@@ -10,7 +9,6 @@ import pytest
 pytest.importorskip("pydantic")
 pytest.importorskip("typer")
 pytest.importorskip("rich")
-pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 from test_crossed_table import invented
@@ -18,9 +16,7 @@ from typer.testing import CliRunner
 
 from dipedl_bench import Store
 from dipedl_bench.commands.run import bench as app
-from dipedl_bench.report.page import render
 from dipedl_bench.spec.suite import load_suite
-from dipedl_bench.tables.pairs import pair_title, values
 from dipedl_bench.tables.table import bench_table
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
@@ -45,19 +41,6 @@ def store_of(rows, out):
     return store
 
 
-def test_the_page_holds_every_pair_and_loads_nothing(tmp_path):
-    rows = invented()
-    page = render(store_of(rows, tmp_path))
-    ids = re.findall(r'\bid="([^"]*)"', page)
-    assert len(ids) == len(set(ids)) and set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
-    assert not re.search(r'(src|href)="(?!#|data:)', page) and "http" not in page.split("<svg")[0]
-    pairs = bench_table(rows).pairs
-    for pair in pairs.index:
-        assert pair_title(pair) in page
-    assert f"{values(pairs, 'auroc', 'default').iloc[0]:.3f}" in page
-    assert page.count('class="verdict') >= 10
-
-
 def test_measures_and_one_table_of_all_methods():
     listed, _, parts, counted, table, _, choices = measures_and_summary(bench_table(invented()))
     assert listed.count("- **") == len(load_suite("defaults").measures) and "**not run**" in listed
@@ -67,14 +50,11 @@ def test_measures_and_one_table_of_all_methods():
     assert "| forests | 2 | " in choices and choices.splitlines()[-1].startswith("| all | 5 | ")
 
 
-def test_table_and_report_of_a_crossed_suite(stored, tmp_path):
+def test_table_of_a_crossed_suite(stored):
     text = dipedl("table", "defaults", "--out", stored)
     assert text.exit_code == 0 and "All methods, over all lines" in text.stdout
     assert text.stdout.startswith("## What was asked") and "| a / x, forest |" in text.stdout
     assert '"summary"' in dipedl("table", "defaults", "--out", stored, "--json").stdout
-    file = tmp_path / "page.html"
-    assert dipedl("report", "defaults", "--out", stored, "--file", file).exit_code == 0
-    assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

@@ -8,8 +8,9 @@ pytest.importorskip("pydantic")
 
 from synthetic_store import write_synthetic_store
 
-from dipedl_bench.tables.findings import findings, shortfalls
-from dipedl_bench.tables.table import bench_table, estimate
+from dipedl_bench.results.paper import Published
+from dipedl_bench.tables.findings import findings, headline, meets_paper, shortfalls
+from dipedl_bench.tables.table import Estimate, bench_table, estimate
 
 OPTIONS = {
     "suite": "spectra",
@@ -85,3 +86,49 @@ def test_brier_within_one_standard_deviation_of_the_best(table, ours, best, with
     (said,) = (s for s in findings(made) if s.startswith("Known spectra:"))
     assert (": within one" in said or "the best of all" in said) is within
     assert any("default's Brier" in s for s in shortfalls(made)) is not within
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "paper", "expected"),
+    [
+        ("accuracy", 0.99526, 0.9953, True),  # as printed
+        ("accuracy", 0.99524, 0.9953, False),
+        ("auroc/kmnist", 0.99966, 0.9997, True),
+        ("brier_id", 0.00814, 0.0081, True),
+        ("brier_id", 0.00816, 0.0081, False),
+        ("brier_ood/kmnist", 0.0, 0.0013, True),
+    ],
+)
+def test_met(name, ours, paper, expected):
+    assert meets_paper(name, Estimate(ours, 0.0, (ours,), paper=Published(paper, 0.0))) is expected
+
+
+def test_headline_says_what_was_met_and_who_ranks_better(tmp_path):
+    methods = ("edl", "edl-published", "mc-dropout", "dip-edl", "max-softmax")
+    store = write_synthetic_store(tmp_path, profile="cpu", methods=methods)
+    rows = [
+        {**row, "metrics": {**row["metrics"], **changed}}
+        for row in store.rows()
+        for changed in (GOOD if row["method"] == "dip-edl" else {"auroc/omniglot": 1.0},)
+    ]
+    lines = headline(bench_table(rows))
+    assert "accuracy of 0.9963 ±0.0000 (paper: 0.9953 ±0.0003)" in lines[0]
+    assert lines[1] == (
+        "It meets or beats the paper's DIP-EDL in 7 of 8 metrics that it has; it falls short here: "
+        "on Omniglot (as published) OOD Brier."
+    )
+    assert any(line.startswith("On Omniglot (as published) its AUROC of 1.0") for line in lines)
+    assert not any("K-MNIST its AUROC" in line for line in lines)
+    assert headline(bench_table([r for r in rows if r["method"] == "edl"])) == []
+
+
+GOOD = {
+    "accuracy": 0.9963,
+    "brier_id": 0.006,
+    "auroc/kmnist": 1.0,
+    "auroc/omniglot": 0.9999,
+    "aupr/kmnist": 1.0,
+    "aupr/omniglot": 1.0,
+    "brier_ood/kmnist": 0.0012,
+    "brier_ood/omniglot": 0.0004,
+}

@@ -12,7 +12,6 @@ pytest.importorskip("pydantic")
 from synthetic_store import write_synthetic_store
 
 from dipedl_bench import suite_names
-from dipedl_bench.report.page import render
 from dipedl_bench.results.store import Store
 from dipedl_bench.spec.captions import captions_of
 from dipedl_bench.studies.sweeps import SWEEPS, load_parts
@@ -144,10 +143,6 @@ def test_sweeps_are_published_and_shown(tmp_path, monkeypatch):
         np.testing.assert_allclose(there[20].proba[split], proba, rtol=1e-5)
         np.testing.assert_allclose(there[20].z[split], run[20].z[split], rtol=1e-6)
     np.testing.assert_array_equal(there[20].y, run[20].y)
-    page = render(Store(tmp_path / "to", "mnist", "gpu"))
-    assert "DIP-EDL: histogram of confidence" in page
-    assert "Also not here, without predictions" in page
-    assert "bench run mnist --profile gpu --out FOLDER" in page
 
 
 def test_a_dead_unit_is_seen_in_the_predictions():

@@ -11,7 +11,6 @@ from dipedl.dirichlet import concentration_of_samples
 from dipedl_bench import load_rows, load_suite
 from dipedl_bench.datasets import load_known_truth
 from dipedl_bench.datasets.splits import make_splits
-from dipedl_bench.report.page import render
 from dipedl_bench.results.known_truth import BY_CONFIDENCE, BY_DENSITY
 from dipedl_bench.results.store import Store
 from dipedl_bench.running.methods import run_methods
@@ -157,7 +156,7 @@ def test_selected_rows_weigh_what_they_stand_for(tmp_path):
     assert "sample_weight" in bootstrap["refused"]
 
 
-def test_tables_and_report_say_what_the_rows_say(stored):
+def test_tables_say_what_the_rows_say(stored):
     rows = load_rows("second-order", "smoke", stored)
     found = bench_table(rows)
     value = {
@@ -200,8 +199,6 @@ def test_tables_and_report_say_what_the_rows_say(stored):
     assert list(by_line) == list(kinds)
     assert by_line.loc["gaussians-3-200", "logistic"] == text
     assert text in markdown(bench_table(rows))
-    page = render(Store(stored, "second-order", "smoke"))
-    assert 'id="intervals"' in page and text in page
 
 
 def test_a_measure_against_every_baseline_knows_what_is_better(stored):

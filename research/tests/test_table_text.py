@@ -84,21 +84,14 @@ def test_command_sweep(root, what):
     assert all("auroc/kmnist" in cells for cells in data.values())
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["table"], ["sweep", "gamma"], pytest.param(["report"], marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("command", [["table"], ["sweep", "gamma"]])
 def test_of_several_profiles_the_first_of_the_page_is_taken_and_told(tmp_path, command):
     name, *rest = command
     for profile in ("smoke", "paper", "cpu"):
         write_synthetic_store(tmp_path, profile=profile, methods=["dip-edl"], seeds=[10])
-    options = ["--file", tmp_path / "page.html"] if name == "report" else []
-    done = run(name, "mnist", *rest, "--out", tmp_path, *options)
+    done = run(name, "mnist", *rest, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     told = "dipedl-bench: this is profile cpu; with --profile also: paper, smoke"
     assert done.stderr.splitlines()[0] == told
-    if name == "report":
-        assert "profile cpu" in (tmp_path / "page.html").read_text()
-    else:
-        named = run(name, "mnist", *rest, "--profile", "cpu", "--out", tmp_path)
-        assert done.stdout == named.stdout and "this is profile" not in named.stderr
+    named = run(name, "mnist", *rest, "--profile", "cpu", "--out", tmp_path)
+    assert done.stdout == named.stdout and "this is profile" not in named.stderr

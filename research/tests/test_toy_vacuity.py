@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("torch")
 
 from dipedl_bench.studies import toy_vacuity
+from dipedl_bench.studies.toys import FOLDER, load_toys
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,11 @@ def test_rows_are_json_with_a_receipt(dead_row):
     again = json.loads(json.dumps(rows))
     assert again == rows
     assert {"versions", "commit", "seconds", "seed", "n_points", "steps"} <= set(rows[0])
+
+
+def test_a_damaged_file_of_results_names_the_command(tmp_path):
+    assert load_toys(tmp_path).vacuity == []
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "two_moons.json").write_text("[{")
+    with pytest.raises(ValueError, match=r"two_moons\.json' is damaged .*run: dipedl-bench toys"):
+        load_toys(tmp_path)

@@ -1,4 +1,4 @@
-"""``dipedl-bench``: run a suite, and tables, sweeps, the report and a check of what a run left."""
+"""``dipedl-bench``: run a suite; tables, sweeps, a page and a check of what a run left."""
 
 from __future__ import annotations
 
@@ -306,27 +306,6 @@ def toys(
             out or default_root(), lambda text: typer.echo(text, err=True), n_points=points
         )
     typer.echo(grid(vacuity_frame(result.vacuity)))
-
-
-@bench.command()
-def report(
-    suite: SuiteName,
-    profile: ProfileName = None,
-    out: Out = None,
-    file: Annotated[Path, typer.Option(help="Where to write it.")] = Path("bench.html"),
-) -> None:
-    """Write one HTML page with all tables and figures; it loads nothing when it is opened.
-
-    Detectors that need no model look at the images once; those are downloaded if DIPEDL_DATA is
-    not set.
-    """
-    with _explain_errors():
-        if not (folder := file.absolute().parent).is_dir():
-            raise FileNotFoundError(f"--file: the folder {folder} does not exist; create it")
-        from ..report.page import render
-
-        write_file(file, render(_store(suite, profile, out)))
-    typer.echo(f"Report: {file}")
 
 
 @bench.command()

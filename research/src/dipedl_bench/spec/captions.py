@@ -1,4 +1,4 @@
-"""Captions of a suite: what tables, pages and reports call its data, and what they say of it.
+"""Captions of a suite: what tables and pages call its data, and what they say of it.
 
 Captions are TOML in ``suites/captions``, apart from the suite's own file: no sentence is part of a
 configuration, so that a better sentence changes no hash of a published row.
@@ -86,11 +86,10 @@ class Page(Frozen):
 
 
 class Captions(Frozen):
-    """Texts of tables, pages and reports on a suite."""
+    """Texts of tables and pages on a suite."""
 
-    #: What its inputs are called: plural, and singular with the article.
+    #: What its inputs are called.
     rows: str
-    row: str
     #: By number; empty where tables do not name them.
     classes: tuple[str, ...] = ()
     #: Metrics of the main tables of OOD sets.
@@ -99,15 +98,14 @@ class Captions(Frozen):
     methods_of: str = ""
     #: Titles of OOD sets and of shifted sets.
     sets: dict[str, str]
-    heading: str
-    lead: str
-    #: How rows are split, and how they are scored; they may hold {rows}, {test}, {ood}, {shifted}.
-    split: str
-    scores: str
-    #: What detectors without a model are, how the paper's protocol differs, and a limit.
-    trivial: str
-    protocol: str
+    #: A limit of what the OOD sets of the suite say.
     limit: str
+    #: No page shows these.
+    row: str = ""
+    lead: str = ""
+    split: str = ""
+    trivial: str = ""
+    protocol: str = ""
     #: The data set of rows that do not name theirs.
     dataset: str = ""
     #: Data that the paper has no numbers of: how its name begins, and what tables say of it.
@@ -135,9 +133,9 @@ class Captions(Frozen):
 
 
 @cache
-def captions_of(suite: str, otherwise: str = _BASE) -> Captions:
-    """Captions of a suite by its name; those named `otherwise` where it has none of its own."""
-    tables = _tables(suite if (_FOLDER / f"{suite}.toml").is_file() else otherwise)
+def captions_of(suite: str) -> Captions:
+    """Captions of a suite by its name; those of every suite where it has none of its own."""
+    tables = _tables(suite if (_FOLDER / f"{suite}.toml").is_file() else _BASE)
     whole = {**_unwrap(tables), "page": tables.get("page")}
     return read_model(Captions, whole, f"captions of {suite}", "captions")
 

@@ -1,4 +1,4 @@
-"""The tables of a suite in order, each with its heading: for Markdown and for the report."""
+"""The tables of a suite in order, each with its heading: for the terminal and the pages."""
 
 from __future__ import annotations
 

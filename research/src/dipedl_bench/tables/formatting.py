@@ -191,16 +191,6 @@ def both_texts(cell: Estimate | None) -> str:
     return f"{our_text(cell)} (paper {paper_text(cell)}; {difference_text(cell)})"
 
 
-def interval_text(cell: Estimate | None) -> str:
-    """Return both 95 % intervals of a cell: over seeds, and over the rows of its set."""
-    ends = {"seeds": cell.ci95_seeds, "rows": cell.ci95_images} if cell else {}
-    return "; ".join(
-        f"{of} {'–'.join(metric_number(cell.metric, end) for end in e)}"
-        for of, e in ends.items()
-        if cell and e
-    )
-
-
 def duration(seconds: float) -> str:
     """Return seconds, minutes or hours, as fits."""
     if seconds < 100:
