@@ -21,17 +21,21 @@ __all__ = ["CropFlip", "PoolCNN", "WhitenedCNN", "muon"]
 Shape = tuple[int, int, int]
 
 
-def convolution(before: int, after: int, size: int, padding: int = 1) -> nn.Module:
-    """Return a convolution without bias and without initial weights: PyTorch's are not seeded."""
-    options: dict[str, Any] = {"padding": padding, "bias": False}
-    layer: nn.Module = skip_init(nn.Conv2d, before, after, size, **options)  # type: ignore[no-untyped-call]
-    return layer
+def blank_layer(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
+    """Return a layer without initial weights: PyTorch's are drawn from the global generator."""
+    module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
+    return module
+
+
+def convolution(before: int, after: int, size: int, stride: int = 1) -> nn.Module:
+    """Return a convolution without bias that keeps the size of the image if the stride is 1."""
+    padding = size // 2
+    return blank_layer(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)
 
 
 def dropout_head(dropout: float, before: int, after: int, bias: bool = True) -> nn.Sequential:
     """Return dropout of the features, and a linear layer without initial weights."""
-    linear = skip_init(nn.Linear, before, after, bias=bias)  # type: ignore[no-untyped-call]
-    return nn.Sequential(nn.Dropout(dropout), linear)
+    return nn.Sequential(nn.Dropout(dropout), blank_layer(nn.Linear, before, after, bias=bias))
 
 
 def pooled_blocks(
@@ -103,7 +107,7 @@ class PoolCNN(Architecture):
     dropout: float = 0.0
 
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
-        first = [_Centre(), skip_init(nn.Conv2d, shape[0], 24, 2), nn.GELU()]  # type: ignore[no-untyped-call]
+        first = [_Centre(), blank_layer(nn.Conv2d, shape[0], 24, 2), nn.GELU()]
         widths = (24, self.width, self.features, self.features)
         body = [*first, *pooled_blocks(widths, nn.BatchNorm2d)]
         return body, dropout_head(self.dropout, self.features, k), self.features

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import skip_init
 
 from dipedl.networks import Architecture, Network
 
-from .fast_networks import Shape, dropout_head
+from .fast_networks import Shape, blank_layer, convolution, dropout_head
 from .spectral_norm import add_spectral_norm
 
 __all__ = [
@@ -26,33 +25,6 @@ __all__ = [
 ]
 
 
-def blank_layer(layer: type[nn.Module], *sizes: int | tuple[int, int], **options: Any) -> nn.Module:
-    """Return a layer without initial weights: PyTorch's are drawn from the global generator."""
-    module: nn.Module = skip_init(layer, *sizes, **options)  # type: ignore[no-untyped-call]
-    return module
-
-
-def convolution(before: int, after: int, size: int, stride: int = 1) -> nn.Module:
-    """Return a convolution without bias that keeps the size of the image if the stride is 1."""
-    padding = size // 2
-    return blank_layer(nn.Conv2d, before, after, size, stride=stride, padding=padding, bias=False)
-
-
-def norm_layers(backbone: Architecture, network: Network, generator: torch.Generator) -> None:
-    """Divide each layer by its spectral norm, if the backbone has it."""
-    if backbone.spectral_norm:
-        add_spectral_norm(network, generator)
-
-
-def row_shape(backbone: BranchCNN | ConvLin1d, input_shape: Shape) -> Shape:
-    """Return the shape of an input read as one row of numbers, which must be long enough."""
-    length, least = math.prod(input_shape), backbone.shortest
-    if length < least:
-        name = type(backbone).__name__
-        raise ValueError(f"{name} needs rows of at least {least} numbers, got {length}; use MLP")
-    return 1, 1, length
-
-
 def check_numbers(name: str, values: Any, least: float = -math.inf) -> None:
     """Raise unless `values` is a tuple of finite numbers above `least`, at least one."""
     numbers = "a tuple of numbers" + (f" > {least:g}" if least > -math.inf else "")
@@ -60,6 +32,40 @@ def check_numbers(name: str, values: Any, least: float = -math.inf) -> None:
         raise TypeError(f"{name} must be {numbers}, got {values!r}")
     if not values or not all(least < v < math.inf for v in values):
         raise ValueError(f"{name} must be {numbers}, at least one and finite, got {values!r}")
+
+
+class _Backbone(Architecture):
+    """A backbone of the paper, or of a baseline."""
+
+    #: Least length of a row, where an input is read as one row of numbers; 0 for images.
+    shortest: ClassVar[int] = 0
+    #: Whether convolutions start from He's normal weights, by fan-out, and zero biases.
+    fan_out: ClassVar[bool] = False
+    spectral_norm: bool = False
+
+    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
+        """Return an untrained network; its weights come from `generator` alone."""
+        if self.shortest:
+            length = math.prod(input_shape)
+            if length < self.shortest:
+                raise ValueError(
+                    f"{type(self).__name__} needs rows of at least {self.shortest} numbers, got "
+                    f"{length}; use MLP"
+                )
+            input_shape = 1, 1, length
+        return super().build(input_shape, n_outputs, generator)
+
+    def _initialise(self, network: Network, generator: torch.Generator) -> None:
+        super()._initialise(network, generator)
+        convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+        for layer in convolutions if self.fan_out else ():
+            nn.init.kaiming_normal_(
+                layer.weight, mode="fan_out", nonlinearity="relu", generator=generator
+            )
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        if self.spectral_norm:
+            add_spectral_norm(network, generator)
 
 
 class _Block(nn.Module):
@@ -75,7 +81,7 @@ class _Block(nn.Module):
 
 
 @dataclass(frozen=True)
-class ResNet18(Architecture):
+class ResNet18(_Backbone):
     """ResNet-18 with a 3 x 3 stem of stride 1 and no pooling after it: made for 28 x 28 images.
 
     Parameters
@@ -103,6 +109,8 @@ class ResNet18(Architecture):
     (torch.Size([2, 64]), torch.Size([2, 10]))
     """
 
+    fan_out: ClassVar[bool] = True
+
     spectral_norm: bool = False
     width: int = 64
 
@@ -120,22 +128,6 @@ class ResNet18(Architecture):
             body.append(_Block(residual, shortcut, relu=True))
         body += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
         return body, blank_layer(nn.Linear, 8 * w, k), 8 * w
-
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        super()._initialise(network, generator)
-        draw_fan_out(network, generator)
-        norm_layers(self, network, generator)
-
-
-def draw_fan_out(network: Network, generator: torch.Generator) -> None:
-    """Draw He's normal weights of convolutions, by fan-out, and set their biases to zero."""
-    for layer in network.modules():
-        if isinstance(layer, nn.Conv2d):
-            nn.init.kaiming_normal_(
-                layer.weight, mode="fan_out", nonlinearity="relu", generator=generator
-            )
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
 
 
 #: Of the training images of CIFAR-10, as the released code has them. The deviations are means of
@@ -176,7 +168,7 @@ _VGG_HIDDEN = 512
 
 
 @dataclass(frozen=True)
-class VGG16(Architecture):
+class VGG16(_Backbone):
     """Thirteen 3 x 3 convolutions with batch normalisation and a classifier of three layers.
 
     R-EDL, Re-EDL and DAEDL use it on CIFAR-10. The features are the output of the convolutions,
@@ -213,6 +205,7 @@ class VGG16(Architecture):
     """
 
     least: ClassVar[int] = 32
+    fan_out: ClassVar[bool] = True
 
     spectral_norm: bool = False
     dropout: float = 0.5
@@ -245,17 +238,12 @@ class VGG16(Architecture):
         head = nn.Sequential(*hidden, blank_layer(nn.Linear, _VGG_HIDDEN, k))
         return [*layers, nn.Flatten()], head, flat
 
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        super()._initialise(network, generator)
-        draw_fan_out(network, generator)
-        norm_layers(self, network, generator)
-
 
 _STEM = 16
 
 
 @dataclass(frozen=True)
-class WideResNet(Architecture):
+class WideResNet(_Backbone):
     """WRN-28-10, the paper's network for CIFAR-10; other depths and widths are options.
 
     A 3 x 3 stem of 16 channels; three stages of ``(depth - 4) / 6`` pre-activation blocks with
@@ -328,10 +316,6 @@ class WideResNet(Architecture):
         body += [nn.BatchNorm2d(after), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
         return body, blank_layer(nn.Linear, after, k), after
 
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        super()._initialise(network, generator)
-        norm_layers(self, network, generator)
-
     def _block(self, before: int, after: int, stride: int) -> _Block:
         """Return two convolutions, each after its normalisation."""
         residual = [
@@ -353,7 +337,7 @@ _POOL, _DEPTH = 3, 3
 
 
 @dataclass(frozen=True)
-class BranchCNN(Architecture):
+class BranchCNN(_Backbone):
     """Branches of three convolutions, one branch per kernel width, and dense layers.
 
     Every convolution is followed by batch normalisation, ReLU and max-pooling by 3; the branches
@@ -392,7 +376,6 @@ class BranchCNN(Architecture):
     """
 
     takes_pixels: ClassVar[bool] = False
-    #: Least length of a row.
     shortest: ClassVar[int] = _POOL**_DEPTH
 
     kernels: tuple[int, ...] = (3, 5, 7, 9, 11)
@@ -407,10 +390,6 @@ class BranchCNN(Architecture):
                 "kernels must hold odd integers: an even kernel shifts its output by half a "
                 f"number; got {self.kernels!r}"
             )
-
-    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
-        """Return an untrained network; its weights come from `generator` alone."""
-        return super().build(row_shape(self, input_shape), n_outputs, generator)
 
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
         branches = [_branch(kernel, self.channels) for kernel in self.kernels]
@@ -453,7 +432,7 @@ WIDTH = 64
 
 
 @dataclass(frozen=True)
-class ConvLin(Architecture):
+class ConvLin(_Backbone):
     """Three 5 x 5 convolutions of 64 channels and three hidden layers of 64.
 
     Inputs are pixels in [0, 1]. R-EDL, Re-EDL, DAEDL and PostNet use it on MNIST.
@@ -488,10 +467,6 @@ class ConvLin(Architecture):
         flat = WIDTH * (shape[1] // 8) * (shape[2] // 8)
         return convolutions_and_mlp(self.features, shape[0], flat, k, (5, 5), 2)
 
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        super()._initialise(network, generator)
-        norm_layers(self, network, generator)
-
 
 def check_features(features: str) -> None:
     if features not in ("hidden", "conv"):
@@ -517,7 +492,7 @@ def convolutions_and_mlp(
 
 
 @dataclass(frozen=True)
-class ConvLin1d(Architecture):
+class ConvLin1d(_Backbone):
     """Three convolutions of width 5 and 64 channels and three hidden layers of 64, for rows.
 
     The analogue of `ConvLin` for rows of numbers: every convolution is followed by ReLU and
@@ -546,7 +521,6 @@ class ConvLin1d(Architecture):
     """
 
     takes_pixels: ClassVar[bool] = False
-    #: Least length of a row.
     shortest: ClassVar[int] = 64
 
     spectral_norm: bool = False
@@ -556,14 +530,6 @@ class ConvLin1d(Architecture):
         super().__post_init__()
         check_features(self.features)
 
-    def build(self, input_shape: Shape, n_outputs: int, generator: torch.Generator) -> Network:
-        """Return an untrained network; its weights come from `generator` alone."""
-        return super().build(row_shape(self, input_shape), n_outputs, generator)
-
     def _layers(self, shape: Shape, k: int) -> tuple[list[nn.Module], nn.Module, int]:
         flat = WIDTH * (shape[2] // self.shortest)
         return convolutions_and_mlp(self.features, 1, flat, k, (1, 5), (1, 4))
-
-    def _initialise(self, network: Network, generator: torch.Generator) -> None:
-        super()._initialise(network, generator)
-        norm_layers(self, network, generator)
