@@ -33,7 +33,7 @@ from dipedl_bench.tables.paper_cells import (
 #: OOD sets of the tables of prices; the figure has the first.
 PRICED = {"mnist": ("kmnist", "omniglot"), "cifar10": ("cifar100", "gtsrb")}
 FIGURE = "price_of_ood_brier.png"
-#: Receipt of rows of published networks before and after that change.
+#: Receipt of rows of published networks before and after the second change of the default.
 CHANGED = RESULTS / "verify_new_default.json"
 #: Mark of rows made before the default changed its probabilities.
 OLDER = " ‡"
@@ -52,6 +52,7 @@ def page_of_paper(root: Path) -> str:
     titles = {**by_suite, "all": cells}
     paid = {(c.suite, c.method): c for c in cells if c.metric == "brier_id"}
     sources = {suite: Source(suite, root) for suite in PRICED}
+    moved = verify_metrics([CHANGED]).groupby("kind")["by"].max()
     return page(
         "paper.md",
         verdicts=VERDICTS,
@@ -72,8 +73,8 @@ def page_of_paper(root: Path) -> str:
         ablation={s: published(f"ablation_{s}", "2b")["brier_id"].mean for s in PRICED},
         full={s: published(f"ablation_{s}", "3")["brier_id"].mean for s in PRICED},
         figure=FIGURE,
-        paid_for=partial(paid_for, prices),
-        moved=verify_metrics([CHANGED]).groupby("kind")["by"].max(),
+        paid_for=partial(paid_for, prices, moved["brier_ood/"]),
+        moved=moved,
         older=any(point.older for points in prices.values() for point in points),
         m={suite: source.mean for suite, source in sources.items()},
     )
@@ -171,12 +172,18 @@ def draw_prices(root: Path, folder: Path) -> None:
 
 
 def paid_for(
-    prices: Prices, title: str, kind: str, setting: float | str, goal: float | None = None
+    prices: Prices,
+    moved: float,
+    title: str,
+    kind: str,
+    setting: float | str,
+    goal: float | None = None,
 ) -> str:
     """Return OOD Brier score and price of a point of a panel, `NOT_RUN` without its rows.
 
     `setting` is a budget, or the title of a method; of a `goal` also whether it was met. Rows older
-    than today's default have a mark.
+    than today's default have a mark; changes of the default `moved` scores by so much, and a goal
+    nearer than that is open.
     """
     for (suite, name), points in prices.items():
         for point in points if name == title else ():
@@ -185,6 +192,8 @@ def paid_for(
                 price = "" if point.price is None else price_text(point.price)
                 paid = f"at a price of {price}" if price else "at an unknown price"
                 met = "" if goal is None else ", met" if score <= goal else ", missed"
+                if goal is not None and point.older and abs(score - goal) < moved:
+                    met = ", open"
                 return f"{number(score).removeprefix('0')} {paid}{OLDER * point.older}{met}"
     return NOT_RUN
 

@@ -112,11 +112,16 @@ def looked_at(suite: str) -> dict[str, list[str]]:
 
 
 @cache
-def metrics_of(suite: str) -> DataFrame:
-    """Return metrics of networks that two cores can train, by method, classifier and data set."""
+def metrics_of(suite: str, seed: int | None = None) -> DataFrame:
+    """Return metrics of networks that two cores can train, by method, classifier and data set.
+
+    Of one seed, or of those that all methods have.
+    """
     profile = {"spectra": "scarce", "mnist": "gpu"}.get(suite, "cpu")
     rows = read_rows(RESULTS / "bench" / suite / profile)
-    shared = {id(row) for row in keep_shared_seeds(keep_latest(rows["row"]))}
+    latest = keep_latest(rows["row"])
+    kept = keep_shared_seeds(latest) if seed is None else [r for r in latest if r["seed"] == seed]
+    shared = {id(row) for row in kept}
     rows = rows[rows["row"].map(id).isin(shared)]
     rows = rows.assign(dataset=rows.get("dataset", ""))
     return rows.set_index(["method", "classifier", "dataset"]).filter(regex=r"^metrics\.")
@@ -128,9 +133,10 @@ def mean(
     metric: str,
     classifiers: list[str] | None = None,
     datasets: list[str] | None = None,
+    seed: int | None = None,
 ) -> dict[str, float]:
     """Return mean and number of the values of a metric; ``auroc/*`` takes every OOD set."""
-    found = metrics_of(suite).filter(regex=f"^metrics.{metric.replace('*', '.*')}$")
+    found = metrics_of(suite, seed).filter(regex=f"^metrics.{metric.replace('*', '.*')}$")
     found = found[found.index.isin([method], level="method")]
     if classifiers is not None:
         found = found[found.index.isin(classifiers, level="classifier")]

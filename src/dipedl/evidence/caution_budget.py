@@ -71,7 +71,7 @@ class CautionBudget(BaseNormalizer):
     budget : float, default=0.02
         Share to spend of the held-out ID loss, or of its gain over the prior if that is less, from
         0 to 1. With 0 nothing is spent beyond what is free: the half-point is then far below every
-        held-out score.
+        held-out score. With 1 the loss may double: about half of all inputs are then in doubt.
     measure : {"brier", "nll"}, default="brier"
         What is spent: Brier score or negative log-likelihood of the posterior mean. To state the
         share of inputs in doubt in place of a loss, use `QuantileEvidence`.

@@ -204,6 +204,7 @@ def table(
         )
         from ..tables.blocks import markdown
         from ..tables.pairs import summary
+        from ..tables.provenance import describe_older
         from ..tables.table import bench_table
         from ..tables.trivial import add_trivial
 
@@ -223,7 +224,7 @@ def table(
         if published is not None and not is_alone:
             load_rows(store.suite, store.profile, published)  # names the folder if there are none
             stores = [Store(published, store.suite, store.profile), store]
-        rows = (row for of in stores for row in complete_rows(of, of.rows()))
+        rows = [row for of in stores for row in complete_rows(of, of.rows())]
         made = bench_table(rows, own)
         if writers:
             columns = None if metrics is None else _names(metrics)
@@ -237,7 +238,8 @@ def table(
             values |= {"summary": plain(summary(made).to_dict("records"))} if made.crossed else {}
             text = json.dumps(values, indent=1, allow_nan=False) + "\n"
         else:
-            text = markdown(made)
+            older = "" if made.crossed else describe_older(made, rows)
+            text = markdown(made) + (older and f"\n{older}\n")
     if missing:
         typer.echo(f"dipedl-bench: no trivial detectors: {missing}", err=True)
     typer.echo(text, nl=False)

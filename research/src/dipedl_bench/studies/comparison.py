@@ -29,7 +29,14 @@ from ..results.significance import (
 from ..results.store import Arrays, Store
 from ..spec.captions import captions_of
 from ..spec.suite import load_suite, suite_names
-from ..tables.formatting import column_title, escape, group_sets, metric_number, metric_title
+from ..tables.formatting import (
+    column_title,
+    escape,
+    group_sets,
+    metric_number,
+    metric_title,
+    no_price,
+)
 from ..tables.pairs import drop_repeats
 from ..tables.table import OF_OOD, BenchTable, Line, is_higher_better
 from .sweeps import parts_file, parts_of
@@ -205,8 +212,9 @@ def compare_methods(
 ) -> Comparison:
     """Return the comparison of the methods of a table, all by default.
 
-    `stores` are where predictions are looked for; none tests over seeds alone. ValueError if a
-    method or a metric has no number.
+    `stores` are where predictions are looked for; none tests over seeds alone. OOD Brier scores
+    stand beside the Brier score of known inputs that they were bought with. ValueError if a method
+    or a metric has no number.
     """
     there = dict.fromkeys(name for line in table.lines for name in line.cells)
     if methods is not None:
@@ -214,7 +222,11 @@ def compare_methods(
     if table.crossed:
         there = dict.fromkeys(name.partition("/")[0] for name in there)
     if metrics is not None:
+        if "price" in metrics and (unknown := no_price(table)):
+            raise ValueError(unknown)
         refuse_unknown("metric", metrics, there)
+        if any(name.startswith("brier_ood") for name in metrics) and "brier_id" in there:
+            metrics = list(dict.fromkeys([*metrics, "brier_id"]))
     if table.crossed:
         return _compare_crossed(table, methods, metrics or _CROSSED, level)
     lines = [ln for ln in table.lines if ln.cells and (methods is None or ln.name in methods)]

@@ -223,6 +223,8 @@ def sweep_blocks(what: str, lines: Sequence[Line]) -> Iterator[Block]:
     for name in dict.fromkeys(name for line in lines for name in line.cells):
         names.setdefault(name.partition("/")[2], []).append(name)
     for split, of_set in names.items():
+        if f"brier_ood/{split}" in of_set and "brier_id" in names.get("", []):
+            of_set = [*of_set, "brier_id"]  # what a low OOD Brier score was bought with
         yield set_title(split), cells_frame(lines, of_set, head=what)
 
 

@@ -44,13 +44,14 @@ def _beside_paper(line: Line, table: BenchTable) -> Iterator[str]:
     )
     cells = {name: cell for name, cell in line.cells.items() if cell.paper}
     missed = [name for name, cell in cells.items() if not meets_paper(name, cell)]
+    meets = f"{line.title} meets or beats the paper's DIP-EDL in"
     if missed:
         yield (
-            f"It meets or beats the paper's DIP-EDL in {len(cells) - len(missed)} of {len(cells)} "
-            f"metrics that it has; it falls short here: {metric_list(missed)}."
+            f"{meets} {len(cells) - len(missed)} of {len(cells)} metrics that it has; it falls "
+            f"short here: {metric_list(missed)}."
         )
     elif cells:
-        yield f"It meets or beats the paper's DIP-EDL in all {len(cells)} metrics that it has."
+        yield f"{meets} all {len(cells)} metrics that it has."
     for ood in table.ood:
         name = f"auroc/{ood}"
         if above := lines_above(table, line, name):
