@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from xgboost import XGBClassifier
 
 from dipedl import DIPClassifier
@@ -137,8 +138,20 @@ def test_xgboost_with_categories_is_told_of_in_save_and_loads_with_trust(tmp_pat
     model = DIPClassifier(booster, GDADensity()).fit(X, np.arange(60) % 3 == 0)
     with pytest.warns(UserWarning, match=r"trusted=\['xgboost.core.Booster'\]") as told:
         model.save(tmp_path / "model.dipedl")
-    assert {warning.filename for warning in told} == {__file__}
+    assert [warning.filename for warning in told] == [__file__]
     with pytest.raises(UntrustedTypesError):
         load(tmp_path / "model.dipedl")
     same = load(tmp_path / "model.dipedl", trusted=["xgboost.core.Booster"])
+    np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))
+
+
+def test_settings_that_cannot_be_checked_are_told_of_in_save(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    nearest = KNeighborsClassifier(algorithm="brute", metric="nan_euclidean")
+    model = DIPClassifier(nearest, GDADensity()).fit(X, y)
+    with pytest.warns(UserWarning, match="metric of KNeighborsClassifier is .nan") as told:
+        model.save(tmp_path / "model.dipedl")
+    listed = describe(tmp_path / "model.dipedl")["untrusted_types"]
+    assert str(told[0].message).endswith(f"trusted={listed}") and len(told) == 1
+    same = load(tmp_path / "model.dipedl", trusted=listed)
     np.testing.assert_array_equal(same.predict_proba(X), model.predict_proba(X))

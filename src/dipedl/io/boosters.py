@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..writing.finding import warn_caller
 from .checks import LARGEST, need
 
 # LightGBM: lines of names and numbers
@@ -171,14 +170,7 @@ class _XGBoost:
 
     def take(self, value: Any) -> dict[str, Any]:
         text = bytes(value.save_raw("json"))
-        try:
-            check_model(json.loads(text))
-        except ValueError as error:
-            warn_caller(
-                f"this XGBoost model cannot be checked ({error}): dipedl.load refuses the file "
-                "unless you give trusted=['xgboost.core.Booster']"
-            )
-            raise
+        check_model(json.loads(text))
         return {"json": np.frombuffer(text, np.uint8)}
 
     def make(self, cls: type, state: dict[str, Any]) -> Any:

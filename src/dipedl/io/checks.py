@@ -248,11 +248,6 @@ def values(value: Any, sizes: Sizes, *shape: Shape, kinds: str = "biufcUSOMm") -
     _array(value, kinds, shape, sizes)
 
 
-def bools(*shape: Shape) -> Check:
-    """Truth values."""
-    return values(*shape, kinds="b")
-
-
 @word
 def labels(value: Any, sizes: Sizes, name: Shape = "k") -> None:
     """Class labels, each once."""

@@ -78,31 +78,20 @@ class _Trees:
         need((abs(values) <= LARGEST).all(), "have values that are not finite, or too large")
         need((weights >= 0).all() and np.isfinite(weights).all(), "have negative weights")
         need((fields["n_node_samples"] >= 0).all(), "have negative numbers of samples")
-        return self._build(cls, fields, values, counts, shapes)
+        return self._build(cls, joined, shapes)
 
-    def _build(
-        self,
-        cls: Any,
-        fields: Mapping[str, np.ndarray],
-        values: np.ndarray,
-        counts: NDArray[np.int64],
-        shapes: np.ndarray,
-    ) -> list[Any]:
+    def _build(self, cls: Any, joined: Joined, shapes: np.ndarray) -> list[Any]:
         from sklearn.tree._tree import NODE_DTYPE
 
-        nodes = np.zeros(int(counts.sum()), NODE_DTYPE)
-        for name in _NODE:
-            nodes[name] = fields[name]
-        ends = np.cumsum(counts)
-        last = np.cumsum(counts * shapes[:, 1])
+        nodes = _records(joined, _NODE, NODE_DTYPE)
+        values = _split(*joined["values"])
         made = []
-        for (width, classes, depth), size, end, stop in zip(
-            shapes.tolist(), counts.tolist(), ends.tolist(), last.tolist(), strict=True
+        for (width, classes, depth), of, leaves in zip(
+            shapes.tolist(), _split(nodes, joined["left_child"][1]), values, strict=True
         ):
             tree = cls(width, np.array([classes], np.intp), 1)
-            state = {"max_depth": depth, "node_count": size, "nodes": nodes[end - size : end]}
-            state["values"] = values[stop - size * classes : stop].reshape(size, 1, classes)
-            tree.__setstate__(state)
+            state = {"max_depth": depth, "node_count": len(of), "nodes": of}
+            tree.__setstate__(state | {"values": leaves.reshape(len(of), 1, classes)})
             # A path is as long as this says: memory is taken by it.
             need(tree.compute_node_depths().max() - 1 == depth, "are deeper than they say")
             made.append(tree)
@@ -153,21 +142,10 @@ class _Predictors:
             (abs(fields["value"]) <= LARGEST).all(), "have values that are not finite, or too large"
         )
         need(not np.isnan(fields["num_threshold"][inner]).any(), "have thresholds that are NaN")
-        return self._build(cls, fields, joined, counts)
-
-    def _build(
-        self, cls: Any, fields: Mapping[str, np.ndarray], joined: Joined, counts: np.ndarray
-    ) -> list[Any]:
         from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
-        nodes = np.zeros(int(counts.sum()), PREDICTOR_RECORD_DTYPE)
-        for name in _HIST_NODE:
-            nodes[name] = fields[name]
-        words = joined[_BITSETS[0]][1]
-        parts = [
-            np.split(nodes, np.cumsum(counts)[:-1]),
-            *(np.split(joined[name][0], np.cumsum(words)[:-1]) for name in _BITSETS),
-        ]
+        nodes = _records(joined, _HIST_NODE, PREDICTOR_RECORD_DTYPE)
+        parts = [_split(nodes, counts), *(_split(*joined[name]) for name in _BITSETS)]
         # Copies: the nodes of all trees in one array would keep each other alive.
         return [
             cls(n.copy(), b.reshape(-1, _WORDS).copy(), r.reshape(-1, _WORDS).copy())
@@ -184,6 +162,18 @@ def _join(parts: Sequence[Mapping[str, np.ndarray]], fields: Mapping[str, Any]) 
         )
         for name, dtype in fields.items()
     }
+
+
+def _records(joined: Joined, names: Sequence[str], dtype: np.dtype) -> np.ndarray:
+    """Return the nodes of all trees as the records that compiled code reads."""
+    records = np.zeros(len(joined[names[0]][0]), dtype)
+    for name in names:
+        records[name] = joined[name][0]
+    return records
+
+
+def _split(array: np.ndarray, counts: NDArray[np.int64]) -> list[np.ndarray]:
+    return np.split(array, np.cumsum(counts)[:-1])
 
 
 def check_children(
@@ -331,18 +321,14 @@ class _Loss:
     """A loss of scikit-learn: only its link is asked after the fit."""
 
     def take(self, value: Any) -> dict[str, Any]:
-        return {"n_classes": value.n_classes} if self._many(type(value)) else {}
+        of_many = type(value).__name__ == "HalfMultinomialLoss"
+        return {"n_classes": value.n_classes} if of_many else {}
 
     def make(self, cls: type, state: dict[str, Any]) -> Any:
-        if not self._many(cls):
+        if cls.__name__ != "HalfMultinomialLoss":
             return cls()
         count(least=2)(state["n_classes"], Sizes())
         return cls(n_classes=state["n_classes"])
-
-    def _many(self, cls: type) -> bool:
-        from sklearn._loss import HalfMultinomialLoss
-
-        return issubclass(cls, HalfMultinomialLoss)
 
 
 class _Bunch:

@@ -76,7 +76,7 @@ def _bins_fit(model: Any, sizes: c.Sizes) -> None:
         kinds = ("OrdinalEncoder", "FunctionTransformer")
         for (_, step, columns), kind, wanted in zip(steps, kinds, (mask, ~mask), strict=True):
             c.is_a(f"sklearn.preprocessing.{kind}")(step, sizes)
-            c.bools("f")(columns, sizes)
+            c.values("f", kinds="b")(columns, sizes)
             c.need((columns == wanted).all(), "encode other columns")
         c.need(len(steps[0][1].categories_) == mask.sum(), "encode other columns")
 
@@ -132,7 +132,7 @@ _TREES: dict[str, Entry] = {
             "_bin_mapper": c.is_a(f"{_HIST}.binning._BinMapper"),
             "_loss": c.is_a(*LOSSES),
             "_preprocessor": c.maybe(c.model()),
-            "is_categorical_": c.maybe(c.bools("f")),
+            "is_categorical_": c.maybe(c.values("f", kinds="b")),
         },
         where=(_one_column_each, _bins_fit),
     ),

@@ -20,6 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..writing.finding import warn_caller
 from ..writing.text import plain_labels
 from .container import ModelFileError, read, versions, write
 from .values import Decoder, Encoder, is_ours, type_name
@@ -92,16 +93,23 @@ def save(model: Any, path: str | Path) -> None:
         )
     _check_fitted(model)
     getattr(model, "evidence_", None)  # after partial_fit it is learned when it is asked for
-    manifest, tensors = _encode(model)
+    encoder = Encoder()
+    manifest, tensors = _encode(model, encoder)
     if manifest["parts"]:
         # What Python would copy by attributes of its own choice must come back as it was.
-        again = _encode(Decoder(manifest, tensors, _untrusted(manifest)).decode(manifest["root"]))
-        if _comparable(manifest, tensors) != _comparable(*again):
+        again = Decoder(manifest, tensors, _untrusted(manifest)).decode(manifest["root"])
+        if _comparable(manifest, tensors) != _comparable(*_encode(again, Encoder())):
             raise TypeError(
                 f"{', '.join(manifest['parts'])} cannot be saved without pickle: another object "
                 "would be loaded; save it on its own, or without __getstate__ and __setstate__"
             )
     write(Path(path), manifest, tensors)
+    if encoder.unchecked:
+        causes = "; ".join(f"{name} {why}" for name, why in encoder.unchecked.items())
+        warn_caller(
+            f"this model has parts that cannot be checked ({causes}): dipedl.load refuses the file "
+            f"unless you give trusted={_untrusted(manifest)}"
+        )
 
 
 def load(path: str | Path, *, trusted: Sequence[Any] = ()) -> Any:
@@ -201,9 +209,8 @@ def _check_fitted(model: Any) -> None:
         ) from None
 
 
-def _encode(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Manifest and tensors of a model."""
-    encoder = Encoder()
+def _encode(model: Any, encoder: Encoder) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return manifest and tensors of a model."""
     root = encoder.encode(model, "")
     classes = getattr(model, "classes_", None)
     evidence = getattr(model, "evidence_", None)

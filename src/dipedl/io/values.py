@@ -13,7 +13,7 @@ import re
 import sys
 import types
 from abc import ABCMeta
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from . import boosters, compiled, foreign, own
-from .checks import check_hashes, find, is_type, own_types
+from .checks import check_hashes, find, is_type, need, own_types
 
 #: dtypes that safetensors stores and gives back; everything else is kept as raw bytes.
 _NATIVE = frozenset(np.dtype(c).str for c in "?bhilqBHILQefd")
@@ -72,23 +72,13 @@ def paths() -> dict[str, str]:
     return {name: own_types().get(name, name) for name in (*CODECS, *POOLS)}
 
 
-@cache
-def _by_class() -> dict[str, list[str]]:
-    """Return the names in a file, by the name of the class."""
-    found: dict[str, list[str]] = {}
-    for name, path in paths().items():
-        found.setdefault(path.rpartition(".")[2], []).append(name)
-    return found
-
-
 _NAMES: WeakKeyDictionary[type, str | None] = WeakKeyDictionary()
 
 
 def type_name(cls: type) -> str | None:
     """Return the name of a type in a file; None for a type that is not in the table."""
     if cls not in _NAMES:
-        names = _by_class().get(cls.__name__, ())
-        _NAMES[cls] = next((name for name in names if is_type(cls, paths()[name])), None)
+        _NAMES[cls] = next((name for name, path in paths().items() if is_type(cls, path)), None)
     return _NAMES[cls]
 
 
@@ -99,8 +89,8 @@ def is_ours(name: str) -> bool:
 
 def lookup(name: Any) -> type:
     """Return the type that a file names; ValueError if the table has no such name."""
-    if not isinstance(name, str) or name not in paths():
-        raise ValueError(f"the type {name!r} is not one that a model may hold")
+    known = isinstance(name, str) and name in paths()
+    need(known, f"the type {name!r} is not one that a model may hold")
     try:
         found: type = find(paths()[name])
     except (ImportError, AttributeError) as error:
@@ -113,12 +103,13 @@ class Encoder:
     """Turns a model into JSON values and arrays.
 
     `tensors` are the arrays by the path of the attribute that held them first; `paths` where
-    objects were found that need trust.
+    objects were found that need trust; `unchecked` why those of types of the table do, by name.
     """
 
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
         self.paths: list[str] = []
+        self.unchecked: dict[str, str] = {}
         self._objects: list[dict[str, Any]] = []
         self._small: list[list[Any]] = []
         self._pools: dict[str, list[Any]] = {}
@@ -154,24 +145,8 @@ class Encoder:
                 self.tensors[f"{name}/{field}/counts"] = counts
         return {"objects": self._objects, "small": self._small}
 
-    def _float(self, value: float, path: str) -> Any:
-        return value if math.isfinite(value) else {"$float": repr(value)}
-
-    def _list(self, value: list[Any], path: str) -> Any:
+    def _list(self, value: Iterable[Any], path: str) -> Any:
         return [self.encode(v, f"{path}[{i}]") for i, v in enumerate(value)]
-
-    def _tuple(self, value: tuple[Any, ...], path: str) -> Any:
-        return {"$tuple": self._list(list(value), path)}
-
-    def _dict(self, value: dict[Any, Any], path: str) -> Any:
-        return {"$dict": self._list([list(item) for item in value.items()], path)}
-
-    def _set(self, value: set[Any], path: str) -> Any:
-        # In one order, whatever the hashes of texts are in this process.
-        return {"$set": self._list(sorted(value, key=repr), path)}
-
-    def _slice(self, value: slice, path: str) -> Any:
-        return {"$slice": self._list([value.start, value.stop, value.step], path)}
 
     def _bytes(self, value: bytes | bytearray, path: str) -> Any:
         return {
@@ -208,7 +183,7 @@ class Encoder:
                         f"{path or 'model'} cannot be saved: {error}; delete what was "
                         "added to it, or fit it again"
                     ) from error
-                state = None
+                state, self.unchecked[_full_name(value, path)] = None, str(error)
             entry = {"type": name} if state is not None else {"class": _full_name(value, path)}
             self._add(entry, value, _attributes(value, path) if state is None else state, path)
         return self._seen[id(value)]
@@ -275,12 +250,13 @@ class Encoder:
 
 
 _ENCODERS: dict[type, Callable[[Encoder, Any, str], Any]] = {
-    float: Encoder._float,
+    float: lambda self, x, path: x if math.isfinite(x) else {"$float": repr(x)},
     list: Encoder._list,
-    tuple: Encoder._tuple,
-    dict: Encoder._dict,
-    set: Encoder._set,
-    slice: Encoder._slice,
+    tuple: lambda self, items, path: {"$tuple": self._list(items, path)},
+    dict: lambda self, pairs, path: {"$dict": self._list(map(list, pairs.items()), path)},
+    # In one order, whatever the hashes of texts are in this process.
+    set: lambda self, items, path: {"$set": self._list(sorted(items, key=repr), path)},
+    slice: lambda self, s, path: {"$slice": self._list([s.start, s.stop, s.step], path)},
     type: Encoder._class,
     bytes: Encoder._bytes,
     bytearray: Encoder._bytes,
@@ -382,18 +358,17 @@ class Decoder:
         raise ValueError(f"there is no value with the keys {sorted(code)}")
 
     def _object(self, number: int, code: dict[str, Any]) -> Any:
-        if type(number) is not int or not 0 <= number < len(self._objects):
-            raise ValueError(f"there is no object {number!r}")
+        known = type(number) is int and 0 <= number < len(self._objects)
+        need(known, f"there is no object {number!r}")
         if number not in self._made:
-            if number in self._building:
-                raise ValueError(f"the object {number} holds itself")
+            need(number not in self._building, f"the object {number} holds itself")
             self._building.add(number)
             self._made[number] = self._new(self._objects[number])
             self._building.discard(number)
         name = self._objects[number].get("type")
         # Their methods read memory without a look at the inputs: only these ask them well.
-        if name in POOLS and self._holder not in (None, *POOLS[name].holders):
-            raise ValueError(f"a {self._holder} holds no {name}")
+        held = name not in POOLS or self._holder in (None, *POOLS[name].holders)
+        need(held, f"a {self._holder} holds no {name}")
         return self._made[number]
 
     def _new(self, entry: dict[str, Any]) -> Any:
@@ -411,8 +386,7 @@ class Decoder:
     def _new_trusted(self, entry: dict[str, Any]) -> Any:
         """A function or class by its name, or an object of such a class by its attributes."""
         (kind,) = entry.keys() - {"state"}
-        if entry[kind] not in self._trusted:
-            raise ValueError(f"{entry[kind]!r} is not trusted")
+        need(entry[kind] in self._trusted, f"{entry[kind]!r} is not trusted")
         try:
             found = find(entry[kind])
         except (ImportError, AttributeError) as error:
@@ -420,11 +394,10 @@ class Decoder:
             raise ValueError(f"{entry[kind]} is not there: {error}; {remedy}") from error
         if kind == "named":
             return found
-        if kind != "class" or not isinstance(found, type):
-            raise ValueError(f"{entry[kind]} is no class")
+        need(kind == "class" and isinstance(found, type), f"{entry[kind]} is no class")
         state = self._state(entry, None)
         self._charge(_PER_OBJECT)
-        made: Any = found.__new__(found)  # type: ignore[call-overload]
+        made: Any = found.__new__(found)
         if hasattr(made, "__setstate__"):
             made.__setstate__(state)
         else:
@@ -440,8 +413,7 @@ class Decoder:
 
     def _charge(self, size: int) -> None:
         self._left -= size
-        if self._left < 0:
-            raise ValueError("its objects would take many times the memory of the file")
+        need(self._left >= 0, "its objects would take many times the memory of the file")
 
     @cached_property
     def _pool_members(self) -> dict[str, list[Any]]:
@@ -459,13 +431,13 @@ class Decoder:
         for field, dtype in fields.items():
             array, counts = (self._tensors[f"{name}/{field}{end}"] for end in ("", "/counts"))
             whole = counts.dtype == np.int64 and counts.ndim == array.ndim == 1
-            if not whole or array.dtype != dtype or (counts < 0).any():
-                raise ValueError(f"{name}/{field} has another type or shape")
-            if int(counts.astype(object).sum() if len(counts) else 0) != len(array):
-                raise ValueError(f"{name}/{field} has other counts than entries")
+            sound = whole and array.dtype == dtype and (counts >= 0).all()
+            need(sound, f"{name}/{field} has another type or shape")
+            # In Python's numbers, which do not overflow.
+            need(sum(counts.tolist()) == len(array), f"{name}/{field} has other counts")
             joined[field] = (array, counts)
-        if len({len(counts) for _, counts in joined.values()}) != 1:
-            raise ValueError(f"the fields of {name} are of different numbers of trees")
+        trees = {len(counts) for _, counts in joined.values()}
+        need(len(trees) == 1, f"the fields of {name} are of different numbers of trees")
         return joined
 
     def _copy(self, name: str) -> np.ndarray:
@@ -491,8 +463,8 @@ class Decoder:
     def _small_array(self, number: int, code: dict[str, Any]) -> np.ndarray:
         dtype, shape, order, data = self._small[_index(number)]
         kind, sizes = _raw_dtype(dtype), _shape(shape)
-        if order not in ("C", "F") or len(data) != 2 * kind.itemsize * math.prod(sizes):
-            raise ValueError(f"the small array {number} has another size than its shape")
+        fits = order in ("C", "F") and len(data) == 2 * kind.itemsize * math.prod(sizes)
+        need(fits, f"the small array {number} has another size than its shape")
 
         def made() -> np.ndarray:
             flat = np.frombuffer(bytes.fromhex(data), kind).copy()
@@ -505,12 +477,9 @@ class Decoder:
         array, lead = self.decode(code), _index(outer["lead"])
         columns = outer["columns"] is True
         flat = array.T if columns else array
-        if (
-            array.ndim != 2
-            or lead <= flat.shape[1]
-            or lead * array.nbytes > (_MOST_APART * flat.shape[1])
-        ):
-            raise ValueError("the rows of an array are too far apart")
+        near = array.ndim == 2 and flat.shape[1] < lead
+        near = near and lead * array.nbytes <= _MOST_APART * flat.shape[1]
+        need(near, "the rows of an array are too far apart")
 
         def made() -> np.ndarray:
             self._charge(lead * len(flat) * array.itemsize)
@@ -529,10 +498,8 @@ class Decoder:
     def _masked(self, parts: list[Any], code: dict[str, Any]) -> np.ma.MaskedArray:
         data, mask, fill = self.decode(parts)
         # numpy would make arrays of other masks and data, as many as the file names.
-        if not (type(data) is type(mask) is np.ndarray and mask.dtype == bool):
-            raise ValueError("a masked array is not made of an array and its mask")
-        if data.shape != mask.shape:
-            raise ValueError("a masked array has a mask of another shape")
+        sound = type(data) is type(mask) is np.ndarray and mask.dtype == bool
+        need(sound and data.shape == mask.shape, "a masked array is not an array and its mask")
         return np.ma.MaskedArray(data, mask, fill_value=fill)
 
     def _set(self, items: list[Any], code: dict[str, Any]) -> set[Any]:
@@ -556,21 +523,19 @@ class Decoder:
 
 
 def _index(number: Any) -> int:
-    if type(number) is not int or number < 0:
-        raise ValueError(f"{number!r} is no number of an object")
-    return number
+    need(type(number) is int and number >= 0, f"{number!r} is no number of an object")
+    return int(number)
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:
-    if not (isinstance(sizes, list) and all(type(n) is int and n >= 0 for n in sizes)):
-        raise ValueError(f"{sizes!r} is not a shape")
-    return tuple(sizes)
+    need(isinstance(sizes, list), f"{sizes!r} is not a shape")
+    return tuple(map(_index, sizes))
 
 
 def _raw_dtype(name: Any) -> np.dtype:
-    if not (isinstance(name, str) and _RAW_DTYPE.fullmatch(name)):
-        raise ValueError(f"the dtype {name!r} is not one that an array may have")
-    return np.dtype(name)
+    known = isinstance(name, str) and _RAW_DTYPE.fullmatch(name)
+    need(known, f"the dtype {name!r} is not one that an array may have")
+    return np.dtype(str(name))
 
 
 def _scalar(dtype: str, data: str) -> Any:
@@ -636,19 +601,17 @@ def _function(name: Any) -> Any:
     if name in _FUNCTIONS:
         return find(name)
     found = _of_numpy(name)
-    if not isinstance(found, np.ufunc):
-        raise ValueError(f"the function {name!r} is not one that a model may hold")
+    known = isinstance(found, np.ufunc)
+    need(known, f"the function {name!r} is not one that a model may hold")
     return found
 
 
 def _class_of_numbers(name: Any) -> type:
     """The class of a name in a file; ValueError if there is none."""
-    found = _BUILTIN.get(name) or _of_numpy(name)
-    if not (
-        isinstance(found, type)
-        and issubclass(found, (*_BUILTIN.values(), np.number, np.bool_, np.str_))
-    ):
-        raise ValueError(f"the class {name!r} is not one that a model may hold")
+    found: type = _BUILTIN.get(name) or _of_numpy(name)
+    kinds = (*_BUILTIN.values(), np.number, np.bool_, np.str_)
+    known = isinstance(found, type) and issubclass(found, kinds)
+    need(known, f"the class {name!r} is not one that a model may hold")
     return found
 
 

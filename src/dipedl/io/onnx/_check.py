@@ -113,14 +113,7 @@ def check_agreement(proto: Any, model: Any, rows: np.ndarray) -> None:
     parts = owner.evidence_.features_, getattr(owner, "estimator_", None)
     tolerance = _NETWORK_TOLERANCE if any(map(is_network, parts)) else _TOLERANCE
     for name, right in known.items():
-        gap, row = largest_gap(np.asarray(found[name], dtype=np.float64), right)
-        if not gap <= tolerance:
-            raise ValueError(
-                f"the graph disagrees with the model: {name} of check row {row} is "
-                f"{found[name][row]} in the graph and {right[row]} in the model (difference "
-                f"{gap:.2g}, allowed {tolerance:g}); nothing was written. Please report it, with "
-                f"the parts of the model: {model}"
-            )
+        require_equal(name, np.asarray(found[name], np.float64), right, tolerance, model)
 
 
 def _numeric(example: Any, width: int) -> np.ndarray:
@@ -196,12 +189,22 @@ def session(model: Any) -> Any:
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
 
 
-def largest_gap(found: np.ndarray, right: np.ndarray) -> tuple[float, int]:
-    """Largest difference, relative where an entry is above one, and its row; NaN is skipped."""
+def require_equal(
+    name: str, found: np.ndarray, right: np.ndarray, tolerance: float, model: Any
+) -> None:
+    """Raise ValueError unless an output of the graph is that of the model; NaN there is skipped.
+
+    The difference is relative where an entry is above one.
+    """
     big = np.finfo(np.float32).max
     found, right = (np.clip(a, -big, big) for a in (found, right))
     gap = np.abs(found - right) / np.maximum(np.abs(right), 1.0)
     gap = np.where(np.isnan(gap), np.inf, gap)
     gap = np.where(np.isnan(right), 0.0, gap).reshape(len(right), -1).max(axis=1)
     row = int(gap.argmax())
-    return float(gap[row]), row
+    if not gap[row] <= tolerance:
+        raise ValueError(
+            f"the graph disagrees with the model: {name} of row {row} that it was checked on is "
+            f"{found[row]} in the graph and {right[row]} in the model (difference {gap[row]:.2g}, "
+            f"allowed {tolerance:g}); nothing was written. Please report it with {model}"
+        )

@@ -99,19 +99,15 @@ def convert(estimator: Any, method: str, X: Tensor, rows: np.ndarray) -> Tensor:
 
 def _refusal(estimator: Any, method: str, tried: list[str]) -> str:
     name, package = type(estimator).__name__, type(estimator).__module__.split(".")[0]
-    remedy = (
-        f"install the package 'onnxmltools' and register its converter of {name} by "
+    own = "LogisticRegression, RandomForestClassifier or HistGradientBoostingClassifier"
+    own = own if method == "predict_proba" else "StandardScaler or PCA"
+    remedy = f"use one of scikit-learn's, such as {own}, or register a converter"
+    if package in _PACKAGES:
+        remedy = f"install the package 'onnxmltools' and register its converter of {name}"
+    causes = "".join(f"\n  {cause}" for cause in tried)
+    return (
+        f"{name} cannot be exported to ONNX; skl2onnx gave, with inputs of{causes}\n  {remedy} by "
         "skl2onnx.update_registered_converter"
-        if package in _PACKAGES
-        else "use one of scikit-learn's, such as LogisticRegression, RandomForestClassifier or "
-        "HistGradientBoostingClassifier, or register a converter by "
-        "skl2onnx.update_registered_converter"
-        if method == "predict_proba"
-        else "use one of scikit-learn's, such as StandardScaler or PCA, or register a converter by "
-        "skl2onnx.update_registered_converter"
-    )
-    return f"{name} cannot be exported to ONNX; skl2onnx gave, with inputs of\n  " + "\n  ".join(
-        [*tried, remedy]
     )
 
 
@@ -356,14 +352,6 @@ RAW_SCORES: dict[type, Callable[[Any, Data], Tensor | None]] = {
     GradientBoostingClassifier: _boosted_scores,
     HistGradientBoostingClassifier: _histogram_boosted_scores,
 }
-_TREES: dict[type, Callable[[Any, Data], Tensor | None]] = {
-    DecisionTreeClassifier: _forest,
-    ExtraTreeClassifier: _forest,
-    RandomForestClassifier: _forest,
-    ExtraTreesClassifier: _forest,
-    GradientBoostingClassifier: _boosted,
-    HistGradientBoostingClassifier: _boosted,
-}
 
 
 def _lightgbm(model: Any, X: Data) -> Tensor | None:
@@ -568,8 +556,12 @@ _CALIBRATIONS = {"sigmoid": _sigmoids, "isotonic": _isotonic}
 _LINEAR = (LogisticRegression, LinearDiscriminantAnalysis)
 _CLASSIFIERS: dict[type, Callable[[Any, Data], Tensor | None]] = {
     **dict.fromkeys(_LINEAR, _linear),
+    DecisionTreeClassifier: _forest,
+    ExtraTreeClassifier: _forest,
+    RandomForestClassifier: _forest,
+    ExtraTreesClassifier: _forest,
+    **dict.fromkeys(RAW_SCORES, _boosted),
     VotingClassifier: _voting,
     BaggingClassifier: _bagging,
     CalibratedClassifierCV: _calibrated,
-    **_TREES,
 }

@@ -20,7 +20,7 @@ from ...networks.batches import Arguments, as_call, device_of, map_tensors, move
 from ...networks.layer_features import LayerFeatures, capture_outputs, pool_rows
 from ...networks.torch_classifier import TorchClassifier
 from ...protocols import explain_missing
-from ._check import largest_gap, session, unfrozen
+from ._check import require_equal, session, unfrozen
 from ._nodes import erfc_coefficients
 
 #: ``onnx.TensorProto.INT64``
@@ -348,13 +348,8 @@ def check_graph(proto: Any, inputs: Mapping[str, Tensor], known: Sequence[Tensor
         ) from error
     for output, mine, theirs in zip(proto.graph.output, found, known, strict=False):
         right = _array(theirs)
-        gap, row = largest_gap(_numbers(mine), _numbers(right))
-        if not gap <= _TOLERANCE[right.dtype]:
-            raise ValueError(
-                f"the graph disagrees with the module: {output.name} of row {row} of the example "
-                f"is {mine[row]} in onnxruntime and {right[row]} in PyTorch (difference {gap:.2g});"
-                " nothing was written. Please report it with the network"
-            )
+        tolerance = _TOLERANCE[right.dtype]
+        require_equal(output.name, _numbers(mine), _numbers(right), tolerance, "the network")
 
 
 def _array(tensor: Tensor) -> np.ndarray:

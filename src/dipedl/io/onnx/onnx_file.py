@@ -120,7 +120,11 @@ def export_onnx(
     """
     writable_target(path)  # before the work starts
     model = unfrozen(model)
-    _check_arguments(opset, dtype, max_constant_mb)
+    check_integer("opset", opset, _OLDEST_OPSET)
+    if dtype is not None:
+        check_choice("dtype", dtype, _DTYPES)
+    if not max_constant_mb > 0:
+        raise ValueError(f"max_constant_mb must be > 0, got {max_constant_mb!r}")
     if hasattr(model, "named_parameters"):
         proto = _module_graph(model, example, opset, dtype)
     else:
@@ -211,11 +215,3 @@ def _describe(proto: ModelProto, facts: dict[str, Any]) -> None:
     values = {"format_version": FORMAT, **facts, "outputs": outputs}
     texts = {name: json.dumps(value) for name, value in values.items()}
     set_model_props(proto, {"dipedl_version": __version__, **texts})
-
-
-def _check_arguments(opset: int, dtype: str | None, max_constant_mb: float) -> None:
-    check_integer("opset", opset, _OLDEST_OPSET)
-    if dtype is not None:
-        check_choice("dtype", dtype, _DTYPES)
-    if not max_constant_mb > 0:
-        raise ValueError(f"max_constant_mb must be > 0, got {max_constant_mb!r}")
