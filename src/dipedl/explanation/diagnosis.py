@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import optimize, special, stats
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -63,12 +63,9 @@ _REACH = 2.0
 #: if no more than this share of held-out rows lies beyond them.
 _BEYOND = 1e-4
 _MOST_DOUBLINGS = 200
-#: Rounds that narrow a half-point down, each to a 1,024th.
-_REFINEMENTS = 10
 #: Over the budget by this factor: the budget is spent on the same rows, other measures cost more.
 _SLACK = 1.25
 _CHANGED = 0.005
-_MOST_NATS = 700.0
 #: Temperatures outside of this range say that the classifier's confidence was far off.
 _USUAL = (0.5, 2.0)
 _AT_BOUND = 1e-3
@@ -430,12 +427,10 @@ def _cost(evidence: EvidenceModel) -> Finding:
 
 
 def _cost_numbers(held_out: HeldOut, proba: np.ndarray, mean: np.ndarray) -> dict[str, float]:
-    own = np.arange(len(held_out.labels)), held_out.labels
     numbers = {}
     for name, P in (("bare", proba), ("mean", mean)):
         numbers[f"brier_{name}"] = held_out.average(_squared_error(held_out, P))
-        losses = np.minimum(-np.log(np.maximum(P[own], _SMALLEST)), _MOST_NATS)
-        numbers[f"nll_{name}"] = held_out.average(losses)
+        numbers[f"nll_{name}"] = _nll(held_out, P)
         numbers[f"accuracy_{name}"] = held_out.average(P.argmax(axis=1) == held_out.labels)
     for measure in ("brier", "nll"):
         numbers[f"{measure}_cost"] = numbers[f"{measure}_mean"] - numbers[f"{measure}_bare"]
@@ -449,6 +444,11 @@ def _cost_numbers(held_out: HeldOut, proba: np.ndarray, mean: np.ndarray) -> dic
 def _squared_error(held_out: HeldOut, P: np.ndarray) -> np.ndarray:
     """Return the Brier score of each held-out row with probabilities P (m, k), shape (m,)."""
     return np.asarray(((P - np.eye(P.shape[1])[held_out.labels]) ** 2).sum(axis=1))
+
+
+def _nll(held_out: HeldOut, P: np.ndarray) -> float:
+    own = P[np.arange(len(P)), held_out.labels]
+    return held_out.average(-np.log(np.maximum(own, _SMALLEST)))
 
 
 def _budget(evidence: EvidenceModel) -> tuple[float, float, float]:
@@ -495,12 +495,11 @@ def half_point(evidence: EvidenceModel) -> float:
     lost = np.flatnonzero(evidence.vacuity(below) >= 0.5)
     if len(lost) == 0:
         return -np.inf
-    low = below[lost[0]]
-    for _ in range(_REFINEMENTS):
-        scores = np.linspace(low, top, 1025)
-        last = np.flatnonzero(evidence.vacuity(scores[:-1]) >= 0.5)[-1]
-        low, top = scores[last], scores[last + 1]
-    return float(low)
+
+    def doubt(score: float) -> float:
+        return float(evidence.vacuity(np.array([score]))[0]) - 0.5
+
+    return float(optimize.bisect(doubt, below[lost[0]], top, maxiter=2 * _MOST_DOUBLINGS))
 
 
 def _classifier_proba(held_out: HeldOut, clf: Any) -> np.ndarray:
@@ -527,8 +526,7 @@ def _temperature(held_out: HeldOut, clf: Any) -> Finding:
     temperature = float(clf.evidence_.calibrator_.temperature_)
     numbers: Numbers = {"temperature": temperature}
     for name, P in (("before", held_out.bare_proba), ("after", _classifier_proba(held_out, clf))):
-        own = P[np.arange(len(P)), held_out.labels]
-        numbers[f"nll_{name}"] = held_out.average(-np.log(np.maximum(own, _SMALLEST)))
+        numbers[f"nll_{name}"] = _nll(held_out, P)
         numbers[f"ece_{name}"] = ece(held_out.labels, P)
     fitted = (
         "The classifier's temperature is {temperature:.3g}: held-out NLL {nll_before:.4f} before, "

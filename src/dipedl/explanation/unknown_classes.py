@@ -152,6 +152,14 @@ class UnknownRehearsal:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that ``json.dump`` takes."""
         low, high = self.intervals()
+        selection = {}
+        if self.candidates:
+            means = self._shares_to_compare.mean(axis=0).tolist()[1:]
+            selection = {
+                "candidates": dict(zip(self.candidates, means, strict=True)),
+                "choice": self.choice,
+                "mean_of_chosen": self.mean_of_chosen,
+            }
         return {
             "false_alarm_rate": self.false_alarm_rate,
             "classes": [
@@ -166,12 +174,12 @@ class UnknownRehearsal:
                 for i, name in enumerate(self.classes)
             ],
             "skipped": dict(self.skipped),
-        } | self._selection()
+        } | selection
 
     def finding(self) -> Finding:
         """Return the finding of it that a diagnosis holds."""
         shares, (low, high) = self.shares[:, 0], self.intervals()
-        order = np.argsort(shares, kind="stable")
+        order = self._order()
         named = [
             f"{self.classes[i]!r} {_percent(shares[i])} {_interval(low[i, 0], high[i, 0])}"
             for i in dict.fromkeys([*order[:_NAMED], *order[::-1][:_NAMED]])
@@ -237,17 +245,6 @@ class UnknownRehearsal:
             )
             parts.append(f"<p>{escape(self._advice())}</p>")
         return notebook.frame(*parts)
-
-    def _selection(self) -> dict[str, Any]:
-        """Return plain values of the comparison, if there was one."""
-        if not self.candidates:
-            return {}
-        means = self._shares_to_compare.mean(axis=0).tolist()[1:]
-        return {
-            "candidates": dict(zip(self.candidates, means, strict=True)),
-            "choice": self.choice,
-            "mean_of_chosen": self.mean_of_chosen,
-        }
 
     def _compared(self) -> list[tuple[str, str]]:
         """Return the mean share flagged by the model as it is, and by each candidate."""

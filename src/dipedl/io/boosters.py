@@ -42,8 +42,6 @@ _END = "end of trees"
 
 
 class _LightGBM:
-    """`lightgbm.Booster`."""
-
     def take(self, value: Any) -> dict[str, Any]:
         text = value.model_to_string(num_iteration=-1).partition(_END)[0] + _END + "\n"
         check_text(text)
@@ -166,8 +164,6 @@ _LARGEST_LEAF = 1e30
 
 
 class _XGBoost:
-    """`xgboost.Booster`."""
-
     def take(self, value: Any) -> dict[str, Any]:
         text = bytes(value.save_raw("json"))
         check_model(json.loads(text))

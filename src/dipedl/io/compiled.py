@@ -209,8 +209,6 @@ _METRICS = {
 
 
 class _SearchTree:
-    """A KDTree or a BallTree."""
-
     def take(self, value: Any) -> dict[str, Any]:
         parts = value.__getstate__()
         data, leaf_size, metric, weight = parts[0], parts[4], parts[11], parts[12]
@@ -261,7 +259,6 @@ class _SearchTree:
 #: The state that numpy's module-level functions share: in a file by name, not by value.
 _SHARED = np.random.mtrand._rand
 _TWISTED = 624
-_128_BITS = 1 << 128
 
 
 class _RandomState:
@@ -291,22 +288,15 @@ class _RandomState:
 
 
 class _Generator:
-    """numpy's default generator."""
-
     def take(self, value: Any) -> dict[str, Any]:
         state = value.bit_generator.state
         need(state["bit_generator"] == "PCG64", f"is a {state['bit_generator']}")
         return {**state["state"], "has": state["has_uint32"], "word": state["uinteger"]}
 
     def make(self, cls: type, state: dict[str, Any]) -> Any:
-        for name, bound in {
-            "state": _128_BITS,
-            "inc": _128_BITS,
-            "has": 2,
-            "word": 1 << 32,
-        }.items():
+        for name, bits in {"state": 128, "inc": 128, "has": 1, "word": 32}.items():
             count()(state[name], Sizes())
-            need(state[name] < bound, f"has {name} {state[name]}")
+            need(state[name] < 1 << bits, f"has {name} {state[name]}")
         made = np.random.PCG64(0)
         made.state = {
             "bit_generator": "PCG64",

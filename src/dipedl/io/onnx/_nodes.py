@@ -172,10 +172,7 @@ class Tensor:
         """Reduce one axis by "Sum", "Max", "Min", "Mean" or "SumSquare"."""
         return self.graph.op(f"Reduce{kind}", self, np.array([axis]), keepdims=int(keep))
 
-    def columns(self, chosen: slice | np.ndarray) -> Tensor:
-        if isinstance(chosen, slice):
-            ends = np.array([chosen.start]), np.array([chosen.stop])
-            return self.graph.op("Slice", self, *ends, np.array([1]), np.array([chosen.step or 1]))
+    def columns(self, chosen: np.ndarray) -> Tensor:
         return self.graph.op("Gather", self, np.asarray(chosen, dtype=np.int64), axis=1)
 
     def unsqueeze(self, axis: int) -> Tensor:
