@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -103,22 +104,26 @@ def warn_of_gross_outliers(
 
 
 class FarRowsWarning(UserWarning):
-    """Rows with values far from the rest: numbers, of how many, columns, a value, its place."""
+    """Rows with values far from the rest: their names, of how many, columns, a value, its place.
+
+    Names are the numbers of the rows, unless a sixth argument says what else they are.
+    """
 
     def __str__(self) -> str:
         """Return the finding and its remedy."""
-        rows, n, columns, value, place = self.args
+        rows, n, columns, value, place, kind = (*self.args, "row")[:6]
         return (
-            f"{len(rows)} of {n} rows of X hold values far from the rest: rows {_shorten(rows)}, "
-            f"columns {columns}; such as {value} in row {rows[0]}, {place}. A few such rows are "
-            "left out of the default density, many make what is as far look known: correct or drop "
-            "them, impute codes of missing values, take logarithms of a skewed column"
+            f"{len(rows)} of {n} rows of X hold values far from the rest: "
+            f"{kind}s {_shorten(rows)}, columns {columns}; such as {value} in {kind} {rows[0]}, "
+            f"{place}. A few such rows are left out of the default density, many make what is as "
+            "far look known: correct or drop them, impute codes of missing values, take logarithms "
+            "of a skewed column"
         )
 
-    def renumber(self, numbers: np.ndarray) -> FarRowsWarning:
-        """Return the warning with the number that row i has elsewhere, ``numbers[i]``."""
-        rows, *others = self.args
-        return FarRowsWarning([int(numbers[row]) for row in rows], *others)
+    def rename(self, names: Sequence[Any] | np.ndarray, kind: str = "row") -> FarRowsWarning:
+        """Return the warning with the name, or number, that row i has elsewhere, ``names[i]``."""
+        rows, *others = self.args[:5]
+        return FarRowsWarning(np.asarray(names)[rows].tolist(), *others, kind)
 
 
 def limits(

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("typer")
@@ -25,6 +26,7 @@ from dipedl.apps.spectra import (
     read_spectra,
     toy_spectra,
 )
+from dipedl.features.scaling import FarRowsWarning
 from fits_writers import SDSS_GRID, write_sdss
 
 KINDS = ("GALAXY", "QSO", "STAR")
@@ -67,7 +69,7 @@ def few(folder):
 def fitted(folder):
     """What `fit` printed, and the model that it wrote."""
     path = folder.parent / "model.dipedl"
-    typed = [folder, "--classes", "GALAXY,QSO", "--components", 5, "--out", path]
+    typed = [folder, "--classes", "GALAXY,QSO", "--out", path]
     done = invoke("spectra", "fit", *typed)
     assert done.exit_code == 0, done.output
     return done, path
@@ -161,8 +163,8 @@ def test_classes_out_of_a_table(folder, tmp_path, monkeypatch):
     (tmp_path / "labels.csv").write_text("\n".join(",".join(row) for row in rows))
     seen = {}
 
-    def fit_model(flux, classes, **options):
-        seen.update(n=len(flux), classes=classes.tolist(), **options)
+    def fit_model(found, seed):
+        seen.update(n=len(found.flux), classes=found.classes.tolist(), seed=seed)
         raise ValueError("enough seen")
 
     monkeypatch.setattr(classification, "fit_model", fit_model)
@@ -179,8 +181,8 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
     model = classification.read_model(fitted[1])
     seen = {}
 
-    def fit_model(flux, classes, **options):
-        seen.update(n=len(flux), **options)
+    def fit_model(found, seed):
+        seen.update(n=len(found.flux), seed=seed)
         warnings.warn("some rows are far", UserWarning, stacklevel=1)
         return model
 
@@ -193,7 +195,7 @@ def test_try_out_on_made_up_spectra(fitted, tmp_path, monkeypatch):
     assert "Learned:  GALAXY 45, QSO 25 (made-up spectra)" in done.stdout
     assert "dipedl spectra classify spectra.dipedl --toy" in done.stdout
     assert done.stderr.splitlines()[-1] == "note: some rows are far"
-    assert seen == {"n": 70, "estimator": "mlp", "components": None, "seed": 3}
+    assert seen == {"n": 70, "seed": 3}
     done = invoke("spectra", "classify", "spectra.dipedl", "--toy", "--quiet")
     assert (done.exit_code, done.stderr) == (0, "")
     assert "classes.csv, 50 spectra and 0 failures" in done.stdout
@@ -211,14 +213,22 @@ def test_rows_without_features_are_failures(fitted, folder, tmp_path):
     files = ["gone", "a", "b", "c", "d"]
     spectra = Spectra(flux, paper_grid(), failures=(Failure("gone", None, "damaged"),))
 
-    with classification.table_file(tmp_path / "t.csv", ["GALAXY", "QSO"]) as out:
-        rows, failures = classification.classify_all(
-            model, iter([classification.Batch(files, spectra)]), 0.05, out
-        )
-    assert [row.file for row in rows] == ["a", "b", "d"]
+    lines, failures = classification.classify(model, classification.Batch(files, spectra), 0.05)
+    assert lines["file"].tolist() == files
+    assert lines.predicted.notna().tolist() == [False, True, True, False, True]
     assert [f.file for f in failures] == ["gone", "c"] and "energy" in failures[1].reason
-    assert [row["file"] for row in table(tmp_path / "t.csv")] == files
-    assert rows[0].header_class == "" and np.isnan(rows[0].snr)
+    assert lines.header_class[1] == "" and np.isnan(lines.snr[1])
+
+
+def test_files_of_spectra_far_from_the_rest_are_named(tmp_path):
+    """Users gave files, and know nothing of rows."""
+    toys = toy_spectra(40, random_state=1)
+    flux = toys.flux.copy()
+    flux[7] += 1e3 * (np.arange(flux.shape[1]) == 200)
+    files = [f"plate/spec-{i}.fits" for i in range(40)]
+    found = classification.Labelled(flux, np.array(["A", "B"] * 20), files, [])
+    with pytest.warns(FarRowsWarning, match="files .*'plate/spec-7.fits'.* in file plate/"):
+        classification.fit_model(found, 0)
 
 
 def test_only_failures(fitted, tmp_path):
@@ -237,7 +247,7 @@ def test_a_failure_midway_leaves_the_old_table(fitted, folder, tmp_path, monkeyp
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(classification, "rows_of", fail)
+    monkeypatch.setattr(classification, "classify", fail)
     done = invoke("spectra", "classify", path, folder, "--out", out)
     assert (done.exit_code, "no space left" in done.stderr) == (1, True)
     assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
@@ -274,9 +284,10 @@ def test_every_bad_file_has_its_line_whatever_its_name(fitted, tmp_path, monkeyp
 
 
 def test_classes_that_look_like_formulas_are_only_shown(tmp_path):
-    with classification.table_file(tmp_path / "t.csv", ["=A", "B"]) as made:
-        row = classification.Row("n", "f", "=A", -1.0, (1.0, 0.0), "=A", 0.1, 0.5, False)
-        made.writerow(row.cells())
+    line = {"name": "n", "file": "f", "header_class": "=A", "snr": -1.0, "p_=A": 1.0, "p_B": 0.0}
+    line |= {"predicted": "=A", "vacuity": 0.1, "p_value": 0.5, "unknown": "no", "reason": None}
+    with open(tmp_path / "t.csv", "wb") as file:
+        classification.write_lines(pd.DataFrame([line]), file, header=True)
     head, line = csv.reader((tmp_path / "t.csv").read_text("utf-8").splitlines())
     assert head[4:6] == ["p_=A", "p_B"]
     assert line[2:8] == ["'=A", "-1.00", "1.000000", "0.000000", "'=A", "0.100000"]
@@ -307,19 +318,17 @@ LABELS = {
             r"could be read: .*gone\.fits: there is no such file",
         ),
         (("{folder}", "--labels", "{labels}/latin.csv"), r"but .*latin\.csv' is none: 'utf-8'"),
-        (("{folder}", "--labels", "{labels}/long.csv"), r"long\.csv' is none: field larger"),
+        (("{folder}", "--labels", "{labels}/long.csv"), r"long\.csv', row 1: name and class"),
         (("{folder}", "--classes", "PLANET"), "no spectrum is of class PLANET"),
         (("{folder}", "--classes", "QSO"), "two classes at least are needed, .* got QSO \\d"),
-        (("{folder}", "--estimator", "svm"), "--estimator must be one of"),
         (("{folder}", "--out", "/nowhere/m"), "the folder /nowhere does not exist"),
-        (("{all}", "--components", "900"), "--components must lie in"),
         (("{folder}", "--labels", "{labels}/no-column.csv"), "columns name .* and class, got"),
-        (("{folder}", "--labels", "{labels}/empty.csv"), "line 2: name and class must not be"),
-        (("{folder}", "--labels", "{labels}/twice.csv"), "line 3: spec-01.fits.gz has two"),
+        (("{folder}", "--labels", "{labels}/empty.csv"), "row 1: name and class must not be"),
+        (("{folder}", "--labels", "{labels}/twice.csv"), "row 1: this spectrum has two"),
         (("{folder}", "--labels", "{labels}/others.csv"), "no spectrum has a class"),
     ],
 )
-def test_bad_input_of_fit(arguments, message, folder, few, tmp_path, monkeypatch):
+def test_bad_input_of_fit(arguments, message, few, tmp_path, monkeypatch):
     import re
 
     monkeypatch.chdir(tmp_path)
@@ -327,9 +336,9 @@ def test_bad_input_of_fit(arguments, message, folder, few, tmp_path, monkeypatch
         (tmp_path / f"{name}.csv").write_text(text)
     (tmp_path / "latin.csv").write_bytes(b"name,class\nspec-01,\xe4\n")
     (tmp_path / "long.csv").write_text("name,class\n" + "x" * 200_000)
-    typed = [a.format(folder=few, all=folder, labels=tmp_path) for a in arguments]
+    typed = [a.format(folder=few, labels=tmp_path) for a in arguments]
     done = invoke("spectra", "fit", *typed)
-    is_usage = message.startswith(("give either", "--estimator"))
+    is_usage = message.startswith("give either")
     assert done.exit_code == (2 if is_usage else 1)
     assert re.search(message, done.stderr), done.stderr
     assert not (tmp_path / "spectra.dipedl").exists()

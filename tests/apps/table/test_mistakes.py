@@ -523,11 +523,6 @@ OTHERS = {
         "--max-rows is for --unknown",
     ),
     "a row and rows": ("explain MODEL data.csv --row 2 --rows 5", 2, "--rows is for the first"),
-    "coverage of made-up spectra": (
-        "spectra fit --toy --out s.dipedl --min-coverage 0.5",
-        2,
-        "--min-coverage is for files",
-    ),
     "a monitor for a model": ("monitor watch.dipedl data.csv", 1, "holds a monitor, not a model"),
 }
 

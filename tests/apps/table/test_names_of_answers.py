@@ -9,6 +9,7 @@ pytest.importorskip("pyarrow")
 from dipedl import DIPClassifier
 from dipedl.apps.adapters import TableAnswers
 from dipedl.apps.large import score
+from dipedl.apps.spectra import classification, toy_spectra
 from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.evaluate import evaluate
 from dipedl.apps.table.fit import FitRequest, fit_table
@@ -152,18 +153,14 @@ def test_a_column_to_copy_in_parts_never_stands_for_an_answer(column, tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_a_table_of_spectra_has_a_column_for_each_thing(tmp_path):
-    pytest.importorskip("typer")
-    from dipedl.apps.spectra.classification import Row, table_file
-
-    row = Row("s", "s.fits", "value", 1.0, (0.75, 0.25), "value", 0.5, 0.125, False)
-    with table_file(tmp_path / "a.csv", ["value", "star"]) as made:
-        made.writerow(row.cells())
-    with open(tmp_path / "a.csv") as file:
-        names = file.readline().strip().split(",")
-    assert len(names) == len(set(names))
-    (found,) = pd.read_csv(tmp_path / "a.csv").to_dict("records")
-    assert (found["p_value_"], found["p_star"], found["p_value"]) == (0.75, 0.25, 0.125)
+def test_a_table_of_spectra_has_a_column_for_each_thing():
+    toys, kinds = toy_spectra(60), np.array(["value", "star"] * 30)
+    learned = classification.Labelled(toys.flux, kinds, [""] * 60, [])
+    model = classification.fit_model(learned, 0)
+    one = classification.Batch(["s.fits"], toys.select([0]))
+    lines, _ = classification.classify(model, one, 0.05)
+    assert lines.columns.is_unique and {"p_value_", "p_star", "p_value"} <= {*lines.columns}
+    assert lines["p_value_"][0] + lines["p_star"][0] == pytest.approx(1)
 
 
 def test_probabilities_of_another_system_with_a_class_called_value(run, tmp_path):

@@ -184,7 +184,7 @@ def list_rejected(rows: Sequence[RejectedRow], total: int) -> None:
 
 #: Arguments that errors of the library name in backquotes, and the values that they advise.
 _NAMED = re.compile(
-    r"`(target|model|drop|types|classes|labels|estimator|proba|time_column|group_column|gaps|delimiter|rows|extractor|columns|test|features|out|state|page|key|workers|partitions|density|like)`"
+    r"`(target|model|drop|types|classes|labels|proba|time_column|group_column|gaps|delimiter|rows|extractor|columns|test|features|out|state|page|key|workers|partitions|density|like)`"
 )
 _ADVISED = re.compile(r"\b(drop|gaps|types|time_column|group_column|rows|row)=(?=[\[{'\"\dN])")
 _SECOND = "the second one with --like and the file of the first"
@@ -198,7 +198,6 @@ _OPTIONS = {
     r"\bfit the second with FrozenEstimator of the first one's( estimator_)?": f"fit {_SECOND}",
     r"\bdensity=GDADensity\(\)": "--density gaussians",
     r"\bfalse_alarm_rate=": "--false-alarms ",
-    r"\bn_components(?= must\b)": "--components",
     r"\bbegin a new monitor\b": "begin anew with a --state that is not there",
     # A table has no weights, and says by --time-column alone what is held out.
     r", or count them by sample_weight\b| \(sample_weight counts rows: [^)]*\)": "",

@@ -2,138 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-from codecs import getwriter
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 
 from ...classifier import DIPClassifier
+from ...features.scaling import FarRowsWarning
 from ...io.model_file import load
 from ...metrics import accuracy, balanced_accuracy, class_recall
-from ...writing.files import whole_file
 from ...writing.text import cell, one_line, probability_names
 from .features import spectral_features
 from .files import fits_files, read_spectra, stem
 from .spectra import Failure, Spectra
 from .toy import toy_spectra
 
-_UNKNOWN = "unknown"
-_NAME_COLUMNS = ("name", "file")
 _AT_ONCE = 500
-#: Classifiers by their name on the command line.
-ESTIMATORS = {
-    "mlp": lambda seed: MLPClassifier((64,), max_iter=300, random_state=seed),
-    "logistic": lambda seed: LogisticRegression(max_iter=2000),
-}
 #: Smallest number of spectra per class: two in each of five folds.
 MIN_PER_CLASS = 10
-
-
-class Row(NamedTuple):
-    """One spectrum of the table: its class in the headers, and its prediction."""
-
-    name: str
-    file: str
-    header_class: str
-    snr: float
-    proba: tuple[float, ...]
-    predicted: str
-    vacuity: float
-    p_value: float
-    unknown: bool
-
-    def cells(self) -> list[str]:
-        """Return the line of the table."""
-        facts = map(_cell, (self.name, self.file, self.header_class))
-        snr = "" if np.isnan(self.snr) else f"{self.snr:.2f}"
-        *shares, vacuity, p = (f"{x:.6f}" for x in (*self.proba, self.vacuity, self.p_value))
-        unknown = "yes" if self.unknown else "no"
-        return [*facts, snr, *shares, _cell(self.predicted), vacuity, p, unknown, ""]
-
-
-def rows_of(model: Pipeline, spectra: Spectra, files: Sequence[str], rate: float) -> Iterator[Row]:
-    """One row per spectrum; unknown where the p-value does not exceed the false-alarm rate."""
-    answers = model[-1].answers(model[:-1].transform(spectra.flux))
-    mean, vacuity = answers.dirichlet.mean, answers.dirichlet.vacuity
-    label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
-    snr = np.full(len(spectra), np.nan) if spectra.snr is None else spectra.snr
-    for i, file in enumerate(files):
-        yield Row(
-            str(spectra.name[i]) if spectra.name is not None else "",
-            file,
-            spectra.target_names[label[i]] if label[i] >= 0 else "",
-            float(snr[i]),
-            tuple(map(float, mean[i])),
-            str(model[-1].classes_[mean[i].argmax()]),
-            float(vacuity[i]),
-            float(answers.p_values[i]),
-            bool(answers.p_values[i] <= rate),
-        )
-
-
-@contextmanager
-def table_file(path: Path, classes: Sequence[str]) -> Iterator[Any]:
-    """Yield the writer of a CSV table that appears at `path` once it is complete."""
-    shares = probability_names(classes)
-    last = ["predicted", "vacuity", "p_value", _UNKNOWN, "reason"]
-    with whole_file(path) as file:
-        table = csv.writer(getwriter("utf-8")(file), lineterminator="\n")
-        table.writerow(map(_cell, ["name", "file", "header_class", "snr", *shares, *last]))
-        yield table
-
-
-def _cell(text: str) -> str:
-    """A text as one line that no spreadsheet takes for a formula."""
-    return cell(one_line(text))
-
-
-def count_predictions(rows: Sequence[Row], classes: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """Counts of predictions, unknown last, by the class in the headers; "" without one."""
-    columns = [*classes, _UNKNOWN]
-    counts: dict[str, list[int]] = {}
-    for row in rows:
-        line = counts.setdefault(row.header_class, [0] * len(columns))
-        line[columns.index(_UNKNOWN if row.unknown else row.predicted)] += 1
-    order = [*classes, *sorted(counts.keys() - {*classes, ""}), ""]
-    return [(name, counts[name]) for name in order if name in counts]
-
-
-def read_labels(path: Path) -> dict[str, str]:
-    """Class of each spectrum by its name, out of a CSV file with the columns name and class."""
-    if not path.is_file():
-        raise ValueError(f"`labels` must name a CSV file, but {str(path)!r} is none")
-    found: dict[str, str] = {}
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as stream:
-            lines = csv.DictReader(stream)
-            columns: Sequence[Any] = lines.fieldnames or []
-            named = next((name for name in _NAME_COLUMNS if name in columns), None)
-            if named is None or "class" not in columns:
-                raise ValueError(
-                    "`labels` must be a CSV file with the columns name (or file) and class, got "
-                    f"{list(columns)} in {str(path)!r}; write them into its first line, with a "
-                    "comma between"
-                )
-            for line in lines:
-                name, kind = Path(line[named] or "").name, (line["class"] or "").strip()
-                where = f"{str(path)!r}, line {lines.line_num}"
-                if not name or not kind:
-                    raise ValueError(f"{where}: name and class must not be empty")
-                if found.setdefault(stem(name), kind) != kind:
-                    raise ValueError(f"{where}: {name} has two classes")
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(
-            f"`labels` must name a CSV file in UTF-8, but {str(path)!r} is none: {error}"
-        ) from error
-    return found
 
 
 class Batch(NamedTuple):
@@ -142,15 +34,26 @@ class Batch(NamedTuple):
     files: list[str]
     spectra: Spectra
 
+    @property
+    def read(self) -> list[str]:
+        """The file of each spectrum."""
+        failed = {failure.file for failure in self.spectra.failures}
+        return [file for file in self.files if file not in failed]
 
-def file_batches(
-    paths: Sequence[str], min_coverage: float, note: Callable[[str], None]
-) -> Iterator[Batch]:
+    @property
+    def header_classes(self) -> NDArray[np.str_]:
+        """The class of each spectrum in its headers, "" without one."""
+        label = np.full(len(self.spectra), -1) if self.spectra.label is None else self.spectra.label
+        names: NDArray[np.str_] = np.array([*self.spectra.target_names, ""], np.str_)[label]
+        return names
+
+
+def file_batches(paths: Sequence[str], note: Callable[[str], None]) -> Iterator[Batch]:
     """Spectra of all files, some hundred at a time."""
     files = fits_files(paths)
     for first in range(0, len(files), _AT_ONCE):
         some = files[first : first + _AT_ONCE]
-        yield Batch([str(path) for path in some], read_spectra(some, min_coverage=min_coverage))
+        yield Batch([str(path) for path in some], read_spectra(some))
         note(f"{first + len(some)} of {len(files)} files read")
 
 
@@ -175,70 +78,101 @@ def _lamps(wavelength: NDArray[np.float64], n: int, seed: int) -> NDArray[np.flo
     return np.asarray(0.2 + light + rng.normal(0, 0.1, light.shape), np.float32)
 
 
+# Learn
+
+
+class Labelled(NamedTuple):
+    """Spectra to learn from: flux (n, p), the class and the file of each, and what failed."""
+
+    flux: NDArray[np.float32]
+    classes: NDArray[np.str_]
+    files: list[str]
+    failures: list[Failure]
+
+
 def select_labelled(
     batches: Iterator[Batch], labels: Path | None, wanted: Sequence[str]
-) -> tuple[NDArray[np.float32], NDArray[np.str_], list[Failure]]:
-    """Flux and class of the spectra with one of the wanted classes (default: all).
+) -> Labelled:
+    """Return the spectra with one of the wanted classes (default: all).
 
-    Also the files that could not be read; ValueError if those are all. Classes come from the file
-    `labels`, else from headers.
+    Classes come from the file `labels`, else from headers. ValueError if no file could be read, or
+    a wanted class has no spectrum.
     """
-    named = None if labels is None else read_labels(labels)
-    flux, classes = [], []
-    failures: list[Failure] = []
-    n_read = 0
-    for _, spectra in batches:
-        kinds = _classes(spectra, named)
+    known = None if labels is None else read_labels(labels)
+    flux: list[NDArray[np.float32]] = []
+    classes, files, failures, n_read = list[str](), list[str](), list[Failure](), 0
+    for batch in batches:
+        spectra, kinds = batch.spectra, batch.header_classes
+        if known is not None and spectra.name is not None:
+            kinds = np.array([known.get(str(name), "") for name in spectra.name], np.str_)
         kept = np.flatnonzero(np.isin(kinds, wanted) if wanted else kinds != "")
         flux.append(spectra.flux[kept])
-        classes.append(kinds[kept])
+        classes += kinds[kept].tolist()
+        files += [batch.read[i] for i in kept]
         failures += spectra.failures
         n_read += len(spectra)
     if n_read == 0:
         raise ValueError(f"no spectrum could be read: {'; '.join(map(str, failures[:3]))}")
-    return np.concatenate(flux), np.concatenate(classes), failures
-
-
-def check_classes(found: NDArray[np.str_], wanted: Sequence[str]) -> None:
-    """Refuse to learn if a wanted class has no spectrum, or if no spectrum has a class."""
-    gone = ", ".join(sorted(set(wanted) - set(found)))
-    if len(found) == 0 or gone:
+    gone = ", ".join(sorted(set(wanted) - set(classes)))
+    if gone or not classes:
         missing = f"no spectrum is of class {gone}" if gone else "no spectrum has a class"
         raise ValueError(
             f"{missing}: give a CSV file with names and classes by `labels`, or "
             "files whose headers hold a class"
         )
+    return Labelled(np.concatenate(flux), np.array(classes, np.str_), files, failures)
 
 
-def _classes(spectra: Spectra, named: dict[str, str] | None) -> NDArray[np.str_]:
-    if named is not None and spectra.name is not None:
-        return np.array([named.get(str(name), "") for name in spectra.name], dtype=np.str_)
-    label = np.full(len(spectra), -1) if spectra.label is None else spectra.label
-    names = np.array([*spectra.target_names, ""], dtype=np.str_)
-    found: NDArray[np.str_] = names[label]
-    return found
-
-
-def fit_model(
-    flux: NDArray[np.float32],
-    classes: NDArray[Any],
-    *,
-    estimator: str,
-    components: int | None,
-    seed: int,
-) -> Pipeline:
-    """Steps of `spectral_features` and a DIPClassifier with its defaults, fitted."""
-    names, counts = np.unique(classes, return_counts=True)
-    if len(names) < 2 or counts.min() < MIN_PER_CLASS:
-        found = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+def read_labels(path: Path) -> dict[str, str]:
+    """Return the class of each spectrum by its name, out of a CSV file of names and classes."""
+    if not path.is_file():
+        raise ValueError(f"`labels` must name a CSV file, but {str(path)!r} is none")
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False).fillna("")
+    except ValueError as error:
         raise ValueError(
-            f"two classes at least are needed, with {MIN_PER_CLASS} spectra each, got "
-            f"{found or 'none'}; add labelled spectra, or name the classes to keep by `classes`"
+            f"`labels` must name a CSV file in UTF-8, but {str(path)!r} is none: {error}"
+        ) from error
+    named = "name" if "name" in table else "file"
+    if named not in table or "class" not in table:
+        raise ValueError(
+            "`labels` must be a CSV file with the columns name (or file) and class, got "
+            f"{list(table)} in {str(path)!r}; write them into its first line, with a comma between"
         )
-    n_components = min(500, len(flux) // 10) if components is None else components
+    names, kinds = table[named].map(lambda name: stem(Path(name).name)), table["class"].str.strip()
+    twice = kinds.groupby(names).transform("nunique") > 1
+    for wrong, reason in (
+        ((names == "") | (kinds == ""), "name and class must not be empty"),
+        (twice, "this spectrum has two classes"),
+    ):
+        if wrong.any():
+            raise ValueError(f"{str(path)!r}, row {int(wrong.idxmax()) + 1}: {reason}")
+    return dict(zip(names, kinds, strict=True))
+
+
+def fit_model(found: Labelled, seed: int) -> Pipeline:
+    """Return the steps of `spectral_features` and a DIPClassifier with its defaults, fitted.
+
+    A warning of spectra far from the rest names their files.
+    """
+    names, counts = np.unique(found.classes, return_counts=True)
+    if len(names) < 2 or counts.min() < MIN_PER_CLASS:
+        there = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        raise ValueError(
+            f"two classes at least are needed, with {MIN_PER_CLASS} spectra each, got {there}; add "
+            "labelled spectra, or name the classes to keep by `classes`"
+        )
+    n_components = min(500, len(found.flux) // 10)
     features = spectral_features(n_components=n_components, random_state=seed)
-    Z = features.fit_transform(flux)
-    classifier = DIPClassifier(ESTIMATORS[estimator](seed), random_state=seed).fit(Z, classes)
+    Z = features.fit_transform(found.flux)
+    network = MLPClassifier((64,), max_iter=300, random_state=seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        classifier = DIPClassifier(network, random_state=seed).fit(Z, found.classes)
+    for message in (one.message for one in caught):
+        if isinstance(message, FarRowsWarning):
+            message = message.rename(found.files, "file")
+        warnings.warn(message, stacklevel=2)
     return Pipeline([*features.steps, ("classifier", classifier)])
 
 
@@ -249,6 +183,9 @@ def held_out(model: Pipeline) -> tuple[float, float, dict[str, float]]:
     names = [str(name) for name in classifier.classes_]
     recall = dict(zip(names, map(float, class_recall(y, proba)), strict=True))
     return float(accuracy(y, proba)), float(balanced_accuracy(y, proba)), recall
+
+
+# Classify
 
 
 def read_model(path: Path) -> Pipeline:
@@ -262,31 +199,44 @@ def read_model(path: Path) -> Pipeline:
     return model
 
 
-def classify_all(
-    model: Pipeline, batches: Iterator[Batch], rate: float, table: Any
-) -> tuple[list[Row], list[Failure]]:
-    """Write one line per file to a `table_file`; returns what was classified and what failed."""
-    empty = [""] * (len(model[-1].classes_) + 6)
-    rows: list[Row] = []
-    failures: list[Failure] = []
-    for files, spectra in batches:
-        failed = {failure.file: failure for failure in spectra.failures}
-        read = [file for file in files if file not in failed]
-        refused = feature_failures(model, spectra.flux)
-        failed |= {read[i]: Failure(read[i], None, reason) for i, reason in refused.items()}
-        kept = [i for i in range(len(read)) if i not in refused]
-        good = spectra.select(kept)
-        lines = rows_of(model, good, [read[i] for i in kept], rate) if kept else ()
-        by_file = {row.file: row for row in lines}
-        for file in files:
-            if file in by_file:
-                table.writerow(by_file[file].cells())
-            else:
-                reason = failed[file].reason
-                table.writerow([_cell(Path(file).name), _cell(file), *empty, _cell(reason)])
-        rows += by_file.values()
-        failures += failed.values()
-    return rows, failures
+def classify(model: Pipeline, batch: Batch, rate: float) -> tuple[pd.DataFrame, list[Failure]]:
+    """Return a line for each file, and what failed; a line without an answer has the reason.
+
+    Unknown is a spectrum whose p-value does not exceed the false-alarm rate.
+    """
+    spectra, files = batch.spectra, batch.read
+    refused = feature_failures(model, spectra.flux)
+    failures = [*spectra.failures, *(Failure(files[i], None, of) for i, of in refused.items())]
+    kept = [i for i in range(len(files)) if i not in refused]
+    classes = model[-1].classes_
+    shares = probability_names([str(name) for name in classes])
+    lines: dict[str, Any] = {
+        "name": "" if spectra.name is None else [one_line(spectra.name[i]) for i in kept],
+        "file": [one_line(files[i]) for i in kept],
+        "header_class": batch.header_classes[kept],
+        "snr": np.nan if spectra.snr is None else spectra.snr[kept],
+    }
+    if kept:
+        answers = model[-1].answers(model[:-1].transform(spectra.flux[kept]))
+        mean, p_values = answers.dirichlet.mean, answers.p_values
+        lines |= dict(zip(shares, mean.T, strict=True))
+        lines |= {
+            "predicted": classes[mean.argmax(axis=1)].astype(str),
+            "vacuity": answers.dirichlet.vacuity,
+        }
+        lines |= {"p_value": p_values, "unknown": np.where(p_values <= rate, "yes", "no")}
+    failed = {
+        "name": [one_line(Path(failure.file).name) for failure in failures],
+        "file": [one_line(failure.file) for failure in failures],
+        "reason": [one_line(failure.reason) for failure in failures],
+    }
+    place = {file: i for i, file in enumerate(batch.files)}
+    good = pd.DataFrame(lines, index=[place[files[i]] for i in kept])
+    bad = pd.DataFrame(failed, index=[place[failure.file] for failure in failures])
+    both = pd.concat([some for some in (good, bad) if len(some)])
+    columns = ["name", "file", "header_class", "snr", *shares]
+    columns += ["predicted", "vacuity", "p_value", "unknown", "reason"]
+    return both.sort_index().reindex(columns=columns), failures
 
 
 def feature_failures(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, str]:
@@ -304,3 +254,24 @@ def feature_failures(model: Pipeline, flux: NDArray[np.float32]) -> dict[int, st
             except ValueError as error:
                 refused[i] = str(error)
     return refused
+
+
+def write_lines(table: pd.DataFrame, file: Any, *, header: bool) -> None:
+    """Add lines of `classify` to a CSV file that is open for bytes."""
+    # No spreadsheet takes a text for a formula.
+    texts = table[["name", "file", "header_class", "predicted", "reason"]].map(cell, "ignore")
+    snr = table["snr"].map("{:.2f}".format, "ignore")
+    table.assign(**texts, snr=snr).to_csv(
+        file, mode="wb", header=header, index=False, float_format="%.6f", lineterminator="\n"
+    )
+
+
+def count_predictions(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+    """Return the counts of predictions, unknown last, by the class in the headers."""
+    predicted = table["predicted"].where(table["unknown"] == "no", "unknown")
+    kinds = table["header_class"].replace("", "no class").rename("in the header")
+    counts = pd.crosstab(kinds, predicted)
+    others = sorted({*kinds} - {*classes, "no class"})
+    order = [name for name in (*classes, *others, "no class") if name in counts.index]
+    made = counts.reindex(index=order, columns=[*classes, "unknown"], fill_value=0)
+    return made.rename_axis(index=None, columns="in the header")

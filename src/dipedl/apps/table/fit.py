@@ -267,7 +267,7 @@ def notes_of_warnings(caught: Sequence[warnings.WarningMessage], rows: np.ndarra
     """
     messages = [w.message for w in caught if issubclass(w.category, UserWarning)]
     notes = dict.fromkeys(
-        str(one.renumber(rows) if isinstance(one, FarRowsWarning) else one)
+        str(one.rename(rows) if isinstance(one, FarRowsWarning) else one)
         for one in messages
         if not isinstance(one, FindingWarning)
     )

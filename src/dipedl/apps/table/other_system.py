@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...classifier import DIPClassifier
 from ...explanation import FindingWarning
+from ...features.scaling import FarRowsWarning
 from ...writing.spelling import spellings, versions
 from .columns import NUMERIC, ColumnSpec, as_inputs, decimal_mark, texts_of
 from .errors import UserError, list_names, suggest_name
@@ -104,7 +105,7 @@ def score_other_system(
     found = _read_pair(new, target, classes, list(known.X.columns))
     if not len(found.X):
         raise UserError(f"{new.proba.path} has no row that can be answered{found.first_refused}")
-    clf = _fit_evidence(known.X, labels, classes)
+    clf = _fit_evidence(known, labels, classes)
     return write_answers(_answer(clf, found, request), out, progress)
 
 
@@ -119,8 +120,8 @@ def _answer(
         yield made, found.refused if first == 0 else [], done
 
 
-def _fit_evidence(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClassifier:
-    order, names = np.argsort(classes), list(X.columns)
+def _fit_evidence(known: _PairRows, y: np.ndarray, classes: list[str]) -> DIPClassifier:
+    X, order, names = known.X, np.argsort(classes), list(known.X.columns)
     classifier = _GivenProbabilities([classes[c] for c in order]).fit(X)
     features = ColumnTransformer([("features", StandardScaler(), names[len(classes) :])])
     clf = DIPClassifier(FrozenEstimator(classifier), features=features, random_state=0)
@@ -129,6 +130,8 @@ def _fit_evidence(X: pd.DataFrame, y: np.ndarray, classes: list[str]) -> DIPClas
     for message in (one.message for one in caught):
         if isinstance(message, FindingWarning) and message.args[0].code == "classifier_frozen":
             message = UserWarning(_LEARNED.format_map(message.args[0].numbers))
+        elif isinstance(message, FarRowsWarning):
+            message = message.rename(known.rows)
         warnings.warn(message, stacklevel=2)
     return fitted
 
