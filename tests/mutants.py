@@ -153,7 +153,7 @@ MUTANTS = [
     ),
     Mutant(
         "engines: a part whose file is gone counts as finished",
-        "src/dipedl/apps/large/answers_folder.py",
+        "src/dipedl/apps/large/scoring.py",
         "return found if was == identity(part) and files.checksums() == sums else None",
         "return found if was == identity(part) else None",
         "tests/apps/large/test_scoring.py::test_only_what_is_not_finished_is_done_again",

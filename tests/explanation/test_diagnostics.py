@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from dipedl import DIPClassifier
 from dipedl.apps.cli.terminal import diagnosis_in_shell
-from dipedl.apps.table.advice import error_ranking
+from dipedl.apps.table.evaluate import error_ranking
 from dipedl.calibration import Spread
 from dipedl.density import GDADensity
 from dipedl.evidence import CautionBudget, alarm_threshold

@@ -15,8 +15,8 @@ import pandas as pd
 from model_files import damaged
 
 from dipedl.apps.large import LocalEngine, parts_of
-from dipedl.apps.large.answers_folder import AnswersFolder
 from dipedl.apps.large.fitting import FirstPass, Passes, Reading
+from dipedl.apps.large.scoring import AnswersFolder
 from passengers import passengers
 
 ROWS = 120

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dipedl.apps.cli.app import app
 from dipedl.apps.large import plans
-from dipedl.apps.large.tables import OrderInParts
+from dipedl.apps.large.fitting import OrderInParts
 from dipedl.apps.table.table_model import read_model
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -256,7 +256,7 @@ def test_answers_to_rows_that_a_file_no_longer_has_do_not_stay(kept, new, tmp_pa
 
 
 def test_a_part_that_was_another_when_it_was_finished_is_not_finished(kept, tmp_path):
-    from dipedl.apps.large.answers_folder import AnswersFolder
+    from dipedl.apps.large.scoring import AnswersFolder
 
     part = parts_of(np.zeros((10, 2)))[0]
     folder = AnswersFolder(tmp_path)

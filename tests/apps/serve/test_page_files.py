@@ -14,8 +14,8 @@ from dipedl.apps.serve import drift as monitors
 from dipedl.apps.serve.schemas import Pictures
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.score import start_monitor
 from dipedl.apps.table.table_model import save_model
-from dipedl.apps.table.watch import start_monitor
 from weekly import sample_of
 
 TOKEN = "0123456789abcdef"

@@ -25,7 +25,7 @@ from dipedl.apps.serve.models import Models
 from dipedl.apps.serve.process import bind
 from dipedl.apps.serve.telemetry import log_as_json
 from dipedl.apps.table.errors import UsageError, UserError
-from dipedl.apps.table.explain import cards_of
+from dipedl.apps.table.score import cards_of
 from dipedl.density import GDADensity
 
 TOKEN = "0123456789abcdef"

@@ -8,7 +8,7 @@ pytest.importorskip("pyarrow")
 
 import dipedl
 from dipedl.apps.table import evaluate, fit
-from dipedl.apps.table.advice import next_steps
+from dipedl.apps.table.evaluate import next_steps
 from dipedl.apps.table.page import render
 from dipedl.apps.table.reading import open_table
 from dipedl.apps.table.table_model import read_model

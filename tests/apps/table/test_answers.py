@@ -16,11 +16,10 @@ pytest.importorskip("pyarrow")
 import dipedl
 from dipedl.apps.table import evaluate, fit, page, reading
 from dipedl.apps.table.columns import as_inputs
-from dipedl.apps.table.explain import explain_rows
 from dipedl.apps.table.fit import MODELS, FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.score import explain_rows, start_monitor
 from dipedl.apps.table.table_model import read_model, save_model
-from dipedl.apps.table.watch import start_monitor
 from passengers import passengers
 
 

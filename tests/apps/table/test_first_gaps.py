@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from dipedl.apps.table.explain import explain_rows
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table
+from dipedl.apps.table.score import explain_rows
 from dipedl.apps.table.table_model import read_model, save_model
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("forest", "mlp")]

@@ -20,8 +20,7 @@ from dipedl.apps.table.errors import UserError
 from dipedl.apps.table.evaluate import evaluate
 from dipedl.apps.table.fit import FitRequest, fit_table
 from dipedl.apps.table.reading import open_table, sample_rows
-from dipedl.apps.table.score import ScoreRequest, score_table
-from dipedl.apps.table.watch import start_monitor, watch
+from dipedl.apps.table.score import ScoreRequest, score_table, start_monitor, watch
 from dipedl.writing.spelling import spelling
 from weekly import sample_of, sample_of_rows
 

@@ -16,13 +16,11 @@ from ... import __version__, density
 from ...protocols import EXTRAS, explain_missing
 from .check import check
 from .compare import compare
-from .demo import demo
 from .explain import explain
-from .fit import fit
+from .fit import fit, merge
 from .inspect import inspect
-from .merge import merge
 from .monitor import monitor
-from .report import report
+from .report import demo, report
 from .score import score
 from .serve import serve
 from .spectra import spectra

@@ -40,8 +40,8 @@ def explain(
             context, {"rows": "is for the first rows, and --row names one: leave it out"}
         )
     with report_errors(quiet):
-        from ..table.explain import explain_rows
         from ..table.reading import row_of_json
+        from ..table.score import explain_rows
         from ..table.table_model import read_model
 
         if not data.startswith("{"):

@@ -1,4 +1,4 @@
-"""``dipedl fit``: in memory, or of data in parts."""
+"""``dipedl fit``, in memory or of data in parts, and ``dipedl merge`` of models of parts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import sys
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -327,8 +328,8 @@ def _fit_parts(
     quiet: bool,
 ) -> FitResult | None:
     """Fit on a data set by the settings of an `OrderInParts`, or print what it would take."""
+    from ..large.fitting import OrderInParts, learn_parts
     from ..large.plans import plan_fit
-    from ..large.tables import OrderInParts, learn_parts
     from ..table.table_model import read_model, save_model
     from ..table.writing import check_no_table, check_writable
 
@@ -374,3 +375,38 @@ def _clear(work: Path) -> None:
             file.unlink()
     with suppress(OSError):
         work.rmdir()
+
+
+def merge(
+    models: Annotated[
+        list[Path],
+        typer.Argument(help="Files that `dipedl fit` wrote, all but the first by --like FIRST."),
+    ],
+    out: Annotated[Path, typer.Option(help="The model's file.")] = Path("merged.dipedl"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+) -> None:
+    """Add up models of one classifier that were fitted on different days or sites.
+
+    The result is the model of all their rows, to rounding.
+    """
+    with report_errors(quiet):
+        from ...writing.files import sha256_of
+        from ..large.fitting import merge as merge_models
+        from ..table.table_model import describe_rows_learned, read_model, save_model
+        from ..table.writing import check_no_table, check_writable
+
+        if len(models) < 2:
+            fail("merge needs two models or more: dipedl merge a.dipedl b.dipedl")
+        check_writable(out, models)
+        check_no_table(out)
+        given = [read_model(path) for path in models]
+        if len({sha256_of(path) for path in models}) < len(models):
+            fail("a model is given twice, and its rows would count twice: name each once")
+        both = reduce(merge_models, given)
+        save_model(both, out)
+        facts = both.facts
+        echo(f"Merged:   {len(models)} models of {describe_rows_learned(facts)} into {out}")
+        if both.classifier.prior != given[0].classifier.prior:
+            frequencies = both.classifier.prior == "empirical"
+            prior = "the frequencies of the classes" if frequencies else "the same for each class"
+            echo(f"Prior:    {prior}, by the rows of all (--prior auto of {models[0]})")

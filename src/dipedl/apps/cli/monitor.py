@@ -61,8 +61,8 @@ def monitor(
     with report_errors(quiet):
         from ...io import save
         from ..table.errors import UsageError
+        from ..table.score import load_monitor, start_monitor, watch
         from ..table.table_model import read_model
-        from ..table.watch import load_monitor, start_monitor, watch
         from ..table.writing import check_page, check_writable, complete_file
 
         inputs = options.input_files(model, data, reference)

@@ -1,4 +1,4 @@
-"""``dipedl report``."""
+"""``dipedl report``, and ``dipedl demo``: a report on bundled data."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def report(
     """
     check_share(coverage, "--coverage", "0.9")
     with report_errors(quiet):
-        from ..table.advice import next_steps
-        from ..table.evaluate import evaluate
+        from ..table.evaluate import evaluate, next_steps
         from ..table.page import render
         from ..table.table_model import read_model
         from ..table.writing import check_page, check_writable, complete_file
@@ -74,9 +73,38 @@ def report(
 
 def print_report(found: Evaluation, out: Path) -> None:
     """Print what was found in sentences, and where the page is."""
-    from ..table.advice import headline, next_steps
+    from ..table.evaluate import headline, next_steps
 
     echo(headline(found))
     for advice in next_steps(found):
         echo(f"* {advice}")
     echo(f"Report: {out}")
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("report.html"),
+    seed: Annotated[int, typer.Option(help="Seed of every random part.", min=0)] = 0,
+    model: Annotated[str, typer.Option(help="linear, mlp, boosting or forest.")] = "linear",
+    quiet: options.Quiet = False,
+) -> None:
+    """Fit a classifier of bundled digits and report on images that are no digits. Works offline.
+
+    As `dipedl fit --images` and `dipedl report` do with your own folders of images.
+    """
+    with report_errors(quiet):
+        from ..demo import halved_digits, run_demo
+        from ..table.fit import check_model
+        from ..table.page import render
+        from ..table.writing import check_page, check_writable, complete_file
+
+        check_writable(out, [])
+        check_page(out)
+        check_model(model)
+        if not quiet:
+            echo("Fitting a model of 1,500 bundled digits ...", err=True)
+        data = halved_digits()
+        found = run_demo(data, seed, model)
+        page = render(found, "new digits", "a model of bundled digits", data.provenance)
+        with complete_file(out) as file:
+            file.write(page.encode())
+    print_report(found, out)

@@ -267,7 +267,7 @@ def in_shell(found: Finding, learn: str = "Fit on", in_parts: bool = False) -> F
 
     Of a fit `in_parts` a tenth of the rows is held out.
     """
-    from ..table.advice import ERRORS, RANKINGS
+    from ..table.evaluate import ERRORS, RANKINGS
 
     remedy = found.remedy
     if remedy and found.code in REMEDIES:

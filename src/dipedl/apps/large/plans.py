@@ -17,13 +17,11 @@ from ...classifier import DIPClassifier
 from ..table.errors import UserError
 from ..table.score import ScoreRequest
 from ..table.table_model import TableModel
-from .answers_folder import AnswersFolder
 from .engines import LocalEngine
-from .fitting import BATCH, EACH, Reading
+from .fitting import BATCH, EACH, OrderInParts, Reading, learn_parts
 from .parts import Part, Unreadable, parts_of
-from .scoring import AT_SCALE, PartFails, Scorer, fitted_table
+from .scoring import AT_SCALE, AnswersFolder, PartFails, Scorer, fitted_table
 from .scoring import BATCH as SCORED
-from .tables import OrderInParts, learn_parts
 
 #: Rows of the sample that is fitted to measure, and the most parts that it is drawn from.
 _SAMPLE, _FROM = 24_000, 8

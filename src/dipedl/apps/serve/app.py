@@ -25,9 +25,8 @@ from ..._version import __version__
 from ...answers import Answers
 from ...writing.text import plain
 from ..table.errors import UserError
-from ..table.explain import cards_of
 from ..table.reading import RejectedRow
-from ..table.score import FIELDS, answer_columns
+from ..table.score import FIELDS, answer_columns, cards_of
 from .arrow import STREAM, write_stream
 from .batching import Batcher
 from .drift import ModelMonitors

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from ...answers import Answers
 from ..monitor import DriftMonitor
-from ..table.watch import start_monitor
+from ..table.score import start_monitor
 from .batching import stack_inputs
 from .models import ServedModel
 

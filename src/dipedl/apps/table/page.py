@@ -19,8 +19,14 @@ from ...plots import (
 )
 from ...plots.canvas import COLORS, LINES, from_zero
 from ...plots.page import DASHES, Entry, Panel, panel, panel_axes, png_uri, templates
-from .advice import error_ranking, false_alarm_rate, headline, next_steps
-from .evaluate import Evaluation, ScoredTable
+from .evaluate import (
+    Evaluation,
+    ScoredTable,
+    error_ranking,
+    false_alarm_rate,
+    headline,
+    next_steps,
+)
 from .table_model import describe_rows_learned
 
 __all__ = ["render"]

@@ -1,11 +1,14 @@
-"""Answers to the rows of a table, piece by piece: memory does not grow with the table."""
+"""Rows of a table answered, explained or watched by a model, piece by piece.
+
+Memory does not grow with the table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,9 +16,12 @@ import pandas as pd
 from ...answers import Answers
 from ...classifier import DIPClassifier
 from ...decisions import cost_matrix
+from ...explanation import Card
+from ...io import load
 from ...writing.text import probability_names
-from .columns import check_known, texts_of, to_numbers
-from .errors import UserError, check_columns, list_names
+from ..monitor import DriftMonitor, DriftReport
+from .columns import as_inputs, check_known, texts_of, to_numbers
+from .errors import UsageError, UserError, check_columns, list_names
 from .images import FILE
 from .reading import RejectedRow, Table, sample_rows
 from .table_model import TableModel
@@ -236,3 +242,110 @@ def _join_sets(sets: np.ndarray, names: Sequence[str]) -> np.ndarray:
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     kinds = ([name for name, on in zip(names, sets[i], strict=True) if on] for i in first)
     return np.asarray(["|".join(kind) for kind in kinds], dtype=object)[which]
+
+
+# Explanations
+
+
+class ExplainedRow(NamedTuple):
+    """The card of a row by its number; of an image by its file too."""
+
+    row: int
+    file: str
+    card: Card
+
+
+def explain_rows(
+    model: TableModel, table: Table, most: int, top: int, row: int | None = None
+) -> tuple[list[ExplainedRow], list[RejectedRow]]:
+    """Explain the first `most` rows that can be read, or row `row` alone; and what was refused."""
+    check_known(model.columns, table.names, table.path)
+    cards: list[ExplainedRow] = []
+    refused: list[RejectedRow] = []
+    last, most = 0, most if row is None else 1
+    for piece in table.pieces():
+        at = np.arange(len(piece.frame)) if row is None else np.flatnonzero(piece.rows == row)
+        at = at[: most - len(cards)]
+        some = piece.frame.iloc[at].reset_index(drop=True)
+        X, fine, odd = as_inputs(model.columns, some, piece.rows[at])
+        refused += [one for one in [*piece.refused, *odd] if row in (None, one.row)]
+        last = max([last, int(piece.rows.max(initial=0)), *(one.row for one in piece.refused)])
+        if len(X):
+            rows = piece.rows[at][fine].tolist()
+            files = some[FILE][fine].tolist() if model.of_images else [""] * len(rows)
+            cards += map(ExplainedRow, rows, files, cards_of(model, X, top))
+        if len(cards) >= most:
+            return cards, [one for one in refused if one.row < cards[-1].row]
+    if row is not None and not refused:
+        raise UserError(f"row {row}: {table.path} has rows 1 to {last:,}")
+    return cards, refused
+
+
+def cards_of(model: TableModel, X: Any, top: int) -> list[Card]:
+    """Return cards of inputs X (n, d) that name training rows as their file does."""
+    try:
+        return list(model.classifier.explain(X, top=top))
+    except IndexError as error:
+        raise UserError(
+            f"the file of the model lists {len(model.rows):,} training rows, fewer than it learned "
+            "from: copy it again, or fit it again"
+        ) from error
+
+
+# A stream of rows
+
+
+def start_monitor(
+    model: TableModel, reference: Table | None, rate: float, window: int
+) -> DriftMonitor:
+    """Return a monitor of a model's columns, by its held-out rows or by rows it has not seen."""
+    monitor = DriftMonitor(rate, window)
+    if reference is None:
+        return monitor.fit(model.classifier, columns=list(model.usual.values()))
+    check_known(model.columns, reference.names, reference.path)
+    some = sample_rows(reference, None)
+    X, _, _ = as_inputs(model.columns, some.frame, some.rows)
+    return monitor.fit(model.classifier, X)
+
+
+def load_monitor(path: Path) -> DriftMonitor:
+    """Return the monitor in a file."""
+    try:
+        monitor = load(path)
+    except ValueError as error:
+        raise UserError(f"{error}; to begin anew, name a file that is not there") from error
+    if not isinstance(monitor, DriftMonitor):
+        raise UsageError(
+            f"{path} holds a {type(monitor).__name__}, not a monitor: name another file"
+        )
+    return monitor
+
+
+def watch(
+    monitor: DriftMonitor,
+    model: TableModel,
+    table: Table,
+    batch: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[DriftReport, list[RejectedRow]]:
+    """Feed a monitor the rows of a table, with their classes where it has them.
+
+    Return the report after the last row, and the rows that were left out.
+    """
+    check_known(model.columns, table.names, table.path)
+    report, refused, rows = monitor.report(), list[RejectedRow](), 0
+    for piece in table.pieces():
+        refused += piece.refused
+        rows += len(piece.frame)
+        for first in range(0, len(piece.frame), monitor.window):
+            some = slice(first, first + monitor.window)
+            frame = piece.frame.iloc[some].reset_index(drop=True)
+            X, fine, odd = as_inputs(model.columns, frame, piece.rows[some])
+            labels = model.labels(frame)
+            labels = None if labels is None else labels[fine]
+            refused += odd
+            report = monitor.update(model.classifier, X, labels, batch=batch)
+            batch = None
+        if progress is not None:
+            progress(rows, piece.done)
+    return report, refused
